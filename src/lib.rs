@@ -1,8 +1,8 @@
 //! `runner`: compares ways of writing a GPU kernel. Which is faster, by how much, why, and is it still right?
 //!
 //! Data flows one way: manifest → cases → jobs → events → records → summary → report. Imports go down only;
-//! `docs/explanation/architecture.md` lists the modules from top to bottom. Those of the stages are in crates of their
-//! own, which compile beside each other.
+//! `docs/explanation/architecture.md` lists the modules from top to bottom. The stages are crates of their own, which
+//! compile in parallel.
 
 pub mod commands;
 

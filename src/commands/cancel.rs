@@ -1,4 +1,4 @@
-//! Implements `runner cancel`, which ends the tasks of a job.
+//! `runner cancel`: ends the tasks of a job.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let dir = args.job.as_path();
     let refused = |error: QueueError| Failure::environment(format!("nothing was cancelled: {error}"));
     let job = Job::read(dir).map_err(Failure::usage)?;
-    // Nothing is sent meanwhile.
+    // Keeps other processes from sending tasks meanwhile.
     let _lock = lock(dir, console)?;
     let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
     let now = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
@@ -33,7 +33,7 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
             return Ok(Exit::Success);
         }
     };
-    // An array without an answer may be there.
+    // Finds arrays whose submission got no answer.
     status::shards(dir, &job, &mut submissions, console);
     let all: Vec<String> = submissions.iter().flat_map(Submission::ids).collect();
     let known = if all.is_empty() {

@@ -1,4 +1,4 @@
-//! Implements `runner check`, which checks manifests for errors.
+//! `runner check`: validates manifests without running anything.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn summary(path: &Path, manifest: &Manifest) -> String {
     format!("{}: ok: {}, {}\n", path.display(), count(variants, "variant"), count(manifest.axes.len(), "axis"))
 }
 
-/// Returns how many points these axes have; the largest number if there are more.
+/// Number of points of these axes; the largest number if there are more.
 fn points(axes: &[Axis]) -> usize {
     axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul)
 }

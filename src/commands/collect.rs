@@ -1,4 +1,4 @@
-//! `runner collect`: the report of a submitted job, and what it lacks.
+//! `runner collect`: writes the report of a submitted job, and says what is missing.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -23,13 +23,13 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     if matches!(rest, Ok(Some(true))) {
         return collected;
     }
-    // This comes after a failure, too: who waits for this job finds its output in the log.
+    // Marked after a failure too: a user who waits for this job finds its output in the log.
     mark_collected(&args.job, submissions).map_err(Failure::environment)?;
     rest.and(collected)
 }
 
-/// Returns the folder of the reports that a job names, which others may have written: only below the working directory,
-/// with links resolved.
+/// The reports folder that a job names. Others may have written the job, so only folders below the working directory
+/// are allowed, with links resolved.
 fn below_here(out: &Path) -> Result<&Path, Failure> {
     let here = fs::canonicalize(".").unwrap_or_default();
     let real = |part: &Path| fs::canonicalize(if part.as_os_str().is_empty() { Path::new(".") } else { part }).ok();
@@ -45,14 +45,14 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
 }
 
 /// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's
-/// reasons. Of a search only the latter.
+/// reasons. For a search, only names the shards.
 pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let mut submissions = Submission::all(dir, job).map_err(Failure::environment)?;
     let shards = status::shards(dir, job, &mut submissions, console);
     let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
     console.print(&(counts(job, &shards) + "\n" + &listed(dir, job, &open)))?;
     if job.searches {
-        // Its last task writes the report.
+        // The search's last task writes the report.
         return Ok(if open.is_empty() { Exit::Success } else { Exit::CaseFailed });
     }
     let sources = vec![shards_folder(dir)];
@@ -76,7 +76,7 @@ pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console)
     })
 }
 
-/// Compares each report with that of the revision that the job names, and shows its history.
+/// Compares each report with the one at the job's base revision, and shows its history.
 fn compare_reports(job: &Job, reports: &[Report], console: &mut Console) -> Exit {
     let Some(revision) = &job.compare_with else { return Exit::Success };
     let mut worst = Exit::Success;
@@ -94,7 +94,7 @@ fn compare_reports(job: &Job, reports: &[Report], console: &mut Console) -> Exit
     worst
 }
 
-/// Compares reports as the command line does. No text of the job is taken for an option.
+/// Compares reports as the command line does. Parsing makes sure that no text of the job is taken for an option.
 fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
     let (name, folders) = words.split_at(1);
     let words = [&["runner"], name, &["--"], folders].concat();
@@ -106,7 +106,7 @@ fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the exit code that counts: newly wrong comes before slower, and that before incomparable.
+/// The more severe exit code: newly wrong before slower, slower before incomparable.
 fn first(one: Exit, other: Exit) -> Exit {
     let order = [Exit::CaseFailed, Exit::Regression, Exit::Incomparable];
     order.into_iter().find(|exit| *exit == one || *exit == other).unwrap_or(Exit::Success)

@@ -55,12 +55,12 @@ fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
     Ok(found)
 }
 
-/// Returns the samples in the journal beside a report; none where it has no journal. One that cannot be read is reported.
+/// Samples in the journal next to a report; empty without a journal. Warns about a journal that cannot be read.
 pub fn samples(stored: &Stored, console: &mut Console) -> Samples {
     samples_in(Path::new(&stored.place), console)
 }
 
-/// Returns the samples in the journal of a folder, as [`samples`] does.
+/// Samples in the journal of a folder, as for [`samples`].
 pub fn samples_in(dir: &Path, console: &mut Console) -> Samples {
     let journal = dir.join(JOURNAL_FILE);
     let found = if journal.is_file() { stored::samples(&journal) } else { Ok(Samples::new()) };
@@ -70,8 +70,7 @@ pub fn samples_in(dir: &Path, console: &mut Console) -> Samples {
     })
 }
 
-/// Reports a source that cannot be read. One that is named wrongly is at fault itself; otherwise it is damaged or out
-/// of reach.
+/// Reports a source that cannot be read. A wrong name is a usage error; anything else is damage or lack of access.
 pub fn read_failure(error: &ReadError) -> Failure {
     let message = error.to_string();
     if error.is_misnamed() { Failure::usage(message) } else { Failure::environment(message) }
@@ -91,7 +90,8 @@ fn options(args: &CompareArgs) -> Options {
     Options { threshold: args.threshold, allow, inform, gate_counters: args.gate_counters, strict: args.strict }
 }
 
-/// Returns what readers call both sides: the commit, also of a folder of the checkout, or the name where that is the same.
+/// Labels of both sides for the reader: the commit, also for a folder of the checkout, or the name if the commits are
+/// equal.
 fn labels(args: &CompareArgs) -> [String; 2] {
     let programs = Programs::of_this_machine();
     let commit = |argument: &String| match Source::parse(argument) {
@@ -106,13 +106,13 @@ fn labels(args: &CompareArgs) -> [String; 2] {
     }
 }
 
-/// Returns the folder of a file, or the folder itself.
+/// The folder of a file, or the folder itself.
 fn folder(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !path.is_dir() && !parent.as_os_str().is_empty());
     parent.unwrap_or(if path.is_dir() { path } else { Path::new(".") })
 }
 
-/// Returns the beginning of a commit's name, and whether files differ from it.
+/// Abbreviated commit, with the mark for files that differ from it.
 pub fn short(commit: &str) -> String {
     match commit.strip_suffix("-dirty") {
         Some(name) => format!("{} with changes", name.get(..7).unwrap_or(name)),
@@ -134,33 +134,28 @@ fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Fai
     ))
 }
 
-/// Where a comparison goes.
 #[derive(Debug, Clone, Copy)]
 pub struct Output<'a> {
     pub format: ComparisonFormat,
-    /// A file in place of standard output.
+    /// File to write instead of standard output.
     pub out: Option<&'a Path>,
-    /// The page of a pull request, if it is asked for.
+    /// Page for a pull request, if requested.
     pub page: Option<Page<'a>>,
-    /// The samples of base and new, in the order of the reports.
+    /// Samples of base and new, in the order of the reports.
     pub samples: &'a [[Samples; 2]],
 }
 
-/// The page of a pull request.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// The file that it goes to.
     path: &'a Path,
-    /// The most bytes that it may have; `None` for as many as a comment on GitHub may have.
+    /// Size limit in bytes; `None` for the limit of a GitHub comment.
     limit: Option<usize>,
 }
 
-/// Returns the page that the options ask for.
 pub fn page(path: Option<&Path>, limit: Option<usize>) -> Option<Page<'_>> {
     path.map(|path| Page { path, limit })
 }
 
-/// Writes the files that are asked for, and prints the rest.
 pub fn write(compared: Compared<'_>, output: &Output<'_>, console: &mut Console) -> Result<(), Failure> {
     write_page(compared, output.page, console)?;
     match output.out {
@@ -172,7 +167,7 @@ pub fn write(compared: Compared<'_>, output: &Output<'_>, console: &mut Console)
     }
 }
 
-/// Writes the page of a pull request, if it is asked for.
+/// Writes the page for a pull request, if requested.
 pub fn write_page(compared: Compared<'_>, page: Option<Page<'_>>, console: &mut Console) -> Result<(), Failure> {
     let Some(Page { path, limit }) = page else { return Ok(()) };
     to_file(&rendered(comparison::markdown(compared, limit))?, "--markdown", path, console)

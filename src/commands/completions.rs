@@ -1,4 +1,4 @@
-//! Implements `runner completions`, which prints a completion script for a shell.
+//! `runner completions`: prints a completion script for a shell.
 
 use clap::CommandFactory as _;
 

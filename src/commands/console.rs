@@ -1,4 +1,6 @@
-//! Prints to standard output and standard error.
+//! The terminal as commands see it: results go to standard output, everything else to standard error.
+//!
+//! Color, width and quietness are decided once here, so that no command asks the streams itself.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -10,14 +12,10 @@ use super::{Exit, Failure};
 use crate::model::Diagnostics;
 use crate::render::{Screen, prose, prose_after};
 
-/// Where a command writes: results to standard output, everything else to standard error.
 #[derive(Debug)]
 pub struct Console {
-    /// Whether standard output is colored.
     pub color: bool,
-    /// Whether standard error is colored.
     pub error_color: bool,
-    /// Whether only errors are shown.
     pub quiet: bool,
 }
 
@@ -34,18 +32,18 @@ impl Console {
         Self { color, error_color, quiet: false }
     }
 
-    /// Faults of a manifest or of a narrowing, with the lines they are in.
+    /// Formats faults in a manifest or in the options, with the lines they are in.
     pub fn faults(&self, faults: &Diagnostics) -> Failure {
         let message = faults.render_within(self.error_color, self.error_width()).trim_end().to_owned();
         Failure { exit: Exit::Usage, message, is_rendered: true }
     }
 
-    /// Returns the terminal that tables on standard output are drawn for.
+    /// Terminal for which to lay out tables on standard output.
     pub fn screen(&self) -> Screen {
         Screen { styled: self.color, width: width(io::stdout()) }
     }
 
-    /// Returns the columns of standard error, if that is a terminal.
+    /// Columns of standard error, if it is a terminal.
     pub fn error_width(&self) -> Option<usize> {
         width(io::stderr())
     }
@@ -56,24 +54,23 @@ impl Console {
         written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
     }
 
-    /// Prints what the parser of the command line answers: the help or the version, or why it refuses the words.
+    /// Prints the argument parser's answer: help, version, or why it refuses the arguments.
     pub fn answer(&mut self, answer: &clap::Error) -> Result<Exit, Failure> {
         if answer.use_stderr() {
-            // Without standard error, the exit code is all that is left to say.
+            // Without standard error, only the exit code is left.
             let _ = answer.print();
             return Ok(Exit::Usage);
         }
         written(answer.print().and_then(|()| io::stdout().flush())).map(|()| Exit::Success)
     }
 
-    /// Prints a message to standard error unless quiet, with long lines wrapped for the terminal.
+    /// Prints a message to standard error unless quiet, wrapping long lines for the terminal.
     pub fn say(&mut self, message: &str) {
         if !self.quiet {
             self.show(&prose(message, self.error_width(), "  "));
         }
     }
 
-    /// Prints why the command failed.
     pub fn fail(&mut self, failure: &Failure) {
         let message = failure.message.as_str();
         if message.is_empty() {
@@ -86,13 +83,13 @@ impl Console {
         self.show(&prose_after(&format!("{error}: "), message, self.error_width(), "  "));
     }
 
-    /// Prints text to standard error as it is. Failing to is no error of the command.
+    /// Prints text to standard error unchanged. A failed write is not an error of the command.
     pub fn show(&mut self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
 
-/// Returns the result of writing to standard output. A closed pipe ends the command without an error.
+/// Result of a write to standard output. A closed pipe ends the command without an error.
 fn written(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Ok(()) => Ok(()),
@@ -103,7 +100,7 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Returns the columns of a terminal; `None` for other streams and for a terminal that does not know its width.
+/// Columns of a terminal; `None` for other streams and for a terminal that does not know its width.
 fn width(stream: impl AsFd) -> Option<usize> {
     let width = tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col));
     Some(width).filter(|width| *width > 0)

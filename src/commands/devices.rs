@@ -1,4 +1,4 @@
-//! Implements `runner devices`, which prints the properties of each GPU.
+//! `runner devices`: prints the properties of each GPU.
 
 use super::cli::DevicesArgs;
 use super::{Console, Exit, Failure};
@@ -27,7 +27,7 @@ fn text(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Returns what `runner plan --device-profile` reads: without the free memory, which changes from moment to moment.
+/// Input for `runner plan --device-profile`. The free memory is left out, since it changes from moment to moment.
 fn json(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
     let profiles: Vec<DeviceInfo> =
         devices.iter().map(|(_, info)| DeviceInfo { memory_free: None, ..info.clone() }).collect();

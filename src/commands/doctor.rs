@@ -26,13 +26,13 @@ use crate::programs::{self, Programs};
 use crate::render::{self, Screen};
 use crate::sandbox;
 
-/// Headers that kernels include, one of each package.
+/// Headers that kernels include, one from each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
 
 /// What a run does without a GPU.
 const SIMULATED: &str = "`runner run` uses the simulator, which counts and takes no times";
 
-/// What one check found.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     state: State,
@@ -101,7 +101,6 @@ fn nothing_to_calibrate(why: &str) -> String {
     format!("there is no GPU to calibrate: {why}")
 }
 
-/// Measures every device again.
 fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mut Console) -> Result<(), Failure> {
     if devices.is_empty() {
         return Err(Failure::environment(nothing_to_calibrate("the driver lists none")));
@@ -124,7 +123,7 @@ fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mu
     Ok(())
 }
 
-/// Returns what earlier runs measured about the devices.
+/// What earlier runs measured about the devices.
 fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Option<Finding> {
     let store = machine::store(cache);
     let version = driver?.version.clone().unwrap_or_else(|| UNKNOWN_DRIVER.to_owned());
@@ -168,7 +167,7 @@ fn render(findings: &[Finding], screen: Screen) -> String {
     text
 }
 
-/// Returns the compiler that a run on the oldest of these devices would take.
+/// The compiler that a run on the oldest of these devices would use.
 fn want(driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Requirement {
     let oldest = devices.iter().map(|(_, info)| info.compute_capability).min();
     match (driver, oldest) {
@@ -277,7 +276,6 @@ fn of_cache(cache: &Cache) -> Finding {
     }
 }
 
-/// Returns how many bytes all files below a folder have.
 fn size(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -289,7 +287,7 @@ fn size(dir: &Path) -> u64 {
         .sum()
 }
 
-/// Looks for pip, which is needed to download a compiler, and for nothing else.
+/// Looks for pip, which is needed only to download a compiler.
 fn of_python() -> Finding {
     let python = programs::python();
     let use_of_it = "`runner setup` needs it to download a compiler";
@@ -324,7 +322,7 @@ fn of_tools(programs: &Programs) -> Vec<Finding> {
     found.chain(of_compilers(programs)).collect()
 }
 
-/// Returns the compilers that are programs, with their versions.
+/// Compilers that are separate programs, with their versions.
 fn of_compilers(programs: &Programs) -> [Finding; 2] {
     let nvcc = Nvcc::installed(programs);
     let clang = nvcc.as_ref().and_then(|nvcc| Clang::find(nvcc, programs));
@@ -353,7 +351,7 @@ fn counters_are_roots() -> bool {
     params.lines().any(|line| line.trim() == "RmProfilingAdminOnly: 1") && !rustix::process::geteuid().is_root()
 }
 
-/// Returns the GPUs' clocks now; times taken at reduced clocks are not representative.
+/// Current GPU clocks. Times taken at reduced clocks are not representative.
 fn of_clocks(programs: &Programs) -> Finding {
     const FIELDS: &str = "index,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,persistence_mode";
     let query = format!("--query-gpu={FIELDS}");
@@ -374,7 +372,6 @@ fn clocks_line(line: &str) -> String {
     }
 }
 
-/// Returns what a program prints, or why it failed.
 fn output(command: &mut Command) -> Result<String, String> {
     let out = command.output().map_err(|e| e.to_string())?;
     if out.status.success() {
@@ -389,7 +386,6 @@ mod tests {
     use super::*;
     use crate::compile::{Missing, pinned};
 
-    /// The screen of a test, which is no terminal.
     const PLAIN: Screen = Screen { styled: false, width: None };
 
     #[test]
@@ -409,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_compiler_that_a_run_fetches_is_missing_only_where_it_cannot_be_fetched() {
-        // The error itself: a machine that runs this test may have the toolkit.
+        // Built by hand, since the machine that runs this test may have the toolkit.
         let nowhere = Err(ToolkitError::Missing(Missing { tried: Vec::new(), pinned: pinned::NEWEST }));
         assert_eq!(of_compiler(&nowhere, true).state, State::Absent);
         assert_eq!(of_compiler(&nowhere, false).state, State::Missing);

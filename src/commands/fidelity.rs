@@ -12,10 +12,9 @@ use crate::journal::{self, RECORDS_FILE};
 use crate::model::{BackendKind, Records};
 use crate::render;
 
-/// The file of causes unless the command line names another.
 const CAUSES: &str = "reports/fidelity.toml";
 
-/// The file of causes.
+/// Content of the file of causes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Causes {
@@ -23,7 +22,7 @@ struct Causes {
     cause: Vec<Cause>,
 }
 
-/// Succeeds also if counters differ: people judge the differences.
+/// Succeeds even if counters differ: people judge the differences.
 pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> {
     let path = args.causes.as_deref().unwrap_or(Path::new(CAUSES));
     let causes = read_causes(path, args.causes.is_some())?;
@@ -43,7 +42,7 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     Ok(Exit::Success)
 }
 
-/// Reads the causes. The default file may be missing; one that is named must exist.
+/// Reads the causes. The default file may be missing; a named one must exist.
 fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
     let fault = |why: String| Failure::usage(format!("--causes {}: {why}", path.display()));
     match std::fs::read_to_string(path) {
@@ -53,7 +52,7 @@ fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
     }
 }
 
-/// Pairs the simulated records of each experiment with those of the hardware, in the order of the command line.
+/// Pairs the simulated records of each experiment with the hardware's, in the order of the command line.
 fn pairs(paths: &[PathBuf]) -> Result<Vec<(Records, Records)>, Failure> {
     let mut sides: Vec<(String, [Option<Records>; 2])> = Vec::new();
     for path in paths {

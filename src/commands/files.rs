@@ -1,4 +1,4 @@
-//! Files that options name: manifests that are read, and results that are written.
+//! Files that options name: manifests to read and results to write.
 
 use std::path::Path;
 
@@ -9,8 +9,7 @@ use crate::compile::package::fetch_package;
 use crate::compile::{Cache, Network};
 use crate::experiment::Manifest;
 
-/// Loads a manifest, or reports every fault in it.
-/// The packages that it names are fetched first, if the network may be used.
+/// Loads a manifest, or reports every fault in it. Fetches its packages first, if the network may be used.
 pub fn load_manifest(
     path: &Path,
     reach: &ReachArgs,
@@ -26,7 +25,7 @@ pub fn load_manifest(
     crate::manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }
 
-/// Refuses a folder that the user has not named and that a symbolic link of a checkout leads to from here.
+/// Refuses a folder that the user did not name and that a symbolic link in the checkout leads to.
 pub fn refuse_path_outside(dir: &Path) -> Result<(), Failure> {
     let Ok(here) = std::fs::canonicalize(".") else { return Ok(()) };
     let there = dir.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
@@ -45,7 +44,7 @@ pub fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
     write_file("--out", path, text)
 }
 
-/// Writes a file that an option names or would name; one that exists is replaced only if that is forced.
+/// Writes a file that an option names or would name. Replaces an existing one only if forced.
 pub fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if !force && path.exists() {
         let path = path.display();

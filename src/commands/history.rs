@@ -50,14 +50,14 @@ fn read(args: &HistoryArgs, console: &mut Console) -> Result<Vec<History>, Failu
     Ok(found)
 }
 
-/// Returns the samples in the journal of a report of this checkout: they are those of its newest run.
+/// Samples in the journal of a report in this checkout, which belong to its newest run.
 fn newest_samples(history: &History, console: &mut Console) -> Samples {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let found = here.ancestors().map(|above| above.join(&history.place)).find(|dir| dir.is_dir());
     found.map(|dir| samples_in(&dir, console)).unwrap_or_default()
 }
 
-/// The cases that are wanted, as `runner plan` reads the same options.
+/// Selected cases, with the options of `runner plan`.
 struct Filter<'a> {
     condition: Option<Program>,
     variants: &'a [String],
@@ -93,7 +93,7 @@ fn refused(filter: Option<&str>, message: &str) -> Failure {
     Failure::usage(format!("--filter '{}': {message}; the axes of the report have values", filter.unwrap_or_default()))
 }
 
-/// Returns the axes of a case and its variant.
+/// Axes and variant of a case, for conditions.
 fn scope(key: &CaseKey) -> Scope {
     let mut scope = Scope::new();
     scope.set("variant", Value::Str(key.variant.clone()));
@@ -113,7 +113,6 @@ fn nothing_timed(args: &HistoryArgs) -> Failure {
     ))
 }
 
-/// Writes the charts that are asked for.
 fn charts(reports: &[ReportHistory<'_>], args: &HistoryArgs, console: &mut Console) -> Result<Vec<Chart>, Failure> {
     let Some(dir) = &args.charts else { return Ok(Vec::new()) };
     let charts = page::charts(reports).map_err(Failure::environment)?;

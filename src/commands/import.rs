@@ -1,4 +1,4 @@
-//! Implements `runner import`, which makes a source and a manifest of a kernel that another compiler made.
+//! `runner import`: writes a source and a manifest for a kernel from another compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub fn run(args: &ImportArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Returns `kernels/` beside the folder of a manifest.
+/// `kernels/` next to the folder of a manifest.
 fn kernels_beside(manifest: &Path) -> PathBuf {
     let folder = manifest.parent().unwrap_or(Path::new(""));
     match folder.file_name() {
@@ -44,7 +44,7 @@ fn kernels_beside(manifest: &Path) -> PathBuf {
     }
 }
 
-/// Returns the PTX of the kernel that is asked for.
+/// PTX of the requested kernel.
 fn cached_kernel(args: &TritonArgs) -> Result<PathBuf, Failure> {
     let mut found = Vec::new();
     let inner: Vec<PathBuf> = entries(&args.folder)?.into_iter().filter(|path| path.is_dir()).collect();
@@ -73,7 +73,7 @@ fn list(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what is in a folder, in the order of names.
+/// Entries of a folder, sorted by name.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let read = fs::read_dir(folder).map_err(|e| Failure::usage(format!("cannot read {}: {e}", folder.display())))?;
     let mut paths: Vec<PathBuf> = read.flatten().map(|entry| entry.path()).collect();

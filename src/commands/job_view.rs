@@ -1,4 +1,6 @@
-//! A job as people and programs look at it: how far it is, what waits and why, what failed and where its log is.
+//! A job's state for people and programs: its progress, what waits and why, what failed and where its log is.
+//!
+//! `status`, `collect` and `submit` share it, so that they describe a job alike.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,35 +16,32 @@ use crate::cluster::{
 use crate::format::{about, plural};
 use crate::regular;
 
-/// The most shards that are listed one by one.
-const MOST_NAMES: usize = 20;
+const MOST_LINES: usize = 20;
 
-/// The most names of one list.
-const MOST_NAMED: usize = 3;
+const MOST_LISTED_NAMES: usize = 3;
 
-/// The longest log of which the last line is shown, bytes.
+/// Largest log, in bytes, whose last line is shown.
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// The states in the order in which they are counted.
+/// States in the order in which they are counted.
 const COUNTED: [State; 7] =
     [State::Done, State::Running, State::Queued, State::Failed, State::Lost, State::Outdated, State::Unsubmitted];
 
-/// The states of shards that have no result and none on its way, in the order in which they are listed.
+/// States of shards without a result, present or expected, in the order in which they are listed.
 const MISSING: [State; 4] = [State::Failed, State::Lost, State::Outdated, State::Unsubmitted];
 
-/// What is known of a job.
 #[derive(Debug)]
 pub struct JobView<'a> {
     dir: &'a Path,
     job: &'a Job,
     shards: &'a [ShardStatus],
-    /// Cases of shards that are done.
+    /// Cases of finished shards.
     cases: u64,
-    /// The seconds since the last submission, and how many are left, if that can be estimated.
+    /// Seconds since the last submission, and the estimated seconds left, if known.
     time: Option<(u64, Option<f64>)>,
-    /// The age of the scheduler's answer, seconds.
+    /// Age of the scheduler's answer, in seconds.
     age: Option<u64>,
-    /// The job that collects the results: its id, its state and why.
+    /// The job that collects the results: its id, its state and the reason.
     collecting: Option<(String, State, String)>,
 }
 
@@ -72,7 +71,7 @@ impl<'a> JobView<'a> {
         Self { dir, job, shards, cases, time, age: last.and_then(|last| known.age(last.user)), collecting }
     }
 
-    /// Returns the lines for people.
+    /// The lines for people.
     pub fn text(&self) -> String {
         let mut text = counts(self.job, self.shards) + "\n";
         let planned: u64 = self.shards.iter().map(|shard| self.job.cases(shard.work)).sum();
@@ -103,7 +102,7 @@ impl<'a> JobView<'a> {
         text + &listed(self.dir, self.job, self.shards)
     }
 
-    /// Returns everything as JSON, on one line.
+    /// Everything as JSON, on one line.
     pub fn json(&self) -> String {
         let count = |state: State| self.shards.iter().filter(|shard| shard.state == state).count();
         let states: BTreeMap<String, usize> =
@@ -149,7 +148,7 @@ impl<'a> JobView<'a> {
         value.to_string()
     }
 
-    /// Counts the tasks by their state: that of their worst shard.
+    /// Counts the tasks by state. A task has the state of its worst shard.
     fn tasks(&self) -> BTreeMap<State, usize> {
         let mut states: BTreeMap<(u32, usize), State> = BTreeMap::new();
         for shard in self.shards {
@@ -166,8 +165,8 @@ impl<'a> JobView<'a> {
     }
 }
 
-/// Returns the seconds since a submission, and an estimate of how many are left: the shards that it has finished took
-/// their share of the estimated work in that time.
+/// Seconds since a submission, and an estimate of those left. It assumes that the rest of the estimated work goes as
+/// fast as the shards finished since then.
 fn time(job: &Job, last: &Submission, shards: &[ShardStatus]) -> Option<(u64, Option<f64>)> {
     let submitted = humantime::parse_rfc3339(&last.submitted).ok()?;
     let elapsed = now().saturating_sub(submitted.duration_since(UNIX_EPOCH).ok()?.as_secs());
@@ -175,7 +174,7 @@ fn time(job: &Job, last: &Submission, shards: &[ShardStatus]) -> Option<(u64, Op
         let written: Option<SystemTime> = fs::metadata(journal).and_then(|metadata| metadata.modified()).ok();
         written.is_some_and(|written| written >= submitted)
     };
-    // A shard without an estimate is some work, too.
+    // A shard without an estimate is some work too.
     let work = |shard: &ShardStatus| job.seconds(shard.work).max(1e-9);
     let done: f64 = shards.iter().filter(|shard| shard.journal.as_ref().is_some_and(is_newer)).map(work).sum();
     let open = shards.iter().filter(|shard| matches!(shard.state, State::Queued | State::Running));
@@ -192,18 +191,18 @@ pub fn counts(job: &Job, shards: &[ShardStatus]) -> String {
         .filter(|(n, _)| *n > 0)
         .map(|(n, state)| format!("{n} {state}"))
         .collect();
-    // The last task of a search is no shard.
+    // The last task of a search is not a shard.
     let what = if job.searches { "task" } else { "shard" };
     format!("job {}: {}: {}", job.name, plural(shards.len() as u64, what), parts.join(", "))
 }
 
-/// Returns every shard that is not done: those that are missing one by one with the end of their log, as long as they are
-/// few; the others by what they wait for and where they run.
+/// Lists the unfinished shards. A few missing ones are listed one by one with the end of their log; the others are
+/// grouped by what they wait for and where they run.
 pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
     let mut text = String::new();
     for state in MISSING {
         let of_state: Vec<&ShardStatus> = shards.iter().filter(|shard| shard.state == state).collect();
-        for shard in of_state.iter().take(MOST_NAMES) {
+        for shard in of_state.iter().take(MOST_LINES) {
             let task = shard.task.as_ref().map(|task| format!(" (task {task})")).unwrap_or_default();
             let why = if shard.why.is_empty() { String::new() } else { format!(": {}", shard.why) };
             let _ = writeln!(text, "  {state:<13}  {}{task}{why}", job.label(shard.work));
@@ -212,7 +211,7 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
                 let _ = writeln!(text, "  {:<13}  {}: {line}", "", log.display());
             }
         }
-        let rest: Vec<&ShardStatus> = of_state.into_iter().skip(MOST_NAMES).collect();
+        let rest: Vec<&ShardStatus> = of_state.into_iter().skip(MOST_LINES).collect();
         for (why, count) in grouped(rest.iter().copied(), state, |shard| shard.why.as_str()) {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let _ = writeln!(text, "  {state:<13}  and {count} more{why}");
@@ -225,18 +224,18 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, shards)| std::cmp::Reverse(shards.len()));
-        for (why, shards) in groups.iter().take(MOST_NAMES) {
+        for (why, shards) in groups.iter().take(MOST_LINES) {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-            let named = shards.iter().take(MOST_NAMED).map(|shard| {
+            let named = shards.iter().take(MOST_LISTED_NAMES).map(|shard| {
                 let task = shard.task.as_ref().map(|task| format!(" (task {task})")).unwrap_or_default();
                 format!("{}{task}", job.label(shard.work))
             });
             let named = named.collect::<Vec<_>>().join(", ");
-            let more = shards.len().saturating_sub(MOST_NAMED);
+            let more = shards.len().saturating_sub(MOST_LISTED_NAMES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let _ = writeln!(text, "  {state:<13}  {named}{more}{why}");
         }
-        let rest = groups.iter().skip(MOST_NAMES).map(|(_, shards)| shards.len()).sum::<usize>();
+        let rest = groups.iter().skip(MOST_LINES).map(|(_, shards)| shards.len()).sum::<usize>();
         if rest > 0 {
             let _ = writeln!(text, "  {state:<13}  and {rest} more");
         }
@@ -244,7 +243,7 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
     text
 }
 
-/// Counts the shards of a state by a text about them.
+/// Groups shards by a text about them, and counts each group.
 fn grouped<'s, T: 's + ?Sized + Ord>(
     shards: impl IntoIterator<Item = &'s ShardStatus>,
     state: State,
@@ -257,12 +256,12 @@ fn grouped<'s, T: 's + ?Sized + Ord>(
     counts
 }
 
-/// Returns the log of a task by its name in the scheduler.
+/// Log of a task, by the task's name in the scheduler.
 fn log_of(dir: &Path, task: &str) -> PathBuf {
     logs_folder(dir).join(format!("task-{task}.out"))
 }
 
-/// Returns the last line of a log, in which a program may have written anything.
+/// Last line of a log. The log may contain anything that a program wrote.
 fn last_line(log: &Path) -> Option<String> {
     let bytes = regular::read_up_to(log, LONGEST_LOG).ok()?;
     let text = String::from_utf8_lossy(&bytes);

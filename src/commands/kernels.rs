@@ -1,4 +1,4 @@
-//! Makes a draft of a manifest for the kernels that a command line names, for `try` and `init`.
+//! Drafts a manifest for the kernels named on the command line, for `try` and `init`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::diagnostics::nearest;
 use crate::manifest::draft::{Draft, Request, Wanted};
 use crate::manifest::{Signature, signatures};
 
-/// Drafts a manifest called `name`, whose sources are named by `source_name`.
+/// Drafts a manifest called `name`. `source_name` gives the name of each source in it.
 pub fn draft(
     sources: &[String],
     args: &KernelArgs,
@@ -43,7 +43,7 @@ pub fn draft(
     Draft::new(&request).map_err(|faults| refused(&faults))
 }
 
-/// Returns the name of an experiment about this file: `reduce_fast` of `src/reduce_fast.cu`.
+/// Name of an experiment about this file: `reduce_fast` for `src/reduce_fast.cu`.
 pub fn experiment_name(file: &Path) -> String {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -51,7 +51,7 @@ pub fn experiment_name(file: &Path) -> String {
     if name.is_empty() { "kernels".to_owned() } else { name }
 }
 
-/// Returns the file of `FILE[:KERNEL]`.
+/// File of `FILE[:KERNEL]`.
 pub fn file_of(source: &str) -> PathBuf {
     split(source).0
 }
@@ -61,12 +61,12 @@ fn split(source: &str) -> (PathBuf, Option<&str>) {
     let colons = source.match_indices(':').map(|(at, _)| at);
     let ends = std::iter::once(source.len()).chain(colons.clone());
     let end = ends.into_iter().find(|end| Path::new(&source[..*end]).is_file());
-    // Without such a file, the part before the first colon is the one to complain about.
+    // Without such a file, complain about the part before the first colon.
     let end = end.or_else(|| colons.into_iter().next()).unwrap_or(source.len());
     (PathBuf::from(&source[..end]), source.get(end + 1..).filter(|kernel| !kernel.is_empty()))
 }
 
-/// Returns the kernels that are asked for, or every kernel of the file.
+/// The requested kernels, or every kernel of the file.
 fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<String>> {
     let file = path.display().to_string();
     let known = signatures(path).map_err(|error| {
@@ -106,14 +106,14 @@ fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<
     if faults.is_empty() { Ok(found) } else { Err(faults) }
 }
 
-/// Returns all faults, each on a line of its own.
+/// All faults, one per line.
 fn refused(faults: &[String]) -> Failure {
     let message = faults.iter().map(|fault| format!("error: {fault}")).collect::<Vec<_>>().join("\n");
     Failure { exit: Exit::Usage, message, is_rendered: true }
 }
 
-/// Returns what a manifest at `manifest` calls a source: by its name where manifests look for sources, relative to the
-/// manifest's folder otherwise.
+/// Name of a source in the manifest at `manifest`: the file name if manifests find it by that, otherwise the path
+/// relative to the manifest's folder.
 pub fn source_name(source: &Path, manifest: &Path) -> String {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (source, manifest) = (absolute(source), absolute(manifest));

@@ -1,4 +1,4 @@
-//! Implements `runner list`, which prints experiments with their variants and axes. Opens no device.
+//! `runner list`: prints experiments with their variants and axes. Opens no device.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,9 @@ use crate::model::{BackendKind, Value};
 use crate::plan::{self, Plan, PlanOptions};
 use crate::render::{axis_value, prose};
 
-/// Where manifests are unless another place is named.
 const FOLDER: &str = "experiments";
 
-/// Values of an axis that are shown; of a longer one, the first and the last.
+/// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 4;
 
 pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -40,7 +39,7 @@ pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Returns the manifests that are named, and those of folders.
+/// The named manifests, and those in the named folders.
 fn manifests(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let default = [PathBuf::from(FOLDER)];
     let places = if named.is_empty() { &default[..] } else { named };
@@ -70,7 +69,7 @@ fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The values that `--json` prints of one experiment.
+/// One experiment in the output of `--json`.
 #[derive(Debug, Serialize)]
 struct Entry {
     experiment: String,
@@ -78,7 +77,7 @@ struct Entry {
     title: String,
     question: Option<String>,
     baseline: Option<String>,
-    /// The names of the variants after expansion, in the manifest's order.
+    /// Variant names after expansion, in the manifest's order.
     variants: Vec<String>,
     axes: Vec<AxisEntry>,
     cases: usize,
@@ -113,7 +112,7 @@ fn axes(plan: &Plan) -> Vec<AxisEntry> {
     plan.axes().iter().map(|axis| AxisEntry { name: axis.name.clone(), values: axis.values.clone() }).collect()
 }
 
-/// Returns a row per experiment; lists go on in their column on a terminal.
+/// One row per experiment. On a terminal, long lists continue in their column.
 fn table(entries: &[Entry], width: Option<usize>) -> String {
     const TITLES: [&str; 3] = ["experiment", "cases", "variants and axes"];
     let names = entries.iter().map(|entry| entry.experiment.chars().count());

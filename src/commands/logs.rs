@@ -1,4 +1,4 @@
-//! Implements `runner logs`, which shows what the tasks of a job have printed.
+//! `runner logs`: shows what the tasks of a job have printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub fn run(args: &LogsArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Whether the name of a log has that of a task: `task-1234_7.out`, or with PBS `1234[7].server.OU`.
+/// Whether a log's name contains a task's: `task-1234_7.out`, or with PBS `1234[7].server.OU`.
 fn is_of(file: &Path, task: &str) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let rest = name.strip_prefix("task-").or_else(|| name.strip_prefix("collect-")).unwrap_or(&name);
@@ -48,7 +48,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads a log, in which a program may have written anything.
+/// Reads a log, which may contain anything that a program wrote.
 fn read(file: &Path) -> Result<String, Failure> {
     let bytes = regular::read_data(file, regular::LONGEST_DATA);
     let bytes = bytes.map_err(|error| Failure::environment(format!("cannot read {}: {error}", file.display())))?;

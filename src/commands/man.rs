@@ -1,4 +1,4 @@
-//! Implements `runner man`, which prints the man page of the program or of one command.
+//! `runner man`: prints the man page of the program or of one command.
 
 use clap::CommandFactory as _;
 use clap_mangen::Man;

@@ -1,4 +1,6 @@
-//! Implements `runner merge`, which makes one journal and one report of the journals of shards.
+//! `runner merge`: merges the journals of shards into one journal and one report.
+//!
+//! `runner collect` and runs on several GPUs merge through this module too.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,32 +15,27 @@ use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
 use crate::render;
 use crate::stored::{self, ReadError, folder_of_device};
 
-/// The largest number of groups that a message names.
 const MOST_NAMES: usize = 5;
 
 pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
     merge(args, console).map(|written| written.exit)
 }
 
-/// The reports of a merge.
 #[derive(Debug)]
 pub struct Written {
     pub exit: Exit,
-    /// The reports that were written.
     pub reports: Vec<Report>,
 }
 
-/// A report that was written.
 #[derive(Debug)]
 pub struct Report {
-    /// The folder that it was written to.
+    /// Folder where it was written.
     pub folder: PathBuf,
-    /// The folder of the experiment's report, which another report may have kept.
+    /// Folder for the experiment's report, which a report of the whole matrix may occupy.
     pub usual: PathBuf,
     pub records: Records,
 }
 
-/// Merges journals and writes their reports.
 pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure> {
     let found: Vec<Vec<PathBuf>> =
         args.sources.iter().map(|path| stored::journals(path)).collect::<Result<_, _>>().map_err(|e| failure(&e))?;
@@ -80,10 +77,10 @@ fn failure(error: &ReadError) -> Failure {
     if error.is_misnamed() { Failure::usage(error) } else { Failure::environment(error) }
 }
 
-/// The folder of reports of parts of a matrix, which are not committed.
-const OF_PARTS: &str = "target/reports";
+/// Folder for reports of parts of a matrix, which are not committed.
+const PARTIAL_REPORTS: &str = "target/reports";
 
-/// Returns where the report is written: not over one of the whole matrix if this one is of a part.
+/// Where to write the report: a report of a part never replaces one of the whole matrix.
 fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<PathBuf, Failure> {
     let Some((header, _)) = part.run() else { return Ok(usual.to_owned()) };
     let is_part = header.narrowed.is_some() || !part.missing.is_empty();
@@ -93,7 +90,7 @@ fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<Path
         return Ok(usual.to_owned());
     }
     let name = usual.file_name().unwrap_or_default();
-    let other = Path::new(OF_PARTS).join(&header.experiment).join(name);
+    let other = Path::new(PARTIAL_REPORTS).join(&header.experiment).join(name);
     refuse_path_outside(&other)?;
     console.say(&format!(
         "warning: {} has the report of a complete run, which is kept; what there is goes to {}",
@@ -103,14 +100,14 @@ fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<Path
     Ok(other)
 }
 
-/// Returns the folder of each report. Those of one experiment on devices of one name are told apart by driver, then by
-/// number.
+/// Folder of each report. Reports of one experiment on devices of one name are told apart by driver, then by number.
 fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
     if let (Some(out), [_]) = (out, parts) {
         return vec![out.to_owned()];
     }
-    let root =
-        |header: &RunHeader| out.unwrap_or(Path::new(if header.narrowed.is_some() { OF_PARTS } else { "reports" }));
+    let root = |header: &RunHeader| {
+        out.unwrap_or(Path::new(if header.narrowed.is_some() { PARTIAL_REPORTS } else { "reports" }))
+    };
     let named = |with_driver: bool| -> Vec<PathBuf> {
         let folder = |(header, environment): (&RunHeader, &Environment)| {
             let driver = environment.driver.as_deref().filter(|_| with_driver);
@@ -129,7 +126,7 @@ fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
     ))
 }
 
-/// Adds a number to each folder that was named before, by which it differs from every other one.
+/// Appends a distinct number to each folder that occurred before.
 fn number_equal<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
     let mut used: HashMap<&Path, FileNames> = HashMap::new();
     let number = |folder: &'a PathBuf| {
@@ -139,7 +136,7 @@ fn number_equal<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> 
     folders.filter_map(number).collect()
 }
 
-/// Writes the journal and everything that is made from it, and returns the records.
+/// Writes the journal and everything made from it, and returns the records.
 pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::environment(format!("{error}; name another folder with --out"));
@@ -159,7 +156,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// Returns what is missing, in sentences.
+/// What is missing, in sentences.
 fn lacking(missing: &Missing) -> Vec<String> {
     let mut lines = Vec::new();
     if !missing.shards.is_empty() {

@@ -1,4 +1,4 @@
-//! One file per command, each reads as the pipeline. This module chooses the command.
+//! The commands, one file each. Every file reads as the pipeline of its command; this module chooses the command.
 
 mod cli;
 mod console;
@@ -49,9 +49,8 @@ use crate::log;
 use cli::Command;
 pub use files::{load_manifest, refuse_path_outside, write_file, write_new, write_out};
 
-/// Runs one command.
 pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
-    // A compiler's child has its standard error read as its reason to fail.
+    // The parent reads a compiler process's standard error as the reason of a failure, so no log goes there.
     if !matches!(cli.command, Command::CompileUnit) {
         log::start(cli.verbose, matches!(cli.command, Command::Worker(_))).map_err(Failure::usage)?;
         let arguments = || std::env::args_os().skip(1).collect::<Vec<_>>();

@@ -1,4 +1,6 @@
-//! Resolves arguments: contradictions are refused here, and the commands see only what can be done.
+//! Resolves arguments into options.
+//!
+//! Contradictions are refused here, so the commands see only combinations that can be run.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +14,16 @@ use crate::compile::Network;
 use crate::model::{BackendKind, GroupPlace, Shard};
 use crate::progress::Style;
 
-/// What messages call the manifest that is made for `runner try`.
+/// Name in messages of the manifest that `runner try` drafts.
 pub const TRIED: &str = "try.toml";
 
-/// What runs the kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The first GPU if there is one, otherwise the simulator's default GPU.
+    /// The first GPU or, without one, the simulator's default GPU.
     Auto,
-    /// The run is on the GPU with this number.
+    /// GPU with this ordinal.
     Gpu(u32),
-    /// The run is on the simulator, with the GPU of this name or the default one.
+    /// Simulator of the GPU with this name, or of the default one.
     Simulator(Option<String>),
 }
 
@@ -50,7 +51,7 @@ impl Target {
         })
     }
 
-    /// Returns the number of the GPU, should the target be one.
+    /// Ordinal of the GPU, if the target is one; otherwise 0.
     pub const fn ordinal(&self) -> u32 {
         match self {
             Self::Gpu(ordinal) => *ordinal,
@@ -59,31 +60,31 @@ impl Target {
     }
 }
 
-/// The command that a run belongs to.
+/// Command that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Run,
-    /// One of the manifests of a `run`, which ends with one table of all experiments.
+    /// One manifest of a `run` that ends with one table of all experiments.
     OneOfSeveral,
     /// A run that only counts.
     Profile,
-    /// A run without a manifest, whose report may be kept or not.
+    /// A run without a manifest, whose report is kept on request.
     Try {
         keeps_report: bool,
     },
-    /// The finalists of a search.
+    /// Finalists of a search.
     Tune,
 }
 
-/// The part of a plan that a task of a submitted job runs, as the submission has planned it.
+/// Part of a plan for one task of a submitted job, as planned at submission.
 #[derive(Debug, Clone)]
 pub struct Portion {
     pub groups: Vec<GroupPlace>,
-    /// The number of cases that the whole plan has.
+    /// Number of cases in the whole plan.
     pub cases: u64,
-    /// The number of groups that the whole plan has.
+    /// Number of groups in the whole plan.
     pub group_count: u32,
-    /// The commit of the checkout that was submitted.
+    /// Commit of the submitted checkout.
     pub revision: Option<String>,
 }
 
@@ -94,33 +95,33 @@ pub struct RunOptions {
     pub narrowing: Narrowing,
     pub target: Target,
     pub sanitize: bool,
-    /// The backend whose axes are used; `None` for those of the backend that runs.
+    /// Backend whose axes are used; `None` for the one that runs.
     pub sizes: Option<BackendKind>,
     pub kind: Kind,
     pub out: Option<PathBuf>,
     pub resume: bool,
-    /// The part of the plan to run; all of it if absent.
+    /// Part of the plan to run; `None` for all of it.
     pub shard: Option<Shard>,
-    /// The part that a submission has planned already; `None` if it is planned here.
+    /// Part that a submission has already planned; `None` to plan here.
     pub portion: Option<Portion>,
     pub network: Network,
     pub trust: TrustArgs,
     pub passes: PassArgs,
     pub gate: GateArgs,
     pub against: AgainstArgs,
-    /// Whether standard output gets events in place of tables.
+    /// Whether to print events instead of tables.
     pub json: bool,
-    /// The folder for what cases leave.
+    /// Folder for the buffers and output of each case.
     pub keep_outputs: Option<PathBuf>,
-    /// The folder for the counts of each line of the PTX.
+    /// Folder for the counts of each PTX line.
     pub line_counts: Option<PathBuf>,
-    /// How many of the slowest cases are listed at the end.
+    /// Number of slowest cases to list at the end.
     pub slowest: Option<usize>,
     pub display: DisplayArgs,
 }
 
 impl RunOptions {
-    /// Returns the whole run of a manifest, with every option at its default.
+    /// A whole run of a manifest, with every option at its default.
     fn new(manifest: &Path, kind: Kind, target: Target) -> Self {
         Self {
             manifest: manifest.to_owned(),
@@ -146,7 +147,6 @@ impl RunOptions {
         }
     }
 
-    /// Returns the run of one manifest of the command line.
     pub fn of_run(args: &RunArgs, manifest: &Path) -> Result<Self, Failure> {
         let kind = if args.manifests.len() > 1 { Kind::OneOfSeveral } else { Kind::Run };
         Ok(Self {
@@ -168,7 +168,6 @@ impl RunOptions {
         })
     }
 
-    /// Returns the run that a profile is: one that only counts.
     pub fn of_profile(args: &ProfileArgs) -> Self {
         Self {
             narrowing: args.narrowing.clone(),
@@ -182,7 +181,7 @@ impl RunOptions {
         }
     }
 
-    /// Returns the run of kernels without a manifest. Its report goes to `folder` unless `--out` names another.
+    /// Run of kernels without a manifest. The report goes to `folder` unless `--out` names another.
     pub fn of_try(args: &TryArgs, folder: &Path) -> Result<Self, Failure> {
         let kind = Kind::Try { keeps_report: args.out.is_some() };
         Ok(Self {
@@ -196,7 +195,6 @@ impl RunOptions {
         })
     }
 
-    /// Returns the run that measures the finalists of a search.
     pub fn of_tune(args: &TuneArgs, manifest: &Path) -> Result<Self, Failure> {
         Ok(Self {
             narrowing: args.narrowing.clone(),
@@ -209,7 +207,7 @@ impl RunOptions {
         })
     }
 
-    /// Returns the run of one case. Its report goes to `folder`, what it leaves to `outputs`.
+    /// Run of one case. The report goes to `folder`, the case's buffers and output to `outputs`.
     pub fn of_show(args: &ShowArgs, folder: &Path, outputs: &Path) -> Result<Self, Failure> {
         Ok(Self {
             narrowing: Narrowing { set: args.set.clone(), ..Narrowing::default() },
@@ -224,7 +222,6 @@ impl RunOptions {
         })
     }
 
-    /// Returns how progress is shown.
     pub const fn style(&self) -> Style {
         match self.display.progress {
             _ if self.display.quiet => Style::Quiet,
@@ -235,7 +232,6 @@ impl RunOptions {
     }
 }
 
-/// Whether `--offline` leaves the network to be used.
 pub const fn network(offline: bool) -> Network {
     if offline { Network::Forbidden } else { Network::Allowed }
 }

@@ -28,13 +28,13 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Returns the part of the matrix that the command line keeps.
+/// Options for the part of the matrix that the command line keeps.
 pub fn narrowed(narrowing: &Narrowing, backend: BackendKind, device: Option<DeviceInfo>) -> PlanOptions {
     let Narrowing { set, filter, variant: variants } = narrowing.clone();
     PlanOptions { backend, sizes: backend, device, set, filter, variants }
 }
 
-/// Returns what `run` with the same options would run on: its backend, and its device as far as it is known here.
+/// Backend and device that `run` would use with the same options. The device is `None` if it is unknown here.
 pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let target = Target::resolve(args)?;
     if let Some(path) = profile {
@@ -53,13 +53,12 @@ pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind
     }
 }
 
-/// Returns the GPU with this number, if this machine has it. Asks the driver and opens nothing.
+/// GPU with this ordinal, if this machine has it. Asks the driver and opens nothing.
 fn gpu(ordinal: u32) -> Option<DeviceInfo> {
     let devices = Cuda::Timed.devices().unwrap_or_default();
     devices.into_iter().find(|(id, _)| id.ordinal == ordinal).map(|(_, info)| info)
 }
 
-/// Returns the GPU that the simulator simulates.
 fn simulator(name: Option<&str>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let devices = SimBackend::new(name, simt::Options::default())
         .and_then(|backend| backend.devices())
@@ -67,7 +66,7 @@ fn simulator(name: Option<&str>) -> Result<(BackendKind, Option<DeviceInfo>), Fa
     Ok((BackendKind::Sim, devices.into_iter().next().map(|(_, info)| info)))
 }
 
-/// Reads a device description. From a list, as `runner devices --json` writes it, takes the first.
+/// Reads a device description. Takes the first of a list, as written by `runner devices --json`.
 fn read_profile(path: &Path) -> Result<DeviceInfo, Failure> {
     let remedy = "`runner devices --json` writes one";
     let fail = |why: String| Failure::usage(format!("--device-profile {}: {why}; {remedy}", path.display()));

@@ -9,7 +9,7 @@ use super::options::{Kind, RunOptions, Target};
 use crate::model::BackendKind;
 
 impl Narrowing {
-    /// Returns the options for a shell, or `None` if the whole matrix runs.
+    /// Options for a shell, or `None` if the whole matrix runs.
     pub fn describe(&self) -> Option<String> {
         let set = self.set.iter().map(|set| format!("--set {}", word(set)));
         let filter = self.filter.iter().map(|filter| format!("--filter {}", word(filter)));
@@ -20,8 +20,8 @@ impl Narrowing {
 }
 
 impl RunOptions {
-    /// Returns the command that reproduces the records on `backend`; `None` if it is `runner run` with the manifest,
-    /// the narrowing and the backend, which records hold anyway.
+    /// Command that reproduces the records on `backend`. `None` if it is `runner run` with the manifest, the narrowing
+    /// and the backend, which the records contain anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
         if let Kind::Try { .. } | Kind::Tune = self.kind {
             let words: Vec<String> =
@@ -50,7 +50,7 @@ impl RunOptions {
         Some(words.chain(options).collect::<Vec<_>>().join(" "))
     }
 
-    /// Returns the device of the backend, and whether the simulator checks kernels.
+    /// Options for the device, and whether the simulator checks kernels.
     fn device_options(&self, backend: BackendKind) -> Vec<String> {
         let mut options = Vec::new();
         match backend {
@@ -70,7 +70,7 @@ impl RunOptions {
 }
 
 impl ProfileArgs {
-    /// Returns the command that reproduces the records.
+    /// Command that reproduces the records.
     pub fn command(&self) -> String {
         let path = self.manifest.display().to_string();
         let narrowed = self.narrowing.describe().map(|n| format!(" {n}")).unwrap_or_default();
@@ -81,7 +81,7 @@ impl ProfileArgs {
     }
 }
 
-/// Returns the text as one word for a shell; borrowed if it needs no quotes.
+/// The text as one word for a shell; borrowed if it needs no quotes.
 fn word(text: &str) -> Cow<'_, str> {
     // shlex also quotes commas and equals signs, which are safe inside a word.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+.,:/@=".contains(c);

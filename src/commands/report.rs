@@ -1,5 +1,4 @@
-//! `runner report`: writes the reports of finished runs again, or checks that they are what their records make. Needs
-//! no device.
+//! `runner report`: writes reports again from the records of finished runs, or checks that they match. Needs no device.
 
 mod html;
 
@@ -18,13 +17,12 @@ use crate::render::{Deviation, RenderError};
 use crate::stored::{Source, Stored};
 use crate::{render, stored};
 
-/// Reports why a page was not rendered. A template of the user is at fault itself.
+/// Reports why a page was not rendered. If the user's template is at fault, it is a usage error.
 fn failure(error: &RenderError) -> Failure {
     let message = error.to_string();
     if matches!(error, RenderError::OfUser { .. }) { Failure::usage(message) } else { Failure::environment(message) }
 }
 
-/// The folder that is checked if none is named.
 const REPORTS: &str = "reports";
 
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -59,7 +57,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Compares every report in or below the folders with what its records make.
+/// Compares every report in or below the folders with the one that its records give.
 fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
     let default = [PathBuf::from(REPORTS)];
     let mut reports: Vec<Stored> = Vec::new();
@@ -92,7 +90,7 @@ fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::CaseFailed)
 }
 
-/// Returns the records of `dir`, or of its journal if that is asked for or there are no records.
+/// Records of `dir`. Reads its journal if asked to, or if there are no records.
 fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records, Failure> {
     let stored = dir.join(RECORDS_FILE);
     let journal = dir.join(JOURNAL_FILE);
@@ -106,7 +104,7 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
     Ok(records)
 }
 
-/// Returns why nothing can be reported from `dir`, and which folder was meant.
+/// Why there is nothing to report in `dir`, and which folder may be meant.
 fn nothing_in(dir: &Path, from_journal: bool) -> String {
     let missing = match (dir.exists(), from_journal) {
         (false, _) => "does not exist".to_owned(),
@@ -122,7 +120,7 @@ fn nothing_in(dir: &Path, from_journal: bool) -> String {
     format!("{} {missing}; {hint}", dir.display())
 }
 
-/// Returns the folders of reports below `dir`; for a file, the folder that it is in.
+/// Report folders below `dir`, or the folder of a file.
 fn reports_near(dir: &Path) -> Vec<PathBuf> {
     let is_report = |path: &PathBuf| path.join(RECORDS_FILE).exists() || path.join(JOURNAL_FILE).exists();
     if dir.is_file() {

@@ -1,4 +1,4 @@
-//! Implements `runner run`, from the manifest to the report.
+//! `runner run`: from the manifest to the report.
 
 mod devices;
 mod several;
@@ -14,7 +14,7 @@ use crate::experiment::Manifest;
 
 pub use several::load_all;
 
-/// Runs one experiment. With counts by lines on the simulator, its report has a page with the sources of each kernel.
+/// Runs one experiment. If the simulator counts by line, adds pages with the sources of each kernel to the report.
 fn run_with_pages(
     mut options: RunOptions,
     manifest: &Manifest,
@@ -22,7 +22,7 @@ fn run_with_pages(
     console: &mut Console,
 ) -> Result<Ended, Failure> {
     let is_wanted = options.passes.lines && options.shard.is_none() && options.against.against.is_none();
-    // Without a folder there are no pages.
+    // Without a temporary folder there are no pages.
     let counted = tempfile::tempdir().ok().filter(|_| is_wanted);
     options.line_counts = counted.as_ref().map(|folder| folder.path().to_owned());
     let run = ManifestRun { manifest, options: &options };

@@ -1,4 +1,4 @@
-//! Implements `runner schema`, which prints the JSON Schema of manifests, for editors.
+//! `runner schema`: prints the JSON Schema of manifests, for editors.
 
 use super::cli::SchemaArgs;
 use super::{Console, Exit, Failure, write_out};

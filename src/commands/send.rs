@@ -1,7 +1,7 @@
 //! Submits tasks as job arrays, and the job that collects their results.
 //!
-//! What is sent is written down before and after: an array without an answer has its place in the submission, and is
-//! found again by its tag.
+//! Every submission is recorded before and after it is sent. An array without an answer from the scheduler keeps its
+//! place in the record, and is found again by its tag.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,23 +20,22 @@ use crate::journal::{FolderLock, JournalError};
 use crate::model::{calendar_time, sha256_hex};
 use crate::regular;
 
-/// Most elements of an array of a scheduler that is not asked for its limit.
+/// Largest array for schedulers that are not asked for their limit.
 const MAX_ARRAY: u32 = 1000;
 
-/// How long after a submission without an answer the scheduler is asked for what it has, each time.
+/// Delays after an unanswered submission before each look for what the scheduler has.
 const LOOKS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
 
-/// The longest time limits that the scheduler allows, seconds.
+/// Longest time limits that the scheduler allows, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// The limit of tasks.
     pub tasks: Option<u64>,
-    /// The limit of the job that collects the results.
+    /// Limit for the job that collects the results.
     pub collecting: Option<u64>,
 }
 
 impl Limits {
-    /// Asks the scheduler. One that does not answer limits nothing here.
+    /// Asks the scheduler. If it does not answer, nothing is limited here.
     pub fn ask(settings: &Settings) -> Self {
         let Some(queue) = settings.scheduler.queue() else { return Self::default() };
         let longest = |partition: Option<&str>| queue.longest(partition).ok().flatten();
@@ -46,7 +45,7 @@ impl Limits {
         Self { tasks, collecting }
     }
 
-    /// Fails if a time limit that the user sets is longer: a task with it would wait for ever.
+    /// Fails if the user sets a longer time limit: such a task would wait for ever.
     pub fn allow(self, settings: &Settings) -> Result<(), Failure> {
         let times = [("time", settings.time, self.tasks), ("collect.time", settings.collect.time, self.collecting)];
         for (key, time, longest) in times {
@@ -61,22 +60,21 @@ impl Limits {
     }
 }
 
-/// Where something is sent: the folder of the job, the job, and the limits of the scheduler.
+/// Target of a submission: the job's folder, the job, and the scheduler's limits.
 type Place<'a> = (&'a Path, &'a Job, Limits);
 
-/// Tasks that are to be sent.
 #[derive(Debug)]
 pub struct Batch {
-    /// The number of the submission.
+    /// Number of the submission.
     pub number: u32,
     pub tasks: Vec<Vec<Work>>,
-    /// What each task gets more; empty if none does.
+    /// Extra resources of each retried task; empty if there are none.
     pub retries: Vec<Retry>,
-    /// The identity of the files that the tasks run.
+    /// Hash that identifies the files to run.
     pub snapshot: String,
 }
 
-/// Lets one process at a time send tasks of a job, or take them back.
+/// Locks the job, so that only one process at a time sends or cancels its tasks.
 pub fn lock(dir: &Path, console: &mut Console) -> Result<Option<FolderLock>, Failure> {
     match FolderLock::take(dir) {
         Ok(lock) => Ok(Some(lock)),
@@ -84,7 +82,7 @@ pub fn lock(dir: &Path, console: &mut Console) -> Result<Option<FolderLock>, Fai
             Err(Failure::environment(format!("{} is used by {holder}: wait until it has ended", dir.display())))
         }
         Err(error) => {
-            // Some shared file systems have no locks.
+            // Some shared file systems do not support locks.
             console.say(&format!("warning: {error}; do not submit the job twice at the same time"));
             Ok(None)
         }
@@ -115,7 +113,7 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
     print_commands(job, &arrays, console)
 }
 
-/// Prints the commands of scripts. The last task of a search begins after all others.
+/// Prints the submission commands of scripts. The last task of a search begins after all others.
 fn print_commands(job: &Job, scripts: &[Script], console: &mut Console) -> Result<(), Failure> {
     for (rest, script) in (0..scripts.len()).rev().zip(scripts) {
         if rest == 0 && job.searches && job.settings.scheduler.queue().is_none() {
@@ -126,7 +124,8 @@ fn print_commands(job: &Job, scripts: &[Script], console: &mut Console) -> Resul
     Ok(())
 }
 
-/// Submits every task and the collecting job, or writes their scripts and prints the commands for the user.
+/// Submits every task and the collecting job. Without a known scheduler, writes the scripts and prints the commands for
+/// the user.
 pub fn send(
     (dir, job, limits): Place<'_>,
     batch: Batch,
@@ -140,7 +139,7 @@ pub fn send(
     let sent = room(job, open.tasks).min(submission.tasks.len());
     let parts = parts((dir, job, limits), &submission, 0..sent, limit);
     let first = whole((dir, job, limits), &submission);
-    // The script of the tasks is the same for all of them, so that a task which is sent later runs what it is now.
+    // All tasks share one script, so a task sent later runs the same files.
     let rest = match job.settings.scheduler.queue() {
         Some(_) if sent < submission.tasks.len() => {
             let script = job.settings.scheduler.script(&first).map_err(Failure::usage)?;
@@ -156,7 +155,7 @@ pub fn send(
     for script in arrays.iter().chain(&collecting) {
         atomic::write(&script.path, script.text.as_bytes()).map_err(Failure::environment)?;
     }
-    // The tasks read it, and each id is kept as soon as there is one.
+    // Tasks read the submission, and each id is stored as soon as it is known.
     submission.write(dir).map_err(Failure::environment)?;
     let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;
     let Some(queue) = job.settings.scheduler.queue() else {
@@ -174,7 +173,7 @@ pub fn send(
     console.print(&format!("runner status {shown}\n"))
 }
 
-/// Sends tasks of the last submission that a limit of queued tasks has kept back, by their script, which has the hash
+/// Sends tasks of the last submission that a limit on queued tasks has held back. Their script must have the hash
 /// `script`. Returns whether there were any.
 pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> Result<bool, Failure> {
     let Some(queue) = job.settings.scheduler.queue() else { return Ok(false) };
@@ -190,7 +189,7 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     let parts = parts((dir, job, limits), &submission, from..until, limit(job).map_err(Failure::environment)?);
     let Scripts { arrays, collecting } = render(&parts, limits, Some(script)).map_err(Failure::usage)?;
     for array in &arrays {
-        // Others may write there, and what this starts runs as the user.
+        // Others may be able to write there, and the script would run as this user.
         let text = regular::read(&array.path).map_err(Failure::environment)?;
         if sha256_hex(&text) != script {
             return Err(Failure::usage(format!("{} is not as it was submitted: submit again", array.path.display())));
@@ -204,7 +203,7 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     Ok(true)
 }
 
-/// Sends the collecting job again if the last submission has none that waits or runs, and is not collected.
+/// Sends the collecting job again if the last submission has none waiting or running and its results are not collected.
 pub fn collect_again(
     (dir, job, limits): Place<'_>,
     submissions: &mut [Submission],
@@ -214,7 +213,7 @@ pub fn collect_again(
     let open = Open::find(dir, job, submissions, shards);
     let count = submissions.len() as u32;
     let Some((queue, submission)) = job.settings.scheduler.queue().zip(submissions.last()) else { return Ok(()) };
-    // It waits for the arrays, so these are known first.
+    // The collecting job waits for the arrays, so these must be known first.
     let is_unknown =
         open.arrays.is_empty() && shards.iter().any(|shard| !shard.state.is_missing() && shard.journal.is_none());
     if is_unknown || open.collecting.is_some() || collected(dir) >= count || submission.cancelled.is_some() {
@@ -230,9 +229,9 @@ pub fn collect_again(
 /// What the scheduler has of a job.
 #[derive(Debug, Default)]
 struct Open {
-    /// The arrays with tasks that wait or run.
+    /// Arrays with waiting or running tasks.
     arrays: Vec<String>,
-    /// How many tasks wait or run.
+    /// Number of waiting or running tasks.
     tasks: usize,
     /// The job that collects the results.
     collecting: Option<String>,
@@ -255,7 +254,6 @@ impl Open {
     }
 }
 
-/// Sends the scripts of a submission.
 struct Sender<'a> {
     dir: &'a Path,
     job: &'a Job,
@@ -269,7 +267,7 @@ impl Sender<'_> {
         self.submission.write(self.dir).map_err(Failure::environment)
     }
 
-    /// Sends arrays. Returns what came of one that was not accepted; those after it are not sent.
+    /// Sends arrays until one is not accepted, and returns what happened to that one.
     fn arrays<'a>(
         &mut self,
         scripts: impl Iterator<Item = (Part<'a>, Script)>,
@@ -279,7 +277,7 @@ impl Sender<'_> {
             let ends_search = self.job.searches && part.first + part.count == self.submission.tasks.len();
             let before = match self.open.arrays.as_slice() {
                 all if ends_search => all,
-                // The throttle holds for all arrays together.
+                // The throttle applies to all arrays together, so each waits for the last.
                 [.., last] if self.job.settings.throttle.is_some() => std::slice::from_ref(last),
                 _ => &[],
             };
@@ -315,7 +313,7 @@ impl Sender<'_> {
         Ok(None)
     }
 
-    /// Sends the collecting job after the arrays, of which one may not have been accepted. Fails if so.
+    /// Sends the collecting job after the arrays. Fails if one of these was not accepted.
     fn finish(
         &mut self,
         ended: Option<Sent>,
@@ -338,7 +336,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends the job that collects the results when all arrays have ended, in place of the one before.
+    /// Sends the job that collects the results when all arrays have ended. It replaces the one before.
     fn collecting(&mut self, script: Option<Script>, tag: &str, console: &mut Console) -> Result<(), Failure> {
         let Some(mut script) = script else { return Ok(()) };
         if self.open.arrays.is_empty() && self.submission.refused.is_some() {
@@ -353,7 +351,7 @@ impl Sender<'_> {
                 self.submission.collect = Some(id);
                 self.write()?;
                 if let Some(before) = self.open.collecting.take() {
-                    // One that cannot be cancelled collects what there is, and the next one collects again.
+                    // If it cannot be cancelled, it collects what there is, and the next one collects again.
                     let _ = self.queue.cancel(&[before]);
                 }
             }
@@ -368,7 +366,7 @@ impl Sender<'_> {
     }
 }
 
-/// Submits a script. If there is no answer, looks whether the scheduler has it.
+/// Submits a script. Without an answer, looks whether the scheduler has it.
 fn place(queue: &dyn Queue, script: &Script, tag: &str, console: &mut Console) -> Sent {
     let sent = queue.submit(script);
     let Sent::Unknown(why) = &sent else { return sent };
@@ -388,7 +386,7 @@ fn submission(batch: Batch) -> Submission {
     Submission { number, user: Some(user()), submitted, snapshot, tasks, retries, ..Submission::default() }
 }
 
-/// Returns all tasks of a submission.
+/// All tasks of a submission.
 fn whole<'a>((folder, job, limits): Place<'a>, submission: &Submission) -> Part<'a> {
     let seconds = submission.tasks.iter().map(|task| task.iter().map(|work| job.seconds(*work)).sum());
     let seconds = seconds.fold(0.0, f64::max);
@@ -398,16 +396,14 @@ fn whole<'a>((folder, job, limits): Place<'a>, submission: &Submission) -> Part<
     Part { job, folder, number, first: 0, count, seconds, snapshot, retry: Retry::default(), longest }
 }
 
-/// Returns how many tasks may be sent while so many are open.
+/// How many more tasks may be sent while `open` tasks are queued.
 fn room(job: &Job, open: usize) -> usize {
     job.settings.queue.map_or(usize::MAX, |most| (most.get() as usize).saturating_sub(open))
 }
 
-/// The scripts of a submission.
 struct Scripts {
-    /// The script of each part of the tasks.
     arrays: Vec<Script>,
-    /// The script that collects the results, if this program submits it.
+    /// Script that collects the results, if this program submits it.
     collecting: Option<Script>,
 }
 
@@ -416,12 +412,12 @@ fn render(parts: &[Part<'_>], limits: Limits, rest: Option<&str>) -> Result<Scri
     let scheduler = first.job.settings.scheduler;
     let arrays = parts.iter().map(|part| scheduler.script(part)).collect::<Result<_, _>>()?;
     let of_collecting = Part { longest: limits.collecting, ..first.clone() };
-    // The last task of a search does that.
+    // The last task of a search collects by itself.
     let queue = scheduler.queue().filter(|_| !first.job.searches);
     Ok(Scripts { arrays, collecting: queue.map(|queue| queue.collecting(&of_collecting, rest)).transpose()? })
 }
 
-/// Returns the most elements that an array may have.
+/// Largest array that the scheduler accepts.
 fn limit(job: &Job) -> Result<u32, QueueError> {
     match (job.settings.max_array, job.settings.scheduler.queue()) {
         (Some(limit), _) => Ok(limit.get()),
@@ -430,7 +426,7 @@ fn limit(job: &Job) -> Result<u32, QueueError> {
     }
 }
 
-/// Divides tasks into arrays of at most `limit` elements that get the same.
+/// Divides tasks into arrays of at most `limit` elements with equal resources.
 fn parts<'a>(place: Place<'a>, submission: &Submission, tasks: std::ops::Range<usize>, limit: u32) -> Vec<Part<'a>> {
     let whole = whole(place, submission);
     let limit = limit.max(1) as usize;

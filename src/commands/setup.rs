@@ -38,7 +38,7 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Returns the pinned compiler of the given major version; otherwise the newest that the driver and every GPU support.
+/// The pinned compiler of this major version or, without one, the newest that the driver and every GPU support.
 fn wanted(major: Option<u32>) -> Result<Requirement, compile::ToolkitError> {
     let major = match (major, cuda::driver_version()) {
         (Some(major), _) => major,
@@ -52,7 +52,7 @@ fn wanted(major: Option<u32>) -> Result<Requirement, compile::ToolkitError> {
     Ok(Requirement::PinnedMajor(major))
 }
 
-/// Implements `runner __compile`, the process of the compiler.
+/// `runner __compile`, the compiler's process.
 pub fn compile_unit() -> Result<Exit, Failure> {
     compile::serve().map_err(|e| Failure::environment(format!("the compiler process failed: {e}")))?;
     Ok(Exit::Success)

@@ -1,5 +1,5 @@
-//! `runner show`: runs one case and prints its buffers, its output, and wrong elements with their neighbours; or
-//! prints the code that its kernels are compiled to.
+//! `runner show`: runs one case and prints its buffers, its output, and wrong elements with their neighbours; or prints
+//! the code that its kernels are compiled to.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -25,20 +25,20 @@ mod source;
 
 pub use source::write_pages;
 
-/// Elements of a buffer that are shown from its beginning, and as many from its end.
+/// Elements of a buffer to show from each end.
 const SHOWN: usize = 6;
 
-/// Rows of a buffer with a shape that are shown from its beginning, and as many from its end.
+/// Rows of a buffer with a shape to show from each end.
 const ROWS: usize = 3;
 
-/// Elements before a wrong one that are shown, and as many after it.
+/// Elements to show before and after a wrong one.
 const AROUND: u64 = 3;
 
 pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let shapes = args.shape.iter().map(|text| Shape::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let selections = args.element.iter().map(|text| Selection::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = load_manifest(&args.manifest, &args.trust.reach, network(args.offline), console)?;
-    // One sample: what is shown is what the first run left.
+    // One sample is enough: the output shows what the first run left.
     (manifest.measure.warmup, manifest.measure.min_samples, manifest.measure.max_samples) = (0, 1, 1);
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::environment(format!("cannot create a temporary folder: {error}; set TMPDIR")))?;
@@ -91,7 +91,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(ended.exit)
 }
 
-/// Returns the one case that is named: a variant, and values of axes where it has several cases.
+/// The named case: a variant, with axis values if it has several cases.
 fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Console) -> Result<Case, Failure> {
     let (backend, device) = super::plan::machine(&args.target, None)?;
     let planned = PlanOptions { device, set: options.narrowing.set.clone(), ..PlanOptions::for_backend(backend) };
@@ -133,7 +133,7 @@ fn split(text: &str) -> Result<(String, Vec<(String, String)>), Failure> {
     Ok((variant.trim().to_owned(), pairs.map(pair).collect::<Result<_, Failure>>()?))
 }
 
-/// Runs the case, and the variants whose results it is compared with.
+/// Narrows the run to the case and the variants whose results it is compared with.
 fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
     let mut variants = vec![case.key.variant.clone()];
     let own = manifest.variants.iter().filter_map(|variant| variant.checks.as_ref()).flatten();
@@ -154,7 +154,7 @@ fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
     options.narrowing.filter = (!conditions.is_empty()).then(|| conditions.join(" && "));
 }
 
-/// Returns the buffers that were written, by name.
+/// Buffers that were written, by name.
 fn arrays(folder: &Path) -> Vec<(String, Array)> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -168,7 +168,7 @@ fn arrays(folder: &Path) -> Vec<(String, Array)> {
     files.iter().filter_map(read).collect()
 }
 
-/// Lists the names and lengths of the buffers, and the lengths of the sides of checks.
+/// Names and lengths of the buffers, and lengths of the two sides of checks.
 fn sizes(arrays: &[(String, Array)], folder: &Path) -> Vec<(Option<String>, usize)> {
     let of_checks = (0..).map_while(|number| side(folder, number, "actual")).map(|array| (None, array.len()));
     arrays.iter().map(|(name, array)| (Some(name.clone()), array.len())).chain(of_checks).collect()
@@ -178,7 +178,7 @@ fn side(folder: &Path, check: usize, side: &str) -> Option<Array> {
     Array::read(&folder.join(format!("check{check}.{side}.npy")))
 }
 
-/// Writes one line for each buffer, and one for some rows of those with a shape.
+/// Writes one line for each buffer, and some rows of each buffer with a shape.
 fn buffers(text: &mut String, arrays: &[(String, Array)], shapes: &[Shape]) {
     for (name, array) in arrays {
         let (len, element) = (array.len(), array.element());
@@ -199,7 +199,7 @@ fn buffers(text: &mut String, arrays: &[(String, Array)], shapes: &[Shape]) {
     }
 }
 
-/// Returns the first and last elements of a range.
+/// First and last elements of a range.
 fn ends(array: &Array, range: Range<usize>) -> String {
     let shown = |range: Range<usize>| range.map(|index| array.text(index)).collect::<Vec<_>>().join(" ");
     if range.len() <= 2 * SHOWN {
@@ -208,7 +208,6 @@ fn ends(array: &Array, range: Range<usize>) -> String {
     format!("{} … {}", shown(range.start..range.start + SHOWN), shown(range.end - SHOWN..range.end))
 }
 
-/// Returns the elements that were asked for.
 fn elements(
     text: &mut String,
     arrays: &[(String, Array)],
@@ -232,7 +231,7 @@ fn elements(
     Ok(())
 }
 
-/// Writes the elements around the first that differs, of every check.
+/// Writes the elements around the first difference of every check.
 fn surroundings(text: &mut String, folder: &Path, shapes: &[Shape]) {
     for number in 0.. {
         let sides = side(folder, number, "actual").zip(side(folder, number, "expected"));

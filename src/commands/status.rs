@@ -1,4 +1,4 @@
-//! Implements `runner status`, which shows a job's progress.
+//! `runner status`: shows a job's progress.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{Console, Exit, Failure};
 use crate::cluster::scheduler::{Queue, QueueError, array_tag};
 use crate::cluster::{self, Job, Known, ShardStatus, State, Submission, now, user};
 
-/// How often `--watch` looks. The scheduler is asked less often.
+/// Interval of `--watch`. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Seconds after which an array that the scheduler does not mention counts as refused.
@@ -29,7 +29,7 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
             console.print(&format!("{}\n", view.json()))?;
         } else {
             if args.watch && std::io::stdout().is_terminal() {
-                // The screen is cleared, and the cursor goes to its first line.
+                // Clears the screen and moves the cursor to the first line.
                 console.print("\u{1b}[2J\u{1b}[H")?;
             }
             console.print(&view.text())?;
@@ -47,7 +47,7 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the state of every shard. Asks the scheduler if its last answer is old.
+/// State of every shard. Asks the scheduler if its last answer is old.
 pub fn shards(dir: &Path, job: &Job, submissions: &mut [Submission], console: &mut Console) -> Vec<ShardStatus> {
     let (shards, silence) = look(dir, job, submissions, console);
     if let Some(error) = silence {
@@ -56,7 +56,6 @@ pub fn shards(dir: &Path, job: &Job, submissions: &mut [Submission], console: &m
     shards
 }
 
-/// Returns the users who submitted.
 pub fn users(submissions: &[Submission]) -> Vec<u32> {
     let mut users: Vec<u32> = submissions.iter().filter_map(|submission| submission.user).collect();
     users.sort_unstable();
@@ -64,7 +63,7 @@ pub fn users(submissions: &[Submission]) -> Vec<u32> {
     users
 }
 
-/// Returns the state of every shard, and why the scheduler did not answer if it was asked in vain.
+/// State of every shard, and why the scheduler did not answer, if so.
 pub fn look(
     dir: &Path,
     job: &Job,
@@ -92,7 +91,7 @@ pub fn look(
                 console.say(&format!("warning: the scheduler's accounts do not answer ({error})"));
             }
             known.add(answer);
-            // A user who may not write there can look, too.
+            // A user without write access can look too.
             if let Err(error) = known.write(dir) {
                 console.say(&format!("warning: the scheduler's answer is not kept: {error}"));
             }
@@ -102,8 +101,8 @@ pub fn look(
     (cluster::status(dir, job, submissions, &known), None)
 }
 
-/// Finds arrays that this user has sent and the scheduler has not confirmed. One that it does not have after a while was
-/// not accepted.
+/// Looks for arrays that the scheduler has not confirmed. An array that is still missing after a while was not
+/// accepted.
 fn confirm(queue: &dyn Queue, dir: &Path, job: &Job, submissions: &mut [Submission]) -> Result<(), QueueError> {
     for submission in submissions.iter_mut().filter(|submission| submission.user == Some(user())) {
         let mut has_changed = false;
@@ -127,7 +126,7 @@ fn confirm(queue: &dyn Queue, dir: &Path, job: &Job, submissions: &mut [Submissi
             has_changed = true;
         }
         if has_changed {
-            // Another process that sends tasks writes down what it finds; this one finds it again at the next look.
+            // If another process writes the submission, this is found again at the next look.
             let _ = submission.write(dir);
         }
     }

@@ -1,4 +1,4 @@
-//! `runner submit`: from manifests to job arrays and the job that collects their results.
+//! `runner submit`: turns manifests into job arrays and the job that collects their results.
 
 mod ahead;
 mod describe;
@@ -42,7 +42,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     described.job.program = program;
     let ready = ahead::get_ready(args, &manifests, &described, hash, console)?;
     if ready.has_host_code && !args.trust.allow_host_code {
-        // The user has allowed it before, for this project; the copies are another folder.
+        // The user has allowed it for this project, but the copies are in another folder.
         described.job.trust.push("--allow-host-code".to_owned());
     }
     let job = &described.job;
@@ -88,7 +88,7 @@ fn dry_run(args: &SubmitArgs, mut described: Described, console: &mut Console) -
     Ok(Exit::Success)
 }
 
-/// Returns the shards to run: those that the user has named, or those without results that are not on their way.
+/// Shards to run: those that the user names, or else those without a result, present or expected.
 fn chosen(args: &SubmitArgs, job: &Job, earlier: &[Submission], shards: &[ShardStatus]) -> Result<Vec<Work>, Failure> {
     if !args.sending.rerun.is_empty() {
         return rerun::chosen(&args.sending.rerun, job, earlier, shards);
@@ -99,8 +99,8 @@ fn chosen(args: &SubmitArgs, job: &Job, earlier: &[Submission], shards: &[ShardS
     Ok(shards.iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect())
 }
 
-/// Refuses to send shards of another version of the files than tasks have that still wait or run: one report would have
-/// results of both.
+/// Refuses to send shards while tasks with another version of the files wait or run: one report would mix results of
+/// both.
 fn refuse_other_version(
     dir: &Path,
     earlier: &[Submission],
@@ -108,7 +108,7 @@ fn refuse_other_version(
     files: &str,
 ) -> Result<(), Failure> {
     let is_other = |submission: &&Submission| {
-        // One that cannot be read is no reason to send nothing more.
+        // If it cannot be read, that is no reason to refuse.
         Snapshot::read(dir, &submission.snapshot).is_ok_and(|snapshot| snapshot.of_files() != files)
     };
     let others: Vec<u32> = earlier.iter().filter(is_other).map(|submission| submission.number).collect();
@@ -128,7 +128,7 @@ fn refuse_other_version(
     }
 }
 
-/// Packs shards into tasks. Those that get more than the settings say are in tasks of their own.
+/// Packs shards into tasks. Retries with extra resources get tasks of their own.
 fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStatus], snapshot: String) -> Batch {
     let retry_of = |work: &Work| {
         let Some(shard) = shards.iter().find(|shard| shard.work == *work) else { return Retry::default() };
@@ -164,7 +164,7 @@ fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStat
     Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot }
 }
 
-/// Says that there is nothing to send, and sends the collecting job if the last submission has none.
+/// Says that there is nothing to send. Sends the collecting job if the last submission has none.
 fn nothing_missing(
     args: &SubmitArgs,
     described: &Described,

@@ -1,9 +1,8 @@
-//! Implements `runner task`, which runs one element of a job array. Runs the shards of a task, each continuing its last
-//! attempt.
+//! `runner task`: runs one element of a job array. Each of its shards continues the last attempt.
 //!
-//! The scheduler warns with SIGUSR1 before the time limit and ends with SIGTERM: both end the current launch, and what
-//! was measured is in the journal. After a warning the task asks to be started again, a bounded number of times; after
-//! SIGTERM the scheduler has decided already.
+//! The scheduler warns with SIGUSR1 before the time limit and ends with SIGTERM. Both end the current launch, and what
+//! was measured is in the journal. After a warning the task asks to be started again, a bounded number of times. After
+//! SIGTERM it does not: the scheduler has already decided.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -25,18 +24,17 @@ use crate::cluster::{
 use crate::compile::Network;
 use crate::dispatch::{Interrupt, Urgency};
 
-/// How long a task waits for files that its node does not see yet: a shared file system shows them some time after they
-/// were written.
+/// How long a task waits for files that its node does not see yet: a shared file system shows them with a delay.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How often a task looks for such files.
+/// Interval for looking for such files.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What a file of a full disk cannot hold: more than the blocks that file systems keep in reserve for small ones.
+/// Data for testing whether a disk is full. It exceeds the blocks that file systems reserve for small files.
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
 
 pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
-    // The working directory changes.
+    // The working directory changes later.
     let dir = std::path::absolute(&args.job).unwrap_or_else(|_| args.job.clone());
     let job = when_visible(|| Job::read(&dir), JobError::is_absent).map_err(Failure::environment)?;
     let read = || Submission::read(&dir, &job, args.submission);
@@ -62,7 +60,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     if !args.search.is_empty() {
         return task.search(args, &interrupt, console);
     }
-    // The script names the files that its user has submitted; the folder may name others.
+    // The script names the files that its user submitted; the folder may name others.
     let files = args.snapshot.as_ref().unwrap_or(&submission.snapshot);
     let files = match task.enter(files, &args.trust) {
         Ok(files) => files,
@@ -83,7 +81,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Reads something again and again while it is not there, up to a limit.
+/// Retries a read while the file is absent, up to a limit.
 fn when_visible<T, E>(read: impl Fn() -> Result<T, E>, is_absent: impl Fn(&E) -> bool) -> Result<T, E> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -101,16 +99,15 @@ struct Task<'a> {
     place: Placement,
 }
 
-/// The files that a task runs.
 struct Files {
-    /// The commit of the checkout that was submitted.
+    /// Commit of the submitted checkout.
     revision: Option<String>,
-    /// What the command line allows, for these files: a job, which others may have written, allows nothing.
+    /// What the command line allows for these files. The job itself allows nothing, since others may have written it.
     trust: TrustArgs,
 }
 
 impl Task<'_> {
-    /// Checks the files of the submission, and lets relative paths lead to them from now on.
+    /// Checks the files of the submission and changes to their folder, so that relative paths lead to them.
     fn enter(&self, files: &str, trust: &TrustArgs) -> Result<Files, Failure> {
         let snapshot = when_visible(|| Snapshot::checked(self.dir, files), SnapshotError::is_absent);
         let refused = |error: SnapshotError| Failure::usage(error);
@@ -135,7 +132,7 @@ impl Task<'_> {
             .map_err(|error| Failure::environment(format!("cannot write the log of the task: {error}")))
     }
 
-    /// Fails if the node's GPU is not the expected one, or not fit to measure on.
+    /// Fails if the node's GPU is not the expected one, or not fit for measuring.
     fn preflight(&self) -> Result<(), Failure> {
         let Some(name) = &self.job.device else { return Ok(()) };
         let health = cuda::health(0).map_err(Failure::environment)?;
@@ -143,7 +140,7 @@ impl Task<'_> {
         if faults.is_empty() { Ok(()) } else { Err(Failure::environment(faults.join("; "))) }
     }
 
-    /// Runs what the last attempt at the shard lacks.
+    /// Runs the part of the shard that the last attempt did not finish.
     fn run_shard(
         &self,
         work: Work,
@@ -177,7 +174,6 @@ impl Task<'_> {
         run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console).map(|_| ())
     }
 
-    /// Does the part of a search that this task has.
     fn search(&self, args: &TaskArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
         let words = ["runner", "tune"].map(Into::into).into_iter().chain(args.search.iter().cloned());
         let shard = self.job.search_shard(args.task as u32 + 1).map(|shard| format!("--shard={shard}").into());
@@ -213,7 +209,6 @@ impl Task<'_> {
         })
     }
 
-    /// Ends the task after a signal.
     fn stop(&self, console: &mut Console) -> Result<Exit, Failure> {
         if !Interrupt::was_warned() {
             self.write(TaskEvent::Stopped { why: "ended by the scheduler (SIGTERM)".to_owned() })?;
@@ -226,11 +221,11 @@ impl Task<'_> {
         Ok(Exit::Interrupted)
     }
 
-    /// Ends after the machine has failed, and asks to run on another node, unless it would fail there, too.
+    /// Ends after a machine failure, and asks to run on another node, unless it would fail there too.
     fn give_back(&self, failure: Failure) -> Result<Exit, Failure> {
         if failure.exit == Exit::Environment && self.is_disk_full(&failure) {
             let why = "the disk of the job is full: free some space, then submit again";
-            // There may be no room for this, either.
+            // The disk may be full for this too.
             let _ = self.log.write(TaskEvent::Stopped { why: why.to_owned() });
             return Err(Failure::environment(format!("{why} ({})", failure.message)));
         }
@@ -241,7 +236,7 @@ impl Task<'_> {
         Err(failure)
     }
 
-    /// Whether the folder of the job takes no more, by the failure or by a file that is written there.
+    /// Whether the job's folder is full, by the failure or by writing a file there.
     fn is_disk_full(&self, failure: &Failure) -> bool {
         let is_full =
             |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
@@ -257,7 +252,7 @@ impl Task<'_> {
         probe.is_err_and(|error| is_full(&error))
     }
 
-    /// Asks the scheduler to start this task again. False if it was asked often enough.
+    /// Asks the scheduler to start this task again. Returns false if that was done often enough.
     fn requeue(&self, excluded: Option<&str>) -> Result<bool, Failure> {
         let asked = self.log.read().iter().filter(|line| matches!(line.event, TaskEvent::Requeued { .. })).count();
         let queue = self.job.settings.scheduler.queue().filter(|_| !self.place.id.is_empty());

@@ -1,4 +1,4 @@
-//! `runner templates`: lists and exports the templates of pages; and reads that of a manifest.
+//! `runner templates`: lists and exports the page templates. Also reads a manifest's template.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,19 +15,17 @@ use crate::model::{Diagnostic, Diagnostics, PageTemplate, Records};
 use crate::regular;
 use crate::render::{SHIPPED, Templates};
 
-/// The extension of templates.
 const EXTENSION: &str = "tera";
 
-/// Environment variable with the time that a template of a user may take to make a report, such as `10min`.
+/// Environment variable with the time limit for a user's template, such as `10min`.
 const LIMIT_VARIABLE: &str = "RUNNER_TEMPLATE_LIMIT";
 
-/// The time that a template may take, unless the environment gives another.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// How much the memory of this process may grow while a template of a user makes a report, bytes.
+/// Maximum growth of this process in bytes while a user's template runs.
 const MOST_MEMORY: usize = 2 << 30;
 
-/// How often time and memory are looked at.
+/// Interval for checking time and memory.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -54,7 +52,7 @@ pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure>
     Ok(Exit::Success)
 }
 
-/// Returns the template that a manifest names. It must parse.
+/// Template that a manifest names. It must parse.
 pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<PageTemplate>, Failure> {
     let Some((path, span)) = &manifest.template else { return Ok(None) };
     let refused = |message: String, hint: &str| {
@@ -70,7 +68,7 @@ pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<Page
     Ok(Some(read))
 }
 
-/// Returns a template from a file. Its syntax is checked; what it uses is only known when a page is made.
+/// Template from a file. Its syntax is checked; what it uses is known only when a page is made.
 pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     let text = regular::read_text(path)
         .map_err(|error| Failure::usage(format!("cannot read the template {}: {error}", path.display())))?;
@@ -79,8 +77,8 @@ pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     Ok(template)
 }
 
-/// Makes something from records. If they have a template of a user, it ends the process where that takes too much time
-/// or memory: Tera has no limits, and a thread cannot be ended alone. Nothing is written before the page is made.
+/// Runs `make` on records. If they have a user's template, ends the process when that takes too much time or memory:
+/// Tera has no limits, and a single thread cannot be ended. Nothing is written before the page is complete.
 pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Failure> {
     let Some(template) = &records.header.template else { return Ok(make()) };
     let limit = match env::var_os(LIMIT_VARIABLE) {
@@ -116,7 +114,7 @@ fn end(message: &str) -> ! {
     process::exit(Exit::Usage as i32)
 }
 
-/// Returns the memory that this process occupies, bytes; zero if the system does not say.
+/// Resident memory of this process in bytes; 0 if the system does not say.
 fn memory() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));

@@ -42,7 +42,7 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     run_one(ManifestRun { manifest: &manifest, options: &options }, &interrupt()?, console).map(|ended| ended.exit)
 }
 
-/// Returns the project of all sources on the command line, in which they and what they include must be.
+/// Project of all sources on the command line, which must contain them and what they include.
 fn project(args: &TryArgs) -> Result<Project, Failure> {
     let mut projects = Vec::new();
     for source in &args.sources {

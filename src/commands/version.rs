@@ -1,15 +1,15 @@
-//! What `--version` prints: the version of the package, the commit it was built from and the pinned CUDA toolkit.
+//! The output of `--version`: the version of the package, the commit it was built from and the pinned CUDA toolkit.
 
 use std::sync::LazyLock;
 
 use crate::compile::pinned;
 
-/// The commit, if the build script found one; a build from a tarball has none.
+/// Commit, if the build script found one. A build from a tarball has none.
 pub const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");
 
 static LONG: LazyLock<String> = LazyLock::new(|| long(COMMIT));
 
-/// Returns the version with details: `0.1.0 (1286e4d90f0a, CUDA toolkit 13.0.88)`.
+/// Version with details: `0.1.0 (1286e4d90f0a, CUDA toolkit 13.0.88)`.
 pub fn long_version() -> &'static str {
     &LONG
 }

@@ -1,7 +1,7 @@
-//! Writes files whole or not at all.
+//! Atomic file writes: a file is replaced whole or not at all.
 //!
-//! Everything that must survive a crash during the write is written through here. This module chooses no names and
-//! keeps no old versions.
+//! Separate from what is written: everything that must survive a crash goes through here. This module chooses no file
+//! names and keeps no old versions.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -12,34 +12,30 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD};
 use tempfile::{NamedTempFile, TempPath};
 
-/// Prefix of a file that is about to replace another. The owner of the folder may remove a file that a killed process
-/// left.
+/// Prefix of a temporary file. The folder's owner may delete files that a killed process left under it.
 pub const UNFINISHED: &str = ".writing-";
 
-/// Why a file was not replaced. The old one, if any, is unchanged.
+/// Why a file was not replaced. The old file, if any, is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct WriteError {
-    /// What failed, such as `write`.
+    /// What failed, e.g. `write`.
     pub action: &'static str,
-    /// The file that was to be replaced.
     pub path: PathBuf,
-    /// The error that the system gave.
     pub source: io::Error,
 }
 
-/// Replaces the file at `path`: writes a new one, syncs it and gives it this name. Readers see the old bytes or the
-/// new, even after a crash of the machine. The new file has no name until it is complete, so that nothing is left of it
-/// if the process is killed.
+/// Replaces the file at `path`: writes a new file, syncs it and renames it. Readers see the old bytes or the new, even
+/// after the machine crashes. The new file has no name until it is complete, so a killed process leaves nothing.
 ///
-/// A link, a pipe or a device in its place is replaced and not written to. Creates the folder.
+/// Replaces a link, a pipe or a device without writing to it. Creates the folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     tracing::debug!(bytes = bytes.len(), "write {}", path.display());
     replace(path, &|file| file.write_all(bytes))
 }
 
-/// Replaces the file at `path`, as [`write`] does, by what is written piece by piece: so a long file needs no memory. If
-/// writing fails, it may begin anew.
+/// Like [`write`], but piece by piece, so a long file needs no memory. Calls `write` again from the start if its first
+/// attempt fails.
 pub fn write_pieces(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
     tracing::debug!("write {}", path.display());
     replace(path, &|file| {
@@ -57,7 +53,7 @@ fn replace(path: &Path, write: &dyn Fn(&mut &File) -> io::Result<()>) -> Result<
     create_folder(dir)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666));
-    // On some file systems every file has a name. Other errors occur again.
+    // Some file systems do not support files without a name. Any other error occurs again here.
     let file = written_without_name(write, dir, &builder).or_else(|_| {
         let file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
         // Writes to the inner file: errors of the temporary file would end with its generated name.
@@ -72,7 +68,7 @@ fn replace(path: &Path, write: &dyn Fn(&mut &File) -> io::Result<()>) -> Result<
     Ok(())
 }
 
-/// Writes a file that has no name, and gives it one when it is complete.
+/// Writes to an unnamed file and names it once it is complete.
 fn written_without_name(
     write: &dyn Fn(&mut &File) -> io::Result<()>,
     dir: &Path,
@@ -90,7 +86,7 @@ fn fill(mut file: &File, write: &dyn Fn(&mut &File) -> io::Result<()>) -> io::Re
     file.sync_all()
 }
 
-/// Writes to the file that the user names: a terminal, a pipe or `/dev/null` is written to, any other is replaced.
+/// Writes to a file that the user names. Terminals, pipes and `/dev/null` are written to; any other file is replaced.
 pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     match std::fs::metadata(path) {
         Ok(there) if there.is_dir() => {
@@ -106,17 +102,16 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WriteE
     move |source| WriteError { action, path, source }
 }
 
-/// Removes unfinished files from a folder, which a killed process left. Only the owner of the folder may do that.
+/// Removes unfinished files that a killed process left. Only the folder's owner may call it.
 pub fn remove_unfinished(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
-            // One that cannot be removed does no harm.
+            // A leftover that cannot be removed does no harm.
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// Creates the folder and its parents; an existing one is left as it is.
 pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     std::fs::create_dir_all(dir).map_err(|source| {
         // The system's error does not name the file that is in the way.
@@ -127,8 +122,8 @@ pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// Opens a file with these options and refuses a symbolic link, a pipe or a device in its place. A report folder comes
-/// with a checkout, and a link in it must not make this program write elsewhere.
+/// Opens a file, but refuses a symbolic link, a pipe or a device. Report folders come with a checkout, and a link in
+/// one must not redirect writes.
 pub fn open_itself(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
@@ -142,8 +137,8 @@ pub fn open_itself(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Makes a write past the process's limit of file sizes (`ulimit -f`) an error, like a full disk. By default the kernel
-/// ends the process silently. Children inherit this.
+/// Turns a write past the file size limit (`ulimit -f`) into an error, like a full disk. By default the kernel kills
+/// the process silently. Children inherit this.
 pub fn report_full_files() {
     // SAFETY: ignoring a signal runs no code of this program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -205,7 +200,7 @@ mod tests {
         assert_eq!(std::fs::read(&device).unwrap(), b"kept");
     }
 
-    /// The folder is watched while a long file is written, so that one which has a name before it is complete is seen.
+    /// Watches the folder during a long write, to notice a name that appears too early.
     #[test]
     fn a_file_has_no_name_until_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,15 +1,14 @@
-//! The folder of the user's cache.
+//! The user's cache folder, shared by everything that stores results between runs.
 
 use std::env;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 
-/// The environment variable that holds the path of the cache; without it, the cache is `runner` in the user's cache
-/// folder.
+/// Environment variable with the path of the cache. By default it is `runner` in the user's cache folder.
 pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
 
-/// Returns the folder of the cache, which may not exist yet, or why it is unknown.
+/// Path of the cache folder, which need not exist yet, or why it is unknown.
 pub fn cache_folder() -> Result<PathBuf, String> {
     if let Some(root) = env::var_os(CACHE_VARIABLE).filter(|root| !root.is_empty()) {
         return Ok(PathBuf::from(root));
@@ -18,10 +17,10 @@ pub fn cache_folder() -> Result<PathBuf, String> {
     Ok(strategy.cache_dir().join("runner"))
 }
 
-/// The folder of the cache with unpacked packages, each in a folder with the hash of its archive as name.
+/// Cache subfolder for unpacked packages. Each has a folder named by its archive's hash.
 pub const PACKAGES: &str = "packages";
 
-/// Returns the folder that the package whose archive has this SHA-256 is unpacked in.
+/// Folder for the package whose archive has this SHA-256.
 pub fn package_folder(sha256: &str) -> Result<PathBuf, String> {
     Ok(cache_folder()?.join(PACKAGES).join(sha256))
 }

@@ -1,5 +1,7 @@
-//! Provides what several stages of `runner` use: atomic files, the place of the cache, program lookup, the sandbox of
-//! compilers and references, redirected output, statistics, and the revision of a checkout. Imports no stage.
+//! What several stages of `runner` need but no stage owns: atomic files, the cache folder, program lookup, the sandbox,
+//! redirected output, statistics and git revisions.
+//!
+//! Imports no stage and none of the shared types.
 
 pub mod atomic;
 pub mod cache_folder;

@@ -1,21 +1,21 @@
-//! Finds the programs of a CUDA toolkit.
+//! Finds the programs of a CUDA toolkit, the host compiler and Python.
 //!
-//! It looks for files by name and starts no program.
+//! Looks files up by name and starts no program. Relative folders of the search path never count: a checkout could put
+//! programs there.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders to search, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
     dirs: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// Returns the absolute folders of the search path, then those of CUDA and Nsight Compute: `CUDA_HOME`,
-    /// `CUDA_PATH`, `/usr/local/cuda`, and the newest version in `/opt/nvidia/nsight-compute`.
+    /// Absolute folders of the search path, then those of CUDA and Nsight Compute: `CUDA_HOME`, `CUDA_PATH`,
+    /// `/usr/local/cuda`, and the newest version in `/opt/nvidia/nsight-compute`.
     pub fn of_this_machine() -> Self {
         let mut dirs = absolute(&env::var_os("PATH").unwrap_or_default());
         for root in
@@ -30,12 +30,12 @@ impl Programs {
         Self { dirs }
     }
 
-    /// Finds programs in these folders only.
+    /// Searches these folders only.
     pub fn in_dirs(dirs: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { dirs: dirs.into_iter().map(Into::into).collect() }
     }
 
-    /// Returns the first file with this name.
+    /// The first file with this name.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let found = self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file());
         tracing::debug!(?found, "look for the program {name}");
@@ -43,18 +43,17 @@ impl Programs {
     }
 }
 
-/// Environment variable with the Python interpreter to use; `python3` by default.
+/// Environment variable with the Python interpreter; `python3` by default.
 pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
 
-/// Returns the Python interpreter.
 pub fn python() -> String {
     env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
 }
 
-/// The environment variable that names the C++ compiler of references.
+/// Environment variable with the C++ compiler for references.
 pub const CXX_VARIABLE: &str = "RUNNER_CXX";
 
-/// Returns the C++ compiler of the host: the one that [`CXX_VARIABLE`] names, or the first of the search path.
+/// C++ compiler for references: [`CXX_VARIABLE`] or the first on the search path.
 pub fn cxx() -> Option<PathBuf> {
     let path = Programs::in_dirs(absolute(&env::var_os("PATH").unwrap_or_default()));
     let named = env::var_os(CXX_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
@@ -65,8 +64,8 @@ pub fn cxx() -> Option<PathBuf> {
         .or_else(|| ["c++", "g++", "clang++"].iter().find_map(|name| path.find(name)))
 }
 
-/// Returns the search path for a program that starts others. It has no relative folders: these would be folders of the
-/// checkout that the command runs in, whose files must not be executed.
+/// Search path for programs that start others, without relative folders. A relative folder would be in the checkout,
+/// whose files must not be executed.
 pub fn search_path() -> OsString {
     let dirs = absolute(&env::var_os("PATH").unwrap_or_default());
     // Joining fails only if a folder contains the separator, and these were split at it.

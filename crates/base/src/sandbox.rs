@@ -1,12 +1,11 @@
-//! What a compiler or a reference may do once it runs, so that a source which takes it over gains little, and so that
-//! what runs is what was hashed.
+//! Confines compilers and references, so that a malicious source gains little and only hashed files are compiled.
 //!
 //! NVRTC reads the toolkit and the hashed files. It opens no file for writing, starts no program and connects to
-//! nothing. nvcc, clang, g++ and references are programs that start others: they also read and run what the system has
+//! nothing. nvcc, clang, g++ and references start other programs: these also read and run what the system has
 //! installed, and write to a folder of their own.
 //!
-//! The kernel enforces this by Landlock (Linux 5.13, connections 6.7). Without it, only the limits of memory and of
-//! file sizes hold.
+//! The kernel enforces this through Landlock (Linux 5.13; network connections need 6.7). Without Landlock, only the
+//! limits of memory and file size hold.
 
 use std::env;
 use std::io;
@@ -22,18 +21,18 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit, setrlimit};
 
 use crate::programs;
 
-/// The newest interface whose rights are all taken away, where the kernel has it.
+/// Newest Landlock ABI whose rights are all denied, if the kernel supports it.
 const NEWEST: ABI = ABI::V6;
 
-/// The largest amount of memory that a compiler may use, in bytes. The largest templates in use take a fourth of it.
+/// Memory limit for a compiler, in bytes. The largest templates in use need a quarter of it.
 const MOST_MEMORY: u64 = 16 << 30;
 
-/// The largest file that a compiler may write, bytes.
+/// Largest file that a compiler may write, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
 
-/// Where systems keep programs, their libraries and the settings that these need to start, and what says how many cores
-/// and how much memory there are.
-const OF_THE_SYSTEM: [&str; 17] = [
+/// Where systems keep programs, their libraries and their settings, and the files that report the number of cores and
+/// the memory size.
+const SYSTEM_PATHS: [&str; 17] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -53,8 +52,8 @@ const OF_THE_SYSTEM: [&str; 17] = [
     "/proc/meminfo",
 ];
 
-/// Environment variables with folders in which compilers and their libraries are searched for.
-const SEARCHED: [&str; 8] = [
+/// Environment variables whose folders compilers search.
+const SEARCHED_VARIABLES: [&str; 8] = [
     "PATH",
     "LD_LIBRARY_PATH",
     "LIBRARY_PATH",
@@ -65,23 +64,23 @@ const SEARCHED: [&str; 8] = [
     "GCC_EXEC_PREFIX",
 ];
 
-/// Environment variable with the host compiler of nvcc.
+/// Environment variable with nvcc's host compiler.
 pub const HOST_COMPILER_VARIABLE: &str = "NVCC_CCBIN";
-/// The host compilers of which nvcc takes the first in the search path where that variable is not set.
+/// Host compilers that nvcc looks for on the search path if [`HOST_COMPILER_VARIABLE`] is unset.
 pub const HOST_COMPILERS: [&str; 2] = ["g++", "gcc"];
 
-/// Confines this thread, and those that it starts, to reading below these places. What is open stays usable. Returns
+/// Confines this thread and its children to reading below these paths. Files that are already open stay usable. Returns
 /// whether the kernel enforces it.
 pub fn confine<P: AsRef<Path>>(readable: impl IntoIterator<Item = P>) -> Result<bool, RulesetError> {
     let rules = nothing()?.add_rules(path_beneath_rules(readable, AccessFs::ReadFile | AccessFs::ReadDir))?;
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Starts a program from a thread that is confined, so that the program and what it starts are. They read and run what
-/// the system has installed and `readable`, and write in `folder`, also their temporary files.
+/// Starts a program from a confined thread, so the program and its children are confined too. They read and run what
+/// the system has installed and `readable`, and write only to `folder`, including temporary files.
 pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::Result<Child> {
     command.env("PATH", programs::search_path()).env("TMPDIR", folder);
-    // A cache of compiled files would be outside of that folder.
+    // ccache would write outside of `folder`.
     command.env("CCACHE_DISABLE", "1");
     let confined = || {
         confine_program(readable, folder)
@@ -92,14 +91,14 @@ pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::
     started.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it failed")))
 }
 
-/// Confines this thread, and the programs that it starts, to reading and running what the system has installed and
-/// `readable`, and to writing in `folder`.
+/// Confines this thread and the programs it starts: they read and run what the system has installed and `readable`, and
+/// write to `folder`.
 fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetError> {
-    // What it runs is confined as it is, so a file that may be read may be run.
+    // Programs that a compiler starts are confined too, so it may run any file that it may read.
     let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::MakeSym | AccessFs::RemoveFile | AccessFs::RemoveDir;
     let write = AccessFs::WriteFile | AccessFs::Truncate;
-    let system = OF_THE_SYSTEM.into_iter().map(PathBuf::from).chain(searched());
+    let system = SYSTEM_PATHS.into_iter().map(PathBuf::from).chain(searched());
     nothing()?
         .add_rules(path_beneath_rules(system.chain(readable.iter().cloned()), run))?
         .add_rules(path_beneath_rules([folder], run | make | write | AccessFs::Refer))?
@@ -108,7 +107,7 @@ fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetErr
     Ok(())
 }
 
-/// Returns a set of rules that grants no rights at all.
+/// A ruleset that grants no rights.
 fn nothing() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
@@ -117,20 +116,20 @@ fn nothing() -> Result<RulesetCreated, RulesetError> {
         .create()
 }
 
-/// Returns the folders that the environment names, and the host compiler's installation.
+/// Folders that the environment names, and the host compiler's installation.
 fn searched() -> Vec<PathBuf> {
-    let folders = SEARCHED.into_iter().filter_map(env::var_os);
+    let folders = SEARCHED_VARIABLES.into_iter().filter_map(env::var_os);
     let folders: Vec<PathBuf> = folders.flat_map(|value| env::split_paths(&value).collect::<Vec<_>>()).collect();
     let path = programs::Programs::in_dirs(env::split_paths(&programs::search_path()));
     let named = env::var_os(HOST_COMPILER_VARIABLE).map(PathBuf::from);
     let compilers = named.into_iter().chain(HOST_COMPILERS.into_iter().filter_map(|name| path.find(name)));
     let installed: Vec<PathBuf> = compilers.map(|program| installation(&program)).collect();
-    // A relative folder is one of the checkout.
+    // A relative folder would be in the checkout.
     folders.into_iter().filter(|folder| folder.is_absolute()).chain(installed).collect()
 }
 
-/// Returns the folder that a program was installed to, links resolved: the parent of `bin`. A program in another
-/// folder, or in `bin` of the home folder, is taken for alone in it.
+/// Installation folder of a program, with links resolved: the parent of `bin`. For a program elsewhere, or in `bin` of
+/// the home folder, its own folder.
 pub fn installation(program: &Path) -> PathBuf {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let folder = real.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -140,20 +139,20 @@ pub fn installation(program: &Path) -> PathBuf {
     }
 }
 
-/// Whether the home folder is in this one: it is no folder of one program alone.
+/// Whether `folder` contains the home folder, and so is not the installation of one program.
 pub fn has_home(folder: &Path) -> bool {
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     home.is_some_and(|home| home.canonicalize().unwrap_or(home).starts_with(folder))
 }
 
-/// Whether every compiler may read below this folder, because it is one of the system or of the search path.
+/// Whether every compiler may read this folder, as part of the system or of the search path.
 pub fn is_always_readable(folder: &Path) -> bool {
-    let mut readable = OF_THE_SYSTEM.into_iter().map(PathBuf::from).chain(searched());
+    let mut readable = SYSTEM_PATHS.into_iter().map(PathBuf::from).chain(searched());
     readable.any(|readable| folder.starts_with(readable.canonicalize().unwrap_or(readable)))
 }
 
-/// Limits the memory of a program that was just started and the size of the files that it writes, and has the system
-/// end it before others if memory runs out. Compiling works even if the system refuses.
+/// Limits the memory and file sizes of a program that was just started, and makes it the first to be killed when memory
+/// runs out. Compilation goes on if the system refuses.
 pub fn limit_program(program: u32) {
     let Some(pid) = i32::try_from(program).ok().and_then(Pid::from_raw) else { return };
     let _ = prlimit(Some(pid), Resource::Data, at_most(MOST_MEMORY));
@@ -165,21 +164,20 @@ fn at_most(limit: u64) -> Rlimit {
     Rlimit { current: Some(limit), maximum: Some(limit) }
 }
 
-/// Limits the memory of this process and the size of the files that it writes. Compiling works even if the system
-/// refuses.
+/// Limits the memory and file sizes of this process. Compilation goes on if the system refuses.
 pub fn limit() {
     let _ = setrlimit(Resource::Data, at_most(MOST_MEMORY));
     let _ = setrlimit(Resource::Fsize, at_most(LARGEST_FILE));
 }
 
-/// Whether a confined program says that it was denied something.
+/// Whether a compiler's errors show that it was denied access.
 pub fn is_denied(errors: &str) -> bool {
     ["Permission denied", "Operation not permitted"].iter().any(|denied| errors.contains(denied)) && is_enforced()
 }
 
-/// Returns what to add to the errors of a compiler that was denied something; nothing for other errors.
+/// What to add to a compiler's errors if it was denied access; otherwise empty.
 pub fn hint(errors: &str) -> &'static str {
-    // So the assembler names the file of an `.incbin` that it may not read.
+    // The assembler's message for an `.incbin` file that it may not read.
     let is_of_incbin = errors.contains("Error: file not found: ") && is_enforced();
     if !is_of_incbin && !is_denied(errors) {
         return "";
@@ -189,7 +187,7 @@ pub fn hint(errors: &str) -> &'static str {
 
 /// Whether compilers are confined on this machine.
 pub fn is_enforced() -> bool {
-    // Only the thread that asks loses its rights.
+    // Confines a throwaway thread only.
     thread::spawn(|| confine([Path::new("/")])).join().is_ok_and(|confined| confined.is_ok_and(|enforced| enforced))
 }
 

@@ -1,4 +1,6 @@
 //! Redirects the process's standard output into memory, below the buffers of Rust and of C.
+//!
+//! Drivers and libraries print to the descriptor itself, so a replacement at a higher level would miss their output.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +11,7 @@ use rustix::fs::{MemfdFlags, OFlags};
 /// Makes descriptor 1 refer to a file in memory. Returns the original descriptor, now under another number, and the
 /// file.
 ///
-/// The file is in append mode, so that it may be truncated after a read.
+/// The file is in append mode, so it may be truncated after a read.
 pub fn redirect() -> io::Result<(OwnedFd, File)> {
     flush_c_streams();
     let original = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;
@@ -26,8 +28,8 @@ pub fn restore(original: &OwnedFd) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdout(original)?)
 }
 
-/// Writes the buffers of C's streams, through which drivers and libraries print: C's `stdout` is fully buffered unless
-/// it is a terminal.
+/// Flushes C's streams, through which drivers and libraries print. C's `stdout` is fully buffered unless it is a
+/// terminal.
 pub fn flush_c_streams() {
     // SAFETY: a null stream asks for every open output stream; `fflush` locks each, so other threads may print.
     let _ = unsafe { libc::fflush(std::ptr::null_mut()) };

@@ -1,7 +1,8 @@
 //! Finds the kernels and `__device__` variables that a CUDA C++ source defines, by scanning its tokens.
 //!
-//! The scan skips comments and strings and follows includes. It does not expand macros: if a macro may define kernels,
-//! or an included file is missing, the list is marked incomplete and no name is reported as undefined.
+//! Validation needs these names before any compiler runs. The scan skips comments and strings and follows includes, but
+//! does not expand macros. If a macro may define kernels, or an included file is missing, the list is marked incomplete
+//! and no name is reported as undefined.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,27 +12,24 @@ use crate::model::SourceForm;
 use crate::ptx;
 use crate::regular;
 
-/// Most files scanned for one source.
 const MOST_FILES: usize = 256;
 
-/// Most declarations of kernels, variables and functions read in one file.
+/// Maximum number of declarations of kernels, variables and functions to read in one file.
 pub const MOST_DECLARATIONS: usize = 1 << 13;
 
-/// The largest number of tokens that a declaration may have before its body. What is longer is not read.
+/// Maximum number of tokens before a declaration's body. Longer heads are cut off.
 pub const LONGEST_HEAD: usize = 1 << 12;
 
-/// What a CUDA C++ source defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CudaSource {
     /// Names of `__global__` functions, without namespaces and template arguments.
     pub kernels: BTreeSet<String>,
-    /// Names of `__device__` and `__constant__` variables.
     pub variables: BTreeSet<String>,
-    /// Names of functions declared `extern "C"`, one by one or in a block.
+    /// Names of functions declared `extern "C"`, singly or in a block.
     pub host_functions: BTreeSet<String>,
     /// Whether the source may define more than the scan found.
     pub incomplete: bool,
-    /// Files that it includes from outside of the project; they were not read.
+    /// Included files outside of the project, which were not read.
     pub outside: Vec<PathBuf>,
 }
 
@@ -56,7 +54,7 @@ impl CudaSource {
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         let user: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(include_paths.iter().cloned()).collect();
-        // The toolkit is not known here: a `<name>` that is not found may be one of its headers.
+        // The toolkit is not known yet, so a `<name>` that is not found may be one of its headers.
         let Ok(inputs) = scanner.inputs(path, &[], &[], SearchPath { user: &user, toolkit: &[] }) else {
             source.incomplete = true;
             return source;
@@ -70,7 +68,7 @@ impl CudaSource {
         source
     }
 
-    /// Adds what a text defines.
+    /// Adds the definitions in `text`.
     fn scan(&mut self, text: &str) {
         let (code, directives) = without_directives(text);
         let makes = ["__global__", "__device__", "__constant__", "extern"];
@@ -78,7 +76,7 @@ impl CudaSource {
             |directive: &String| directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
         self.incomplete |= directives.iter().any(makes_some);
         let tokens = tokens(&code);
-        // The depths of the blocks that begin with `extern "C" {`.
+        // Depths of the blocks that begin with `extern "C" {`.
         let mut blocks = Vec::new();
         let (mut depth, mut begins, mut left) = (0_usize, false, MOST_DECLARATIONS);
         for (at, token) in tokens.iter().enumerate() {
@@ -116,7 +114,7 @@ impl CudaSource {
     }
 }
 
-/// Returns the code without comments and preprocessor directives, and the directives without their `#`.
+/// The code without comments and preprocessor directives, and the directives without `#`.
 pub fn without_directives(text: &str) -> (String, Vec<String>) {
     let (mut code, mut directives) = (String::new(), Vec::new());
     for line in without_comments(&joined_lines(text)).lines() {
@@ -151,13 +149,12 @@ pub fn is_name(token: &str) -> bool {
     token.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
 }
 
-/// Returns the name before the parameters of the function that begins here.
+/// Name before the parameters of the function that begins here.
 fn function_name(tokens: &[&str]) -> Option<String> {
     function_at(tokens).map(|at| tokens[at].to_owned())
 }
 
-/// Returns the place of the name before the parameters of the function that begins here. Skips attributes with
-/// arguments.
+/// Index of the name before the parameters of the function that begins here. Skips attributes with arguments.
 pub fn function_at(tokens: &[&str]) -> Option<usize> {
     let tokens = head(tokens);
     let mut at = 0;
@@ -177,7 +174,7 @@ pub fn function_at(tokens: &[&str]) -> Option<usize> {
     None
 }
 
-/// Returns the name before `[`, `=`, `;` or `{` of the variable that begins here; `None` for a function.
+/// Name before `[`, `=`, `;` or `{` of the variable that begins here; `None` for a function.
 fn variable_name(tokens: &[&str]) -> Option<String> {
     let tokens = head(tokens);
     let mut name = None;
@@ -197,12 +194,12 @@ fn variable_name(tokens: &[&str]) -> Option<String> {
     None
 }
 
-/// Returns as many of the tokens as are read of one declaration.
+/// At most [`LONGEST_HEAD`] tokens, the limit for one declaration.
 pub fn head<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
     &tokens[..tokens.len().min(LONGEST_HEAD)]
 }
 
-/// Returns the index of the bracket that closes the one at `open`.
+/// Index of the bracket that closes the one at `open`.
 pub fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

@@ -1,17 +1,17 @@
-//! The element types behind the names of C++.
+//! Maps C++ type names to element types.
 
 use crate::model::ElementType;
 
 /// Namespaces of the fixed-width types.
 const NAMESPACES: [&str; 2] = ["cuda::std::", "std::"];
 
-/// Returns the type of a number, or of the components of a vector such as `float4`; `None` for any other type.
+/// Element type of a number or of the components of a vector such as `float4`; `None` for any other type.
 pub fn element(base: &str) -> Option<ElementType> {
     let name = NAMESPACES.iter().find_map(|namespace| base.strip_prefix(namespace)).unwrap_or(base);
     named(name).or_else(|| integer(name)).or_else(|| component(name))
 }
 
-/// Whether the type is a vector, which is no number.
+/// Whether the type is a vector instead of a number.
 pub fn is_vector(base: &str) -> bool {
     named(base).or_else(|| integer(base)).is_none() && component(base).is_some()
 }
@@ -53,7 +53,7 @@ fn integer(name: &str) -> Option<ElementType> {
     })
 }
 
-/// Returns the component of CUDA's vector types: of `uint4`, u32.
+/// Component of a CUDA vector type: u32 for `uint4`.
 fn component(name: &str) -> Option<ElementType> {
     match name {
         "half2" | "__half2" => return Some(ElementType::F16),

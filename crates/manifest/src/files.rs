@@ -1,4 +1,7 @@
 //! Finds the files that a manifest names, and scans each CUDA C++ source once.
+//!
+//! Validation asks here for the places of a name, for kernels and for signatures. One cache serves all variants, which
+//! often share sources.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -10,18 +13,17 @@ use super::signature::{Signature, signatures};
 use crate::includes::Scanner;
 use crate::project::Project;
 
-/// The folder of kernels, beside the manifest's folder.
+/// Folder of kernels, next to the manifest's folder.
 const KERNELS: &str = "kernels";
 
 #[derive(Debug)]
 pub struct Files {
-    /// Returns the folder that the manifest is in.
     folder: PathBuf,
     project: Project,
     scanner: Scanner,
-    /// The folders of packages, by the names that the manifest gives them; `None` for those that are not in the cache.
+    /// Package folders by their names in the manifest; `None` for packages missing from the cache.
     packages: BTreeMap<String, Option<PathBuf>>,
-    /// The sources that were read, by file and include paths.
+    /// Scanned sources by file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
     signatures: BTreeMap<PathBuf, Rc<Vec<Signature>>>,
 }
@@ -38,20 +40,19 @@ impl Files {
         }
     }
 
-    /// Adds the folder of a package, whose files then are in the project.
+    /// Adds a package's folder, whose files then count as part of the project.
     pub fn add_package(&mut self, name: &str, folder: PathBuf) {
         self.project = self.project.clone().with_folder(&folder);
         self.scanner = Scanner::confined_to(self.project.clone());
         self.packages.insert(name.to_owned(), Some(folder));
     }
 
-    /// Adds a package that is not in the cache.
     pub fn add_absent_package(&mut self, name: &str) {
         self.packages.insert(name.to_owned(), None);
     }
 
-    /// Returns where a source or a folder of headers may be: in the package that `NAME:` at the beginning names, or in
-    /// `kernels/` beside the manifest's folder, then in that folder. In a package that is not in the cache, nowhere.
+    /// Where to look for a source or a folder of headers: in the package that the prefix `NAME:` names, or else in
+    /// `kernels/` next to the manifest's folder, then in that folder. Empty for a package that is not in the cache.
     pub fn places(&self, name: &str) -> Vec<PathBuf> {
         if let Some((package, path)) = name.split_once(':')
             && let Some(folder) = self.packages.get(package)
@@ -65,41 +66,39 @@ impl Files {
         vec![beside.join(name), self.folder.join(name)]
     }
 
-    /// Returns the manifest's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns where files may be.
     pub fn project(&self) -> &Project {
         &self.project
     }
 
-    /// Returns the path of a file that is named relative to the manifest's folder.
+    /// Path of a file named relative to the manifest's folder.
     pub fn path_beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Returns the definitions of a source and of the files it includes, which may be in `include_paths`.
+    /// Definitions of a source and of the files it includes, also from `include_paths`.
     pub fn source(&mut self, path: &Path, include_paths: &[PathBuf]) -> Rc<CudaSource> {
         let scanner = &self.scanner;
         let read = || Rc::new(CudaSource::read(path, include_paths, scanner));
         Rc::clone(self.sources.entry((path.to_owned(), include_paths.to_vec())).or_insert_with(read))
     }
-    /// Returns the kernels of a source with their parameters; none if it cannot be read.
+    /// Kernels of a source with their parameters; empty if it cannot be read.
     pub fn signatures(&mut self, path: &Path) -> Rc<Vec<Signature>> {
         let read = || Rc::new(signatures(path).unwrap_or_default());
         Rc::clone(self.signatures.entry(path.to_owned()).or_insert_with(read))
     }
 }
 
-/// Lists the places where a file was looked for, for a hint.
+/// Lists the places where a file was looked for, as a hint.
 pub fn looked_for(places: &[PathBuf]) -> String {
     let places: Vec<String> = places.iter().map(|place| format!("`{}`", place.display())).collect();
     format!("looked for {}", places.join(" and "))
 }
 
-/// Returns the text of a system error in lower case, without its number.
+/// System error in lower case, without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,12 +1,13 @@
-//! What the body of a kernel does with its parameters, as far as its tokens show it.
+//! What a kernel's body does with its parameters, as far as its tokens show it.
 //!
-//! Nothing is expanded or looked up: a pointer that is passed on, cast or kept in a variable may be used in any way.
+//! Drafts use this to tell inputs from outputs. Nothing is expanded or looked up: a pointer that is passed on, cast or
+//! kept in a variable may be used in any way.
 
 use std::collections::BTreeMap;
 
 use super::cuda_source::{LONGEST_HEAD, closing, head, is_name};
 
-/// How many tokens before an argument are searched for the function.
+/// Maximum number of tokens before an argument in which to look for the function's name.
 const LONGEST_ARGUMENTS: usize = 256;
 
 /// Functions that take numbers by value.
@@ -15,28 +16,26 @@ const VALUE_FUNCTIONS: [&str; 22] = [
     "min", "pow", "powf", "rsqrtf", "sqrt", "sqrtf", "tanh", "tanhf",
 ];
 
-/// What a kernel does with the elements that a pointer points to.
+/// What a kernel does with the elements behind a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// The text does not show it.
+    /// Not visible in the text.
     #[default]
     Unknown,
-    /// The kernel reads elements, and writes none.
+    /// Reads elements and writes none.
     Read,
-    /// The kernel writes elements before it reads any.
     Written,
-    /// The kernel reads elements, or adds to them, before it has written any.
+    /// Reads elements, or adds to them, before it writes any.
     Updated,
 }
 
-/// What a body shows of all parameters.
+/// Findings about all parameters of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelBody {
-    /// The accesses by the name of the parameter.
     accesses: BTreeMap<String, Access>,
-    /// How many dimensions of `threadIdx` and `blockDim` it names: 1 to 3.
+    /// Dimensions of `threadIdx` and `blockDim` that the body names: 1 to 3.
     pub thread_dimensions: usize,
-    /// How many dimensions of `blockIdx` and `gridDim` it names: 1 to 3.
+    /// Dimensions of `blockIdx` and `gridDim` that the body names: 1 to 3.
     pub block_dimensions: usize,
 }
 
@@ -44,11 +43,11 @@ pub struct KernelBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Read,
-    /// A read as the argument of a function, which may take a reference.
+    /// A read as a function argument, which may be taken by reference.
     Argument,
     Write,
     Update,
-    /// The pointer itself: it is passed on, cast or added to.
+    /// The pointer itself is passed on, cast or added to.
     Pointer,
 }
 
@@ -75,13 +74,12 @@ impl KernelBody {
         Self { accesses: accesses.collect(), thread_dimensions, block_dimensions }
     }
 
-    /// Returns what the kernel does with the elements of a pointer.
     pub fn access(&self, parameter: &str) -> Access {
         self.accesses.get(parameter).copied().unwrap_or_default()
     }
 }
 
-/// Returns what is done with the pointer at `at`.
+/// Use of the pointer at `at`.
 fn use_at(body: &[&str], at: usize) -> Use {
     let before = |count: usize| at.checked_sub(count).map_or("", |place| body[place]);
     let is_element = body.get(at + 1) == Some(&"[");
@@ -105,14 +103,14 @@ fn use_at(body: &[&str], at: usize) -> Use {
     }
 }
 
-/// Returns what an atomic function does with the element that it gets.
+/// What an atomic function does with its element.
 fn atomic(function: &str) -> Use {
     if function.starts_with("atomicExch") { Use::Write } else { Use::Update }
 }
 
-/// Returns what is done with the element whose tokens are from `from` to before `to`.
+/// Use of the element at tokens `from..to`.
 fn use_of_element(body: &[&str], from: usize, mut to: usize) -> Use {
-    // The component of a vector: `y[i].x`.
+    // A vector's component: `y[i].x`.
     while body.get(to) == Some(&".") {
         to += 2;
     }
@@ -129,8 +127,7 @@ fn use_of_element(body: &[&str], from: usize, mut to: usize) -> Use {
     }
 }
 
-/// Whether what begins at `from` is an argument of a function that may take a reference, and not a condition or a part
-/// of an expression.
+/// Whether the expression at `from` is a whole argument of a function that may take a reference.
 fn is_argument(body: &[&str], from: usize) -> bool {
     if !matches!(from.checked_sub(1).map(|before| body[before]), Some("," | "(")) {
         return false;
@@ -148,8 +145,7 @@ fn is_argument(body: &[&str], from: usize) -> bool {
     true
 }
 
-/// Whether this is the name of a function, other than those of CUDA that take values, or the end of a template's
-/// arguments.
+/// Whether this is a function name, other than CUDA's by-value functions, or the end of template arguments.
 fn may_take_reference(callee: &str) -> bool {
     let is_word =
         matches!(callee, "if" | "while" | "for" | "switch" | "return" | "sizeof" | "int" | "float" | "double");
@@ -157,7 +153,7 @@ fn may_take_reference(callee: &str) -> bool {
     (is_name(callee) && !is_word && !is_of_values) || callee == ">"
 }
 
-/// Returns what the uses of a pointer come to.
+/// Combines all uses of a pointer.
 fn access(body: &[&str], uses: &[(usize, Use)]) -> Access {
     let first = |wanted: &[Use]| uses.iter().find(|(_, found)| wanted.contains(found)).map(|(at, _)| *at);
     let read = first(&[Use::Read, Use::Argument, Use::Update]);
@@ -165,7 +161,7 @@ fn access(body: &[&str], uses: &[(usize, Use)]) -> Access {
     match (read, written) {
         (None, None) => Access::Unknown,
         (None, Some(_)) => Access::Written,
-        // The value that is written may be computed from what is read in the same statement.
+        // The written value may be computed from a read in the same statement.
         (Some(read), Some(written)) => {
             let end =
                 head(&body[written..]).iter().position(|token| *token == ";").map_or(body.len(), |at| written + at);

@@ -1,4 +1,6 @@
-//! Loads a manifest from its file.
+//! Loads a manifest from its file: reads it, parses the TOML and validates it within a project.
+//!
+//! Faults are collected, so that the user sees all of them at once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,17 +17,13 @@ use crate::model::{Diagnostic, Diagnostics, SourceText};
 use crate::project::Project;
 use crate::regular;
 
-/// Most syntax errors that are reported.
 const MOST_SYNTAX_FAULTS: usize = 100;
 
-/// The longest manifest, bytes.
 const LONGEST: u64 = 8 << 20;
 
-/// The hint for a file that is not a manifest.
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
-/// Reads and validates a manifest, whose files are in its own project. The error contains every fault, each with its
-/// place.
+/// Reads and validates a manifest within its own project. The error contains every fault, each with its place.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     load_within(path, Project::from_manifest(path))
 }
@@ -46,7 +44,7 @@ pub fn load_within(path: &Path, project: Project) -> Result<Manifest, Diagnostic
     parse_within(&source(text), project)
 }
 
-/// Returns a manifest that a wrong path may mean: the same name with the extension `.toml`, or the nearest name in its
+/// The manifest that a wrong path may mean: the same name with the extension `.toml`, or the nearest name in the
 /// folder.
 fn intended(path: &Path) -> Option<PathBuf> {
     let with_extension = path.with_extension("toml");
@@ -66,8 +64,8 @@ pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     parse_within(source, Project::from_manifest(&source.path))
 }
 
-/// Returns the published packages that a manifest names, of which it may be that none is in the cache yet; none if it
-/// cannot be read.
+/// Published packages that a manifest names, including those not yet in the cache. Empty if the manifest cannot be
+/// read.
 pub fn packages(path: &Path) -> Vec<PackageSpec> {
     let text = regular::read_up_to(path, LONGEST).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let source = Arc::new(SourceText { path: path.to_owned(), text: text.unwrap_or_default() });
@@ -103,7 +101,6 @@ pub fn parse_within(source: &Arc<SourceText>, project: Project) -> Result<Manife
     }
 }
 
-/// Returns a syntax error in the TOML.
 fn syntax(error: &toml::de::Error) -> Diagnostic {
     let message = error.message();
     match error.span() {

@@ -16,14 +16,14 @@ use toml::de::{DeTable, DeValue};
 use crate::diagnostics::nearest;
 use crate::model::{Diagnostic, Span};
 
-/// A value with the place where it is written.
+/// A value with its place in the file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct At<T> {
     pub value: T,
     pub span: Span,
 }
 
-/// The value of a key that is required. Empty if it is missing or wrong, which has then been reported.
+/// Value of a required key. Empty if it is missing or wrong, which has then been reported.
 #[derive(Debug, Clone)]
 pub struct Required<T>(pub Option<T>);
 
@@ -33,7 +33,7 @@ impl<T> Default for Required<T> {
     }
 }
 
-/// A table whose keys the user chooses, in the order of the file.
+/// A table with user-chosen keys, in the order of the file.
 #[derive(Debug, Clone)]
 pub struct Named<T>(pub Vec<(At<String>, T)>);
 
@@ -43,31 +43,30 @@ impl<T> Default for Named<T> {
     }
 }
 
-/// A key of a later version. It is refused so that it is not mistaken for one that has an effect.
+/// A key of a later version. It is refused, so that it is not mistaken for one that has an effect.
 pub type Later = (&'static str, &'static str);
 
 /// A key that belongs elsewhere, and what to write instead.
 pub type Instead = (&'static str, &'static str);
 
-/// Most faults that are kept; others are counted.
+/// Maximum number of faults to keep; others are only counted.
 const MOST_FAULTS: usize = 1000;
 
-/// The faults found while reading, and what validation needs to avoid reporting their consequences.
+/// Faults found while reading, and what validation needs to avoid reporting their consequences.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub faults: Vec<Diagnostic>,
-    /// How many more there were.
+    /// Number of faults beyond the limit.
     pub omitted: usize,
-    /// Keys with a value that was refused, by the start of their table.
+    /// Keys with a refused value, by the start of their table.
     pub refused: BTreeSet<(usize, &'static str)>,
-    /// Entries of tables with user-chosen keys, such as axes, whose value was refused.
+    /// Entries with a refused value in tables with user-chosen keys, such as axes.
     pub dropped: BTreeSet<String>,
-    /// The first and the last byte of each table. The span of a table covers only its header.
+    /// First and last byte of each table. A table's span covers only its header.
     pub extents: BTreeMap<usize, usize>,
 }
 
 impl Findings {
-    /// Adds a fault.
     pub fn push(&mut self, fault: Diagnostic) {
         if self.faults.len() < MOST_FAULTS {
             self.faults.push(fault);
@@ -84,7 +83,7 @@ pub struct Reader<'a> {
     path: Vec<String>,
 }
 
-/// The path component of an array entry.
+/// Path component of an array entry.
 const ENTRY: &str = "[]";
 
 impl<'a> Reader<'a> {
@@ -92,13 +91,13 @@ impl<'a> Reader<'a> {
         Self { text, found: Findings::default(), path: Vec::new() }
     }
 
-    /// Returns the dotted key of the current value: `buffers.input.len`.
+    /// Dotted key of the current value: `buffers.input.len`.
     pub fn here(&self) -> String {
         let keys: Vec<&str> = self.path.iter().map(String::as_str).filter(|key| *key != ENTRY).collect();
         keys.join(".")
     }
 
-    /// Returns the current value as named in messages.
+    /// The current value as messages name it.
     fn subject(&self) -> String {
         let entry = self.path.last().is_some_and(|key| key == ENTRY);
         format!("{}`{}`", if entry { "an entry of " } else { "" }, self.here())
@@ -119,7 +118,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads a word that names a value, or reports another one.
+    /// Reads one of a fixed set of words, or reports any other.
     pub fn word<T: DeserializeOwned>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let DeValue::String(text) = value.get_ref() else { return self.wrong_type(value, expected) };
         let word: StrDeserializer<'_, serde::de::value::Error> = text.as_ref().into_deserializer();
@@ -148,12 +147,11 @@ fn describe(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// A type that can be read from a TOML value.
 pub trait Read: Sized + Clone {
-    /// The expected type as named in messages: `a string`.
+    /// Expected type as messages name it: `a string`.
     const EXPECTED: &'static str;
 
-    /// Returns where the value, or the first of its values, is written, for types that keep their place.
+    /// Place of the value, or of its first entry, for types that keep their place.
     fn place(&self) -> Option<Span> {
         None
     }
@@ -162,7 +160,7 @@ pub trait Read: Sized + Clone {
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// Reads a type whose values are words, the names that it also has in other files.
+/// Reads a type whose values are words, by its serde names.
 macro_rules! read_word {
     ($type:ty, $expected:expr) => {
         impl Read for $type {
@@ -195,10 +193,10 @@ pub(crate) use read_by_kind;
 
 /// A type that can be a field of a [`table!`].
 pub trait Slot: Default + Clone {
-    /// Adds the keys that the field has a value for, with the places of the values.
+    /// Adds the keys that have a value, with the places of the values.
     fn given(&self, key: &'static str, given: &mut Vec<(&'static str, Span)>);
 
-    /// Returns the value of the field; where it has none, the `shared` one.
+    /// The field's value or, if it has none, the `shared` one.
     #[must_use]
     fn or_shared(self, shared: &Self) -> Self;
 
@@ -257,7 +255,6 @@ impl<T: Read> Slot for Required<T> {
     }
 }
 
-/// Returns the fault for a required key that is missing.
 pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
     match owner {
         Some(span) => {
@@ -269,23 +266,20 @@ pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
 
 /// A table with a fixed set of keys.
 pub trait Table: Sized + Clone {
-    /// Returns the keys that are given, with the places of their values.
+    /// The given keys, with the places of their values.
     fn given(&self) -> Vec<(&'static str, Span)>;
 
-    /// Returns the table, with the values of `shared` for the keys that it leaves out.
+    /// The table, with missing keys taken from `shared`.
     #[must_use]
     fn or_shared(self, shared: &Self) -> Self;
 
-    /// Returns the keys that the table may have, in the order of the manual.
+    /// Allowed keys, in the order of the manual.
     fn keys() -> Vec<&'static str>;
 
-    /// Keys of later versions.
     fn later() -> &'static [Later];
 
-    /// Keys that belong elsewhere.
     fn instead() -> &'static [Instead];
 
-    /// Reads the known keys.
     fn fields(table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self;
 
     /// Reads the known keys and reports all others.
@@ -313,7 +307,7 @@ pub trait Table: Sized + Clone {
     }
 }
 
-/// Returns the last byte of a value and of everything in it.
+/// Last byte of a value and of everything in it.
 fn end(value: &Spanned<DeValue<'_>>) -> usize {
     let inside = match value.get_ref() {
         DeValue::Table(table) => table.iter().map(|(key, value)| key.span().end.max(end(value))).max(),
@@ -345,8 +339,7 @@ fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later
     Diagnostic::at(key.span(), format!("unknown key `{name}` in {place}")).label("unknown key").hint(hint)
 }
 
-/// Returns the key that a field is for: a field with the name of a keyword begins with `r#`, or ends with `_` where that
-/// is not allowed.
+/// Key of a field. A field named like a keyword begins with `r#`, or ends with `_` if `r#` is not allowed.
 pub fn key_of(field: &'static str) -> &'static str {
     field.trim_start_matches("r#").trim_end_matches('_')
 }
@@ -427,7 +420,7 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// A table whose keys belong to the table that has this field.
+/// A table whose keys are written directly in the table that has this field.
 #[derive(Debug, Clone, Default)]
 pub struct Inline<T>(pub T);
 

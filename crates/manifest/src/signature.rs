@@ -1,4 +1,4 @@
-//! The parameters of the kernels that a CUDA C++ source defines, as far as its text shows them.
+//! Parameters of the kernels that a CUDA C++ source defines, as far as its text shows them.
 //!
 //! Macros are not expanded and types are not looked up: a parameter keeps the words that the source has for its type.
 
@@ -11,50 +11,45 @@ use super::cuda_source::{
 use super::kernel_body::KernelBody;
 use crate::includes::{Scanner, SearchPath};
 
-/// The declaration of a `__global__` function.
+/// Declaration of a `__global__` function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// The function's name, without namespaces.
+    /// Function name without namespaces.
     pub name: String,
-    /// Empty for a function that is no template.
+    /// Template parameters; empty for a function that is not a template.
     pub template: Vec<TemplateParameter>,
-    /// The parameters in their order.
     pub parameters: Vec<Parameter>,
-    /// What the kernel does with them; `None` for a declaration without a body.
+    /// What the kernel does with its parameters; `None` for a declaration without a body.
     pub body: Option<KernelBody>,
-    /// Whether the file itself defines it, and no file that it includes.
+    /// Whether the file itself defines it, instead of an included file.
     pub own: bool,
 }
 
-/// A parameter of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateParameter {
-    /// The parameter as the source writes it: `typename T`, `int B = 4`.
+    /// Parameter as written in the source: `typename T`, `int B = 4`.
     pub text: String,
-    /// The parameter's name: `T`.
+    /// Name, such as `T`.
     pub name: String,
-    /// The parameter's default: `4`.
     pub default: Option<String>,
 }
 
-/// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// The parameter as the source writes it: `const float *in`.
+    /// Parameter as written in the source: `const float *in`.
     pub text: String,
-    /// `None` if the source gives it none.
     pub name: Option<String>,
-    /// The type without `const` and pointers: `float`, `unsigned long long`, `T`.
+    /// Type without `const` and pointers: `float`, `unsigned long long`, `T`.
     pub base: String,
-    /// How many pointers; an array counts as one.
+    /// Levels of pointers; an array counts as one.
     pub pointers: usize,
-    /// Whether what it points to is `const`, or the value itself.
+    /// Whether the pointee is `const`, or the value itself.
     pub is_const: bool,
     /// Whether it is a C++ reference, which no launch can pass.
     pub is_reference: bool,
 }
 
-/// Returns the kernels of a file and of the files that it includes from its own folder, in the order of the text.
+/// Kernels of a file and of the files that it includes from its own folder, in the order of the text.
 pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     let search = SearchPath { user: std::slice::from_ref(&folder), toolkit: &[] };
@@ -82,8 +77,8 @@ fn scan(text: &str, own: bool) -> Vec<Signature> {
     kernels.take(MOST_DECLARATIONS).filter_map(|(at, _)| signature(&tokens, at, own)).collect()
 }
 
-/// Returns the names of the parameters without a default of a function that the text defines outside of namespaces and
-/// classes; `None` if it defines none. Names of parameters without one are empty.
+/// Names of a function's parameters without a default, empty for unnamed ones. `None` if the text does not define the
+/// function outside of namespaces and classes.
 pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     let (code, _) = without_directives(text);
     let tokens = tokens(&code);
@@ -111,7 +106,7 @@ pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     None
 }
 
-/// Returns the kernel whose `__global__` is at `at`.
+/// The kernel whose `__global__` is at `at`.
 fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     let name = at + 1 + function_at(&tokens[at + 1..])?;
     let close = name + 1 + closing(head(&tokens[name + 1..]), 0)?;
@@ -131,8 +126,8 @@ fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     })
 }
 
-/// Returns the tokens between the braces that open after the parameters of a kernel, up to the next kernel where they
-/// are not closed; `None` for a declaration.
+/// Tokens between the braces that follow a kernel's parameters, or up to the next kernel if the braces are not closed;
+/// `None` for a declaration.
 fn body<'t, 'a>(after: &'t [&'a str]) -> Option<&'t [&'a str]> {
     let after = after.strip_prefix(&["{"])?;
     let mut depth = 1_usize;
@@ -148,7 +143,7 @@ fn body<'t, 'a>(after: &'t [&'a str]) -> Option<&'t [&'a str]> {
     Some(&after[..end.unwrap_or(after.len())])
 }
 
-/// Returns the parameters of the template header that begins here.
+/// Parameters of the template header that begins here.
 fn template(tokens: &[&str]) -> Vec<TemplateParameter> {
     let Some(rest) = tokens.strip_prefix(&["template", "<"]) else { return Vec::new() };
     let mut brackets = Brackets { round: 0, angle: 1 };
@@ -205,12 +200,12 @@ fn parameter(tokens: &[&str]) -> Parameter {
     }
 }
 
-/// Whether a word is one of the built-in integer types, which are never the name of a parameter.
+/// Whether a word is a built-in integer type and so never a parameter's name.
 fn is_type_word(token: &str) -> bool {
     matches!(token, "signed" | "unsigned" | "char" | "short" | "int" | "long" | "float" | "double" | "bool")
 }
 
-/// The brackets that are open.
+/// Numbers of open brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Brackets {
     round: i32,
@@ -230,7 +225,7 @@ impl Brackets {
     }
 }
 
-/// Returns the parts between the commas that are in no brackets; nothing for no tokens.
+/// Parts between commas outside of brackets; empty for no tokens.
 pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     let mut brackets = Brackets::default();
     let is_comma = |token: &&str| {
@@ -240,7 +235,7 @@ pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     if tokens.is_empty() { Vec::new() } else { tokens.split(is_comma).collect() }
 }
 
-/// Returns the tokens as a person writes them: a blank between words and before a pointer.
+/// The tokens as a person writes them: a blank between words and before a pointer.
 pub fn joined(tokens: &[&str]) -> String {
     let mut text = String::new();
     for token in tokens {
@@ -268,7 +263,7 @@ mod tests {
         found.pop().unwrap()
     }
 
-    /// Returns each parameter as `name: base` with its pointers, and `!` if it is const.
+    /// Each parameter as `name: base` with its pointers, and `!` if it is const.
     fn parameters(text: &str) -> Vec<String> {
         let shown = |parameter: &Parameter| {
             let pointers = "*".repeat(parameter.pointers);

@@ -19,13 +19,12 @@ use crate::model::{
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
 
-/// Every key of `[packages]`, which is apart: a manifest whose packages are not in the cache does not load.
+/// Every key of `[packages]`. It is separate because a manifest whose packages are not in the cache does not load.
 const PACKAGES: &str = "[packages.mine]\ncrate = \"my-kernels\"\nversion = \"0.9.1\"\nlicense = \"MIT\"\nbytes = 4096\n\
                         sha256 = \"00000000000000000000000000000000000000000000000000000000000000ff\"\n\
                         [packages.yours]\nwheel = \"your_kernels\"\nversion = \"1.0+cu130\"\n\
                         sha256 = \"ff00000000000000000000000000000000000000000000000000000000000000\"\n";
 
-/// A manifest that has only the required keys.
 const SMALLEST: &str = "[experiment]\nname = \"x\"\n[[variant]]\nname = \"a\"\nsource = \"k.cu\"\n\
                         kernel = \"second\"\ngrid = [1]\nblock = [32]\n";
 
@@ -33,7 +32,7 @@ const SOURCE: &str = "#include \"parts.cuh\"\n__device__ unsigned int ticket;\n\
                       template <typename T, int U> __global__ void first(T*) {}\n\
                       extern \"C\" __global__ void second(float*) {}\n";
 
-/// Returns a user's folder: `experiments/`, `kernels/`, a data file and headers.
+/// A user's folder: `experiments/`, `kernels/`, a data file and headers.
 fn folder(manifest: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, bytes: &[u8]| {
@@ -155,7 +154,7 @@ fn the_manual_describes_every_key_of_the_schema() {
     }
 }
 
-/// Returns every key of every table of the schema.
+/// Every key of every table of the schema.
 fn keys(schema: &serde_json::Value) -> BTreeSet<String> {
     let tables = schema["definitions"].as_object().unwrap().values().chain([schema]);
     tables.filter_map(|table| table["properties"].as_object()).flat_map(|keys| keys.keys().cloned()).collect()

@@ -1,4 +1,4 @@
-//! The identity of a C++ source that is compiled for the host.
+//! Identity of a C++ source that is compiled for the host, by the text of everything it includes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,29 +6,21 @@ use std::path::{Path, PathBuf};
 use crate::includes::{Scanner, SearchPath};
 use crate::model::{hex, sha256_hex};
 
-/// A source with what it includes from its own folder.
+/// A source with everything it includes from its own folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hashed {
-    /// SHA-256 of all of it; `None` if an include cannot be followed, so that more may be included.
+    /// SHA-256 of all files; `None` if an include cannot be followed, so more may be included.
     pub digest: Option<String>,
-    /// The files, the source first.
     pub files: Vec<PathBuf>,
 }
 
-/// Returns the digest of a source and of what it includes from its own folder; `None` if an include cannot be followed.
-///
-/// # Errors
-///
-/// If the source cannot be read.
+/// Digest of a source and of what it includes from its own folder; `None` if an include cannot be followed. Fails if
+/// the source cannot be read.
 pub fn digest(source: &Path) -> io::Result<Option<String>> {
     Ok(read(source)?.digest)
 }
 
-/// Reads a source and what it includes from its own folder.
-///
-/// # Errors
-///
-/// If the source cannot be read.
+/// Reads a source and what it includes from its own folder. Fails only if the source itself cannot be read.
 pub fn read(source: &Path) -> io::Result<Hashed> {
     let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folders: [PathBuf; 1] = [folder.to_owned()];

@@ -1,6 +1,6 @@
-//! Renders the errors of a manifest as `rustc` does: message, file, line, column, the line quoted, a hint.
+//! Renders errors in a manifest as `rustc` does: message, file, line, column, the quoted line, a hint.
 //!
-//! The stage that finds an error decides what it says and where it points.
+//! What an error says and where it points is decided by the stage that finds it.
 
 use std::fmt;
 
@@ -8,16 +8,15 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::model::{Diagnostic, Diagnostics, SourceText};
 
-/// Most errors that are shown.
 const MOST_SHOWN: usize = 100;
 
 impl Diagnostics {
-    /// Returns all errors in the order of their places, each followed by an empty line; with colour if `color`.
+    /// All errors in the order of their places, each followed by an empty line.
     pub fn render(&self, color: bool) -> String {
         self.render_within(color, None)
     }
 
-    /// Renders the errors with quoted lines shortened to the width of the terminal.
+    /// Like [`Self::render`], with quoted lines shortened to the width of the terminal.
     pub fn render_within(&self, color: bool, width: Option<usize>) -> String {
         let mut renderer = if color { Renderer::styled() } else { Renderer::plain() };
         if let Some(width) = width {
@@ -48,7 +47,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// Returns the candidate that a mistyped name most likely means; `None` if none is similar.
+/// The candidate that a mistyped name most likely means; `None` if none is similar.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let allowed = (name.chars().count() / 3).max(1);
     candidates
@@ -83,7 +82,7 @@ fn report<'a>(source: &'a SourceText, path: &'a str, item: &'a Diagnostic) -> [G
     [group]
 }
 
-/// Returns a span inside the text, on character boundaries, without a line end in it.
+/// The span clamped to the text and to character boundaries, without line ends.
 fn visible(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let start = text.floor_char_boundary(start);
     let end = text.ceil_char_boundary(end.max(start));

@@ -1,21 +1,23 @@
-//! Names of files and folders that are made from texts, such as the name of a device.
+//! File and folder names derived from texts, such as the name of a device.
+//!
+//! Different texts must not share a file, and any text must give a valid name. A name depends on other files only if
+//! they have the same slug.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::model::sha256_hex;
 
-/// The largest length of a slug, in bytes.
+/// In bytes. File systems allow 255.
 const LONGEST_SLUG: usize = 80;
 
-/// The largest length of an escaped name, in bytes. File systems take 255.
+/// Longest escaped name, in bytes. File systems allow 255.
 const LONGEST_ESCAPED: usize = 200;
 
-/// How many digits of a hash tell names apart.
 const HASH_DIGITS: usize = 8;
 
-/// Returns a name for a file or folder: lower-case letters and digits, joined by hyphens. The result looks like
-/// `nvidia-h100-80gb-hbm3`. Several texts have the same slug: [`FileNames`] tells them apart.
+/// Name for a file or folder: lower-case letters and digits, joined by hyphens, such as `nvidia-h100-80gb-hbm3`.
+/// Several texts may have the same slug: [`FileNames`] tells them apart.
 pub fn slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars() {
@@ -29,7 +31,7 @@ pub fn slug(text: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// Returns the slug of a text with digits of its hash, which tell it apart from other texts with the same slug.
+/// Slug of a text with digits of its hash, which tell it apart from other texts with the same slug.
 pub fn hashed_slug(text: &str) -> String {
     with_hash(&slug(text), text)
 }
@@ -39,13 +41,13 @@ fn with_hash(name: &str, text: &str) -> String {
     if name.is_empty() { hash.to_owned() } else { format!("{name}-{hash}") }
 }
 
-/// Returns a name that no other text has: bytes that are no letters or digits of ASCII, and none of `others`, are written
-/// as `%` and two hexadecimal digits. The rest of a name that is too long for a file system is replaced by a hash.
+/// A name unique to `text`: bytes other than ASCII letters, digits and `others` are written as `%` and two hexadecimal
+/// digits. The rest of a name that is too long for a file system is replaced by a hash.
 pub fn escaped(text: &str, others: &str) -> String {
     let mut escaped = String::new();
     for (place, byte) in text.bytes().enumerate() {
         let is_plain = byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || others.as_bytes().contains(&byte);
-        // A name that begins with a point is hidden, or is a folder itself.
+        // A name that begins with a dot is hidden or special.
         if is_plain || (byte == b'.' && place > 0) {
             escaped.push(char::from(byte));
         } else {
@@ -55,8 +57,7 @@ pub fn escaped(text: &str, others: &str) -> String {
     shortened(escaped)
 }
 
-/// Returns an escaped name as it is, or its beginning with its hash if it is too long. A name that was not shortened has
-/// no `~`.
+/// The escaped name, or its beginning with its hash if it is too long. A name that was not shortened has no `~`.
 pub fn shortened(escaped: String) -> String {
     if escaped.len() <= LONGEST_ESCAPED {
         return escaped;
@@ -65,8 +66,7 @@ pub fn shortened(escaped: String) -> String {
     format!("{}~{hash}", &escaped[..LONGEST_ESCAPED - hash.len() - 1])
 }
 
-/// Hands out the names of files in one folder. No name is handed out twice, also where a file system takes upper and lower
-/// case for the same.
+/// Hands out unique file names for one folder, also on file systems that ignore case.
 #[derive(Debug, Default)]
 pub struct FileNames {
     used: HashSet<String>,
@@ -86,15 +86,15 @@ impl FileNames {
         }
     }
 
-    /// Returns one name for each file, from its short text and the text that tells it apart from files with the same
-    /// slug. The name of a file depends on others only if one has the same slug.
+    /// One name per file, from its short text and the text that tells it apart from files with the same slug. A file's
+    /// name depends on other files only if one has the same slug.
     pub fn for_all<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
         let files: Vec<(String, &str)> = files.into_iter().map(|(text, identity)| (slug(text), identity)).collect();
         let mut slugs = HashSet::new();
         let shared: HashSet<&String> = files.iter().map(|(slug, _)| slug).filter(|slug| !slugs.insert(*slug)).collect();
         let is_alone = |slug: &String| !slug.is_empty() && !shared.contains(slug);
         let mut names = Self::default();
-        // These names are wanted as they are, so they come first.
+        // Names without a conflict are kept as they are, so they come first.
         let alone: Vec<Option<String>> =
             files.iter().map(|(slug, _)| is_alone(slug).then(|| names.claim(slug))).collect();
         let named = alone.into_iter().zip(&files);

@@ -1,13 +1,13 @@
-//! Numbers, sizes, durations, counts and file names as text: the one place that chooses digits, units and plurals.
+//! Numbers, sizes, durations and counts as text: the one place that chooses digits, units and plurals.
 //!
-//! Estimates with an interval are formatted by `render::number`, which builds on the functions here.
+//! `render::number` formats estimates with an interval and builds on the functions here.
 
 use std::borrow::Cow;
 
-/// Ratios of counts that are closer to one than this are shown with four decimals.
+/// Ratios of counts closer to one than this are shown with four decimals.
 const CLOSE_RATIO: f64 = 0.02;
 
-/// `1 line`, `2 lines`: a count with a noun whose plural takes an s.
+/// Writes a count with a noun whose plural adds an s: `1 line`, `2 lines`.
 pub fn plural(count: impl Into<u64>, noun: &str) -> String {
     plural_of(count, noun, &format!("{noun}s"))
 }
@@ -37,12 +37,12 @@ pub fn bytes(count: u64) -> String {
     format!("{number} {}", UNITS[unit])
 }
 
-/// Returns a measured duration: `12.3 s`.
+/// Writes a measured duration: `12.3 s`.
 pub fn seconds(seconds: f64) -> String {
     format!("{seconds:.1} s")
 }
 
-/// Returns an estimated duration, with the digits that an estimate deserves: `0.7 s`, `40 s`, `12 min`, `3 h 20 min`.
+/// Writes an estimated duration with few digits: `0.7 s`, `40 s`, `12 min`, `3 h 20 min`.
 pub fn about(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round();
     match seconds {
@@ -53,13 +53,13 @@ pub fn about(seconds: f64) -> String {
     }
 }
 
-/// Returns the text without characters that control a terminal, end a line or change the direction of text: each is
-/// shown as a symbol, such as `␛`. Nothing is allocated where there are none.
+/// Replaces characters that control a terminal, end a line or change the direction of text by symbols such as `␛`.
+/// Allocates only if there are any.
 pub fn visible(text: &str) -> Cow<'_, str> {
     visible_except(text, &[])
 }
 
-/// Makes a text of several lines, with tabs, visible like [`visible`] does one line.
+/// Like [`visible`], for a text of several lines with tabs.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     visible_except(text, &['\n', '\t'])
 }
@@ -72,14 +72,14 @@ fn visible_except<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
     Cow::Owned(text.chars().map(|c| if kept.contains(&c) { c } else { symbol(c).unwrap_or(c) }).collect())
 }
 
-/// Returns what is shown in place of a character that must not reach a reader; `None` for all others.
+/// Symbol for a character that must not reach a reader; `None` for all others.
 fn symbol(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' => Some(' '),
-        // The control pictures of Unicode.
+        // Unicode's control pictures.
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)),
         '\u{7f}' => Some('\u{2421}'),
-        // Controls of eight bits, line separators, marks of direction, and what XML cannot hold.
+        // Eight-bit controls, line separators, marks of direction, and characters that XML does not allow.
         '\u{80}'..='\u{9f}'
         | '\u{200e}'
         | '\u{200f}'
@@ -91,7 +91,7 @@ fn symbol(c: char) -> Option<char> {
     }
 }
 
-/// Returns three significant digits, for a number without an interval: `0.893`, `3.64e-8`.
+/// Writes three significant digits, for a number without an interval: `0.893`, `3.64e-8`.
 pub fn rough(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
         return format!("{value:.2e}");
@@ -99,12 +99,12 @@ pub fn rough(value: f64) -> String {
     at_place(value, magnitude(value) - 2)
 }
 
-/// Returns a ratio of counts, with enough digits to distinguish nearly equal from equal.
+/// Writes a ratio of counts, with enough digits to distinguish nearly equal from equal.
 pub fn ratio_of_counts(value: f64) -> String {
     at_place(value, if (value - 1.0).abs() < CLOSE_RATIO { -4 } else { magnitude(value) - 2 })
 }
 
-/// Returns a count in full; a mean of counts with two decimals.
+/// Writes a count in full; a mean of counts gets two decimals.
 pub fn count(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
@@ -118,7 +118,7 @@ pub fn at_place(value: f64, place: i32) -> String {
     format!("{:.0}", (value / step).round() * step)
 }
 
-/// Returns the power of ten of the first digit; 0 for zero.
+/// Power of ten of the first digit; 0 for zero.
 pub fn magnitude(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 }
 }

@@ -1,6 +1,6 @@
-//! The files that a CUDA C++ source reads: itself and everything it includes from outside the toolkit.
+//! Files that a CUDA C++ source reads: itself and everything it includes from outside the toolkit.
 //!
-//! The result is a superset: conditionals are not evaluated, so files of every branch are included. If an `#include`
+//! The result is a superset: conditionals are not evaluated, so the files of every branch are listed. If an `#include`
 //! names a macro of unknown value, the result is marked incomplete. The toolkit's own headers are left out, since its
 //! version identifies them.
 
@@ -18,30 +18,27 @@ use crate::regular;
 
 mod header;
 
-/// The files that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
-    /// The source's own text.
     pub source: Arc<str>,
-    /// The files in the order of discovery, the source first.
+    /// Files in the order of discovery, the source first.
     pub files: Vec<Input>,
     /// False if an include names a macro of unknown value.
     pub whole: bool,
-    /// Included files outside of the project. They are not read, and are missing from the list.
+    /// Included files outside of the project. They are not read and not listed in `files`.
     pub outside: Vec<PathBuf>,
 }
 
 impl Inputs {
-    /// Returns the paths of the files that were read, the source first.
+    /// Paths of the files that were read, the source first.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().filter_map(|file| Some(&*file.content.as_ref()?.path))
     }
 }
 
-/// One file that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// The name as the `#include` has it; empty for the source itself.
+    /// Name in the `#include`; empty for the source itself.
     pub name: String,
     /// Whether it is included as `<name>`, which may be a header of the toolkit.
     pub angled: bool,
@@ -49,44 +46,40 @@ pub struct Input {
     pub content: Option<Content>,
 }
 
-/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// The path that the file was read by.
+    /// Path that the file was read by.
     pub path: Arc<Path>,
-    /// The SHA-256 of the bytes.
     pub digest: [u8; 32],
-    /// The text of the file. Bytes that are not UTF-8 are replaced, as for NVRTC.
+    /// Text of the file. Bytes that are not UTF-8 are replaced, as NVRTC does.
     pub text: Arc<str>,
 }
 
-/// Reads each file once, for many sources.
+/// Scans sources, reading each file only once.
 #[derive(Debug, Default)]
 pub struct Scanner {
     project: Project,
     files: Mutex<HashMap<PathBuf, Arc<Scanned>>>,
 }
 
-/// What the scan of one file found.
 #[derive(Debug)]
 struct Scanned {
     content: Content,
-    /// The includes in the order of the text, each once.
     includes: Vec<Include>,
     known: BTreeSet<Include>,
-    /// Macros whose value is a header's name: `#define HEADER "a.cuh"`.
+    /// Macros whose value is a header name: `#define HEADER "a.cuh"`.
     header_macros: Vec<(String, Include)>,
 }
 
 impl Include {
-    /// Returns the input that it names. Macros name none.
+    /// The input that it names. Macros name none.
     fn input(&self, content: Option<Content>) -> Input {
         let (Self::Quoted(name) | Self::Angled(name) | Self::Next(name) | Self::Macro(name)) = self;
         Input { name: name.clone(), angled: !matches!(self, Self::Quoted(_)), content }
     }
 }
 
-/// Where to search for files.
+/// Where to search for included files.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchPath<'a> {
     /// Folders whose files are followed.
@@ -95,23 +88,23 @@ pub struct SearchPath<'a> {
     pub toolkit: &'a [PathBuf],
 }
 
-/// A carriage return alone ends a line for some compilers.
+/// For some compilers, a carriage return without a newline ends a line.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
-/// Directives that read a file; the second is an extension of GNU, the third is C++26.
+/// Directives that read a file. `import` is a GNU extension, `embed` is C++26.
 const INCLUDING: [&str; 3] = ["include", "import", "embed"];
 
-/// The macros that options define: `NAME=VALUE`.
+/// Macros that options define: `NAME=VALUE`.
 pub type Macros<'a> = &'a [String];
 
 impl Scanner {
-    /// Returns a scanner that reads no file outside of a project.
+    /// A scanner that reads no file outside of a project.
     pub fn confined_to(project: Project) -> Self {
         Self { project, files: Mutex::default() }
     }
 
-    /// Follows the includes of `source` and of the files included before it. Fails if the source cannot be
-    /// read or is outside of the project.
+    /// Follows the includes of `source` and of the files included before it. Fails if the source cannot be read or is
+    /// outside of the project.
     pub fn inputs(
         &self,
         source: &Path,
@@ -146,10 +139,6 @@ impl Scanner {
     }
 
     /// Refuses a source that includes files outside of the project, or may do so. The error says which and what to do.
-    ///
-    /// # Errors
-    ///
-    /// If one is refused.
     pub fn confine(&self, inputs: &Inputs) -> Result<(), String> {
         if let Some(outside) = inputs.outside.first() {
             return Err(format!("it includes a file: {}: {}", self.project.refusal(outside), Project::REMEDY));
@@ -176,7 +165,8 @@ impl Scanner {
         let mut scanned = Scanned { content, includes: vec![], known: BTreeSet::new(), header_macros: vec![] };
         // Compilers skip a byte order mark, and some join lines whose backslash is followed by spaces.
         let joined = joined_lines(text.trim_start_matches('\u{feff}'));
-        // A comment may hide a directive, and a string may look like a comment: directives of both readings are used.
+        // A comment may hide a directive, and a string may look like a comment. So the directives of both readings are
+        // used.
         scanned.read_directives(&without_comments(&joined));
         scanned.read_directives(&joined);
         let scanned = Arc::new(scanned);
@@ -218,7 +208,7 @@ impl Scanned {
     }
 }
 
-/// The state while the includes of one unit are followed.
+/// State while the includes of one unit are followed.
 struct Walk<'a> {
     scanner: &'a Scanner,
     path: SearchPath<'a>,
@@ -229,23 +219,23 @@ struct Walk<'a> {
     outside: Vec<PathBuf>,
 }
 
-/// What is left to do, the last first. A list instead of recursion: files may include each other in a chain of any
+/// Remaining work, the next item last. A list instead of recursion: files may include each other in a chain of any
 /// length.
 enum Task {
-    /// Find the files that an include of a file in this folder leads to.
+    /// Find the files that an include leads to, from a file in this folder.
     Follow(Include, Arc<Path>),
     /// Read a file that an include leads to.
     Enter(Include, PathBuf),
 }
 
 impl Walk<'_> {
-    /// Follows what a file includes, depth first.
+    /// Follows all includes of a file, depth first.
     fn enter(&mut self, file: &Scanned, dir: &Path) {
         let mut tasks = self.includes_of(file, dir);
         self.work_off(&mut tasks);
     }
 
-    /// Follows an include, depth first.
+    /// Follows one include, depth first.
     fn follow(&mut self, include: &Include, dir: &Path) {
         self.work_off(&mut vec![Task::Follow(include.clone(), dir.into())]);
     }
@@ -262,7 +252,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns a task for each include of a file, and remembers the file's macros.
+    /// One task per include of a file. Also remembers the file's macros.
     fn includes_of(&mut self, file: &Scanned, dir: &Path) -> Vec<Task> {
         for (name, value) in &file.header_macros {
             self.header_macros.entry(name.clone()).or_default().insert(value.clone());
@@ -271,7 +261,7 @@ impl Walk<'_> {
         file.includes.iter().rev().map(|include| Task::Follow(include.clone(), Arc::clone(&dir))).collect()
     }
 
-    /// Returns the files that an include leads to.
+    /// Files that an include leads to.
     fn find(&mut self, include: &Include, dir: &Path) -> Vec<PathBuf> {
         let name = match include {
             Include::Macro(name) => {
@@ -293,10 +283,10 @@ impl Walk<'_> {
         found
     }
 
-    /// Reads a file unless that was done before. Returns what it includes.
+    /// Reads a file unless that was done before. Returns the tasks for its includes.
     fn read(&mut self, include: &Include, path: &Path) -> Vec<Task> {
-        // A file is known by its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would never
-        // end.
+        // A file is identified by its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would
+        // never end.
         if !self.seen.insert(real(path)) {
             return Vec::new();
         }
@@ -304,13 +294,13 @@ impl Walk<'_> {
             self.outside.push(path.to_owned());
             return Vec::new();
         }
-        // NVRTC reports a file that cannot be read. Here it is part of the key as an absent file.
+        // NVRTC reports a file that cannot be read. Here it becomes part of the key as an absent file.
         let scanned = self.scanner.scan(path).ok();
         self.files.push(include.input(scanned.as_ref().map(|scanned| scanned.content.clone())));
         scanned.map_or_else(Vec::new, |scanned| self.includes_of(&scanned, path.parent().unwrap_or(Path::new(""))))
     }
 
-    /// Returns the headers that a macro may name: `HEADER`, or `HEADER(name)` of one with a parameter, as in
+    /// Headers that a macro may name: `HEADER`, or `HEADER(name)` for one with a parameter, as in
     /// `#define HEADER(name) <folder/name>`.
     fn values_of(&self, name: &str) -> BTreeSet<Include> {
         let mut values = self.header_macros.get(name).cloned().unwrap_or_default();
@@ -324,8 +314,8 @@ impl Walk<'_> {
         values
     }
 
-    /// Follows includes that name a macro, for every value that a file or option gives it. False if one has no known
-    /// value.
+    /// Follows includes that name a macro, for every value that a file or option gives it. Returns false if one has no
+    /// known value.
     fn follow_computed(&mut self, dir: &Path) -> bool {
         let mut done = BTreeSet::new();
         while let Some(name) = self.computed.iter().find(|name| !done.contains(*name)).cloned() {
@@ -346,7 +336,7 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the text with continued lines joined, as a compiler joins them: a word may go on in the next line.
+/// Joins continued lines as a compiler does: a word may continue in the next line.
 pub fn joined_lines(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -359,14 +349,14 @@ pub fn joined_lines(text: &str) -> String {
     joined
 }
 
-/// Returns the text with each comment replaced by a space. Newlines are kept.
+/// Replaces each comment by a space and keeps newlines.
 pub fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['/', '"', '\'']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        // The digit separator of `1'000`, not the beginning of a character.
+        // The digit separator of `1'000`, not the beginning of a character literal.
         if rest.starts_with('\'') && out.ends_with(|c: char| c.is_ascii_alphanumeric()) {
             out.push('\'');
             rest = &rest[1..];
@@ -389,8 +379,7 @@ pub fn without_comments(text: &str) -> String {
     out
 }
 
-/// Returns the length of the literal or single character at the beginning of the text. A literal ends where its line
-/// ends.
+/// Length of the literal or single character at the beginning of the text. A literal ends at the end of its line.
 pub fn literal_length(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, quote @ ('"' | '\''))) = chars.next() else { return 1 };
@@ -427,8 +416,7 @@ mod tests {
             tree
         }
 
-        /// Returns the names of the files that `k.cu` reads, with `-` before missing ones, and whether the list is
-        /// complete.
+        /// Names of the files that `k.cu` reads, with `-` before missing ones, and whether the list is complete.
         fn names(&self, user: &[&str], macros: &[&str]) -> (Vec<String>, bool) {
             let file = |name: &str| self.dir.path().join(name);
             let user: Vec<PathBuf> = user.iter().map(|name| file(name)).collect();
@@ -452,7 +440,7 @@ mod tests {
             ("inc/b.cuh", "#include \"a.cuh\"\n"),
             ("toolkit/c.cuh", "#include \"never.cuh\"\n"),
         ]);
-        // inc/b.cuh includes a.cuh, which is neither beside it nor in the search path, so it is missing.
+        // inc/b.cuh includes a.cuh, which is neither next to it nor in the search path, so it is missing.
         let (names, whole) = tree.names(&["inc"], &[]);
         assert_eq!(names, ["sub/a.cuh", "near.cuh", "b.cuh", "-a.cuh"]);
         assert!(whole);

@@ -1,8 +1,8 @@
 //! Reads `.npy` files as raw elements, for inputs and expected values.
 //!
-//! Element type and length must be those of the buffer. Nothing is converted: after a silent conversion the check would
-//! not compare what the user stored. Only the byte order is changed. The header alone shows whether a file fits, so a
-//! plan can refuse it before anything runs.
+//! Element type and length must be those of the buffer. Only the byte order is converted: after any other silent
+//! conversion the check would not compare what the user stored. The header alone shows whether a file fits, so a plan
+//! can refuse it before anything runs.
 
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -10,13 +10,12 @@ use std::path::Path;
 use crate::model::ElementType;
 use crate::regular;
 
-/// The first bytes of every file; the format's major and minor version follow.
+/// First bytes of every file, before the major and minor version.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Headers are padded to some 128 bytes; a longer one than this is no header.
+/// Longest accepted header. Headers are padded to some 128 bytes.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// The header of a file.
 #[derive(Debug, Clone)]
 pub struct Header {
     /// Byte order, kind and size as `NumPy` writes them: `<f4`.
@@ -26,12 +25,12 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a file, without its data. Fails if it cannot be read or is no `.npy` header.
+    /// Reads the header of a file, without its data. Fails if the file cannot be read or has no `.npy` header.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::from_start(&mut BufReader::new(regular::open(path)?))
     }
 
-    /// Leaves the reader at the first byte of the data.
+    /// Reads a header and leaves the reader at the first byte of the data.
     ///
     /// Source: the `NumPy` enhancement proposal 1 and `numpy.lib.format`, versions 1.0 to 3.0.
     fn from_start(reader: &mut impl Read) -> io::Result<Self> {
@@ -56,7 +55,7 @@ impl Header {
         Self::parse(&text).ok_or_else(|| invalid(format!("its header is not understood: {}", text.trim_end())))
     }
 
-    /// Reads the Python dictionary of the header. `None` if it lacks one of its three keys or has another.
+    /// Parses the Python dictionary of the header. `None` if it does not have exactly the three keys.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
         let (mut descr, mut order, mut shape) = (None, None, None);
@@ -64,7 +63,7 @@ impl Header {
             let (key, after) = quoted(rest)?;
             let value = after.trim_start().strip_prefix(':')?.trim_start();
             rest = match key {
-                // A structured type is a list of fields: no buffer has one.
+                // A structured type is a list of fields, which no buffer has.
                 "descr" if value.starts_with('[') => {
                     let (fields, after) = value.rsplit_once(']')?;
                     descr = Some(format!("{fields}]"));
@@ -100,23 +99,20 @@ impl Header {
         Some(Self { descr: descr?, shape: shape?, fortran_order: order? })
     }
 
-    /// Returns the number of elements.
     pub fn len(&self) -> u64 {
         // A header can claim more elements than 64 bits count.
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
-    /// Returns the extent along each dimension.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
-    /// Whether the file has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns why the file does not fit a buffer of `element` and, if given, of `len` elements.
+    /// Checks that the file fits a buffer of `element` and, if given, of `len` elements. The error says why not.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if !self.holds(element) {
             // A plain type in quotes, as in the file; a structured one is a list.
@@ -133,7 +129,7 @@ impl Header {
         }
     }
 
-    /// Whether the file's elements have this type, in either byte order.
+    /// Whether the elements have this type, in either byte order.
     ///
     /// `NumPy` has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
     pub fn holds(&self, element: ElementType) -> bool {
@@ -151,7 +147,7 @@ impl Header {
     }
 }
 
-/// Returns the text between the quotes at the start, and what follows.
+/// Text between the quotes at the start, and what follows.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     text[1..].split_once(quote)
@@ -167,8 +163,8 @@ fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// Returns a file of this content: one dimension, little-endian. Elements of bf16 have the type `V2`, as `ml_dtypes`
-/// writes them.
+/// A file with this content: one dimension, little-endian. Elements of bf16 have the type `V2`, as `ml_dtypes` writes
+/// them.
 pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     let kind = match element {
         ElementType::F16 | ElementType::F32 | ElementType::F64 => 'f',
@@ -223,7 +219,7 @@ mod tests {
 
     use super::{ElementType, Header, read};
 
-    /// Returns a version 1.0 file as the format's description defines it, written byte by byte.
+    /// A version 1.0 file written byte by byte, as the format's description defines it.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> tempfile::NamedTempFile {
         let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -281,7 +277,7 @@ mod tests {
         assert!(read(vector.path(), ElementType::U8, None).is_ok());
     }
 
-    /// Headers as `numpy.save` of `NumPy` 1 and 2 writes them, and shapes that are valid without being usual.
+    /// Headers as `numpy.save` of `NumPy` 1 and 2 writes them, and shapes that are valid but unusual.
     #[test]
     fn headers_as_numpy_writes_them_are_read() {
         let parsed = |text: &str| Header::parse(text).map(|h| (h.descr, h.shape, h.fortran_order));

@@ -1,8 +1,8 @@
-//! The folders that the files of a manifest may be in.
+//! Folders that the files of a manifest may be in.
 //!
-//! A manifest may come from a stranger. What it names is read by this program with the user's rights and may be quoted
-//! in messages and reports, so files outside its project are refused unless the user allows them. So are those below
-//! `.git`, where the user's settings and credentials for the checkout are.
+//! A manifest may come from a stranger. What it names is read with the user's rights and may be quoted in messages and
+//! reports, so files outside its project are refused unless the user allows them. So are files below `.git`, where the
+//! user's settings and credentials for the checkout are.
 
 use std::env;
 use std::fs;
@@ -23,19 +23,17 @@ impl Default for Project {
 }
 
 impl Project {
-    /// Returns a project without limit.
     pub const fn everywhere() -> Self {
         Self { roots: None }
     }
 
-    /// Returns the project of a manifest: the parent of its folder, so that `../kernels` is in it. It is the folder
-    /// itself at the top of a checkout, and where the parent is the root of the file system or has the user's home in
-    /// it: those are no projects.
+    /// Project of a manifest: the parent of its folder, so that `../kernels` is in it. It is the folder itself if that
+    /// is the top of a checkout, or if the parent is the root of the file system or contains the user's home.
     pub fn from_manifest(manifest: &Path) -> Self {
         Self { roots: Some(vec![Self::folder_of(manifest)]) }
     }
 
-    /// Returns the folder of the project of a manifest, links resolved.
+    /// Folder of a manifest's project, with links resolved.
     pub fn folder_of(manifest: &Path) -> PathBuf {
         let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = real(folder);
@@ -46,11 +44,7 @@ impl Project {
         parent.map_or_else(|| folder.clone(), Path::to_owned)
     }
 
-    /// Returns the project that the user names.
-    ///
-    /// # Errors
-    ///
-    /// If the folder does not exist.
+    /// Project that the user names. Fails if the folder does not exist.
     pub fn at(folder: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(folder)?;
         if root.is_dir() {
@@ -60,14 +54,14 @@ impl Project {
         }
     }
 
-    /// Returns the files of either.
+    /// Union of two projects.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let both = |(mine, others): (&Vec<PathBuf>, &Vec<PathBuf>)| [mine.as_slice(), others].concat();
         Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
     }
 
-    /// Returns a project that also has the files of a folder.
+    /// The project extended by a folder.
     #[must_use]
     pub fn with_folder(mut self, folder: &Path) -> Self {
         if let Some(roots) = &mut self.roots {
@@ -76,18 +70,17 @@ impl Project {
         self
     }
 
-    /// Returns the folders that files may be in, links resolved; `None` if they may be anywhere.
+    /// Folders that files may be in, with links resolved; `None` if they may be anywhere.
     pub fn folders(&self) -> Option<&[PathBuf]> {
         self.roots.as_deref()
     }
 
-    /// Whether files may not be everywhere.
     pub const fn is_limited(&self) -> bool {
         self.roots.is_some()
     }
 
-    /// Whether a file is in the project and not below `.git`, links resolved. A file that does not exist is: reading it
-    /// fails anyway.
+    /// Whether a file is in the project and not below `.git`, with links resolved. True for a file that does not exist:
+    /// reading it fails anyway.
     pub fn has(&self, file: &Path) -> bool {
         let Some(roots) = &self.roots else { return true };
         let is_part = |inner: &Path| !inner.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
@@ -95,7 +88,7 @@ impl Project {
         fs::canonicalize(file).map_or(true, |file| roots.iter().any(|root| is_in(&file, root)))
     }
 
-    /// Returns why a file is refused, for a message.
+    /// Why a file is refused, for a message.
     pub fn refusal(&self, file: &Path) -> String {
         let roots: Vec<String> = self.roots.iter().flatten().map(|root| root.display().to_string()).collect();
         let real = real(file);
@@ -105,7 +98,6 @@ impl Project {
         format!("`{}`{target} is {place} {}", file.display(), roots.join(" and "))
     }
 
-    /// What to do about a file that is refused.
     pub const REMEDY: &str = "copy it into the project, name a larger project with --project DIR, or, if you trust the \
                               manifest, allow all files with --allow-outside";
 }

@@ -1,37 +1,37 @@
-//! Reads the kernels of a PTX module: their names and parameters, without their instructions.
+//! Names and parameters of the kernels in a PTX module, without their instructions.
+//!
+//! Separate from `ptx-parser`, which parses whole modules: drafts, checks and the compile stage need only the heads of
+//! kernels.
 
-/// A kernel of a PTX module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The kernel's name, as launches use it.
+    /// Name as launches use it.
     pub name: String,
-    /// The parameters in their order.
     pub parameters: Vec<Parameter>,
-    /// Threads per block that it requires (`.reqntid`), along x, y and z.
+    /// Required threads per block (`.reqntid`), along x, y and z.
     pub threads: Option<[u32; 3]>,
 }
 
-/// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// The parameter's name in the module.
+    /// Name in the module.
     pub name: String,
-    /// The kind of the parameter, such as `u32`, `f64` or `b8`.
+    /// Type, such as `u32`, `f64` or `b8`.
     pub kind: String,
-    /// Whether the module says that it is a pointer (`.ptr`).
+    /// Whether the module declares it as a pointer (`.ptr`).
     pub is_pointer: bool,
-    /// Elements of an array, as which structs are passed; 1 otherwise.
+    /// Length of an array, which is how structs are passed; otherwise 1.
     pub count: u64,
 }
 
-/// Returns the kernels of a module, in the order of the text.
+/// Kernels of a module, in the order of the text.
 pub fn entries(text: &str) -> Vec<Entry> {
     let text = crate::includes::without_comments(text);
     let after = text.split(".entry").skip(1);
     after.filter_map(|after| entry(&after[..after.find(['{', ';']).unwrap_or(after.len())])).collect()
 }
 
-/// Returns the kernel whose name, parameters and directives these are.
+/// Kernel from its name, parameters and directives.
 fn entry(head: &str) -> Option<Entry> {
     let (name, rest) = match head.split_once('(') {
         Some((name, rest)) => (name, rest.split_once(')')?),

@@ -1,27 +1,26 @@
-//! Reads regular files only: a pipe or a device in place of one would be waited for, or has no end.
+//! Reads regular files only, up to a limit.
+//!
+//! Reading a pipe or a device could wait for ever or never end. Files that others may have written are therefore opened
+//! through this module.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The longest text that is read at once, bytes: sources, manifests and templates are much shorter.
+/// Longest text to read at once, in bytes. Sources, manifests and templates are much shorter.
 pub const LONGEST_TEXT: u64 = 64 << 20;
 
-/// The longest data that is read if the user allows no more, bytes: records, and files of a revision.
+/// Longest data to read unless the user allows more, in bytes: records, and files of a revision.
 pub const LONGEST_DATA: u64 = 1 << 30;
 
-/// The variable by which the user allows longer data, in MB.
+/// Environment variable by which the user allows longer data, in MB.
 pub const LONGEST_VARIABLE: &str = "RUNNER_LONGEST_FILE";
 
-/// Opening a pipe does not wait for its other end.
+/// Opens a pipe without waiting for its other end.
 const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
-/// Opens a file for reading.
-///
-/// # Errors
-///
-/// If it cannot be opened, or is a folder, a pipe, a socket or a device.
+/// Opens a file for reading. Fails for a folder, a pipe, a socket or a device.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path)?;
     let kind = file.metadata()?.file_type();
@@ -35,20 +34,12 @@ pub fn open(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a file")))
 }
 
-/// Reads a text of at most [`LONGEST_TEXT`].
-///
-/// # Errors
-///
-/// The error is that of [`open`], or the file is longer.
+/// Reads a file of at most [`LONGEST_TEXT`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_up_to(path, LONGEST_TEXT)
 }
 
-/// Reads a file of at most `most` bytes.
-///
-/// # Errors
-///
-/// The error is that of [`open`], or the file is longer.
+/// Reads a file of at most `most` bytes. Fails if it is longer.
 pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let mut bytes = Vec::with_capacity(file.metadata()?.len().min(most) as usize + 1);
@@ -60,11 +51,7 @@ pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the longest data to read, in bytes: what the user allows, or else `most`.
-///
-/// # Errors
-///
-/// If [`LONGEST_VARIABLE`] is no number.
+/// Longest data to read, in bytes: what the user allows, or else `most`. Fails if [`LONGEST_VARIABLE`] is not a number.
 pub fn longest(most: u64) -> io::Result<u64> {
     let Some(allowed) = std::env::var_os(LONGEST_VARIABLE).filter(|allowed| !allowed.is_empty()) else {
         return Ok(most);
@@ -77,11 +64,7 @@ pub fn longest(most: u64) -> io::Result<u64> {
     Ok(megabytes.saturating_mul(1 << 20))
 }
 
-/// Opens data of at most `most` bytes, unless the user allows more.
-///
-/// # Errors
-///
-/// The error is that of [`open`], or the file is longer.
+/// Opens a file of at most `most` bytes, unless the user allows more.
 pub fn open_data(path: &Path, most: u64) -> io::Result<File> {
     let (file, most) = (open(path)?, longest(most)?);
     if file.metadata()?.len() > most {
@@ -91,25 +74,17 @@ pub fn open_data(path: &Path, most: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads data of at most `most` bytes, unless the user allows more.
-///
-/// # Errors
-///
-/// The error is that of [`open_data`].
+/// Reads a file of at most `most` bytes, unless the user allows more.
 pub fn read_data(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_data(path, most)?;
     let length = file.metadata()?.len();
     let mut bytes = Vec::with_capacity(length as usize);
-    // A file that grows meanwhile is read as far as it was.
+    // A file that grows meanwhile is read up to its length at opening.
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads a text of at most [`LONGEST_TEXT`].
-///
-/// # Errors
-///
-/// The error is that of [`read`], or the file is not UTF-8.
+/// Reads UTF-8 text of at most [`LONGEST_TEXT`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|error| {
         let place = error.utf8_error().valid_up_to();

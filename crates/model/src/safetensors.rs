@@ -15,22 +15,19 @@ use crate::diagnostics::nearest;
 use crate::model::ElementType;
 use crate::regular;
 
-/// The longest header that is read, as in the format's own reader.
+/// Longest header to read, the limit of the format's own reader.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// The entry of the header that is no tensor.
+/// Header entry that is not a tensor.
 const METADATA: &str = "__metadata__";
 
-/// A tensor of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// The type as the format names it: `F32`.
+    /// Type as the format names it: `F32`.
     dtype: String,
-    /// The number of elements along each dimension.
     pub shape: Vec<u64>,
-    /// Where its bytes begin in the file.
+    /// Offset of its bytes in the file.
     pub offset: u64,
-    /// How many bytes it has.
     pub bytes: u64,
 }
 
@@ -42,11 +39,8 @@ struct Entry {
 }
 
 impl Tensor {
-    /// Finds a tensor of a file.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be read or is not in this format; a tensor that it does not have. The message names the file.
+    /// Finds a tensor of a file. Fails if the file cannot be read, is not in this format or lacks the tensor. The
+    /// message names the file.
     pub fn find(path: &Path, name: &str) -> Result<Self, String> {
         let text = |problem: String| format!("{} {problem}", path.display());
         let mut file = regular::open(path).map_err(|error| text(format!("cannot be read: {error}")))?;
@@ -79,21 +73,15 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Returns the number of elements.
     pub fn len(&self) -> u64 {
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
-    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns why it does not fit a buffer of `element` and, if given, of `len` elements.
-    ///
-    /// # Errors
-    ///
-    /// The tensor has another type or another number of elements.
+    /// Checks that the tensor fits a buffer of `element` and, if given, of `len` elements. The error says why not.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if self.element() != Some(element) {
             return Err(format!("holds {}, the buffer is {element}: convert it", self.dtype));
@@ -114,7 +102,7 @@ impl Tensor {
 mod tests {
     use super::*;
 
-    /// Returns a file with this header and so many bytes of data.
+    /// A file with this header and `data` bytes of data.
     fn file(header: &str, data: usize) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![7; data]].concat();

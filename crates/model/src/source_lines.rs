@@ -1,4 +1,4 @@
-//! Adds up counts by the lines of an author's sources.
+//! Adds up counts by the lines of an author's sources, for records and reports.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,13 +6,12 @@ use std::path::Path;
 use crate::model::{CompileUnit, CountedLine, CounterInfo, Counters};
 use crate::regular;
 
-/// The most lines that are kept of a case: those with the largest shares of its counts.
+/// Maximum number of lines to keep per case: those with the largest shares of its counts.
 const MOST_LINES: usize = 64;
 
-/// The longest text of a line, characters.
 const LONGEST_TEXT: usize = 120;
 
-/// Adds up counts by the lines of the author's files, which the compiler knew by these paths. Lines of other files are
+/// Adds up counts by the lines of the author's files. `counts` names each file by the compiler's path; other files are
 /// left out.
 pub fn gather_lines<'c>(
     units: &[&CompileUnit],
@@ -39,7 +38,7 @@ pub fn gather_lines<'c>(
     keep_largest(lines)
 }
 
-/// Returns the lines with the largest shares of any count, in their order.
+/// Keeps the lines with the largest share of any count, in the original order.
 fn keep_largest(mut lines: Vec<CountedLine>) -> Vec<CountedLine> {
     if lines.len() <= MOST_LINES {
         return lines;
@@ -58,7 +57,7 @@ fn keep_largest(mut lines: Vec<CountedLine>) -> Vec<CountedLine> {
     lines
 }
 
-/// Returns the name of an author's file and its lines.
+/// Name of an author's file and its lines.
 fn read_own(unit: &CompileUnit, path: &str) -> Option<(String, Vec<String>)> {
     let own = unit.find_own(path)?;
     let text = regular::read_data(&own, regular::LONGEST_DATA).ok()?;

@@ -1,8 +1,8 @@
-//! Plans the cases of a base beside those of the manifest, in the same groups.
+//! Plans the cases of a base in the groups of the manifest's cases.
 //!
-//! A case of the base joins the group of the case with its key, as a variant of its own. It keeps its launches, sources
-//! and options. Inputs, checks and the way of measuring are those of the manifest, so that both run on one memory; a
-//! case whose buffers or checks say something else is refused.
+//! A case of the base joins the group of the case with its key, as a separate variant. It keeps its launches, sources
+//! and options. Inputs, checks and the way of measuring are the manifest's, so that both run on the same memory. A case
+//! whose buffers or checks differ is refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
@@ -15,49 +15,45 @@ use crate::model::{
     WholeTolerance, sha256_hex,
 };
 
-/// Returns the name of a variant of the base.
 pub fn base_name(variant: &str, label: &str) -> String {
     format!("{variant}@{label}")
 }
 
-/// What became of the cases of a base.
+/// Result of joining a base's cases.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Joined {
-    /// The manifest's variants that have one of the base beside them, in a group at least.
+    /// Variants of the manifest with a counterpart of the base in at least one group.
     pub variants: BTreeSet<String>,
-    /// Cases that were added to the groups.
     pub added: usize,
-    /// Cases that are not comparable with those of the manifest, and do not run.
+    /// Cases that do not run because they are not comparable with the manifest's.
     pub refused: Vec<Refused>,
     /// Cases of the base that the manifest does not run.
     pub gone: Vec<Case>,
-    /// The name in the manifest of each variant of the base that has another name there.
+    /// Names in the manifest of the base's renamed variants.
     pub renamed: BTreeMap<String, String>,
 }
 
-/// A case whose base is not of the same thing.
+/// A case that cannot be compared with its base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The case that the manifest defines.
+    /// The manifest's case.
     pub case: CaseKey,
-    /// What of it differs.
     pub part: Part,
-    /// What the base says, in words.
+    /// Description of the base's side.
     pub base: String,
-    /// What the manifest says.
+    /// Description of the manifest's side.
     pub new: String,
 }
 
 /// What keeps two cases from running on the same memory with the same check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Buffers and their first contents.
+    /// Buffers and their initial contents.
     Inputs,
-    /// The cases differ in the results that they expect.
     Check,
 }
 
-/// Adds the cases of `base` to the groups. Ordinals are given anew: a case of the base follows its counterpart.
+/// Adds the cases of `base` to the groups. Renumbers the ordinals: a case of the base follows its counterpart.
 pub fn join(groups: &mut [ResolvedGroup], base: Vec<ResolvedGroup>, label: &str) -> Joined {
     let mut joining = Joining { base: HashMap::new(), label, joined: Joined::default() };
     let renamed = find_renamed(&base, groups);
@@ -85,7 +81,7 @@ pub fn join(groups: &mut [ResolvedGroup], base: Vec<ResolvedGroup>, label: &str)
     joining.joined
 }
 
-/// Returns the key with its axes in one order: manifests may list them differently.
+/// The key with its axes in one order: manifests may list them differently.
 fn name(key: &CaseKey) -> CaseKey {
     let mut key = key.clone();
     key.axes.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -97,7 +93,6 @@ const fn is_left_out(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::NotRun { .. }) || !outcome.is_failure()
 }
 
-/// A case of the base.
 enum Base {
     Runs(Box<CaseJob>),
     Settled(Outcome),
@@ -146,7 +141,7 @@ impl Joining<'_> {
         }
     }
 
-    /// Returns the base's case under its own name beside `new`, whose ordinal is even.
+    /// The base's case under its own name, next to `new`, whose ordinal is even.
     fn add(&mut self, new: &Case) -> Case {
         self.joined.variants.insert(new.key.variant.clone());
         self.joined.added += 1;
@@ -154,7 +149,7 @@ impl Joining<'_> {
         Case { ordinal: new.ordinal + 1, key, group: new.group.clone() }
     }
 
-    /// Returns the base's case on the inputs of `new`; `None` after noting why it cannot be.
+    /// The base's case on the inputs of `new`; `None` after recording why it is refused.
     fn comparable(&mut self, mut base: CaseJob, new: &CaseJob) -> Option<CaseJob> {
         let mut refused = differing_buffers(&base.buffers, &new.buffers, &new.case.key);
         refused.extend(differing_check(&base, new));
@@ -232,7 +227,7 @@ fn differing_check(base: &CaseJob, new: &CaseJob) -> Option<Refused> {
 fn describe_check(check: &CheckPlan) -> String {
     let Tolerance { abs, rel, ulp } = check.tolerance;
     let expected = match &check.expect {
-        // The plan has numbers where the manifest's text has expressions.
+        // The plan has numbers instead of the expressions in the manifest's text.
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
         ExpectPlan::Variant(name) => format!("{} = that of `{name}`", in_words(&check.actual)),
         ExpectPlan::Part(part) => format!(

@@ -1,4 +1,4 @@
-//! Determines the axes of this run: the manifest's, replaced by those of the backend and then by `--set`.
+//! Axes of this run: the manifest's, overridden by those of the backend and then by `--set`.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,23 @@ use crate::model::{Diagnostic, Value};
 
 use super::PlanOptions;
 
-/// The axes that this run has.
 #[derive(Debug)]
 pub struct Axes {
-    /// The axes that all variants share, in the manifest's order.
+    /// Axes that all variants share, in the manifest's order.
     pub shared: Vec<Axis>,
-    /// The axes that only one variant has, for each variant in the manifest's order.
+    /// Axes of a single variant, for each variant in the manifest's order.
     pub own: Vec<OwnAxes>,
-    /// Shared axes whose values differ from the manifest's: included points must fit the new ones.
+    /// Shared axes whose values differ from the manifest's. Included points must fit the new values.
     pub replaced: BTreeSet<String>,
 }
 
-/// The axes that only one variant of the manifest has.
+/// Axes that only one variant of the manifest has.
 #[derive(Debug)]
 pub struct OwnAxes {
     pub name: crate::experiment::Template,
     pub axes: Vec<Axis>,
 }
 
-/// Combines the axes.
 pub fn effective(manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec<Diagnostic>> {
     let own = manifest.variants.iter().map(|v| OwnAxes { name: v.name.clone(), axes: v.axes.clone() }).collect();
     let replaced = manifest.on.get(&options.sizes).map(|on| on.axes.as_slice()).unwrap_or_default();
@@ -44,7 +42,7 @@ pub fn effective(manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec
 }
 
 impl Axes {
-    /// Returns every axis, the shared ones first.
+    /// Every axis, the shared ones first.
     fn all(&self) -> impl Iterator<Item = &Axis> {
         self.shared.iter().chain(self.own.iter().flat_map(|own| &own.axes))
     }
@@ -84,7 +82,7 @@ impl Axes {
     }
 }
 
-/// Returns the values of a `--set`: expressions if the axis has numbers or bools, text if it has text.
+/// Values of a `--set`: expressions if the axis has numbers or bools, text if it has text.
 fn read_values(like: &Axis, list: &str) -> Result<Vec<Value>, String> {
     let mut values = Vec::new();
     for text in split(list) {

@@ -1,17 +1,18 @@
-//! The costs of a plan: device memory by arithmetic, and time by a simple model.
+//! Costs of a plan: device memory by arithmetic, and time by a simple model.
 //!
 //! The model of time is rough. Inputs are made, and outputs checked, on the device at [`DEVICE_BYTES_PER_SECOND`]. A
 //! launch moves its `work.bytes` (without these, all its buffers) at [`SHARE_OF_PEAK`] of the device's peak. A case
-//! takes [`CASE_SECONDS`], and is launched for warm-up, check and re-check, and then for [`SAMPLING_SECONDS`], in which
-//! most cases reach their precision, at least `min_samples` and at most `max_samples` times and for no longer than its
-//! budget. A case on the host uses up its budget. Compiling is left out, since it is cached. For six shipped
-//! experiments on an H200 the estimates add up to 22 s, and the runs took 39 s: each is within a factor of 2, but for
-//! `reduction_operators` with 4.4, where many cases do not reach their precision and use up their budget.
+//! takes [`CASE_SECONDS`]. It is launched for warm-up, check and re-check, and then for [`SAMPLING_SECONDS`], in which
+//! most cases reach their precision: at least `min_samples` and at most `max_samples` times, and no longer than its
+//! budget. A case on the host uses up its budget. Compilation is left out, since it is cached. For six shipped
+//! experiments on an H200 the estimates add up to 22 s, and the runs took 39 s. Each is within a factor of 2, except
+//! `reduction_operators` with 4.4: many of its cases do not reach their precision and use up their budget.
 //!
-//! On the simulator the estimate is that of one launch of a case, without a second set of inputs. Its warp instructions
-//! are estimated as [`INSTRUCTIONS_PER_WARP`] for each warp, [`INSTRUCTIONS_PER_REQUEST`] for each 128 bytes that the
-//! job moves, and one for each 32 operations; they take 1 / [`SIMULATED_PER_SECOND`] each. Over the committed simulated
-//! reports the estimate of instructions has a median of 1.0 times the count; four of five cases are within a factor of 4.
+//! On the simulator the estimate is for one launch of a case, without a second set of inputs. Its warp instructions are
+//! estimated as [`INSTRUCTIONS_PER_WARP`] for each warp, [`INSTRUCTIONS_PER_REQUEST`] for each 128 bytes that the job
+//! moves, and one for each 32 operations. They take 1 / [`SIMULATED_PER_SECOND`] each. Over the committed simulated
+//! reports the estimate of instructions has a median of 1.0 times the count; four of five cases are within a factor of
+//! 4.
 
 use std::collections::HashMap;
 
@@ -20,46 +21,43 @@ use crate::model::{
     GridPlan, GroupJob, LaunchPlan,
 };
 
-/// How many bytes per second a case on the host reads, and the host of a simulation makes and checks.
+/// Bytes per second that a case on the host reads, and that the host of a simulation makes and checks.
 pub const HOST_BYTES_PER_SECOND: f64 = 2e9;
 
-/// How many bytes per second are made or checked on the device.
+/// Bytes per second that are made or checked on the device.
 pub const DEVICE_BYTES_PER_SECOND: f64 = 1e11;
 
-/// How many seconds a case needs to load code, allocate memory and read back what a check found.
+/// Seconds that a case needs to load code, allocate memory and read back the result of a check.
 pub const CASE_SECONDS: f64 = 0.02;
 
-/// How many seconds the samples of a case take in one regime.
+/// Seconds that the samples of a case take in one regime.
 pub const SAMPLING_SECONDS: f64 = 0.03;
 
-/// The assumed share of the memory's peak that a kernel reaches.
+/// Assumed share of the memory's peak that a kernel reaches.
 pub const SHARE_OF_PEAK: f64 = 0.5;
 
-/// The assumed peak if no device is known.
+/// Assumed peak if no device is known, in bytes per second.
 pub const ASSUMED_PEAK: f64 = 1e12;
 
-/// What a warp executes on the simulator besides moving and computing data.
+/// Instructions of a simulated warp besides moving and computing data.
 pub const INSTRUCTIONS_PER_WARP: f64 = 40.0;
 
-/// What the warps execute on the simulator for each 128 bytes that the job moves.
+/// Simulated warp instructions for each 128 bytes that the job moves.
 pub const INSTRUCTIONS_PER_REQUEST: f64 = 20.0;
 
-/// How many warp instructions the simulator executes per second on two cores, with its sanitizer.
+/// Warp instructions that the simulator executes per second on two cores, with its sanitizer.
 pub const SIMULATED_PER_SECOND: f64 = 2e7;
 
-/// How many bytes the 32 threads of a warp request with one instruction, at four bytes each.
+/// Bytes that a warp requests with one instruction, at four bytes per thread.
 const BYTES_PER_REQUEST: f64 = 128.0;
 
-/// The number of threads that a warp has.
 const WARP: f64 = 32.0;
 
-/// How often a case is launched besides its samples and its warm-up: once for the check before and once for the check
-/// after.
+/// Launches of a case besides warm-up and samples: one for the check before and one for the check after.
 const CHECKED_LAUNCHES: f64 = 2.0;
 
-/// Returns the device memory that a case takes: its buffers, guard zones on both sides of each, and a copy of each
-/// `inout` buffer to restore it from. A buffer that is a `__device__` variable has no guard zones. A case on the host
-/// takes none.
+/// Device memory of a case: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer to
+/// restore it from. A buffer that is a `__device__` variable has no guard zones. A case on the host takes none.
 pub fn memory_needed(job: &CaseJob) -> Bytes {
     let buffers = job.buffers.iter().filter(|_| is_on_device(job));
     Bytes(buffers.map(buffer_memory).fold(0, u64::saturating_add))
@@ -75,19 +73,17 @@ fn buffer_memory(buffer: &BufferPlan) -> u64 {
     buffer.bytes().0.saturating_mul(copies).saturating_add(guards)
 }
 
-/// The costs that one group has.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupCost {
-    /// Device memory: the cases of a group keep their buffers at the same time and share equal ones.
+    /// Device memory. The cases of a group keep their buffers at the same time and share equal ones.
     pub memory: Bytes,
-    /// The estimated seconds of all cases together.
     pub seconds: f64,
-    /// The estimated seconds of one launch of the shortest case on the device; 0 on the simulator.
+    /// Estimated seconds of one launch of the shortest case on the device; 0 on the simulator.
     pub shortest_launch: f64,
 }
 
 impl GroupCost {
-    /// Returns the costs of a resolved group on a device of this backend, or on an assumed one if it is unknown.
+    /// Costs of a resolved group on this device, or on an assumed one if it is unknown.
     pub fn estimate(job: &GroupJob, backend: BackendKind, device: Option<&DeviceInfo>) -> Self {
         let memory = distinct_buffers(job).into_iter().map(buffer_memory).fold(0, u64::saturating_add);
         // Inputs are made once per group; outputs are checked before and after timing, case by case.
@@ -104,9 +100,8 @@ impl GroupCost {
     }
 }
 
-/// Returns the distinct buffers of a group.
 fn distinct_buffers(job: &GroupJob) -> Vec<&BufferPlan> {
-    // Fills contain floats, which do not hash; buffers that agree in all else are few and compared one by one.
+    // Fills contain floats, which do not hash. Buffers that agree in all else are few and compared one by one.
     let mut alike: HashMap<(&str, ElementType, u64, Access), Vec<&BufferPlan>> = HashMap::new();
     let mut distinct = Vec::new();
     for buffer in job.cases.iter().filter(|case| is_on_device(case)).flat_map(|case| &case.buffers) {
@@ -123,7 +118,7 @@ fn bytes_where(case: &CaseJob, wanted: impl Fn(&BufferPlan) -> bool) -> f64 {
     case.buffers.iter().filter(|buffer| wanted(buffer)).map(|buffer| buffer.bytes().0 as f64).sum()
 }
 
-/// Returns a case on the simulator: one launch of each kernel, and its check.
+/// Seconds of a case on the simulator: one launch of each kernel, and its check.
 fn simulated_seconds(case: &CaseJob) -> f64 {
     let moved = case.work.bytes.map_or_else(|| bytes_where(case, |_| true), |bytes| bytes as f64);
     let checks = bytes_where(case, |b| matches!(b.access, Access::Out | Access::InOut)) / HOST_BYTES_PER_SECOND;
@@ -137,7 +132,6 @@ fn simulated_seconds(case: &CaseJob) -> f64 {
     checks + share_of_blocks(case) * instructions / SIMULATED_PER_SECOND
 }
 
-/// Returns the part of the blocks that runs.
 fn share_of_blocks(case: &CaseJob) -> f64 {
     const SAMPLE: f64 = 256.0;
     match &case.body {
@@ -152,7 +146,7 @@ fn share_of_blocks(case: &CaseJob) -> f64 {
     }
 }
 
-/// Returns the warps of a launch; those that fill an H100 where its size is known only after compiling.
+/// Warps of a launch. If its size is known only after compiling, enough to fill an H100.
 fn warps(launch: &LaunchPlan) -> f64 {
     const FULL_DEVICE: f64 = 132.0 * 64.0;
     match (&launch.grid, &launch.block) {

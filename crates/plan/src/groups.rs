@@ -1,4 +1,6 @@
-//! Cells that are compared with each other: they share the value of every axis that is not compared.
+//! Groups of cells that are compared with each other.
+//!
+//! The cells of a group share the value of every axis that is not compared. A group runs as a unit, on one device.
 
 use std::collections::HashMap;
 
@@ -6,18 +8,18 @@ use super::planned_outcome::Cell;
 use super::points::Points;
 use crate::model::GroupPlace;
 
-/// The cells of the matrix, group after group; those of a group are in the manifest's order.
+/// Cells of the matrix, group after group, each in the manifest's order.
 #[derive(Debug, Default)]
 pub struct Groups {
     cells: Vec<Cell>,
-    /// Where each group starts, and at last where the last one ends.
+    /// Start of each group, and the end of the last one.
     starts: Vec<u32>,
-    /// The number of each group in the whole plan, if this is a part of it.
+    /// Index of each group in the whole plan, if this is a part of it.
     ordinals: Option<Vec<u32>>,
 }
 
 impl Groups {
-    /// Drops cells. A group without any is dropped, too.
+    /// Drops cells, and groups that become empty.
     pub fn retain(&mut self, keep: impl Fn(Cell) -> bool) {
         let (mut cells, mut starts, mut ordinals) = (Vec::new(), vec![0], Vec::new());
         for index in 0..self.len() {
@@ -38,12 +40,12 @@ impl Groups {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Returns the number of a group in the whole plan.
+    /// Index of a group in the whole plan.
     pub fn ordinal(&self, index: usize) -> u32 {
         self.ordinals.as_ref().and_then(|ordinals| ordinals.get(index)).copied().unwrap_or(index as u32)
     }
 
-    /// Returns the cells of a group; none for an index past the last.
+    /// Cells of a group; empty for an index past the last.
     pub fn get(&self, index: usize) -> &[Cell] {
         match self.starts.get(index..index + 2) {
             Some(&[start, end]) => &self.cells[start as usize..end as usize],
@@ -52,8 +54,8 @@ impl Groups {
     }
 }
 
-/// Puts the cells, which are in the manifest's order, into groups. Groups are in the order of their first cells. If
-/// `places` are given, the groups are those of a part of a plan.
+/// Groups the cells, which are in the manifest's order. Groups are in the order of their first cells. If `places` are
+/// given, the groups are those of a part of a plan.
 pub fn form(
     points: &Points,
     compared: &[bool],
@@ -84,7 +86,6 @@ pub fn form(
     Groups { cells, starts, ordinals }
 }
 
-/// Returns the number of each point's group.
 fn group_numbers(points: &Points, compared: &[bool]) -> Vec<u32> {
     // Points are distinct, so without compared axes each is a group of its own.
     if !compared.contains(&true) {

@@ -1,4 +1,6 @@
-//! The parts of a case, hashed one by one, so that a comparison can say what changed.
+//! Hashes of the parts of a case, so that a comparison can say what changed.
+//!
+//! Unlike the fingerprint in `link`, they do not depend on paths or on the driver.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +13,10 @@ use crate::model::{
     PrintedPlan, list_of, operation_counts, sha256_hex, with_lists, write_operations,
 };
 
-/// Hexadecimal digits of each hash: 48 bits suffice for the few states of one case.
+/// Hexadecimal digits of each hash. 48 bits suffice for the few states of one case.
 const DIGITS: usize = 12;
 
-/// Returns the hashes of a case whose launches have their code.
+/// Hashes of a case whose launches have their code.
 pub fn hash_case(case: &CaseJob) -> CaseHashes {
     let (units, args): (Vec<Option<&Compiled>>, Vec<&[ArgPlan]>) = match &case.body {
         BodyPlan::Launches(launches) => {
@@ -43,7 +45,7 @@ pub fn hash_case(case: &CaseJob) -> CaseHashes {
     }
 }
 
-/// Returns the hash of the machine code of a case's launches; `None` if that of one is unknown.
+/// Hash of the machine code of a case's launches; `None` if a launch's is unknown.
 fn code(case: &CaseJob) -> Option<String> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let digest = |launch: &LaunchPlan| launch.compiled.as_ref()?.digests.get(&launch.kernel).cloned();
@@ -51,7 +53,7 @@ fn code(case: &CaseJob) -> Option<String> {
     Some(hash(&digests))
 }
 
-/// Returns the operations of a case's kernels, each kernel once; `None` if those of one are unknown.
+/// Operations of a case's kernels, each kernel once; `None` if a kernel's are unknown.
 fn operations(case: &CaseJob) -> Option<String> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let of_kernel = |launch: &LaunchPlan| {
@@ -67,7 +69,7 @@ fn operations(case: &CaseJob) -> Option<String> {
     (!counts.is_empty()).then(|| with_lists(write_operations(&counts), lists))
 }
 
-/// Returns the hash of the sources of a case's launches, each of which is hashed already.
+/// Combined hash of the sources of a case's launches.
 pub fn of_sources(sources: &[&str]) -> String {
     hash(&sources)
 }
@@ -100,7 +102,7 @@ fn name_of(path: &Path) -> std::path::PathBuf {
     path.file_name().map(Into::into).unwrap_or_default()
 }
 
-/// Returns the content of the file of an expectation; of a C++ source with what it includes.
+/// Hash of an expectation's file. For a C++ source, also of the files that it includes.
 pub(super) fn golden(expect: &ExpectPlan) -> Option<String> {
     let path = expect.file()?;
     Some(match expect {
@@ -109,7 +111,7 @@ pub(super) fn golden(expect: &ExpectPlan) -> Option<String> {
     })
 }
 
-/// Returns a file that cannot be read hashes as empty; the case itself reports the error.
+/// Hash of a file. An unreadable file hashes as empty; the case itself reports the error.
 pub(super) fn content(path: &Path) -> String {
     sha256_hex(&std::fs::read(path).unwrap_or_default())
 }

@@ -1,12 +1,12 @@
 //! Turns a manifest into ordered work.
 //!
-//! [`expand`] makes the matrix: every point of the axes for every variant, with the planned outcome of each cell (kept,
-//! excluded by a rule, or by a `requires` that does not hold), narrowed as the command line asks, and put into groups
-//! that are compared. [`resolve`] makes one group ready to run: it evaluates every expression, checks every launch
-//! against the device's limits and gives every case that cannot run its outcome.
+//! [`expand`] builds the matrix: every point of the axes for every variant, narrowed by the command line and divided
+//! into groups that are compared. Each cell has a planned outcome: kept, excluded by a rule, or excluded by a
+//! `requires`. [`resolve`] makes one group ready to run: it evaluates every expression, checks every launch against the
+//! device's limits, and gives every case that cannot run its outcome.
 //!
-//! The matrix holds indices, eight bytes per cell, so that a million cells stay cheap. Nothing here opens a device,
-//! compiles, or reads a file beyond the header of an `.npy` file: what depends on an unknown device stays undecided and
+//! The matrix stores indices, eight bytes per cell, so that a million cells stay cheap. Nothing here opens a device,
+//! compiles, or reads a file beyond the header of an `.npy` file. What depends on an unknown device stays undecided and
 //! is reported as such.
 
 use runner_model::{cpp, diagnostics, experiment, expr, model, npy, project, safetensors};
@@ -47,36 +47,34 @@ use groups::Groups;
 use points::{Chosen, Points};
 use recipe::{Recipe, Rule};
 
-/// The largest number of cells that a matrix may have. A larger one is more likely a typing error in an axis, and its
-/// table would be large.
+/// Maximum number of cells of a matrix. A larger one is probably a typing error in an axis, and its table would be
+/// large.
 pub const MAX_CELLS: u64 = 1_000_000;
 
-/// The machine that the matrix is made for, and how the matrix is narrowed.
+/// The machine that the matrix is for, and how the matrix is narrowed.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
-    /// What runs the cases.
     pub backend: BackendKind,
-    /// The backend whose axes and bindings replace the manifest's: that of the run, unless its results are to be
-    /// compared with another's.
+    /// Backend whose axes and bindings replace the manifest's. It differs from `backend` if the results are to be
+    /// compared with another backend's.
     pub sizes: BackendKind,
-    /// The device, if it is known. It provides the values of device attributes, the limits and the size of memory.
+    /// Device, if known. It provides the values of device attributes, the limits and the size of memory.
     pub device: Option<DeviceInfo>,
-    /// `axis=values`, each replaces that axis.
+    /// `axis=values` overrides of axes.
     pub set: Vec<String>,
-    /// Keeps the cells for which it holds.
+    /// Condition on the cells to keep.
     pub filter: Option<String>,
-    /// Keeps these variants; all if it is empty.
+    /// Variants to keep; empty for all.
     pub variants: Vec<String>,
 }
 
 impl PlanOptions {
-    /// Returns the whole matrix for a backend, with no device known.
+    /// Options for the whole matrix on a backend, with no device known.
     pub fn for_backend(backend: BackendKind) -> Self {
         Self { backend, sizes: backend, device: None, set: Vec::new(), filter: None, variants: Vec::new() }
     }
 }
 
-/// What a manifest expands to.
 #[derive(Debug)]
 pub struct Plan {
     experiment: String,
@@ -94,23 +92,14 @@ pub struct Plan {
     without_host: Option<String>,
 }
 
-/// Why the simulator runs no host functions.
 const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and the simulator is none";
 
-/// Makes the matrix.
-///
-/// # Errors
-///
-/// The error has all errors of the manifest on this backend and of the narrowing options.
+/// Builds the matrix. The error contains all errors of the manifest on this backend and of the narrowing options.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
     expand_part(manifest, options, None)
 }
 
-/// Makes the part of the matrix that has these groups, without the rest of it: the work is that of their cells only.
-///
-/// # Errors
-///
-/// The errors are those of [`expand`].
+/// Builds only the part of the matrix with these groups, at the cost of their cells only.
 pub fn expand_groups(manifest: &Manifest, options: &PlanOptions, places: &[GroupPlace]) -> Result<Plan, Diagnostics> {
     expand_part(manifest, options, Some(places))
 }
@@ -163,44 +152,40 @@ fn nothing_left(options: &PlanOptions) -> Diagnostic {
 }
 
 impl Plan {
-    /// Returns what runs the cases.
     pub const fn backend(&self) -> BackendKind {
         self.backend
     }
 
-    /// Returns the device that the plan was made for, if it is known.
     pub fn device(&self) -> Option<&DeviceInfo> {
         self.device.as_ref()
     }
 
-    /// Returns the shared axes, with values of included points after those of the manifest.
+    /// Shared axes. Values of included points follow the manifest's.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// Returns the shared axes as the report's columns.
+    /// Shared axes as columns of the report.
     pub fn axis_columns(&self) -> Vec<AxisColumn> {
         let column = |(axis, &compared): (&Axis, &bool)| AxisColumn { name: axis.name.clone(), compared };
         self.axes.iter().zip(&self.compared).map(column).collect()
     }
 
-    /// Returns the variants after expansion of their own axes, including those that `--variant` leaves out.
+    /// Variants after expansion of their own axes, including those that `--variant` leaves out.
     pub fn variants(&self) -> &[PlannedVariant] {
         &self.variants
     }
 
-    /// Returns the baseline's variant and its values of the compared axes.
     pub fn baseline(&self) -> Option<&(String, Vec<(String, Value)>)> {
         self.baseline.as_ref()
     }
 
-    /// Whether the plan runs host functions.
     pub fn calls_host(&self) -> bool {
         let is_host = |variant: &PlannedVariant| matches!(self.recipes[variant.spec].body, BodySpec::Host(_));
         self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
     }
 
-    /// Returns the compilers of kernels that the plan needs, each with a variant that needs it.
+    /// Kernel compilers that the plan needs, each with a variant that needs it.
     pub fn compilers(&self) -> BTreeMap<KernelCompiler, &str> {
         let selected = self.variants.iter().filter(|variant| variant.selected);
         let compilers_of = |variant: &'_ PlannedVariant| match &self.recipes[variant.spec].body {
@@ -217,7 +202,7 @@ impl Plan {
         self.without_host = Some(why.into());
     }
 
-    /// Keeps these cases alone.
+    /// Keeps only these cases.
     pub fn keep(&mut self, only: &HashSet<CaseKey>) {
         let mut groups = std::mem::take(&mut self.groups);
         groups.retain(|cell| only.contains(&self.case(cell).key));
@@ -229,28 +214,26 @@ impl Plan {
         self.groups.cells()
     }
 
-    /// Returns how many groups there are.
     pub fn group_count(&self) -> usize {
         self.groups.len()
     }
 
-    /// Returns the cells of one group, in the manifest's order.
     pub fn group(&self, index: usize) -> &[Cell] {
         self.groups.get(index)
     }
 
-    /// Returns where a group is, by which [`expand_groups`] finds it.
+    /// Place of a group, by which [`expand_groups`] finds it.
     pub fn place(&self, index: usize) -> GroupPlace {
         let point = self.group(index).first().map_or(0, |cell| self.point_of(cell.ordinal));
         GroupPlace { ordinal: self.groups.ordinal(index), point: point as u32 }
     }
 
-    /// Returns the shared values of a group: those of the axes that are not compared.
+    /// Values that a group shares: those of the axes that are not compared.
     pub fn group_key(&self, index: usize) -> GroupKey {
         GroupKey(self.group(index).first().map(|cell| self.key_at(cell.ordinal)).unwrap_or_default())
     }
 
-    /// Returns a cell with its names and values.
+    /// A cell with its names and values.
     pub fn case(&self, cell: Cell) -> Case {
         let variant = self.variant_of(cell.ordinal);
         let axes = self.values_at(cell.ordinal).map(|(axis, value)| (axis.name.clone(), value.clone())).collect();
@@ -258,7 +241,6 @@ impl Plan {
         Case { ordinal: u64::from(cell.ordinal), key, group: GroupKey(self.key_at(cell.ordinal)) }
     }
 
-    /// Returns the variant that a cell belongs to.
     pub fn variant_of(&self, ordinal: u32) -> &PlannedVariant {
         &self.variants[ordinal as usize % self.variants.len()]
     }
@@ -271,7 +253,7 @@ impl Plan {
         &self.recipes[self.variant_of(ordinal).spec]
     }
 
-    /// Returns the shared axes with their values at a cell.
+    /// Shared axes with their values at a cell.
     fn values_at(&self, ordinal: u32) -> impl Iterator<Item = (&Axis, &Value)> {
         let row = self.points.row(self.point_of(ordinal));
         self.axes.iter().zip(row).map(|(axis, &index)| (axis, &axis.values[index as usize]))
@@ -282,7 +264,7 @@ impl Plan {
         shared.map(|((axis, value), _)| (axis.name.clone(), value.clone())).collect()
     }
 
-    /// Says whether a cell is one that the others of its group are compared with.
+    /// Whether the others of its group are compared with this cell.
     pub fn is_baseline(&self, ordinal: u32) -> bool {
         self.baseline.as_ref().is_some_and(|(variant, at)| {
             let there = |(name, wanted): &(String, Value)| {
@@ -292,7 +274,6 @@ impl Plan {
         })
     }
 
-    /// Returns the device attributes, if a device is known.
     fn device_scope(&self) -> Scope {
         let attributes = self.device.iter().flat_map(DeviceInfo::attributes);
         attributes.map(|(name, value)| (name, Value::Int(value))).collect()

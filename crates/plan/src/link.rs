@@ -1,4 +1,6 @@
 //! Joins resolved cases with their compiled code, and gives each its fingerprint.
+//!
+//! The fingerprint needs the identity of the code, so it is known only here.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +14,9 @@ use crate::model::{
     sha256_hex,
 };
 
-/// The results of compiling every unit.
 pub type CompiledUnits = BTreeMap<CompileUnit, Result<Compiled, CompileFailure>>;
 
-/// Gives each launch of the group its code. A case with a unit that did not compile leaves the group and is settled.
+/// Gives each launch of the group its code. Cases with a unit that did not compile leave the group and are settled.
 pub fn link(mut job: GroupJob, units: &CompiledUnits, environment: &Environment) -> (GroupJob, Vec<(Case, Outcome)>) {
     let mut settled = Vec::new();
     let mut kept = Vec::with_capacity(job.cases.len());
@@ -65,23 +66,23 @@ fn code_of(unit: &CompileUnit, units: &CompiledUnits) -> Result<Compiled, Outcom
 #[derive(Serialize)]
 struct Identity<'a> {
     key: &'a CaseKey,
-    /// Hashes of the `.npy` files that the case reads.
+    /// Hashes of the files of inputs and expected values.
     files: Vec<String>,
     buffers: &'a [BufferPlan],
     launches: Vec<LaunchIdentity<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<HostIdentity<'a>>,
-    /// The order of launches that are not made once each.
+    /// Order of launches that are not made once each.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<&'a StepsPlan>,
-    /// The body of a case that has no code of its own.
+    /// Body of a case that has no code of its own.
     body: Option<&'a BodyPlan>,
     checks: &'a [CheckPlan],
-    /// Left out if nothing printed is checked, so that the hashes of other cases stay the same as before this field
+    /// Omitted if nothing printed is checked, so that the hashes of other cases stay the same as before this field
     /// existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<&'a PrintedPlan>,
-    /// Left out if all blocks run, so that the hashes of these cases stay the same as before this field existed.
+    /// Omitted if all blocks run, so that the hashes of these cases stay the same as before this field existed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     sampled: bool,
     work: &'a WorkAmount,
@@ -98,21 +99,21 @@ struct LaunchIdentity<'a> {
     code: &'a str,
     kernel: &'a str,
     plan: (&'a GridPlan, &'a BlockPlan, u64, bool, &'a [ArgPlan]),
-    /// Left out for launches in the first stream, so that their hashes stay the same as before this field existed.
+    /// Omitted for launches in the first stream, so that their hashes stay the same as before this field existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pending_launches: Option<i64>,
-    /// Everything else that is given, by its key.
+    /// All other given settings, by key.
     #[serde(skip_serializing_if = "Attributes::is_empty")]
     attributes: Attributes<'a>,
 }
 
-/// Attributes of a launch by key, in an order that is kept, so that stored hashes stay the same.
+/// Attributes of a launch by key, in a fixed order, so that stored hashes stay the same.
 struct Attributes<'a>(&'a LaunchPlan);
 
 impl Attributes<'_> {
-    /// Returns the settings that have no field of their own in [`LaunchIdentity`].
+    /// Settings that have no field of their own in [`LaunchIdentity`].
     fn others(&self) -> impl Iterator<Item = (&'static str, Option<&i64>)> {
         let apart = ["shared", "cooperative", "stream", "pending_launches"];
         let given = self.0.settings.given().map(|(setting, number)| (setting.name, number));
@@ -178,8 +179,8 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
     Fingerprint(sha256_hex(&text))
 }
 
-/// Contents of the files of inputs and expected values. One that cannot be read hashes as empty here; the case reports
-/// the error when it reads the file.
+/// Contents of the files of inputs and expected values. An unreadable file hashes as empty; the case reports the error
+/// when it reads the file.
 fn files(case: &CaseJob) -> Vec<String> {
     let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
     let goldens = case.checks.iter().filter_map(|check| hashes::golden(&check.expect));

@@ -1,4 +1,6 @@
-//! The planned outcome of each cell, before anything runs: kept, excluded by a rule or by a `requires`, or undecided.
+//! Planned outcome of each cell, before anything runs: kept, excluded by a rule or by a `requires`, or undecided.
+//!
+//! Only conditions are evaluated here, in parallel over the points. Resolving a cell may still give it another outcome.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,38 +18,34 @@ use super::{Plan, PlanOptions, PlannedVariant};
 /// A cell of the matrix, which may become a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// The number that the cell has in the expansion. Filters do not change it: the same cell has the same ordinal in a
-    /// narrowed plan.
+    /// Index in the expansion. Filters do not change it: a cell keeps its ordinal in a narrowed plan.
     pub ordinal: u32,
-    /// Whether it runs.
     pub outcome: PlannedOutcome,
 }
 
 /// Whether a cell runs, and if not, which condition of the manifest prevents it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedOutcome {
-    /// The cell runs, unless resolving it finds an error.
+    /// Runs, unless resolving it finds an error.
     Kept,
-    /// The `[[exclude]]` rule of the manifest with this index excludes the cell.
+    /// Excluded by the `[[exclude]]` rule with this index.
     Excluded(u16),
-    /// A `requires` of the variant, which has this index, does not hold.
+    /// The variant's `requires` with this index does not hold.
     Unmet(u16),
-    /// A `requires` has no value here; resolving the cell gives the error.
+    /// A `requires` has no value here. Resolving the cell gives the error.
     Unresolved,
-    /// Rules or `requires` name attributes of a device, and the plan knows none.
+    /// A rule or `requires` names device attributes, and the device is unknown.
     NeedsDevice,
 }
 
-/// How many points each parallel task looks at.
+/// Points per parallel task.
 const CHUNK: usize = 2048;
 
-/// How many distinct errors are reported for each condition.
+/// Maximum number of distinct errors to report for each condition.
 const SHOWN: usize = 4;
 
-/// Decides the outcome of every cell, and leaves out those that the filter drops.
-///
-/// # Errors
-/// A rule or a filter that has no value at some cell, or whose value is not a truth value.
+/// Decides the outcome of every cell, and drops those that the filter excludes. Fails if a rule or a filter has no
+/// truth value at some cell.
 pub fn decide(
     plan: &Plan,
     manifest: &Manifest,
@@ -122,7 +120,7 @@ struct CellView<'a> {
 }
 
 impl CellView<'_> {
-    /// `None` where the filter drops the cell.
+    /// `None` if the filter drops the cell.
     fn outcome(&self, scope: &mut Scope, faults: &mut Faults) -> Result<Option<PlannedOutcome>, Failed> {
         let recipe = &self.matrix.plan.recipes[self.variant.spec];
         self.variant.place(scope);
@@ -149,7 +147,7 @@ impl CellView<'_> {
         Ok(Some(self.required(recipe, scope)))
     }
 
-    /// Whether a condition needs a device and the plan knows none.
+    /// Whether a condition needs a device and the device is unknown.
     fn is_open(&self, needs: &Needs) -> bool {
         !self.matrix.device_known && !needs.device.is_empty()
     }
@@ -212,7 +210,7 @@ impl Rule {
     }
 }
 
-/// Returns the first `requires` of a variant that does not hold at a cell whose axes are set in the scope.
+/// The first `requires` of a variant that does not hold at a cell whose axes are set in the scope.
 pub fn unmet(recipe: &Recipe, variant: &PlannedVariant, scope: &mut Scope) -> Result<Option<usize>, ExprError> {
     variant.place_name(&recipe.guard, scope);
     recipe.bind(&recipe.guard, scope)?;

@@ -1,4 +1,7 @@
-//! Forms the product of the shared axes, in the manifest's order, and the points added to it.
+//! Product of the shared axes, in the manifest's order, with the included points.
+//!
+//! Points are rows of indices, so that a large matrix stays small. Rows can be limited to some groups, for a task that
+//! runs only these.
 
 use std::collections::BTreeSet;
 
@@ -11,33 +14,32 @@ use super::axes::Axes;
 /// Points, each a row of indices into the axes' values.
 #[derive(Debug, Default)]
 pub struct Points {
-    /// The number of axes in each row.
     width: usize,
     indices: Vec<u32>,
-    /// The number of the point in each row, rising; `None` if every point has its row.
+    /// Number of the point in each row, ascending; `None` if every point has a row.
     numbers: Option<Vec<u32>>,
-    /// Rows; stored separately, since a manifest without axes has one row of width zero.
+    /// Number of rows. Stored separately, since a manifest without axes has one row of width zero.
     count: usize,
-    /// The number of the first point that was included and is not part of the product.
+    /// Number of the first point that was included and is not in the product.
     included: usize,
 }
 
-/// Points, with the values that included ones add to their axes.
+/// Points, and the values that included points add to the axes.
 #[derive(Debug)]
 pub struct Layout {
     points: Points,
     added: Vec<Vec<Value>>,
 }
 
-/// The groups that a plan is made of: those of the points with these numbers. Groups share the values of the axes that
-/// are not `compared`.
+/// Groups of a partial plan, by the numbers of one point of each. Groups share the values of the axes that are not
+/// `compared`.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen<'a> {
     pub points: &'a [u32],
     pub compared: &'a [bool],
 }
 
-/// Multiplies the axes out and appends the included points. If groups are chosen, there are rows for their points only.
+/// Multiplies the axes out and appends the included points. If groups are chosen, only their points get rows.
 pub fn lay_out(
     manifest: &Manifest,
     axes: &Axes,
@@ -77,8 +79,8 @@ pub fn lay_out(
     Ok(Layout { points: Points { width, indices, numbers, count, included: product }, added })
 }
 
-/// Appends the row of the point with a number. The numbers of the `product` count through it like an odometer, whose
-/// last dimension changes fastest.
+/// Appends the row of the point with a number. Numbers count through the product like an odometer whose last dimension
+/// changes fastest.
 fn push_row(
     indices: &mut Vec<u32>,
     number: usize,
@@ -103,7 +105,7 @@ fn push_row(
 }
 
 impl Chosen<'_> {
-    /// Returns the numbers of all points of the groups, rising.
+    /// Numbers of all points of the groups, ascending.
     fn members(self, dimensions: &[Dimension], product: usize, included: &[Vec<u32>]) -> Vec<u32> {
         let width = self.compared.len();
         let mut numbers = BTreeSet::new();
@@ -125,7 +127,7 @@ impl Chosen<'_> {
         numbers.into_iter().collect()
     }
 
-    /// Returns the numbers of the points of the product that are in the group of a row.
+    /// Numbers of the product's points in the group of a row.
     fn of_product(self, row: &[u32], dimensions: &[Dimension]) -> Vec<u32> {
         let mut numbers = vec![0_u32];
         for dimension in dimensions {
@@ -154,7 +156,7 @@ struct Dimension {
     length: usize,
 }
 
-/// Returns each axis, or list of zipped axes, once: at the place of its first axis.
+/// Each axis, or list of zipped axes, once, at the position of its first axis.
 fn dimensions(axes: &[Axis], zip: &[Vec<String>]) -> Vec<Dimension> {
     let mut dimensions = Vec::new();
     for (index, axis) in axes.iter().enumerate() {
@@ -176,14 +178,14 @@ fn fits(axes: &Axes, values: &[&Value]) -> bool {
     pairs.all(|(axis, value)| !axes.replaced.contains(&axis.name) || axis.values.contains(value))
 }
 
-/// Whether the product has the point already.
+/// Whether the product already has the point.
 fn in_product(dimensions: &[Dimension], axes: &[Axis], values: &[&Value]) -> bool {
     dimensions.iter().all(|dimension| {
         (0..dimension.length).any(|i| dimension.axes.iter().all(|&axis| axes[axis].values[i] == *values[axis]))
     })
 }
 
-/// Returns the index of an included value in its axis; added values come after the axis's own.
+/// Index of an included value in its axis. Added values come after the axis' own.
 fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 {
     if let Some(index) = axis.values.iter().chain(&*added).position(|known| known == *value) {
         return index as u32;
@@ -193,7 +195,7 @@ fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 
 }
 
 impl Layout {
-    /// Returns the axes, with the added values after their own.
+    /// The axes, with the added values after their own.
     pub fn tables(&self, axes: &[Axis]) -> Vec<Axis> {
         let mut tables = axes.to_vec();
         for (axis, added) in tables.iter_mut().zip(&self.added) {
@@ -208,22 +210,20 @@ impl Layout {
 }
 
 impl Points {
-    /// Returns the numbers of the points, rising.
+    /// Numbers of the points, ascending.
     pub fn numbers(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.count).map(|row| self.number(row))
     }
 
-    /// Returns how many points have rows.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns the number of the point in a row.
     pub fn number(&self, row: usize) -> usize {
         self.numbers.as_ref().map_or(row, |numbers| numbers[row] as usize)
     }
 
-    /// Returns the row that a point is in; `None` if it has none.
+    /// Row of a point; `None` if it has none.
     pub fn position(&self, point: usize) -> Option<usize> {
         match &self.numbers {
             None => (point < self.count).then_some(point),
@@ -236,7 +236,7 @@ impl Points {
         point >= self.included
     }
 
-    /// Indices into the values of each axis; none for a point without a row.
+    /// Indices into the values of each axis; empty for a point without a row.
     pub fn row(&self, point: usize) -> &[u32] {
         self.position(point).map_or(&[], |row| &self.indices[row * self.width..(row + 1) * self.width])
     }

@@ -1,4 +1,4 @@
-//! The definition of each variant, combined once for the whole plan.
+//! Definition of each variant, combined once for the whole plan.
 //!
 //! A [`Recipe`] is one variant with its parts of the shared tables. Its bindings are sorted so that each comes after
 //! those it uses. The needed ones are known in advance: a binding that a variant does not use is never evaluated for
@@ -17,34 +17,32 @@ mod names;
 
 pub use names::{Needs, of_launch};
 
-/// The name whose value is the variant's name.
+/// The name that has the variant's name as its value.
 pub const VARIANT: &str = "variant";
 
-/// The block size that `block = "occupancy"` chooses, known only on the device.
+/// Block size that `block = "occupancy"` chooses, known only on the device.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
-/// The number of a repetition of a launch or of the sequence, from 0.
+/// Index of a repetition of a launch or of the sequence, from 0.
 pub const NTH: &str = "nth";
 
 /// One variant of the manifest, with the parts of the shared tables that it uses.
 #[derive(Debug)]
 pub struct Recipe {
-    /// Sorted so that each comes after those it uses.
+    /// Bindings, sorted so that each comes after those it uses.
     pub lets: Vec<LetBinding>,
     pub requires: Vec<Expression>,
-    /// What `requires` needs.
     pub guard: Needs,
-    /// What the job needs.
+    /// What the rest of the job needs.
     pub needs: Needs,
-    /// The buffers that the body or the checks name.
+    /// Buffers that the body or the checks name.
     pub buffers: Vec<BufferSpec>,
     pub body: BodySpec,
     pub checks: Vec<CheckSpec>,
     pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
-    /// What the sanitizer does not look for.
     pub unsanitized: Option<Unsanitized>,
-    /// Whether a sample of the blocks runs.
+    /// Whether only a sample of the blocks runs.
     pub sampled: bool,
 }
 
@@ -57,7 +55,6 @@ pub struct Rule {
     pub needs: Vec<Option<Needs>>,
 }
 
-/// Every condition on cells.
 #[derive(Debug)]
 pub struct Rules {
     pub exclude: Vec<Rule>,
@@ -79,7 +76,7 @@ pub fn of_variants(manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Rec
 
 fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Result<Recipe, Diagnostic> {
     let lets = lets(manifest, options, spec)?;
-    // Expected output belongs to the checks: with checks of its own, a variant has output of its own.
+    // Expected output belongs to the checks: a variant with its own checks has its own output.
     let (checks, printed) = match &spec.checks {
         Some(own) => (own, spec.printed.as_ref()),
         None => (&manifest.checks, spec.printed.as_ref().or(manifest.printed.as_ref())),
@@ -108,7 +105,7 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
     Ok(recipe)
 }
 
-/// Returns the bindings of a variant: its own, then the backend's, then the manifest's.
+/// Bindings of a variant: its own, then the backend's, then the manifest's.
 fn lets(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Result<Vec<LetBinding>, Diagnostic> {
     let backend = manifest.on.get(&options.sizes).map(|on| on.lets.as_slice()).unwrap_or_default();
     let bindings = replaced(manifest.lets.iter().chain(backend), &spec.lets, |binding| &*binding.name);
@@ -127,7 +124,6 @@ fn replaced<'m, T>(shared: impl IntoIterator<Item = &'m T>, own: &'m [T], name: 
     entries
 }
 
-/// Reads the conditions.
 pub fn rules(
     manifest: &Manifest,
     recipes: &[Recipe],
@@ -159,7 +155,6 @@ pub fn rules(
     if faults.is_empty() { Ok(Rules { exclude, filter }) } else { Err(faults) }
 }
 
-/// Returns an error in the filter.
 pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
     let fault = Diagnostic::whole(format!("--filter '{filter}': {}", error.message));
     match error.hint {
@@ -169,7 +164,7 @@ pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
 }
 
 impl Recipe {
-    /// Evaluates the bindings that `needs` lists and the scope lacks; the error names the failing one.
+    /// Evaluates the bindings that `needs` lists and the scope lacks. The error names the failing one.
     pub fn bind(&self, needs: &Needs, scope: &mut Scope) -> Result<(), ExprError> {
         for &index in &needs.lets {
             let binding = &self.lets[index];

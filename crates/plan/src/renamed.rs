@@ -1,4 +1,4 @@
-//! Finds variants of a base that the manifest has under another name.
+//! Finds renamed variants: those of a base that have another name in the manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,11 +7,13 @@ use super::ResolvedGroup;
 use super::hashes::content;
 use crate::model::{BodyPlan, CaseJob, CompileUnit, LaunchPlan, Value};
 
-/// The launches of each case of a variant, by the values of its axes.
+/// Launches of each case of a variant, by the values of its axes.
 type Points = BTreeMap<Vec<(String, String)>, Vec<(LaunchPlan, String)>>;
 
-/// Returns the name in the manifest of each variant of the base that has another name there: one whose launches are the
-/// same in every case that both have, if no other variant that only one of them has is the same.
+/// Maps each renamed variant of the base to its name in the manifest.
+///
+/// Two variants that only one side has match if their launches are equal in every case that both have. A match must be
+/// unique on both sides.
 pub fn find_renamed(base: &[ResolvedGroup], new: &[ResolvedGroup]) -> BTreeMap<String, String> {
     let (of_base, of_new) = (names(base), names(new));
     let (gone, added) = (points(base, &of_new), points(new, &of_base));
@@ -30,7 +32,7 @@ fn names(groups: &[ResolvedGroup]) -> BTreeSet<String> {
     settled.chain(running).cloned().collect()
 }
 
-/// Returns the cases of the variants that are not among the `others`.
+/// Cases of the variants that are not among the `others`.
 fn points(groups: &[ResolvedGroup], others: &BTreeSet<String>) -> BTreeMap<String, Points> {
     let mut found: BTreeMap<String, Points> = BTreeMap::new();
     for case in groups.iter().flat_map(|group| &group.job.cases) {
@@ -45,8 +47,8 @@ fn points(groups: &[ResolvedGroup], others: &BTreeSet<String>) -> BTreeMap<Strin
     found
 }
 
-/// Returns what a case launches, with the content of each source in place of its path. Headers do not matter: what is
-/// looked for is the same variant, whose code may have changed.
+/// Launches of a case, with the content of each source instead of its path. Headers are ignored, since a renamed
+/// variant may use changed ones.
 fn code(case: &CaseJob) -> Option<Vec<(LaunchPlan, String)>> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let without_paths = |launch: &LaunchPlan| {

@@ -1,9 +1,9 @@
 //! Shards: deterministic subsets of the groups of a plan, for runs that share the work.
 //!
-//! A group is never divided, since its cases are compared with each other on one device. Groups go to shards by their
-//! estimated costs, the costliest first, each to the shard with the least so far (the rule of Graham, 1969: no shard is
-//! more than 4/3 of the best possible). The costs are those of an unknown device, so that every machine divides a plan
-//! in the same way.
+//! A group is never divided, since its cases are compared with each other on one device. Groups go to shards in the
+//! order of their estimated costs, the costliest first, each to the shard with the least so far. By this rule no shard
+//! is more than 4/3 of the best possible (Graham, 1969). The costs are those of an unknown device, so that every
+//! machine divides a plan in the same way.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -18,27 +18,19 @@ use crate::model::{Diagnostics, GroupKey, GroupPlace, Shard};
 #[derive(Debug)]
 pub struct Shards {
     plan: Plan,
-    /// The estimated seconds of each group, on an unknown device.
+    /// Estimated seconds of each group, on an unknown device.
     seconds: Vec<f64>,
 }
 
-/// The groups of each shard of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Division {
-    /// The groups of each shard.
     pub groups: Vec<Vec<GroupPlace>>,
-    /// The cases that each shard has.
     pub cases: Vec<u64>,
-    /// The estimated seconds of each shard.
     pub seconds: Vec<f64>,
 }
 
 impl Shards {
-    /// Estimates the groups of the plan that `options` make.
-    ///
-    /// # Errors
-    ///
-    /// The errors are those of [`expand`].
+    /// Estimates the groups of the plan that `options` give.
     pub fn plan(manifest: &Manifest, options: &PlanOptions) -> Result<Self, Diagnostics> {
         let plan = expand(manifest, options)?;
         let estimate = |index| GroupCost::estimate(&resolve(manifest, &plan, index).job, plan.backend(), None).seconds;
@@ -46,25 +38,23 @@ impl Shards {
         Ok(Self { plan, seconds })
     }
 
-    /// Returns the plan that is divided.
+    /// The plan that is divided.
     pub const fn whole(&self) -> &Plan {
         &self.plan
     }
 
-    /// Returns how many shards have at least `least` seconds of work each: at least one, and at most one for each
-    /// group.
+    /// Number of shards with at least `least` seconds of work each. At least one, and at most one per group.
     pub fn count(&self, least: f64) -> u32 {
         let fitting = if least > 0.0 { (self.seconds.iter().sum::<f64>() / least).floor() } else { f64::INFINITY };
         fitting.clamp(1.0, self.seconds.len().max(1) as f64) as u32
     }
 
-    /// Returns the groups of one shard.
     pub fn keys(&self, shard: Shard) -> HashSet<GroupKey> {
         let owners = owners(&self.seconds, shard.of).into_iter().enumerate();
         owners.filter(|(_, owner)| *owner == shard.index).map(|(group, _)| self.plan.group_key(group)).collect()
     }
 
-    /// Divides the plan into so many shards.
+    /// Divides the plan into `shards` parts.
     pub fn divide(&self, shards: u32) -> Division {
         let count = shards as usize;
         let mut division =
@@ -79,9 +69,9 @@ impl Shards {
     }
 }
 
-/// Returns the number of the shard of each group, from 1, by the groups' seconds.
+/// Shard of each group, from 1, by the groups' seconds.
 fn owners(seconds: &[f64], shards: u32) -> Vec<u32> {
-    // Nanoseconds are ordered; a group without an estimate still takes its place.
+    // Nanoseconds are ordered, and a group without an estimate still counts.
     let nanoseconds = |seconds: f64| ((seconds * 1e9) as u64).saturating_add(1);
     let mut order: Vec<(u64, usize)> =
         seconds.iter().enumerate().map(|(at, seconds)| (nanoseconds(*seconds), at)).collect();
@@ -100,7 +90,6 @@ fn owners(seconds: &[f64], shards: u32) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Returns the groups of a shard.
     fn groups_of(seconds: &[f64], shard: Shard) -> Vec<usize> {
         let owners = owners(seconds, shard.of).into_iter().enumerate();
         owners.filter(|(_, owner)| *owner == shard.index).map(|(group, _)| group).collect()
@@ -108,8 +97,7 @@ mod tests {
 
     #[test]
     fn the_costliest_groups_come_first_and_go_where_least_is() {
-        // The groups of 7 and 6 come first, then 5 goes to the 6 and 4 to the 7; 3 goes to either of two elevens: the
-        // first.
+        // The groups of 7 and 6 come first, then 5 goes to the 6 and 4 to the 7. 3 goes to the first of two with 11.
         let seconds = [3.0, 4.0, 5.0, 6.0, 7.0];
         assert_eq!(groups_of(&seconds, Shard { index: 1, of: 2 }), [0, 1, 4]);
         assert_eq!(groups_of(&seconds, Shard { index: 2, of: 2 }), [2, 3]);

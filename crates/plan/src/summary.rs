@@ -1,4 +1,6 @@
-//! A summary of the plan: how many cases run, why the others do not, and the costs of the run.
+//! Summary of a plan: how many cases run, why the others do not, and the costs of the run.
+//!
+//! `runner plan` prints it. Every group is resolved for it but none is kept, so that a large plan needs little memory.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +10,20 @@ use super::{GroupCost, Plan, PlannedOutcome, ResolvedGroup, resolve};
 use crate::experiment::Manifest;
 use crate::model::{Bytes, Outcome};
 
-/// Why cases of a plan do not run, or not yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// An `exclude` rule with this text excludes the case.
+    /// Text of the `exclude` rule.
     Rule(String),
     /// A `requires` does not hold.
     Requires {
-        /// The name of the variant that the case needs.
         variant: String,
-        /// The condition as written.
         text: String,
     },
-    /// Host functions do not run.
     Host(String),
-    /// The device does not allow the launch.
     Invalid(String),
-    /// More memory than the device has.
     OutOfMemory {
-        /// The name of the variant that is too large.
         variant: String,
     },
-    /// An expression has no value.
     Unresolved(String),
     /// The case's check needs a variant that does not run.
     NotRun(String),
@@ -37,24 +31,20 @@ pub enum Reason {
     Device(String),
 }
 
-/// How many cases a plan has, and what they cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// Cases that are ready to run.
     pub ready: u64,
-    /// The number of all other cases, by reason.
     pub others: BTreeMap<Reason, u64>,
     /// Translation units to compile, including those in the cache.
     pub units: usize,
-    /// Memory of the group that needs most, and its index.
     pub largest: Option<(Bytes, usize)>,
-    /// How many seconds the whole run takes, as estimated.
+    /// Estimated seconds of the whole run.
     pub seconds: f64,
-    /// Groups with cases to run and no baseline among them.
+    /// Groups that have cases to run, but not their baseline.
     pub without_baseline: u64,
 }
 
-/// Resolves every group, on all cores; the result does not depend on their number.
+/// Resolves every group, on all cores. The result does not depend on their number.
 pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
     let group = |index| Summary::of_group(plan, index, &resolve(manifest, plan, index));
     let mut summary = Summary::default();
@@ -70,7 +60,7 @@ pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
 }
 
 impl Summary {
-    /// Returns the counts of one group, with a hash for each unit that it compiles.
+    /// Counts of one group, with a hash for each unit that it compiles.
     fn of_group(plan: &Plan, index: usize, group: &ResolvedGroup) -> (Self, Vec<u64>) {
         let cost = GroupCost::estimate(&group.job, plan.backend(), plan.device());
         let mut summary = Self {
@@ -122,7 +112,7 @@ fn reason(variant: &str, by_rule: bool, outcome: &Outcome) -> Reason {
     }
 }
 
-/// Returns the units that a group compiles, as hashes: they are only counted.
+/// Hashes of the units that a group compiles, which are only counted.
 fn units(group: &ResolvedGroup) -> Vec<u64> {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     let hasher = BuildHasherDefault::<DefaultHasher>::default();

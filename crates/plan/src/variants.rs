@@ -11,20 +11,19 @@ use crate::model::{Diagnostic, Value};
 use super::axes::{Axes, OwnAxes};
 use super::{MAX_CELLS, PlanOptions};
 
-/// One implementation that is compared with others.
+/// One implementation under comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedVariant {
-    /// The name, with the values of the variant's own axes filled in.
+    /// Name with the values of the variant's own axes filled in.
     pub name: String,
-    /// The index of the variant in the manifest.
     pub spec: usize,
-    /// The values of the axes that only the variant has.
+    /// Values of the axes that only this variant has.
     pub own: Vec<(Arc<str>, Value)>,
     /// False if `--variant` leaves it out.
     pub selected: bool,
 }
 
-/// Expands every variant, in the manifest's order; its last axis changes fastest.
+/// Expands every variant, in the manifest's order. Its last axis changes fastest.
 pub fn expand(axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>, Vec<Diagnostic>> {
     let (mut variants, mut faults) = (Vec::new(), Vec::new());
     let mut count = 0_u64;
@@ -79,7 +78,7 @@ fn same_names(variants: &[PlannedVariant], axes: &Axes) -> Vec<Diagnostic> {
     faults
 }
 
-/// Marks the variant that a `--variant` names; any other name is an error.
+/// Marks the variant that a `--variant` names. Any other name is an error.
 fn select(variants: &mut [PlannedVariant], name: &str) -> Option<Diagnostic> {
     if let Some(variant) = variants.iter_mut().find(|variant| variant.name == name) {
         variant.selected = true;

@@ -1,11 +1,11 @@
-//! The files of a CI service: jobs that compare a pull request with its base, and one that comments on it.
+//! Files of a CI service: jobs that compare a pull request with its base, and one that comments on it.
 
 use std::path::Path;
 
 use crate::commands::cli::CiService;
 use crate::commands::{Console, Exit, Failure, version, write_new};
 
-/// Scripts that several jobs run, each with the line of the template that it replaces.
+/// Scripts that several jobs run, each with the template line that it replaces.
 const SCRIPTS: [(&str, &str); 4] = [
     ("@install.sh@", include_str!("install.sh")),
     ("@compare.sh@", include_str!("compare.sh")),
@@ -24,7 +24,7 @@ const fn files(service: CiService) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The placeholder for the commit that the jobs install.
+/// Placeholder for the commit that the jobs install.
 const REVISION: &str = "@revision@";
 
 /// Writes the files below the working directory: all of them, or none if one exists.
@@ -48,7 +48,7 @@ pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<E
     Ok(Exit::Success)
 }
 
-/// Returns the template with each script in place of its line, indented as that line is.
+/// The template with scripts in place of their lines, indented alike.
 fn with_scripts(template: &str) -> String {
     let mut text = String::new();
     for line in template.lines() {

@@ -1,4 +1,4 @@
-//! The plan as JSON lines: first the plan, then every case in the order of the groups. The documentation of planning
+//! The plan as JSON lines: first the plan, then every case in the order of the groups. The manual's page on planning
 //! describes the fields.
 
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::model::{
 };
 use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
 
-/// The version of the lines; raised when a reader of the old lines would misread the new ones.
+/// Version of the lines, raised when a reader of the old lines would misread the new ones.
 const VERSION: u32 = 1;
 
-/// Bytes that are printed at once.
+/// Bytes to print at once.
 const AT_ONCE: usize = 1 << 16;
 
 #[derive(Serialize)]
@@ -62,7 +62,7 @@ enum State<'a> {
     },
 }
 
-/// Hands every line to `print`, group by group, so that a large plan needs no memory for its text.
+/// Passes every line to `print`, group by group, so that a large plan needs no memory for its text.
 pub fn print(
     manifest: &Manifest,
     plan: &Plan,
@@ -107,7 +107,7 @@ fn header<'a>(manifest: &'a Manifest, plan: &'a Plan, options: &PlanOptions, nar
     }
 }
 
-/// Returns the lines of one group, in the manifest's order.
+/// Lines of one group, in the manifest's order.
 fn lines(group: &ResolvedGroup) -> Vec<Line<'_>> {
     let number = group.job.ordinal;
     let ready = group

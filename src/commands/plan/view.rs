@@ -1,4 +1,4 @@
-//! Writes the plan as text, which for an ordinary experiment fits one screen.
+//! The plan as text, which fits one screen for an ordinary experiment.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use crate::model::{BackendKind, Value};
 use crate::plan::{Plan, PlanOptions, Reason, Summary};
 use crate::render::{axis_value, prose};
 
-/// Values of an axis that are shown; of a longer one, the first and the last.
+/// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 6;
 
-/// Reasons of one kind that are shown.
+/// Maximum number of reasons of one kind to show.
 const SHOWN_REASONS: usize = 8;
 
-/// Returns the whole view, on a terminal in lines of its `width`.
+/// The whole view. On a terminal, lines are wrapped to `width`.
 pub fn text(
     manifest: &Manifest,
     plan: &Plan,
@@ -36,7 +36,7 @@ pub fn text(
     text
 }
 
-/// Appends a heading and the rows below it, with a first column as wide as its widest cell.
+/// Appends a heading and rows, with a first column as wide as its widest cell.
 fn section(text: &mut String, heading: &str, rows: &[(String, String)], width: Option<usize>) {
     if rows.is_empty() {
         return;
@@ -126,11 +126,11 @@ const fn kind(reason: &Reason) -> &'static str {
     }
 }
 
-/// Returns each reason with its count; of many of one kind, the most frequent.
+/// Each reason with its count. Of many reasons of one kind, only the most frequent.
 fn left_out(summary: &Summary) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let reasons: Vec<(&Reason, &u64)> = summary.others.iter().collect();
-    // Reasons come sorted, so reasons of one kind are adjacent.
+    // Reasons are sorted, so those of one kind are adjacent.
     for same in reasons.chunk_by(|(a, _), (b, _)| std::mem::discriminant(*a) == std::mem::discriminant(*b)) {
         let mut same = same.to_vec();
         same.sort_by_key(|(_, count)| std::cmp::Reverse(**count));

@@ -1,4 +1,4 @@
-//! Implements `runner report --html`, which makes one file for a browser of a report, or of a tree of them.
+//! `runner report --html`: writes one HTML file for a report, or for a tree of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::project::Project;
 use crate::render::html::{Companions, Page, SourceFile, html};
 use crate::stored::{self, Source, Stored};
 
-/// The name of the file if the command line gives none.
 const FILE: &str = "report.html";
 
-/// Sources are looked for in this many groups at most: a variant that runs in none of them has no source on the page.
+/// Maximum number of groups in which to look for sources. A variant that runs in none of them has no source on the
+/// page.
 const MOST_GROUPS: usize = 256;
 
 pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
@@ -38,7 +38,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
     Ok(Exit::Success)
 }
 
-/// Returns what was found beside the records, for a page in this file. A journal that cannot be read is reported and left out.
+/// Optional data next to the records, for a page at `file`. Warns about a journal that cannot be read.
 fn find_companions(stored: &Stored, file: &Path, console: &mut Console) -> Companions {
     let dir = Path::new(&stored.place);
     Companions {
@@ -48,7 +48,7 @@ fn find_companions(stored: &Stored, file: &Path, console: &mut Console) -> Compa
     }
 }
 
-/// Returns the pages that `show --source --html` wrote into the folder of a report, by the ordinals of their cases.
+/// Pages that `show --source --html` wrote to the report's folder, by case ordinal.
 fn pages(dir: &Path, file: &Path, records: &Records) -> BTreeMap<u64, String> {
     let found = records.cases.iter().filter_map(|record| {
         let page = Some(source_page_of(dir, &record.case.key)).filter(|page| page.is_file())?;
@@ -59,7 +59,7 @@ fn pages(dir: &Path, file: &Path, records: &Records) -> BTreeMap<u64, String> {
     found.collect()
 }
 
-/// Returns the sources of the working tree that have the hash in the records.
+/// Sources in the working tree that still have the hash in the records.
 fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
     let wanted: BTreeSet<&str> =
         records.cases.iter().filter_map(|record| record.hashes.as_ref()).map(|hashes| hashes.source.as_str()).collect();
@@ -77,11 +77,11 @@ fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
     found
 }
 
-/// Returns a case of each variant, of the manifest that the records name if the working tree still has it.
+/// One case of each variant, from the manifest that the records name, if the working tree still has it.
 fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     let header = &records.header;
     let absolute = std::path::absolute(dir).ok()?;
-    // The checkout that the report is in comes before the one that the command is run in.
+    // The report's own checkout comes before the one of the working directory.
     let places = absolute.ancestors().map(|above| above.join(&header.manifest_path));
     let mut places = places.chain([PathBuf::from(&header.manifest_path)]);
     let path = places.find(|path| path.is_file())?;
@@ -100,8 +100,7 @@ fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     Some((manifest.project, cases))
 }
 
-/// Returns the files of a case's launches, each once, and their hash as records have it; `None` for a case without
-/// sources.
+/// Files of a case's launches, each once, with the hash as in the records; `None` for a case without sources.
 fn sources_of(case: &CaseJob, project: &Project, headers: &[PathBuf]) -> Option<(String, Vec<SourceFile>)> {
     let units: Vec<&CompileUnit> = match &case.body {
         BodyPlan::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),

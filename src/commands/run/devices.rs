@@ -1,8 +1,8 @@
-//! Implements `runner run --devices`, which spreads the groups of all manifests over several GPUs of this machine.
+//! `runner run --devices`: spreads the groups of all manifests over several GPUs of this machine.
 //!
-//! Code is compiled first, while all GPUs open. The groups of all manifests are in one queue, the longest first; those
-//! that run alone come last. Each GPU has one worker, which takes one group after the other, and a journal for each
-//! manifest. If a GPU is lost, the group that was running goes to another one. The journals of a manifest are merged into
+//! Code is compiled first, while all GPUs open. The groups of all manifests are in one queue, the longest first; groups
+//! that must run alone come last. Each GPU has one worker, which takes one group after the other, and a journal for
+//! each manifest. If a GPU is lost, its current group goes to another one. The journals of a manifest are merged into
 //! its report.
 
 mod experiment;
@@ -35,7 +35,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let gpus = gpus::select(&args.target, named)?;
     let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
-    // All open their devices at the same time, and plans and code are made meanwhile.
+    // All workers open their devices at the same time; planning and compiling go on meanwhile.
     let sanitize = !args.no_sanitize;
     let starts: Vec<Start> = gpus[1..].iter().map(|gpu| begin_start(gpu, sanitize, &interrupt)).collect();
     let first = worker::start_on(&gpus[0].target, sanitize, &gpus[0].cores, &interrupt)?;
@@ -80,7 +80,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     Ok(exit)
 }
 
-/// A worker that opens its device on a thread.
+/// A thread on which a worker opens its device.
 type Start = JoinHandle<Result<Worker, Failure>>;
 
 fn begin_start(gpu: &Gpu, sanitize: bool, interrupt: &Interrupt) -> Start {

@@ -1,8 +1,7 @@
-//! Implements `runner run` with several manifests: one experiment after the other, each with its own worker, journal
-//! and report, and one table of all at the end.
+//! `runner run` with several manifests: runs one experiment after the other and prints one table at the end.
 //!
-//! A fault in any manifest ends the command before the first run. An experiment that fails does not stop the next one;
-//! an interrupt does.
+//! Each experiment has its own worker, journal and report. A fault in any manifest ends the command before the first
+//! run. A failed experiment does not stop the next one; an interrupt does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,6 @@ use crate::dispatch::Urgency;
 use crate::experiment::Manifest;
 use crate::format::seconds;
 
-/// A line of the table.
 pub struct Line {
     pub experiment: String,
     /// How the experiment ended; `None` after an interrupt.
@@ -52,7 +50,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.against.against.is_none() {
         return finish(&lines, quiet, console);
     }
-    // Standard output has the comparison, which may be for a program.
+    // Standard output is for the comparison, which a program may read.
     if !quiet {
         console.say(table(&lines).trim_end());
     }
@@ -72,7 +70,7 @@ pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit
     Ok(worst(lines))
 }
 
-/// Returns every manifest, or what is wrong with any of them.
+/// Every manifest, or what is wrong with any of them.
 pub fn load_all<'a>(
     paths: &'a [PathBuf],
     reach: &ReachArgs,
@@ -106,7 +104,7 @@ fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> Result<RunOptions
     Ok(RunOptions { out, ..RunOptions::of_run(args, path)? })
 }
 
-/// Makes the table of all experiments, with lines such as `reduce   ok   12.1 s   130 of 130 cases measured, …`.
+/// Table of all experiments, with lines such as `reduce   ok   12.1 s   130 of 130 cases measured, …`.
 fn table(lines: &[Line]) -> String {
     let width = lines.iter().map(|line| line.experiment.chars().count()).max().unwrap_or(0);
     let mut text = String::from("\n");
@@ -135,8 +133,7 @@ const fn word(exit: Exit) -> &'static str {
     }
 }
 
-/// Returns the weight of an exit code: an interrupt comes before a failure of the environment, and that before failed
-/// cases.
+/// Severity of an exit code: an interrupt before an environment failure, and that before failed cases.
 const fn weight(exit: Exit) -> u8 {
     match exit {
         Exit::Success => 0,

@@ -1,4 +1,4 @@
-//! Implements `run --watch`, which runs on the simulator again whenever a file of the manifests changes.
+//! `run --watch`: runs on the simulator again whenever a file of the manifests changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::commands::session::{ManifestRun, interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
 use crate::dispatch::{Interrupt, Urgency};
 
-/// Changes within this time of each other belong together: an editor writes a file in several steps.
+/// Changes closer than this belong together: an editor writes a file in several steps.
 const SETTLES: Duration = Duration::from_millis(200);
 
-/// How often Ctrl-C is looked for.
+/// Interval for checking Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The folders that a run writes to, in which nothing is watched.
+/// Folders that a run writes to, which are not watched.
 const WRITTEN: [&str; 3] = ["reports", "target", ".git"];
 
 /// Extensions of files that a run reads and never writes.
@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
                 Err(failure) => console.fail(&failure),
             }
         }
-        // Files that the run itself wrote are no reason for another.
+        // Files that the run itself wrote do not start another.
         let mut is_changed = changes.try_iter().any(|event| is_change(&event) && is_of_source(&event));
         console.say("waiting for changes; Ctrl-C ends");
         while !is_changed {
@@ -69,7 +69,7 @@ fn once(args: &RunArgs, manifest: &Path, interrupt: &Interrupt, console: &mut Co
     Ok(run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console)?.exit)
 }
 
-/// Returns the folders of the manifests, and of kernels beside them.
+/// Folders of the manifests, and of the kernels next to them.
 fn folders(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
     let folders = |manifest: &PathBuf| {
         let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -79,7 +79,7 @@ fn folders(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
     manifests.iter().flat_map(folders).collect()
 }
 
-/// Whether the content of a file of the user changed.
+/// Whether the content of a user's file changed.
 fn is_change(event: &notify::Result<notify::Event>) -> bool {
     let Ok(event) = event else { return false };
     let is_written =
@@ -88,7 +88,7 @@ fn is_change(event: &notify::Result<notify::Event>) -> bool {
         && !event.paths.iter().all(is_written)
 }
 
-/// Whether it is about a file that no run writes.
+/// Whether the event concerns a file that no run writes.
 fn is_of_source(event: &notify::Result<notify::Event>) -> bool {
     let is_source = |path: &PathBuf| path.extension().is_some_and(|found| SOURCES.iter().any(|known| found == *known));
     event.as_ref().is_ok_and(|event| event.paths.iter().any(is_source))

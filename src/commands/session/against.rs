@@ -1,4 +1,4 @@
-//! `run --against`: the variants of a base beside those of the manifest, and how both compare.
+//! `run --against`: measures the variants of a base next to the manifest's own, and compares both.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,30 +28,30 @@ use crate::render::comparison::Compared;
 use crate::render::html::Samples;
 use crate::revision::{self, Files, RevisionError};
 
-/// A git revision or a folder, as far as the manifest reaches it.
+/// A git revision or a folder, with the files that the manifest reaches.
 #[derive(Debug)]
 pub struct Base {
-    /// What its variants are called after: the commit, or the folder's name.
+    /// Suffix for its variants: the commit, or the folder's name.
     label: String,
     /// The base's manifest as messages name it: `main:experiments/reduce.toml`.
     place: String,
-    /// Where its manifest is for the time of the run.
+    /// Where its manifest is during the run.
     path: PathBuf,
     manifest: Result<Manifest, Fault>,
-    /// The files of a revision, removed at the end.
+    /// Files of a revision, removed at the end.
     files: Option<TempDir>,
 }
 
 /// Why a manifest of the base cannot be used.
 #[derive(Debug, Clone)]
 enum Fault {
-    /// The revision has none: the experiment is new.
+    /// The revision has no such manifest: the experiment is new.
     Absent,
     Invalid(Diagnostics),
 }
 
 impl Base {
-    /// Finds the manifest of a folder, or else of a revision of the repository that the manifest is in.
+    /// Finds the manifest in a folder, or else in a revision of the manifest's repository.
     pub fn find(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
         if Path::new(named).is_dir() {
             Self::of_folder(named, manifest, reach)
@@ -90,7 +90,7 @@ impl Base {
         let written = tempfile::Builder::new().prefix("runner-base-").tempdir();
         let written = written.map_err(|error| failure(error.into()))?;
         let path = written.path().join(&relative);
-        // The folder has nothing but files of the revision.
+        // The folder contains nothing but files of the revision.
         let project = Project::at(written.path()).map_err(|error| failure(error.into()))?;
         let project = if reach.allow_outside { Project::everywhere() } else { project };
         let manifest = match files.export(&relative, written.path()) {
@@ -102,14 +102,14 @@ impl Base {
         Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, files: Some(written) })
     }
 
-    /// Returns where its files may be; `None` if its manifest cannot be used.
+    /// Where its files may be; `None` if its manifest cannot be used.
     pub fn project(&self) -> Option<&Project> {
         self.manifest.as_ref().ok().map(|manifest| &manifest.project)
     }
 
-    /// Expands the base's manifest as that of the run. What is wrong with it is said.
+    /// Expands the base's manifest like the run's own. Reports what is wrong with it.
     pub fn plan<'a>(&'a self, options: PlanOptions, console: &mut Console) -> PlannedBase<'a> {
-        // Variants that the base does not have are new, and no fault.
+        // A variant that the base does not have is new, which is not a fault.
         let PlanOptions { variants, .. } = options;
         let options = PlanOptions { variants: Vec::new(), ..options };
         let expanded = match &self.manifest {
@@ -140,7 +140,7 @@ impl Base {
         }
     }
 
-    /// Returns the text with files named as in the revision.
+    /// The text with files named as in the revision.
     fn without_folder(&self, text: &str) -> String {
         let text = text.replace(&*self.path.to_string_lossy(), &self.place);
         let folder = self.files.as_ref().map(|folder| format!("{}/", folder.path().display()));
@@ -148,21 +148,19 @@ impl Base {
     }
 }
 
-/// The matrix of a base.
 #[derive(Debug)]
 pub struct PlannedBase<'a> {
     base: &'a Base,
     /// `None` if its manifest cannot be used.
     pub plan: Option<Plan>,
-    /// The variants that `--variant` keeps; empty for all.
+    /// Variants that `--variant` keeps; empty for all.
     variants: Vec<String>,
-    /// The groups of its cases, once they are resolved.
+    /// Groups of its cases, once they are resolved.
     groups: Vec<ResolvedGroup>,
     faults: Vec<String>,
 }
 
 impl PlannedBase<'_> {
-    /// Resolves the groups of the base's cases.
     pub fn resolve(&mut self) -> &[ResolvedGroup] {
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
             self.groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
@@ -170,7 +168,6 @@ impl PlannedBase<'_> {
         &self.groups
     }
 
-    /// Adds the base's cases to the groups.
     pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
         let mut joined = join(groups, self.groups, &self.base.label);
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
@@ -192,15 +189,14 @@ impl PlannedBase<'_> {
     }
 }
 
-/// The cases of a base in the groups of a run.
+/// Cases of a base in the groups of a run.
 #[derive(Debug)]
 pub struct BaseRun {
     label: String,
     place: String,
     joined: Joined,
-    /// What the base's manifest claims, and what it says about comparisons.
     rules: (Vec<Claim>, ComparisonRules),
-    /// Sentences on what of the base cannot be run.
+    /// Sentences about what cannot be run of the base.
     faults: Vec<String>,
 }
 
@@ -216,7 +212,6 @@ impl BaseRun {
         header.variants = std::mem::take(&mut header.variants).into_iter().flat_map(with_base).collect();
     }
 
-    /// Ends the run and writes its report.
     pub fn conclude(&self, run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
         let (end, destination) = (run.end, run.destination);
         let written = finish(run)?;
@@ -266,7 +261,7 @@ impl BaseRun {
     }
 }
 
-/// Returns the samples of base and new from the journal of their run.
+/// Samples of base and new, from the journal of their run.
 fn split_samples(dir: &Path, label: &str, console: &mut Console) -> [Samples; 2] {
     let suffix = base_name("", label);
     let mut both = [Samples::new(), Samples::new()];
@@ -279,14 +274,14 @@ fn split_samples(dir: &Path, label: &str, console: &mut Console) -> [Samples; 2]
     both
 }
 
-/// Returns the commit that the manifest's checkout is at, as the base's is named; the manifest's name outside of one.
+/// Commit of the manifest's checkout; outside of a checkout, the manifest's name.
 fn label(manifest: &Path) -> String {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let commit = revision::describe_checkout(folder, &Programs::of_this_machine());
     commit.map_or_else(|| manifest.display().to_string(), |commit| short(&commit))
 }
 
-/// Says how base and new compare, in one verdict on all runs.
+/// Compares base and new, with one verdict over all runs.
 pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let against = &args.against;
     let options = Options {

@@ -1,4 +1,6 @@
-//! The end of a run: the journal is closed, the report written, the results shown.
+//! End of a run: closes the journal, writes the report, shows the results.
+//!
+//! The report is made from the journal as read back from disk, so that it never contains more than the journal does.
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,7 +18,7 @@ use crate::model::{Event, Records};
 use crate::render::RenderError;
 use crate::{analyse, format, journal, render};
 
-/// A run that has ended, and whose report is not written yet.
+/// A finished run without its report.
 #[derive(Debug)]
 pub struct Unwritten<'a> {
     pub end: &'a RunEnd,
@@ -28,7 +30,7 @@ pub struct Unwritten<'a> {
 /// Ends the journal, writes the report and shows the results.
 pub fn conclude(run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
     let (end, destination) = (run.end, run.destination);
-    // The report of a shard alone would look like that of the whole plan.
+    // The report of one shard would look like the whole plan's.
     let conclude = if options.shard.is_some() { close } else { finish };
     let Written { records, spent, .. } = conclude(run)?;
     let exit = exit(options.gate, end, &records);
@@ -45,9 +47,8 @@ pub fn conclude(run: Unwritten<'_>, options: &RunOptions, console: &mut Console)
 #[derive(Debug)]
 pub struct Written {
     pub records: Records,
-    /// The time of the run.
     pub spent: Spent,
-    /// The lock of the folder, so that no other process writes there meanwhile.
+    /// Lock of the folder, so that no other process writes there meanwhile.
     pub lock: FolderLock,
 }
 
@@ -70,28 +71,27 @@ pub fn finish(run: Unwritten<'_>) -> Result<Written, Failure> {
     Ok(written)
 }
 
-/// Reads the journal back, adds the ratios that its samples give, and ends it.
+/// Reads the journal back, adds the ratios of its samples, and ends it.
 pub fn close(run: Unwritten<'_>) -> Result<Written, Failure> {
     let Unwritten { end, started, mut recorder, destination } = run;
     let complete = *end == RunEnd::Complete;
     let finished = Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() };
     match analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished) {
         Ok(Analysed { records, ratios, spent }) => {
-            // The ratios come before the end of the run: a journal that ends with it lacks nothing.
+            // The ratios come before the end of the run: a journal with an end is complete.
             ratios.iter().chain([&finished]).for_each(|event| recorder.emit(event));
             Ok(Written { records, spent, lock: recorder.close()? })
         }
-        // The journal does not end as that of a finished run, since nothing can be made of it.
+        // Nothing can be made of this journal, so it does not end like a finished run's.
         Err(failure) => recorder.close().and(Err(failure)),
     }
 }
 
-/// What is made of a journal.
 struct Analysed {
     records: Records,
-    /// The ratios that it lacks.
+    /// Ratios to add to it.
     ratios: Vec<Event>,
-    /// The time that the last run spent.
+    /// Time that the last run spent.
     spent: Spent,
 }
 
@@ -156,8 +156,7 @@ fn times(spent: &Spent) -> Option<String> {
     Some(format!("time: {} ({}{beside})", format::seconds(wall), parts.join(", ")))
 }
 
-/// Returns the exit code: a failure of the environment comes before the user's interrupt, that before failed cases, and
-/// these before broken claims.
+/// Exit code by severity: an environment failure, the user's interrupt, failed cases, broken claims.
 fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure> {
     match end {
         RunEnd::Environment(why) => Err(Failure::environment(why)),
@@ -166,7 +165,7 @@ fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure
     }
 }
 
-/// Returns what the results of a complete run come to.
+/// Exit code for the results of a complete run.
 pub fn judge(gate: GateArgs, records: &Records) -> Exit {
     if records.cases.iter().any(|case| case.outcome.is_failure()) {
         Exit::CaseFailed
@@ -177,7 +176,7 @@ pub fn judge(gate: GateArgs, records: &Records) -> Exit {
     }
 }
 
-/// Whether claims are to be judged, and one does not hold.
+/// Whether claims are judged and one does not hold.
 pub fn breaks_claims(gate: GateArgs, records: &Records) -> bool {
     gate.gate && !claims_hold(gate, records)
 }

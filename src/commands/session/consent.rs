@@ -1,9 +1,11 @@
-//! The user's consent to host code: functions of `host` variants, kernels that nvcc or clang compiles without a sandbox,
-//! references in Python and C++, and lines of shell in a project's `cluster.toml`. They can do anything that the user can, and a
+//! The user's consent to run host code.
+//!
+//! Host code is: functions of `host` variants, kernels that nvcc or clang compiles without a sandbox, references in
+//! Python and C++, and lines of shell in a project's `cluster.toml`. It can do anything that the user can, and a
 //! manifest may come from a stranger.
 //!
-//! Consent is given with `--allow-host-code`. It is remembered for the project and the hash of the code, in a file of
-//! the user's state folder, and asked for again when the code has changed.
+//! `--allow-host-code` gives consent. It is remembered for the project and the hash of the code, in a file in the
+//! user's state folder, and asked for again when the code has changed.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +21,11 @@ use crate::project::Project;
 use crate::regular;
 use crate::sandbox;
 
-/// The folder below `runner` in the user's state folder that has a file for each consent.
+/// Folder below `runner` in the user's state folder, with one file per consent.
 const FOLDER: &str = "host-code";
 
-/// Host code of the shipped experiments, which needs no consent: the text of a file, and how the names of its functions
-/// for `host` variants begin. A function with another name would be one of a system library.
+/// Host code of the shipped experiments, which needs no consent: the text of a file, and the prefix of its functions
+/// for `host` variants. A function with another name would come from a system library.
 const SHIPPED: [(&str, &str); 9] = [
     (include_str!("../../../kernels/cublas.cu"), "cublas_"),
     (include_str!("../../../kernels/cub_reduce.cu"), "cub_"),
@@ -36,22 +38,20 @@ const SHIPPED: [(&str, &str); 9] = [
     (include_str!("../../../experiments/gallery/splats.cpp"), ""),
 ];
 
-/// The libraries that shipped host code is linked with.
+/// Libraries that shipped host code is linked with.
 const SHIPPED_LIBRARIES: [&str; 1] = ["cublas"];
 
-/// Code that runs on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCode {
-    /// The files that it is in.
+    /// Files that contain it.
     files: BTreeSet<String>,
-    /// The hash of all of it, or why consent cannot be remembered for this hash, so that it is asked for every time.
+    /// Hash of all of it, or why consent cannot be remembered and is asked for every time.
     hash: Result<String, &'static str>,
 }
 
 impl HostCode {
-    /// Returns the host functions, kernels and references of cases that run or are compiled by programs of the host,
-    /// without those that are shipped with this program; `None` if there are no others. `headers` are the folders of
-    /// the compiler's own.
+    /// Host code of these cases, except code shipped with this program; `None` if there is none. It includes host
+    /// functions, references, and kernels that host programs compile. `headers` are the compiler's own folders.
     pub fn find(
         cases: impl Iterator<Item = impl Borrow<CaseJob>>,
         project: &Project,
@@ -85,18 +85,17 @@ impl HostCode {
         (!files.is_empty()).then_some(Self { files, hash })
     }
 
-    /// Returns the lines of a file that a shell runs.
+    /// Lines of a file that a shell runs.
     pub fn of_text(file: &Path, text: &str) -> Self {
         Self { files: BTreeSet::from([file.display().to_string()]), hash: Ok(sha256_hex(text.as_bytes())) }
     }
 
-    /// Fails unless the user allows this code of a manifest or settings file now, or has allowed it before for the same
-    /// project.
+    /// Fails unless the user allows this code now, or has allowed it before for the same project.
     pub fn ask(&self, (project, place): (&Path, &Path), allowed: bool, console: &mut Console) -> Result<(), Failure> {
         self.ask_with(folder().as_deref(), (project, place), allowed, console)
     }
 
-    /// Asks for consent, with the consents that are stored in `folder`.
+    /// Asks for consent, with the consents stored in `folder`.
     fn ask_with(
         &self,
         folder: Option<&Path>,
@@ -134,7 +133,7 @@ impl HostCode {
     }
 }
 
-/// Fails with the reason if compilers and references may read files of a project that were not hashed.
+/// Fails if compilers and references may read project files that were not hashed.
 fn covers_all_that_is_read(project: &Project, is_enforced: bool) -> Result<(), &'static str> {
     let Some(folders) = project.folders() else {
         return Err("with --allow-outside, compilers read every file, also one that was not hashed");
@@ -148,15 +147,15 @@ fn covers_all_that_is_read(project: &Project, is_enforced: bool) -> Result<(), &
     Ok(())
 }
 
-/// Whether a unit is code of the host, or nvcc or clang compiles a kernel without a sandbox. In the sandbox they read what
-/// is hashed and write PTX, as they do for a source that NVRTC refuses.
+/// Whether a unit is host code, or nvcc or clang compiles a kernel without a sandbox. In the sandbox they read hashed
+/// files and write PTX, as they do for a source that NVRTC refuses.
 fn needs_consent(unit: &CompileUnit) -> bool {
     let is_program = unit.compiler != KernelCompiler::Nvrtc && !sandbox::is_enforced();
     unit.form() == SourceForm::Cuda && (unit.plugin.is_some() || is_program)
 }
 
-/// Whether a unit is code that is shipped with this program, and nothing of the manifest changes its meaning. It may
-/// not include files of the project: these could replace headers that the compiler's own headers include.
+/// Whether a unit is shipped with this program and nothing in the manifest changes its meaning. It may not include
+/// project files, which could replace headers that the compiler's own headers include.
 fn is_shipped(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> bool {
     let is_plain = unit.defines.is_empty() && unit.options.is_empty() && unit.linked.is_empty();
     let mut libraries = unit.plugin.iter().flat_map(|plugin| &plugin.libraries);
@@ -171,7 +170,7 @@ fn is_shipped(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> boo
     SHIPPED.iter().any(|(text, prefix)| **source == **text && is_named(prefix))
 }
 
-/// Returns the name of the file of a consent.
+/// File name of a consent.
 fn entry(project: &Path, hash: &str) -> String {
     sha256_hex([project.as_os_str().as_encoded_bytes(), &[0], hash.as_bytes()].concat().as_slice())
 }
@@ -181,7 +180,7 @@ fn folder() -> Option<PathBuf> {
     Some(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()).join("runner").join(FOLDER))
 }
 
-/// Returns the hash of everything of a unit that comes from the project, without paths; `None` if not all is known.
+/// Hash of everything in a unit that comes from the project, without paths; `None` if not all of it is known.
 fn hash_of(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> Option<String> {
     let sources = compile::sources(unit, project, headers).filter(|sources| sources.is_whole)?;
     let libraries = unit.plugin.as_ref().map(|plugin| plugin.libraries.clone()).unwrap_or_default();
@@ -212,7 +211,7 @@ mod tests {
                             name = \"a\"\n\
                             source = \"f.cu\"\nhost = \"f\"\nargs = [\"data\"]\n";
 
-    /// Returns a project with one host function, which includes a file.
+    /// A project with one host function, which includes a file.
     fn project(header: &str) -> io::Result<tempfile::TempDir> {
         let dir = tempfile::tempdir()?;
         fs::create_dir(dir.path().join("experiments"))?;
@@ -223,7 +222,7 @@ mod tests {
         Ok(dir)
     }
 
-    /// Returns the host code of a manifest on a GPU.
+    /// Host code of a manifest on a GPU.
     fn code(manifest: &Path) -> Result<Option<HostCode>, String> {
         let find = || -> Result<_, Diagnostics> {
             let manifest = manifest::load(manifest)?;
@@ -330,7 +329,7 @@ mod tests {
         };
         assert!(!asks(&source, &host)?, "the same text in another project");
         assert!(asks(&format!("{source}\n"), &host)?, "an edited source");
-        // Its functions are made by a macro, so any name passes the checks of the manifest.
+        // A macro makes its functions, so any name passes the manifest's checks.
         let cub = fs::read_to_string(root.join("kernels/cub_reduce.cu"))?;
         assert!(!asks(&cub, &host.replace("cublas_sgemm", "cub_sum_i32"))?);
         assert!(asks(&cub, &host.replace("cublas_sgemm", "system"))?, "a function of a library");

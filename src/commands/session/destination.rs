@@ -1,4 +1,4 @@
-//! Where a run's files go.
+//! Chooses the folder for a run's files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,16 +10,15 @@ use crate::journal;
 use crate::model::{DeviceInfo, Shard};
 use crate::stored::folder_of_device;
 
-/// The folder of a run.
 #[derive(Debug)]
 pub struct Destination {
     pub dir: PathBuf,
 }
 
 impl Destination {
-    /// Chooses `reports/<experiment>/<device>`, which is committed. A profile has a folder of its own beside it. A
-    /// narrowed run and one against a base go below `target/`, so that they never overwrite the report of a full run
-    /// unless `--out` says so. The journal of a shard goes below `target/`, too.
+    /// Chooses `reports/<experiment>/<device>`, which is committed. A profile has its own folder next to it. A narrowed
+    /// run and one against a base go below `target/`, so that they never overwrite the report of a full run unless
+    /// `--out` says so. So does the journal of a shard.
     pub fn choose(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
         let against = options.against.against.as_ref();
         let is_narrowed = options.narrowing.describe().is_some() || against.is_some();
@@ -37,8 +36,8 @@ impl Destination {
         Self { dir }
     }
 
-    /// Refuses a folder that a link leads to, unless `--out` names it, and one named by `--out` that has the report of
-    /// a plain run, which must not be mixed with variants of a base.
+    /// Refuses a folder that a link leads to, unless `--out` names it. A run against a base is also refused if `--out`
+    /// names a folder with the report of a plain run.
     pub fn may_be_written(&self, options: &RunOptions) -> Result<(), Failure> {
         if options.out.is_none() {
             refuse_path_outside(&self.dir)?;

@@ -1,4 +1,4 @@
-//! Says how a run ended.
+//! Outcome of a run, as the commands report it.
 
 use std::path::PathBuf;
 
@@ -6,27 +6,24 @@ use crate::analyse::compare::Together;
 use crate::commands::Exit;
 use crate::model::Records;
 
-/// How an experiment ended.
 #[derive(Debug)]
 pub struct Ended {
     pub exit: Exit,
-    /// The counts of cases: `26 of 36 cases measured, every result checked; 10 invalid.`
+    /// Case counts: `26 of 36 cases measured, every result checked; 10 invalid.`
     pub counts: String,
-    /// Base and new, of a finished run with `--against`.
+    /// Base and new, for a finished run with `--against`.
     pub both: Option<BaseAndNew>,
 }
 
-/// A run that has measured base and new.
+/// Result of a run that measured base and new.
 #[derive(Debug)]
 pub struct BaseAndNew {
     pub together: Together,
-    /// The commits of base and new, or what else they are called.
+    /// Commits of base and new, or their other labels.
     pub labels: [String; 2],
-    /// The manifests of base and new.
     pub names: [String; 2],
-    /// Sentences on what of the base could not be run.
+    /// Sentences about what could not be run of the base.
     pub faults: Vec<String>,
     pub records: Records,
-    /// The folder of the report.
     pub dir: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The GPUs that take part.
+//! Selects the GPUs for `--devices`.
 
 use crate::backend::Backend as _;
 use crate::backend::cuda::{self, Cuda};
@@ -9,17 +9,16 @@ use crate::commands::options::Target;
 use crate::dispatch::cores::{Cores, divide};
 use crate::model::{DeviceId, DeviceInfo};
 
-/// A GPU that takes part, or a simulator.
 #[derive(Debug, Clone)]
 pub struct Gpu {
-    /// The number by which the user names the GPU.
+    /// Ordinal by which the user names the GPU.
     pub number: u32,
     pub target: Target,
     pub info: DeviceInfo,
     pub cores: Cores,
 }
 
-/// Returns the GPUs that `--devices` names. A simulator is opened for each number with `--backend sim`.
+/// GPUs that `--devices` names. With `--backend sim`, one simulator per number.
 pub fn select(args: &TargetArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     let target = Target::resolve(args)?;
     let simulates = matches!(target, Target::Simulator(_));
@@ -43,7 +42,6 @@ pub fn select(args: &TargetArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     Ok(chosen.into_iter().zip(cores).map(gpu).collect())
 }
 
-/// Returns a simulator for each number that is named, one without.
 fn simulated(named: &str, devices: &[(DeviceId, DeviceInfo)]) -> Vec<(DeviceId, DeviceInfo)> {
     let mut numbers: Vec<u32> = named.split(',').filter_map(|word| word.trim().parse().ok()).collect();
     if numbers.is_empty() {
@@ -55,7 +53,7 @@ fn simulated(named: &str, devices: &[(DeviceId, DeviceInfo)]) -> Vec<(DeviceId, 
     numbers.into_iter().flat_map(each).collect()
 }
 
-/// Chooses devices by `all`, or by numbers and UUIDs between commas. Only GPUs of one model can share a matrix.
+/// Chooses devices by `all`, or by ordinals and UUIDs between commas. Only GPUs of one model can share a matrix.
 fn choose(named: &str, listed: &[(DeviceId, DeviceInfo)]) -> Result<Vec<(DeviceId, DeviceInfo)>, String> {
     let find = |word: &str| {
         let is_it = |id: &DeviceId| match word.parse::<u32>() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::commands::{Exit, Failure};
 use crate::dispatch::{Interrupt, Urgency};
 
-/// How long a run may take to end by itself after the second Ctrl-C.
+/// Time that a run gets to end by itself after the second Ctrl-C.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Set while the report is written, which the second Ctrl-C does not cut off.
@@ -22,8 +22,8 @@ pub fn while_concluding<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Listens for Ctrl-C and says on standard error what it does. The second ends a phase that does not look for it, such
-/// as planning; the third ends the process at once.
+/// Listens for Ctrl-C and says on standard error what it does. The second Ctrl-C ends phases that do not check for it,
+/// such as planning; the third ends the process at once.
 pub fn interrupt() -> Result<Interrupt, Failure> {
     let count = AtomicU32::new(0);
     let say = move |urgency| {
@@ -47,7 +47,7 @@ pub fn interrupt() -> Result<Interrupt, Failure> {
     Interrupt::on_signals(say).map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))
 }
 
-/// Ends the process. Its workers end with it, and what was measured is in the journal.
+/// Ends the process and with it the workers. Measurements so far are in the journal.
 fn end_now() -> ! {
     std::process::exit(Exit::Interrupted as i32)
 }

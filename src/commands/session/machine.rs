@@ -1,5 +1,6 @@
-//! What is known of a GPU's clock and ceilings: stored in the cache once per device, driver and version, and measured
-//! if it is not there. A run goes on without what cannot be found out.
+//! A GPU's clock and ceilings: read from the cache or, the first time for a device, driver and version, measured.
+//!
+//! A run goes on without what cannot be found out.
 
 use sha2::{Digest as _, Sha256};
 
@@ -12,10 +13,9 @@ use crate::format::plural_of;
 use crate::machine::{self, Store};
 use crate::model::{Clock, Compiled, Machine, hex};
 
-/// The name of the folder in the cache.
 const FOLDER: &str = "machine";
 
-/// An opened device, and what measuring it takes.
+/// An open device, and what is needed to measure it.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
     pub ready: &'a Ready,
@@ -24,8 +24,8 @@ pub struct Site<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Returns what is known of the device that the pool's worker has opened; measures it if nothing is stored. Corrects
-/// the worker's clock.
+/// Properties of the device that the pool's worker has opened, measured if nothing is stored. Corrects the worker's
+/// clock.
 pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine {
     let Some((uuid, _)) = identity(site.ready) else { return Machine::default() };
     let machine = stored_or_measured(pool, site, console).unwrap_or_else(|why| {
@@ -41,8 +41,8 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
     Machine { gpu: Some(digest(uuid)), settings: site.ready.settings.clone(), other_processes, ..machine }
 }
 
-/// Returns twelve hexadecimal digits that identify a GPU. Tells the GPUs of one model apart in committed records, which
-/// name no machine.
+/// Twelve hexadecimal digits that identify a GPU. They tell GPUs of one model apart in committed records, which name no
+/// machine.
 fn digest(uuid: &str) -> String {
     hex(&Sha256::digest(uuid)[..6])
 }
@@ -60,14 +60,13 @@ fn stored_or_measured(pool: &mut Pool, site: Site<'_>, console: &mut Console) ->
     }
 }
 
-/// Measures the device and stores the result.
 pub fn measure(pool: &mut Pool, site: Site<'_>, cache: Cache) -> Result<Machine, String> {
     let (device, driver) = identity(site.ready).ok_or("the device has no UUID")?;
     let store = store(&cache);
     surveyor(cache, site)?.measure(pool, |known| store.save(device, driver, known))
 }
 
-/// Returns what this user's cache knows of GPUs.
+/// This user's stored measurements of GPUs.
 pub fn store(cache: &Cache) -> Store {
     Store::at(cache.root().join(FOLDER))
 }
@@ -83,7 +82,7 @@ fn surveyor(cache: Cache, site: Site<'_>) -> Result<Surveyor<'_>, String> {
     })
 }
 
-/// Returns the survey's kernels, compiled for the device.
+/// Kernels of the measurement, compiled for the device.
 fn code(cache: Cache, site: Site<'_>) -> Result<Compiled, String> {
     let source = machine::write_source(store(&cache).folder()).map_err(|e| e.to_string())?;
     let options = CompileOptions::new(cache).map_err(|e| e.to_string())?;
@@ -97,7 +96,7 @@ fn code(cache: Cache, site: Site<'_>) -> Result<Compiled, String> {
 mod tests {
     use super::*;
 
-    /// The expected digits were printed by `printf GPU-8f3c2a1e-0011-2233-4455-66778899aabb | sha256sum`.
+    /// Expected digits from `printf GPU-8f3c2a1e-0011-2233-4455-66778899aabb | sha256sum`.
     #[test]
     fn a_gpu_is_told_by_the_beginning_of_the_digest_of_its_uuid() {
         assert_eq!(digest("GPU-8f3c2a1e-0011-2233-4455-66778899aabb"), "58e0aa2a2433");

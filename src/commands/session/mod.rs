@@ -1,4 +1,7 @@
-//! The one pipeline of a run: prepare, run, conclude. The commands that run something choose its options.
+//! The one pipeline of a run: prepare, run, conclude.
+//!
+//! Every command that runs something goes through it and differs only in its options, so there is one way to check and
+//! to measure.
 
 mod against;
 mod conclude;
@@ -89,7 +92,7 @@ pub fn run_one(run: ManifestRun<'_>, interrupt: &Interrupt, console: &mut Consol
     ended
 }
 
-/// Runs some cases of an experiment, which a search has chosen, and reports them.
+/// Runs and reports the cases of an experiment that a search has chosen.
 pub fn run_finalists(
     run: ManifestRun<'_>,
     worker: &mut worker::Worker,

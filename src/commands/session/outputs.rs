@@ -1,4 +1,4 @@
-//! Where the files of each case are that `--keep-outputs` and `show` write, and its page in a report's folder.
+//! Paths for the files of each case: those from `--keep-outputs` and `show`, and its source page in a report's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,8 @@ use crate::file_names::{escaped, shortened};
 use crate::model::CaseKey;
 use crate::render::SOURCE_DIR;
 
-/// Returns the folder of a case among what cases leave; no other case of the same or another experiment has it. What
-/// could not be in a name, or could be taken for what separates its parts, is written as `%` and two hexadecimal digits
-/// per byte.
+/// Folder of a case, unique over all cases and experiments. Bytes that are not allowed in a name, or would look like
+/// separators, are written as `%` and two hexadecimal digits.
 pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
     let parts = key.axes.iter().map(|(name, value)| format!("{name}={}", escaped(&value.to_string(), "")));
     let axes = parts.collect::<Vec<_>>().join(",");
@@ -16,7 +15,7 @@ pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
     folder.join(&key.experiment).join(shortened(format!("{}{axes}", escaped(&key.variant, "=,[]"))))
 }
 
-/// Returns where the page with the sources of a case is in the folder of a report.
+/// Path of a case's source page in a report's folder.
 pub fn source_page_of(report: &Path, key: &CaseKey) -> PathBuf {
     let mut name = outputs_of(Path::new(""), key).file_name().unwrap_or_default().to_owned();
     name.push(".html");

@@ -1,4 +1,6 @@
-//! Passes after the timings: a memory check and hardware counters, each with a worker of its own.
+//! Passes after the timings: a memory check and hardware counters.
+//!
+//! Each has its own worker, inside compute-sanitizer or the profiler, so that neither disturbs the times.
 
 use super::prepare::{ManifestRun, Prepared};
 use super::worker::{self, Worker};
@@ -13,7 +15,7 @@ use crate::profiler::pass::{self, Passed};
 use crate::profiler::{Detail, ProfilerError, ProfilerSession};
 use crate::programs::Programs;
 
-/// The passes that are asked for and that the backend does not make by itself.
+/// Requested passes that the backend does not already cover.
 #[derive(Debug)]
 pub struct Passes {
     memcheck: Option<Memcheck>,
@@ -22,7 +24,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Finds the programs that they need. A run that cannot have its memory check does not begin.
+    /// Finds the required programs. A run does not begin without its memory check.
     pub fn prepare(run: ManifestRun<'_>, worker: &Worker, console: &mut Console) -> Result<Self, Failure> {
         let ManifestRun { options, manifest } = run;
         let counts = options.passes.counters && worker.backend() == BackendKind::Cuda;
@@ -37,12 +39,12 @@ impl Passes {
         Ok(Self { memcheck: memory_check(options, worker, console)?, counting })
     }
 
-    /// Returns how counters are taken, in one sentence for the environment.
+    /// How counters are taken, in one sentence for the environment.
     pub fn counting_method(&self) -> Option<String> {
         self.counting.as_ref().and_then(|session| session.as_ref().ok()).map(ProfilerSession::method)
     }
 
-    /// Runs them, if the timings are complete. The jobs of the run are freed with this.
+    /// Runs the passes, if the timings are complete. Frees the jobs of the run at the end.
     pub fn run(
         self,
         ran: Ran,

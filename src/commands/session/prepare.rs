@@ -1,4 +1,6 @@
-//! Everything that has to be known before the first group runs: the matrix, the environment, the compiler.
+//! Everything that must be known before the first group runs: the matrix, the environment, the compiler.
+//!
+//! A run that cannot begin fails here, before it has written a file.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
@@ -36,38 +38,33 @@ use crate::project::Project;
 use crate::revision;
 use crate::tune::Finalists;
 
-/// A manifest, and how it is run.
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestRun<'a> {
     pub manifest: &'a Manifest,
     pub options: &'a RunOptions,
 }
 
-/// What is asked for.
 #[derive(Debug)]
 pub struct Task<'a> {
     pub run: ManifestRun<'a>,
-    /// The command as the report shows it, if it is not a plain run.
+    /// Command for the report, if it is not a plain run.
     pub command: Option<String>,
     pub counting_method: Option<String>,
-    /// What it is compared with.
     pub base: Option<&'a Base>,
-    /// The cases that run, if a search has chosen some of the plan's.
+    /// Cases to run, if a search has chosen some of the plan's.
     pub only: Option<&'a Finalists<'a>>,
     pub started: Instant,
 }
 
-/// Everything that is known before the first group runs.
 #[derive(Debug)]
 pub struct Prepared {
     pub work: Work,
     pub recorder: Recorder,
     pub destination: Destination,
-    /// The cases of the base, if there is one.
+    /// Cases of the base, if there is one.
     pub beside: Option<BaseRun>,
 }
 
-/// What is to be compiled and run.
 #[derive(Debug)]
 pub struct Work {
     groups: Vec<ResolvedGroup>,
@@ -77,7 +74,6 @@ pub struct Work {
 }
 
 impl Work {
-    /// Compiles and runs all groups.
     pub fn run(&mut self, pool: &mut Pool, emit: &mut (dyn FnMut(Event) + Send), interrupt: &Interrupt) -> Ran {
         let Self { groups, compiler, environment, held } = self;
         let work = feed::Work {
@@ -107,7 +103,8 @@ pub fn get_ready(
     destination.may_be_written(options)?;
     let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
     let machine = machine::known(&mut worker.pool, Site { ready: &worker.ready, ordinal, toolkit, interrupt }, console);
-    // What one run compares is in the same process, so that processes do not differ unless the user asks for several.
+    // Variants compared within one run share a process, so that processes do not differ unless the user asks for
+    // several.
     let compares_within = task.base.is_some() || matches!(options.kind, Kind::Try { .. });
     worker.pool.spread_samples(machine.spread.filter(|_| !compares_within));
     let (backend, device) = (planned.plan.backend(), planned.plan.device());
@@ -122,7 +119,7 @@ pub fn get_ready(
         (case.outputs, case.line_counts) = (outputs.as_ref().map(own), line_counts.as_ref().map(own));
     }
 
-    // A run that cannot begin leaves nothing behind: files are written from here on.
+    // A run that cannot begin leaves nothing behind: files are written only from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
     let beside = base.map(|base| base.join(&mut planned.groups, &mut recorder));
@@ -142,7 +139,6 @@ pub fn get_ready(
     Ok(Prepared { work: Work { groups, compiler, environment, held }, recorder, destination, beside })
 }
 
-/// A plan for a device, with what compiles its code.
 #[derive(Debug)]
 pub struct Planned {
     pub plan: Plan,
@@ -152,7 +148,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Plans for the worker's device, also the base, finds the compiler, and asks for consent to code of the host.
+    /// Plans the run and its base for the worker's device, finds the compiler, and asks for consent to host code.
     fn make<'b>(
         run: ManifestRun<'_>,
         (base, only): (Option<&'b Base>, Option<&Finalists<'_>>),
@@ -175,7 +171,7 @@ impl Planned {
         Ok((planned, base))
     }
 
-    /// Plans for the worker's device, also the base, and finds the compiler. No case is resolved yet.
+    /// Plans the run and its base for the worker's device, and finds the compiler. Resolves no case yet.
     pub fn unresolved<'b>(
         run: ManifestRun<'_>,
         base: Option<&'b Base>,
@@ -204,7 +200,7 @@ impl Planned {
         &self.compiler.toolkit
     }
 
-    /// Returns what results on a device depend on.
+    /// What results on a device depend on.
     pub fn environment(&self, ready: &Ready, counting_method: Option<String>, machine: Machine) -> Environment {
         Environment {
             device: ready.device.clone(),
@@ -219,7 +215,7 @@ impl Planned {
         }
     }
 
-    /// Returns the start of a run on the device with this UUID. `command` makes the report again.
+    /// Event for the start of a run on the device with this UUID. `command` reproduces the report.
     pub fn start(
         &self,
         (ManifestRun { options, manifest }, command): (ManifestRun<'_>, Option<String>),
@@ -323,18 +319,18 @@ pub fn compile_case(
     }
 }
 
-/// Returns a fault of the narrowing, which comes before any other failure; otherwise `failure`.
+/// A fault in the narrowing if there is one, since it explains the others; otherwise `failure`.
 pub fn explain_empty_selection(run: ManifestRun<'_>, console: &Console, failure: Failure) -> Failure {
     narrowing_fault(run).map_or(failure, |faults| console.faults(&faults))
 }
 
-/// Returns how the command line narrows the plan, for a device.
+/// How the command line narrows the plan, for a device.
 pub fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
     let sizes = args.sizes.unwrap_or(device.backend);
     PlanOptions { sizes, ..narrowed(&args.narrowing, device.backend, Some(device.clone())) }
 }
 
-/// Faults of the narrowing that are known without a device; a filter that names attributes of a device needs one.
+/// Narrowing faults that are known without a device. A filter that names device attributes needs one.
 fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> Option<Diagnostics> {
     let backend = match args.target {
         Place::Auto | Place::Gpu(_) => BackendKind::Cuda,
@@ -346,7 +342,7 @@ fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> 
     plan::expand(manifest, &options).err()
 }
 
-/// Returns the compiler that suits the device; downloads it if there is none and the network may be used.
+/// Compiler that suits the device. Downloads one if there is none and the network may be used.
 fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Toolkit, Failure> {
     let cache = Cache::locate().map_err(Failure::environment)?;
     let want = match worker.ready.driver_cuda {
@@ -381,14 +377,14 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
     }
 }
 
-/// Returns the groups of the shard; `None` for the whole plan.
+/// Groups of the shard; `None` for the whole plan.
 fn own_groups(
     ManifestRun { options: args, manifest }: ManifestRun<'_>,
     planned: &PlanOptions,
     console: &Console,
 ) -> Result<Option<HashSet<GroupKey>>, Failure> {
     let Some(shard) = args.shard.filter(|_| args.portion.is_none()) else { return Ok(None) };
-    // Every machine divides a plan in the same way, whatever its device.
+    // The division must not depend on the device, since every machine makes it.
     let anywhere = PlanOptions { device: None, ..planned.clone() };
     let shards = Shards::plan(manifest, &anywhere).map_err(|faults| console.faults(&faults))?;
     Ok(Some(shards.keys(shard)))
@@ -407,8 +403,8 @@ fn resolve(run: ManifestRun<'_>, plan: &Plan, own: Option<&HashSet<GroupKey>>) -
     groups
 }
 
-/// Returns the compilers besides NVRTC that the plans need. Without nvcc, host functions are excluded; a kernel's own
-/// compiler must be there.
+/// Compilers besides NVRTC that the plans need. Without nvcc, host functions are excluded, but a kernel's own compiler
+/// is required.
 fn installed<'a>(
     plans: impl Iterator<Item = &'a mut Plan>,
     toolkit: &Toolkit,
@@ -466,7 +462,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Returns the compiler for the worker's device. Fails if the cache cannot be written.
+    /// Compiler for the worker's device. Fails if the cache cannot be written.
     fn new(
         worker: &Worker,
         (toolkit, installed): (Toolkit, Installed),
@@ -507,12 +503,12 @@ impl Compiler {
         code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))
     }
 
-    /// Returns the switch that ends compilation early.
+    /// Switch that ends compilation early.
     fn stop(&self) -> &AtomicBool {
         &self.options.stop
     }
 
-    /// Returns which groups start only after everything is compiled.
+    /// Selects the groups that start only after everything is compiled.
     fn needs_quiet(&self) -> fn(&GroupJob) -> bool {
         if self.overlap { pending::needs_quiet } else { |_| true }
     }
@@ -522,8 +518,8 @@ impl Compiler {
     }
 }
 
-/// Whether groups may run while others compile: the host must not affect the device's times, and one core must be left
-/// for the worker. A simulator uses all cores itself.
+/// Whether groups may run while others compile. The host must not affect the device's times, and the worker needs a
+/// free core. A simulator uses all cores itself.
 fn may_overlap(ready: &Ready, cores: usize) -> bool {
     ready.excludes_host && cores > 1
 }

@@ -1,4 +1,6 @@
-//! Receives every event of a run: writes it to the journal and shows it as progress.
+//! Receives every event of a run: writes it to the journal, shows it as progress, and prints it as JSON if requested.
+//!
+//! Outcomes become expected failures here, since workers do not know what the manifest expects.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -18,22 +20,21 @@ use crate::stored;
 
 use super::destination::Destination;
 
-/// How a variant is expected to fail.
 #[derive(Debug)]
 struct ExpectedFailures {
-    /// The variant's name in the keys of cases.
+    /// Name of the variant in case keys.
     variant: String,
-    /// The values of the axes that only the variant has.
+    /// Values of the axes that only this variant has.
     own: Vec<(Arc<str>, Value)>,
     fails: Vec<ExpectedFailure>,
 }
 
 impl ExpectedFailures {
-    /// Returns the ways in which a case is expected to fail.
+    /// Ways in which a case is expected to fail.
     fn find(&self, key: &CaseKey) -> Vec<model::Failure> {
         let shared = key.axes.iter().map(|(name, value)| (Arc::from(name.as_str()), value.clone()));
         let scope: Scope = shared.chain(self.own.iter().cloned()).collect();
-        // The manifest's checks let conditions use axes alone, so that they can be evaluated.
+        // Validation lets conditions use only axes, so they can be evaluated.
         let applies = |fails: &&ExpectedFailure| {
             fails.condition.as_ref().is_none_or(|condition| condition.evaluate_bool(&scope).unwrap_or(true))
         };
@@ -45,16 +46,15 @@ impl ExpectedFailures {
 pub struct Recorder {
     journal: Journal,
     progress: Progress,
-    /// The lines for standard output, if they are wanted.
+    /// Lines for standard output, if requested.
     lines: Option<EventLines>,
-    /// Variants with an expected failure.
     expected_failures: Vec<ExpectedFailures>,
-    /// The first event that could not be written. The run goes on, but it cannot end well.
+    /// First event that could not be written. The run goes on, but fails at the end.
     lost: Option<JournalError>,
 }
 
 impl Recorder {
-    /// Starts a new journal, or continues the existing one and returns what it says is done.
+    /// Starts a new journal, or continues the existing one and returns its finished work.
     pub fn open(
         options: &RunOptions,
         experiment: &str,
@@ -81,8 +81,8 @@ impl Recorder {
         Ok((Self { journal, progress, lines, expected_failures: Vec::new(), lost: None }, held))
     }
 
-    /// Compares outcomes from now on with the failures that the manifest expects of their variants, whose names
-    /// end in `suffix`; those that are `renamed` have another one before it.
+    /// Compares outcomes from now on with the failures that the manifest expects. Variant names get `suffix`, and those
+    /// in `renamed` are replaced first.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str, renamed: &BTreeMap<String, String>) {
         let failures_of = |variant: &crate::plan::PlannedVariant| {
             let spec = &manifest.variants[variant.spec];
@@ -102,7 +102,7 @@ impl Recorder {
         self.progress.observe(event);
         if let Some(lines) = &mut self.lines {
             let text = lines.observe(event);
-            // A reader that has gone ends no run: the journal has every event.
+            // A reader that is gone does not end the run: the journal has every event.
             let mut stdout = io::stdout().lock();
             let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         }
@@ -111,7 +111,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the outcome of a case with an expected failure; `None` for every other event.
+    /// Outcome of a case with an expected failure; `None` for every other event.
     fn judged(&self, event: &Event) -> Option<Event> {
         let Event::CaseSettled { case, fingerprint, outcome, work } = event else { return None };
         let fails = self.expected_failures.iter().find(|known| known.variant == case.key.variant)?.find(&case.key);
@@ -133,7 +133,7 @@ impl Recorder {
     }
 }
 
-/// Returns why the folder of the report cannot be used, by the option that names it or would name another.
+/// Why the report's folder cannot be used, with the option that names it or would name another.
 fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
     let message = match (error, &options.out) {
         (JournalError::Io { .. }, Some(out)) => {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::commands::cli::{Cli, ColorChoice, Command};
 
-    /// Returns why a run into `dir` is refused.
+    /// Why a run into `dir` is refused.
     fn refused(options: &[&str], dir: &Path) -> Option<String> {
         let words = ["runner", "run", "m.toml"].iter().chain(options);
         let Command::Run(args) = Cli::read(words).ok()?.command else { return None };
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(refused(options, place.path()), Some(expected.clone()));
         }
         assert_eq!(std::fs::read_dir(place.path())?.count(), 1, "nothing is written there");
-        // A report that is damaged after its header counts.
+        // A report that is damaged after its header still counts.
         let header = std::fs::read_to_string(shipped.join(RECORDS_FILE))?.lines().next().unwrap_or_default().to_owned();
         std::fs::write(place.path().join(RECORDS_FILE), header + "\n{\"line\":\"ca")?;
         assert_eq!(refused(&["--out", "there"], place.path()), Some(expected));

@@ -1,4 +1,4 @@
-//! The devices of a search: one, or several of one model.
+//! Devices of a search: one, or several of one model.
 
 use super::gpus::{self, Gpu};
 use super::machine::{self, Site};
@@ -10,16 +10,15 @@ use crate::compile::Toolkit;
 use crate::dispatch::{Interrupt, Pool};
 use crate::model::Machine;
 
-/// The workers of a search.
 #[derive(Debug)]
 pub struct Devices {
-    /// The device that measures the finalists.
+    /// Device that measures the finalists.
     pub first: Worker,
     others: Vec<(Gpu, Worker)>,
 }
 
 impl Devices {
-    /// Starts the workers of the devices that the command line names. The target of `options` becomes the first of them.
+    /// Starts the workers of the devices on the command line. The target of `options` becomes the first of them.
     pub fn start(
         options: &mut RunOptions,
         args: &TuneArgs,
@@ -40,7 +39,7 @@ impl Devices {
         Ok(Self { first, others })
     }
 
-    /// Returns what is known of the first device, and corrects the clocks of all.
+    /// Measured properties of the first device. Corrects the clocks of all.
     pub fn known(
         &mut self,
         options: &RunOptions,
@@ -55,7 +54,7 @@ impl Devices {
         machine::known(pool, Site { ready, ordinal: options.target.ordinal(), toolkit, interrupt }, console)
     }
 
-    /// Returns the workers of each device.
+    /// Worker pools, one per device.
     pub fn pools(&mut self) -> impl Iterator<Item = &mut Pool> {
         [&mut self.first.pool].into_iter().chain(self.others.iter_mut().map(|(_, worker)| &mut worker.pool))
     }

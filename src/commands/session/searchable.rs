@@ -1,4 +1,4 @@
-//! What a search has before it evaluates anything: a plan whose cases are resolved one by one.
+//! Input of a search: a plan whose cases are resolved one by one.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::model::Environment;
 use crate::plan;
 use crate::tune::{Candidates, Identity};
 
-/// A plan whose cases a search may choose, before any of them is compiled. A million resolved cases would take gigabytes,
-/// so a case is resolved when the search has chosen it.
+/// A plan whose cases a search may choose. A million resolved cases would take gigabytes, so a case is resolved and
+/// compiled only once it is chosen.
 #[derive(Debug)]
 pub struct Searchable {
     pub planned: Planned,
-    /// The spaces, one for each group.
+    /// Search spaces, one per group.
     pub groups: Vec<Candidates>,
     pub environment: Environment,
     /// What evaluations depend on besides the device.
@@ -24,8 +24,8 @@ pub struct Searchable {
     pub destination: Destination,
 }
 
-/// A manifest with more groups than this is one whose `compare` lacks axes, and not one that is to be tuned for so many
-/// sizes.
+/// Maximum number of groups to search. With more, `compare` probably lacks axes, since a search is not meant for so
+/// many sizes.
 const MOST_GROUPS: usize = 64;
 
 /// Plans and calibrates the devices for a search.

@@ -1,4 +1,4 @@
-//! Finds out which cases of a run took the most time, without their compilation.
+//! Finds the cases of a run that took the most time, without their compilation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::model::{Case, Event};
 use crate::render::case_name;
 
-/// The time that each case took so far: from the beginning of each of its steps to the next event of another case.
+/// Time per case so far: from the beginning of each of its steps to the next event of another case.
 #[derive(Debug, Default)]
 pub struct Slowest {
     active: Option<(Case, Instant)>,
@@ -28,7 +28,7 @@ impl Slowest {
         self.active = begins.map(|case| (case.clone(), now));
     }
 
-    /// Returns the cases that took the most, a line each.
+    /// The slowest cases, one per line.
     pub fn table(&self, most: usize) -> String {
         let mut cases: Vec<_> = self.spent.values().collect();
         cases.sort_by_key(|(case, spent)| (std::cmp::Reverse(*spent), case.ordinal));

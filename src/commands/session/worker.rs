@@ -15,7 +15,7 @@ use crate::profiler::memcheck::Memcheck;
 use crate::profiler::{ProfilerError, ProfilerSession};
 use crate::{execute, machine};
 
-/// A started worker and what it opened.
+/// A started worker with its open device.
 #[derive(Debug)]
 pub struct Worker {
     pub pool: Pool,
@@ -51,7 +51,7 @@ pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console)
     }
 }
 
-/// Starts a worker on its own cores, beside those of other devices; on all cores if there are none.
+/// Starts a worker on its own cores, next to workers of other devices. Uses all cores if `cores` is empty.
 pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Interrupt) -> Result<Worker, Failure> {
     let mut words = match target {
         Target::Simulator(name) => simulator_words(name.as_deref(), sanitize),
@@ -66,7 +66,7 @@ pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Inte
 
 fn failure(error: &StartError) -> Failure {
     match error {
-        // The user ended it: that is no fault of the machine.
+        // Stopped by the user, which is not a fault of the machine.
         StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_rendered: false },
         _ => Failure::environment(error),
     }
@@ -96,7 +96,7 @@ pub fn start_memchecked(ordinal: u32, memcheck: &Memcheck, interrupt: &Interrupt
     Pool::start(memcheck.worker(&this, words), interrupt).map(|(pool, _)| pool)
 }
 
-/// Returns the command line of a worker on this GPU.
+/// Command line of a worker on this GPU.
 pub fn selected_gpu_args(ordinal: u32) -> Vec<OsString> {
     vec!["__worker".into(), "--backend".into(), "cuda".into(), "--device".into(), ordinal.to_string().into()]
 }
@@ -111,10 +111,10 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
 /// `runner __worker`: opens the device and runs groups until it is asked to quit.
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     dispatch::leave_end_to_dispatcher();
-    // A case that needs too much memory costs its row, and not the run.
+    // When memory runs out, the worker is killed first: that costs one case instead of the run.
     compile::end_first();
     if let Some(cores) = &args.cores {
-        // This comes before any other thread starts.
+        // Must come before any other thread starts.
         cores.pin().map_err(|e| Failure::environment(format!("cannot run on the cores {cores} alone: {e}")))?;
     }
     let open = || match args.target.backend {

@@ -1,4 +1,4 @@
-//! The elements of an `.npy` file, as text and as numbers.
+//! Elements of an `.npy` file, as text and as numbers.
 
 use std::path::Path;
 
@@ -7,14 +7,13 @@ use half::{bf16, f16};
 use crate::model::ElementType;
 use crate::npy;
 
-/// An array that was read back, with its shape.
+/// An array read back from a file, with its shape.
 pub struct Array {
     element: ElementType,
     bytes: Vec<u8>,
 }
 
 impl Array {
-    /// Reads a file of any element type.
     pub fn read(path: &Path) -> Option<Self> {
         let header = npy::Header::read(path).ok()?;
         let element = ElementType::ALL.iter().copied().find(|element| header.holds(*element))?;
@@ -29,7 +28,7 @@ impl Array {
         self.bytes.len() / self.element.size()
     }
 
-    /// Returns an element as its type writes it.
+    /// An element as its type writes it.
     pub fn text(&self, index: usize) -> String {
         let bits = self.bits(index);
         match self.element {
@@ -42,7 +41,7 @@ impl Array {
         }
     }
 
-    /// Returns an element as a number; integers of 64 bits are rounded.
+    /// An element as a number. 64-bit integers are rounded.
     pub fn number(&self, index: usize) -> f64 {
         let bits = self.bits(index);
         match self.element {

@@ -13,7 +13,6 @@ use crate::experiment::Manifest;
 use crate::model::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
 use crate::programs::Programs;
 
-/// What of the code is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Ptx,
@@ -22,14 +21,12 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form that is asked for.
     pub fn wanted(args: &ShowArgs) -> Option<Self> {
         let forms = [(args.ptx, Self::Ptx), (args.sass, Self::Sass), (args.source, Self::Source)];
         forms.into_iter().find_map(|(is_wanted, form)| is_wanted.then_some(form))
     }
 }
 
-/// Compiles a case and prints the code of its kernels.
 pub fn show(
     form: Form,
     options: &RunOptions,
@@ -59,7 +56,7 @@ pub fn show(
     Ok(exit)
 }
 
-/// Returns the source of a unit, with the options of its compiler.
+/// Source of a unit, with the options of its compiler.
 fn title(unit: &CompileUnit) -> String {
     let defines = unit.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
     let includes = unit.include_paths.iter().map(|folder| format!("-I{}", folder.display()));
@@ -100,10 +97,10 @@ fn printed(
     }
 }
 
-/// A unit, what it was compiled to, and the compute capability of the device.
+/// A unit, its compiled code, and the compute capability of the device.
 pub type Built<'a> = (&'a CompileUnit, &'a Compiled, (u32, u32));
 
-/// Returns the machine code of these kernels of a unit. PTX is assembled first, as the driver would.
+/// Machine code of some kernels of a unit. PTX is assembled first, as the driver would.
 pub fn disassemble(
     (unit, compiled, capability): Built<'_>,
     kernels: &[&str],

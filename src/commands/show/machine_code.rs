@@ -1,14 +1,14 @@
-//! Machine code as text: each instruction with what it tells the scheduler and the lines it comes from.
+//! Machine code as text: each instruction with its control bits and its source lines.
 
 use std::fmt::Write as _;
 
 use sass::{Control, Instruction, Listing};
 
-/// What the columns are.
+/// Column titles.
 const HEADER: &str =
     "offset   control                  PTX  instruction, and the line of the source that it comes from";
 
-/// Returns the instructions of kernels, one per line.
+/// Instructions of kernels, one per line.
 pub fn listings(listings: &[Listing]) -> String {
     let mut text = String::new();
     for listing in listings {
@@ -25,7 +25,7 @@ pub fn listings(listings: &[Listing]) -> String {
     text
 }
 
-/// Returns an instruction as the assembler would read it.
+/// An instruction in assembler syntax.
 pub fn statement(instruction: &Instruction) -> String {
     let parts = [&instruction.predicate, &instruction.opcode, &instruction.operands];
     let parts: Vec<&str> = parts.into_iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
@@ -33,8 +33,8 @@ pub fn statement(instruction: &Instruction) -> String {
     parts.join(" ").replace(',', ", ").replace(",  ", ", ")
 }
 
-/// Returns the control bits as assemblers for Volta and later write them: the barriers that the instruction waits for,
-/// those that its operands and its result release, whether the warp yields, and the stall cycles.
+/// Control bits in the notation of assemblers for Volta and later: the barriers that the instruction waits for, those
+/// released by its operands and its result, whether the warp yields, and the stall cycles.
 pub fn control(control: Control) -> String {
     let waits: String =
         (0..6).map(|k| if control.waits().any(|wait| wait == k) { digit(Some(k)) } else { '-' }).collect();
@@ -47,7 +47,7 @@ fn digit(barrier: Option<u8>) -> char {
     barrier.map_or('-', |barrier| char::from(b'0' + barrier))
 }
 
-/// Returns the line of the source, followed by those of the calls that were inlined.
+/// Source line, followed by those of the inlined calls.
 pub fn call_chain(listing: &Listing, instruction: &Instruction) -> String {
     let place = |place: &sass::Place| {
         let file = listing.files.get(place.file).map_or("?", |path| path.rsplit('/').next().unwrap_or(path));

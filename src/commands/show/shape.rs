@@ -1,11 +1,11 @@
-//! Extents of an array in row-major order, and selections of elements by their indices.
+//! Shapes of arrays in row-major order, and selections of elements by index.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::super::Failure;
 
-/// Extents, of one buffer or of every array that has so many elements.
+/// Extents of one buffer, or of every array with this number of elements.
 pub struct Shape {
     buffer: Option<String>,
     extents: Vec<usize>,
@@ -24,22 +24,21 @@ impl Shape {
         Ok(Self { buffer: buffer.map(str::to_owned), extents: sound.ok_or_else(wrong)?, text: text.to_owned() })
     }
 
-    /// Returns how many elements it has.
     fn len(&self) -> usize {
         self.extents.iter().product()
     }
 
-    /// Returns the elements of a row.
+    /// Elements per row.
     pub fn row(&self) -> usize {
         self.extents.last().copied().unwrap_or(1)
     }
 
-    /// Returns the extents, as `4x8`.
+    /// Extents in the form `4x8`.
     pub fn extents(&self) -> String {
         self.extents.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
     }
 
-    /// Returns the indices of an element, as `[3, 5]`.
+    /// Indices of an element in the form `[3, 5]`.
     pub fn indices(&self, mut element: usize) -> String {
         let mut indices: Vec<String> = Vec::new();
         for extent in self.extents.iter().rev() {
@@ -51,7 +50,7 @@ impl Shape {
     }
 }
 
-/// Returns the place of elements that follow each other in a row, as `[3, 0..8]`.
+/// Position of consecutive elements of a row, such as `[3, 0..8]`.
 pub fn place(shape: Option<&Shape>, line: &Range<usize>) -> String {
     let mut place = shape.map_or_else(|| format!("[{}]", line.start), |shape| shape.indices(line.start));
     if line.len() > 1 {
@@ -62,13 +61,13 @@ pub fn place(shape: Option<&Shape>, line: &Range<usize>) -> String {
     place
 }
 
-/// Returns the shape of an array of this name and length: its own, or the first of those without a name that fits.
+/// Shape of an array by name and length: its own, or the first unnamed one that fits.
 pub fn find_shape<'a>(shapes: &'a [Shape], name: &str, len: usize) -> Option<&'a Shape> {
     let own = shapes.iter().find(|shape| shape.buffer.as_deref() == Some(name) && shape.len() == len);
     own.or_else(|| shapes.iter().find(|shape| shape.buffer.is_none() && shape.len() == len))
 }
 
-/// Checks that every shape is one of these arrays: name and length of each; a side of a check has no name.
+/// Checks that every shape fits one of these arrays, each with name and length. A side of a check has no name.
 pub fn check(shapes: &[Shape], arrays: &[(Option<String>, usize)]) -> Result<(), Failure> {
     for shape in shapes {
         let named = |(name, _): &&(Option<String>, usize)| shape.buffer.is_none() || *name == shape.buffer;
@@ -88,7 +87,7 @@ pub fn check(shapes: &[Shape], arrays: &[(Option<String>, usize)]) -> Result<(),
     Ok(())
 }
 
-/// The elements of a buffer that are asked for, by their indices.
+/// Elements to show, by their indices.
 pub struct Selection {
     pub buffer: String,
     indices: Vec<(Option<usize>, Option<usize>)>,
@@ -112,7 +111,7 @@ impl Selection {
         Ok(Self { buffer: buffer.trim().to_owned(), indices, text: text.to_owned() })
     }
 
-    /// Returns the elements of an array, in lines: those of a line follow each other.
+    /// Selected elements of an array, as ranges of consecutive ones.
     pub fn lines(&self, len: usize, shape: Option<&Shape>) -> Result<Vec<Range<usize>>, Failure> {
         let flat = [len];
         let extents = shape.filter(|_| self.indices.len() > 1).map_or(&flat[..], |shape| &shape.extents);
@@ -145,7 +144,7 @@ impl Selection {
 mod tests {
     use super::*;
 
-    /// Returns the first element of each line, and the elements of a line.
+    /// First element of each line, and the elements of a line.
     fn lines(text: &str, len: usize, shape: Option<&str>) -> Result<(Vec<usize>, usize), String> {
         let shape = shape.map(Shape::parse).transpose().map_err(|error| error.message)?;
         let found = Selection::parse(text).and_then(|found| found.lines(len, shape.as_ref()));

@@ -1,4 +1,4 @@
-//! The sources of a case with what the simulator executed on each line, beside the PTX and the machine code.
+//! The sources of a case with what the simulator executed on each line, next to the PTX and the machine code.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use crate::project::Project;
 use crate::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
 use crate::render::{SOURCE_DIR, Templates, case_name};
 
-/// Prints the sources of a case that was run and ended in this way; `kept` is the folder of what it left.
+/// Prints the sources of a case that has run. `kept` is the folder with its counts.
 pub fn show(
     args: &ShowArgs,
     options: &RunOptions,
@@ -55,11 +55,11 @@ pub fn show(
     console.print(&text)
 }
 
-/// Writes a page of each kernel of an experiment that was run on the simulator into the folder of its report: that of the first
-/// case of each variant that executed it. `counted` is the folder with the counts of all cases.
+/// Writes a page for each kernel of a simulated experiment to its report's folder, from the first case of each variant
+/// that executed it. `counted` is the folder with the counts of all cases.
 pub fn write_pages(run: ManifestRun<'_>, counted: &Path, console: &mut Console) -> Result<(), Failure> {
     let ManifestRun { options, manifest } = run;
-    // A GPU counts no lines of the PTX.
+    // A GPU counts no PTX lines.
     if std::fs::read_dir(counted).is_ok_and(|mut cases| cases.next().is_none()) {
         return Ok(());
     }
@@ -88,7 +88,7 @@ pub fn write_pages(run: ManifestRun<'_>, counted: &Path, console: &mut Console) 
     Ok(())
 }
 
-/// Returns what was counted of each line of the PTX, where the case left it.
+/// Counts of each PTX line, if the case left them.
 fn read_counts(kept: &Path) -> Vec<LineCounts> {
     let json = std::fs::read(kept.join(LineCounts::FILE)).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
@@ -106,7 +106,7 @@ fn write_page(view: &SourceView, path: &Path) -> Result<(), Failure> {
     atomic::write(path, page.as_bytes()).map_err(Failure::environment)
 }
 
-/// Returns the sources of a case with what was counted on their lines, the PTX and the machine code.
+/// The sources of a case with the counts of their lines, the PTX and the machine code.
 fn view(
     options: &RunOptions,
     (manifest, case): (&Manifest, &Case),
@@ -145,8 +145,8 @@ fn view(
     Ok(view)
 }
 
-/// Returns the names of a unit's kernels that the case may have executed: those that the host launches, by the names of the
-/// manifest and of the linker, and those that kernels have launched.
+/// Names of a unit's kernels that the case may have executed: those launched by the host, by their names in the
+/// manifest and for the linker, and those launched by kernels.
 fn executed_kernels<'a>(compiled: &'a Compiled, ptx: &str, counts: &'a [LineCounts]) -> Vec<&'a str> {
     let host = compiled.kernels.iter().flat_map(|(name, mangled)| [name.as_str(), mangled.as_str()]);
     let mut names: Vec<&str> = host.collect();
@@ -159,13 +159,14 @@ fn executed_kernels<'a>(compiled: &'a Compiled, ptx: &str, counts: &'a [LineCoun
     names
 }
 
-/// A source that is joined with its code.
+/// A source to join with its code.
 struct Unit<'u> {
     unit: &'u CompileUnit,
     files: Files,
 }
 
-/// The files of a unit by the paths that the compiler wrote: the index in the view, or none for a file of others.
+/// Files of a unit by the paths that the compiler wrote. The value is the index in the view; `None` if the file is not
+/// the author's.
 #[derive(Default)]
 struct Files(BTreeMap<String, Option<usize>>);
 
@@ -244,7 +245,7 @@ impl Unit<'_> {
         }
     }
 
-    /// Returns the author's line of a machine instruction: the innermost of its calls in the author's own files.
+    /// Author's line of a machine instruction: the innermost of its calls in the author's own files.
     fn author_line(&mut self, view: &mut SourceView, listing: &Listing, instruction: &Instruction) -> Option<At> {
         instruction
             .source
@@ -256,13 +257,13 @@ impl Unit<'_> {
         Some(At { file: self.file(view, path?)?, line: line? })
     }
 
-    /// Returns a line of PTX that is the source itself.
+    /// A line of PTX that is itself the source.
     fn ptx_line(&mut self, view: &mut SourceView, line: Option<u32>) -> Option<At> {
         let path = (self.unit.form() == SourceForm::Ptx).then(|| self.unit.source.display().to_string())?;
         self.find_line(view, Some(&path), line)
     }
 
-    /// Returns the file with this path, which is read if it is one of the author's.
+    /// The file with this path. Reads it if it is one of the author's.
     fn file(&mut self, view: &mut SourceView, path: &str) -> Option<usize> {
         if let Some(known) = self.files.0.get(path) {
             return *known;
@@ -287,8 +288,8 @@ impl Unit<'_> {
     }
 }
 
-/// Returns for lines of the PTX that a cubin was made of the same lines of the simulated PTX. A kernel may have been compiled
-/// alone for one and with its whole file for the other, so that only the lines of each function match.
+/// Matches lines of the PTX behind a cubin with equal lines of the simulated PTX. A kernel may have been compiled by
+/// itself for one and with its whole file for the other, so only lines within a function match.
 fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     let simulated: Vec<Cow<'_, str>> = simulated.iter().map(|line| comparable(line)).collect();
     let functions: BTreeMap<&str, u32> =
@@ -307,9 +308,9 @@ fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     same
 }
 
-/// Returns a line of PTX without what differs between two compilations of one source: labels and the depot of local memory
-/// have the number of their function in the file, and the name of an anonymous namespace has a hash of where the source was,
-/// or the number of the compiler's process, with the length of all that before it.
+/// Removes from a PTX line what differs between two compilations of one source. Labels and the depot of local memory
+/// contain the number of their function in the file. The name of an anonymous namespace contains a hash of the source's
+/// path or the compiler's process id, and its length precedes it.
 fn comparable(line: &str) -> Cow<'_, str> {
     const ANONYMOUS: &str = "_GLOBAL__N__";
     const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
@@ -333,20 +334,19 @@ fn comparable(line: &str) -> Cow<'_, str> {
     if text.is_empty() { Cow::Borrowed(rest) } else { text + rest }
 }
 
-/// Whether a line of PTX holds an instruction.
 fn is_instruction(line: &str) -> bool {
     let text = line.trim_start();
     text.contains(';') && text.starts_with(|first: char| first.is_ascii_lowercase() || first == '@' || first == '{')
 }
 
-/// Returns how many instructions a line of PTX has: what was written as `asm` in the source stays one line.
+/// Number of instructions in a line of PTX. Inline `asm` of the source stays on one line.
 fn count_instructions(line: &str) -> u64 {
     let statements =
         line.split("//").next().unwrap_or_default().split(';').map(|part| part.trim_matches(['{', '}', ' ', '\t']));
     statements.filter(|part| !part.is_empty() && !part.starts_with('.')).count() as u64
 }
 
-/// Whether an instruction of PTX is a branch.
+/// Whether a PTX instruction is a branch.
 fn is_branch(line: &str) -> bool {
     let text = line.trim_start();
     let text =
@@ -354,7 +354,7 @@ fn is_branch(line: &str) -> bool {
     ["bra", "brx"].contains(&text.trim_start().split(['.', ' ', '\t']).next().unwrap_or_default())
 }
 
-/// Adds counts; ratios are not kept, because they cannot be added.
+/// Adds counts. Ratios are dropped, because they cannot be added.
 fn add(into: &mut Counters, more: &Counters) {
     let counts = more.0.iter().filter(|(name, _)| !name.ends_with("efficiency") && !name.ends_with("per_warp"));
     for (name, count) in counts {
@@ -397,7 +397,7 @@ mod tests {
             assert_eq!(same.into_iter().collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 4)], "{one}");
         }
         assert_ne!(comparable("_ZN12_GLOBAL__N__1kEv"), comparable("_ZN12_GLOBAL__N__1jEv"));
-        // What is no length of the name stays.
+        // A number that is not the length of the name stays.
         let odd = ["_GLOBAL__N__x", "3_GLOBAL__N__x", "99_GLOBAL__N__x", "13_GLOBAL__N__é"];
         for odd in odd.into_iter().chain(["99999999999999999999_GLOBAL__N__"]) {
             assert_eq!(comparable(odd), odd);

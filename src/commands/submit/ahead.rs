@@ -1,5 +1,7 @@
-//! Copies what the tasks need, and compiles every kernel of the copies into the shared cache before the first task starts,
-//! so that nodes need neither toolkit nor network, and see no later edit.
+//! Prepares a job before its first task starts: copies what the tasks need, and compiles all kernels into the shared
+//! cache.
+//!
+//! So nodes need neither toolkit nor network, and see no later edit.
 
 use std::collections::HashMap;
 use std::env;
@@ -22,17 +24,16 @@ use crate::programs::Programs;
 use crate::project::Project;
 use crate::revision;
 
-/// The kernels that are compiled before the job starts.
+/// Kernels compiled before the job starts.
 #[derive(Debug)]
 pub struct CompiledKernels {
     units: CompiledUnits,
     options: PlanOptions,
-    /// The environment of the nodes, as far as it is known here: hashes of cases do not depend on it.
+    /// Environment of the nodes, as far as it is known here. Case hashes do not depend on the rest.
     environment: Environment,
 }
 
 impl CompiledKernels {
-    /// Returns the hashes of every case that compiles.
     pub fn hashes(&self, manifest: &Manifest) -> HashMap<CaseKey, CaseHashes> {
         let Ok(plan) = plan::expand(manifest, &self.options) else { return HashMap::new() };
         let groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index).job);
@@ -41,20 +42,20 @@ impl CompiledKernels {
     }
 }
 
-/// What the tasks of a submission run.
+/// Files and code for the tasks of a submission.
 #[derive(Debug)]
 pub struct Ready {
     pub kernels: CompiledKernels,
-    /// The identity of the copies.
+    /// Hash that identifies the copies.
     pub snapshot: String,
-    /// The identity of the files alone.
+    /// Hash of only the files.
     pub files: String,
-    /// Whether tasks run code of the host, which the user has allowed.
+    /// Whether tasks run host code, which the user has allowed.
     pub has_host_code: bool,
 }
 
-/// Keeps this program beside the jobs, so that tasks run it after it was replaced, and removes those of jobs that are gone.
-/// Returns its path and its hash.
+/// Keeps a copy of this program next to the jobs, so that tasks run it even after it was replaced. Removes copies for
+/// deleted jobs. Returns the path and the hash.
 pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
     let program =
         env::current_exe().map_err(|e| Failure::environment(format!("the path of this program is unknown: {e}")))?;
@@ -117,7 +118,7 @@ pub fn get_ready(
     let took = seconds(started.elapsed().as_secs_f64());
     console.say(&format!("compiled {} in {took}", plural(needs.units.len() as u64, "unit")));
     if failed > 0 {
-        // This does not end the command: the rows of the report say why.
+        // The command goes on: the rows of the report say why.
         console.say(&format!("warning: {} did not compile; their cases will have the error", plural(failed, "unit")));
     }
     let environment = Environment {
@@ -139,14 +140,14 @@ pub fn get_ready(
     })
 }
 
-/// Returns the toolkit for a GPU whose driver is on another machine.
+/// Toolkit for a GPU whose driver is on another machine.
 fn gpu_toolkit(compute_capability: (u32, u32)) -> Requirement {
     crate::backend::cuda::driver_version()
         .map_or(Requirement::Pinned, |driver| Requirement::Gpu { driver: driver.cuda, compute_capability })
 }
 
-/// The working directory is another one until this is dropped. Compiled code is found in the cache by the paths of its
-/// sources, so it is compiled where the tasks run.
+/// Changes the working directory until it is dropped. The cache identifies compiled code by the paths of its sources,
+/// so it is compiled in the folder where the tasks run.
 struct WorkingDirectory {
     before: PathBuf,
 }
@@ -161,7 +162,7 @@ impl WorkingDirectory {
 
 impl Drop for WorkingDirectory {
     fn drop(&mut self) {
-        // It existed a moment ago; without it, the paths of what is written next are absolute.
+        // It existed a moment ago. If not, later paths are absolute.
         let _ = env::set_current_dir(&self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! The job that a command line describes.
+//! Builds the job that a command line describes.
 
 use std::path::{Path, PathBuf};
 
@@ -17,20 +17,18 @@ use crate::file_names::slug;
 use crate::model::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
 use crate::plan::Shards;
 
-/// The folder of all jobs.
 const JOBS: &str = "target/jobs";
 
-/// A job with what was found out to describe it.
+/// A job with what was found out while describing it.
 #[derive(Debug)]
 pub struct Described {
     pub job: Job,
-    /// The absolute path of the job's folder.
     pub dir: PathBuf,
     pub device: DeviceInfo,
     pub backend: BackendKind,
-    /// The groups of each shard of each experiment.
+    /// Groups of each shard of each experiment.
     pub groups: Vec<Vec<Vec<GroupPlace>>>,
-    /// The longest time limits that the scheduler allows.
+    /// Longest time limits that the scheduler allows.
     pub limits: Limits,
 }
 
@@ -73,7 +71,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
     Ok(Described { job, dir, device, backend, groups, limits })
 }
 
-/// Returns a job of this program, which has nothing to run yet.
+/// A job of this program with nothing to run yet.
 pub fn bare(name: String) -> Result<Job, Failure> {
     let here =
         std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
@@ -97,19 +95,19 @@ pub fn bare(name: String) -> Result<Job, Failure> {
     Ok(Job { id: new_identity(&folder(&job)), ..job })
 }
 
-/// Returns the absolute path of a job's folder.
 pub fn folder(job: &Job) -> PathBuf {
     job.directory.join(JOBS).join(slug(&job.name))
 }
 
-/// Asks whether the code of the project's settings may run. A dry run shows what it would run.
+/// Asks whether the code in the project's settings may run. A dry run only shows it.
 pub fn allow(code: Option<HostCode>, args: &SubmitArgs, console: &mut Console) -> Result<(), Failure> {
     let Some(code) = code.filter(|_| !args.sending.dry_run) else { return Ok(()) };
     let here = std::fs::canonicalize(".").unwrap_or_default();
     code.ask((&here, Path::new(SETTINGS_FILE)), args.trust.allow_host_code, console)
 }
 
-/// Reads settings from the command line, the project and the user, in this order; and the code of the project's.
+/// Reads settings from the command line, the project and the user, in this order. Also returns the code in the
+/// project's.
 pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure> {
     let refused = |error: cluster::SettingsError| Failure::usage(error);
     let file = Path::new(SETTINGS_FILE);
@@ -123,7 +121,7 @@ pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure
     Ok((cluster::resolve([options, project, user]).map_err(refused)?, code))
 }
 
-/// Returns what the nodes run the cases on.
+/// Device on which the nodes run the cases.
 fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
     let (backend, device) = plan::machine(&args.target, args.device_profile.as_deref())?;
     let was_named =
@@ -136,7 +134,7 @@ fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
     })
 }
 
-/// Returns the options of `runner run` in each task.
+/// Options of `runner run` in each task.
 fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     let mut options = selection(args, backend);
     options.extend(args.passes.processes.iter().map(|count| format!("--processes={count}")));
@@ -151,7 +149,7 @@ fn options(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     options
 }
 
-/// Returns the options that say which cases run on what.
+/// Options that select cases and device.
 pub fn selection(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     let mut options = vec![format!("--backend={backend}")];
     let mut add = |name: &str, value: &str| options.push(format!("--{name}={value}"));
@@ -163,7 +161,7 @@ pub fn selection(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     options
 }
 
-/// Returns the job's name, which is the same for the same manifests and options.
+/// The job's name, which is the same for the same manifests and options.
 fn name(experiments: &[Experiment], options: &[String]) -> String {
     let first = experiments.first().map_or("", |experiment| experiment.name.as_str());
     let more = if experiments.len() > 1 { format!("-and-{}-more", experiments.len() - 1) } else { String::new() };
@@ -176,7 +174,7 @@ fn name(experiments: &[Experiment], options: &[String]) -> String {
     format!("{first}{more}-{}", hash.get(..8).unwrap_or_default())
 }
 
-/// Returns the manifests as tasks find them, whose working directory is another: relative to this one.
+/// Manifests relative to the working directory: tasks have another one.
 pub fn relative(manifests: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let here =
         std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
@@ -192,14 +190,14 @@ pub fn relative(manifests: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(manifests.iter().map(relative).collect())
 }
 
-/// Returns what no other job has: a hash of the folder, the time and this process.
+/// A unique identity: a hash of the folder, the time and this process.
 fn new_identity(dir: &Path) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let text = format!("{}\0{}\0{}", dir.display(), now.as_nanos(), std::process::id());
     sha256_hex(text.as_bytes()).chars().take(8).collect()
 }
 
-/// Returns the submissions of the job in `dir`, which `job` then continues; fails if it is another job.
+/// Submissions of the job in `dir`, which `job` then continues. Fails if it is another job.
 pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     if !Job::exists(dir) {
         return Ok(Vec::new());
@@ -208,7 +206,7 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     let experiments = |job: &Job| {
         job.experiments.iter().map(|e| (e.manifest.clone(), e.hash.clone(), e.seconds.len())).collect::<Vec<_>>()
     };
-    // Different names may make the name of one folder.
+    // Different names may give the same folder.
     let what = if known.name != job.name {
         "another name"
     } else if experiments(&known) != experiments(job) {
@@ -216,7 +214,7 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     } else if known.options != job.options {
         "other options"
     } else {
-        // The groups stay in the shards that the first submission has put them into.
+        // The groups stay in the shards of the first submission.
         (job.id, job.experiments) = (known.id, known.experiments);
         return Submission::all(dir, job).map_err(Failure::environment);
     };

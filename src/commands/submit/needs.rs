@@ -1,4 +1,6 @@
-//! What the cases of a job need: units to compile, and files.
+//! Finds what the cases of a job need: units to compile, and files.
+//!
+//! Files are copied for the tasks, so this list must include everything that a source may read.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -16,31 +18,30 @@ use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, PrintedPlan
 use crate::plan::{self, PlanOptions, ResolvedGroup};
 use crate::project::Project;
 
-/// Files that a source may include by a name that is not known before it is compiled.
+/// Extensions of files that a source may include by a name known only at compilation.
 const INCLUDED: [&str; 10] = ["h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cpp", "inc", "inl"];
 
-/// The most files of a folder that are copied because a source may include them.
+/// Maximum number of files of a folder to copy because a source may include them.
 const MOST_INCLUDED: usize = 10_000;
 
-/// The least groups that one thread resolves.
+/// Minimum number of groups for one thread to resolve.
 const GROUPS_OF_A_THREAD: usize = 1000;
 
-/// What the cases of a job need.
 #[derive(Debug, Default)]
 pub struct Needs {
-    /// Everything that is compiled, in order.
+    /// Units to compile, sorted within each manifest.
     pub units: Vec<CompileUnit>,
-    /// Everything that is read, without what is installed.
+    /// All files to read, without installed ones.
     pub files: BTreeSet<PathBuf>,
-    /// Whether there is code of the host, which the user has allowed.
+    /// Whether there is host code, which the user has allowed.
     pub has_host_code: bool,
-    /// The hash of each unit's sources.
+    /// Hash of each unit's sources.
     pub hashes: Vec<Option<String>>,
 }
 
 impl Needs {
-    /// Finds what the cases of manifests need, and asks for consent to code of the host. `headers` are the folders of the
-    /// compilers' own.
+    /// Finds what the cases of manifests need, and asks for consent to host code. `headers` are the compilers' own
+    /// folders.
     pub fn find(
         manifests: &[(&Path, Manifest)],
         options: &PlanOptions,
@@ -53,11 +54,11 @@ impl Needs {
             needs.files.insert(path.to_path_buf());
             needs.files.extend(manifest.template.iter().map(|(path, _)| path.clone()));
             let plan = plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
-            // Of a large matrix, the groups are not kept.
+            // The groups of a large matrix are not kept.
             let groups = (0..plan.group_count()).into_par_iter().with_min_len(GROUPS_OF_A_THREAD);
             let groups = groups.map(|index| plan::resolve(manifest, &plan, index));
-            let OfGroups { units, read, of_host } =
-                groups.fold(OfGroups::default, OfGroups::add).reduce(OfGroups::default, OfGroups::join);
+            let GroupNeeds { units, read, of_host } =
+                groups.fold(GroupNeeds::default, GroupNeeds::add).reduce(GroupNeeds::default, GroupNeeds::join);
             needs.files.extend(read.files);
             needs.allow((path, manifest), &of_host, headers, trust, console)?;
             let mut units: Vec<CompileUnit> = units.into_iter().collect();
@@ -69,12 +70,12 @@ impl Needs {
                 needs.hashes.push(found.map(|found| found.hash));
             }
         }
-        // What is missing is reported by its cases.
+        // Missing files are reported by their cases.
         needs.files.retain(|file| file.is_file());
         Ok(needs)
     }
 
-    /// Returns a unit whose sources are not the same here, which is the working directory of the tasks.
+    /// A unit whose sources differ in the current directory, which is the tasks' working directory.
     pub fn differing(&self, project: &Project, headers: &[PathBuf]) -> Option<&CompileUnit> {
         let hash = |unit: &CompileUnit| sources(unit, project, headers).map(|found| found.hash);
         self.units.iter().zip(&self.hashes).find(|(unit, before)| hash(unit) != **before).map(|(unit, _)| unit)
@@ -108,17 +109,16 @@ impl Needs {
     }
 }
 
-/// What the cases of some groups need.
+/// Needs of the cases in some groups.
 #[derive(Debug, Default)]
-struct OfGroups {
+struct GroupNeeds {
     units: HashSet<CompileUnit>,
     read: Read,
-    /// The groups with code of the host that none before them has.
+    /// Groups with host code that no earlier group has.
     of_host: Vec<ResolvedGroup>,
 }
 
-impl OfGroups {
-    /// Adds what the cases of a group need.
+impl GroupNeeds {
     fn add(mut self, group: ResolvedGroup) -> Self {
         let mut has_new_host_code = false;
         for case in &group.job.cases {
@@ -136,7 +136,6 @@ impl OfGroups {
         self
     }
 
-    /// Adds what the groups after these need.
     fn join(mut self, after: Self) -> Self {
         self.units.extend(after.units);
         self.read.files.extend(after.read.files);
@@ -146,16 +145,16 @@ impl OfGroups {
     }
 }
 
-/// The files that cases read besides what is compiled.
+/// Files that cases read besides those that are compiled.
 #[derive(Debug, Default)]
 struct Read {
     files: BTreeSet<PathBuf>,
-    /// The references in Python and C++ among them.
+    /// References in Python and C++ among them.
     code: HashSet<PathBuf>,
 }
 
 impl Read {
-    /// Adds those of a case. True if there is a reference among them that was not known.
+    /// Adds the files of a case. Returns whether one is a new reference.
     fn add(&mut self, case: &CaseJob) -> bool {
         let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
         let expected = case.checks.iter().filter_map(|check| check.expect.file());

@@ -1,6 +1,6 @@
-//! Finds out which finished shards no longer apply, because sources, options, inputs or checks have changed since.
+//! Finds finished shards that no longer apply, because sources, options, inputs or checks have changed since.
 //!
-//! Fingerprints would say so, too, but they contain the driver, which the machine that submits does not know.
+//! Fingerprints would tell too, but they contain the driver, which the submitting machine does not know.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::experiment::Manifest;
 use crate::journal::{self, Contents, History};
 use crate::model::{CaseHashes, CaseKey, Event, Outcome};
 
-/// Marks finished shards of which a case has other hashes now. They were run by one of the first `submissions`. Returns
-/// whether there are any.
+/// Marks finished shards of the first `submissions` if the hashes of a case have changed. Returns whether there are
+/// any.
 pub fn mark(
     dir: &Path,
     job: &Job,
@@ -23,7 +23,7 @@ pub fn mark(
 ) -> Result<bool, Failure> {
     let mut is_any = false;
     for (index, (_, manifest)) in manifests.iter().enumerate() {
-        // Only where there is something to compare with: a large matrix has as many hashes.
+        // Computed only when there is something to compare: a large matrix has as many hashes.
         let mut hashes = None;
         for work in job.work().filter(|work| work.experiment == index) {
             let Some(path) = finished_journal(&job.folder(dir, work)) else { continue };
@@ -38,8 +38,7 @@ pub fn mark(
     Ok(is_any)
 }
 
-/// Marks the finished shards among `again`, which are to be run again. Their results stay in reports until there are new
-/// ones.
+/// Marks the finished shards in `again` for another run. Reports keep their results until there are new ones.
 pub fn mark_again(dir: &Path, job: &Job, again: &[Work], submissions: u32) -> Result<(), Failure> {
     for journal in again.iter().filter_map(|work| finished_journal(&job.folder(dir, *work))) {
         mark_outdated(&journal, Outdated { submissions, is_rerun: true }).map_err(Failure::environment)?;
@@ -47,7 +46,7 @@ pub fn mark_again(dir: &Path, job: &Job, again: &[Work], submissions: u32) -> Re
     Ok(())
 }
 
-/// Whether a case was run with other hashes than those of now. One that did not compile had none.
+/// Whether a case was run with different hashes. A case that did not compile had none.
 fn differ(history: &History, now: &HashMap<CaseKey, CaseHashes>) -> bool {
     history.settled().any(|(key, events)| {
         let then = events.rev().find_map(|event| match event {

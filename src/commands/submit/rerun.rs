@@ -1,10 +1,10 @@
-//! Chooses the shards that are run again.
+//! Chooses the shards to run again.
 
 use crate::cluster::{Job, ShardStatus, State, Submission, Work};
 use crate::commands::Failure;
 use crate::commands::cli::Rerun;
 
-/// Returns the shards that the user has named, in order. What the scheduler still has is refused: it would run twice.
+/// The shards that the user has named, in order. Refuses those that the scheduler still has: they would run twice.
 pub fn chosen(
     named: &[Rerun],
     job: &Job,
@@ -35,7 +35,7 @@ pub fn chosen(
         }
         chosen.extend(found);
     }
-    // Without a queue, only the user knows whether a task that has begun was killed.
+    // Without a queue, only the user knows whether a started task was killed.
     let is_open = |shard: &&&ShardStatus| matches!(shard.state, State::Queued | State::Running);
     if let Some(open) = chosen.iter().find(is_open).filter(|_| job.settings.scheduler.queue().is_some()) {
         return Err(Failure::usage(format!(
@@ -50,7 +50,7 @@ pub fn chosen(
     Ok(work)
 }
 
-/// Refuses to run shards again of a job that has none.
+/// Refuses to rerun shards of a job that has none.
 pub fn unsubmitted(job: &Job) -> Failure {
     Failure::usage(format!("job {} has not been submitted yet: submit it without --rerun", job.name))
 }

@@ -1,4 +1,4 @@
-//! `runner submit --tune N`: tasks with the shards of a search, and after them one that measures the finalists.
+//! `runner submit --tune N`: sends tasks with the shards of a search, and one that measures the finalists after them.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -13,10 +13,10 @@ use crate::commands::send::{self, Batch, Limits, lock};
 use crate::commands::{Console, Exit, Failure, load_manifest, refuse_path_outside};
 use crate::model::BackendKind;
 
-/// The time limit where none is set, as an estimate of the work: an hour.
+/// Work estimate that gives the default time limit of an hour.
 const SECONDS: f64 = 1650.0;
 
-/// Sends a search of each manifest.
+/// Sends a search for each manifest.
 pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Result<Exit, Failure> {
     let (mut settings, code) = describe::settings(&args.site)?;
     // Shards learn from each other, so all of them are sent.
@@ -60,7 +60,7 @@ pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Resu
     Ok(exit)
 }
 
-/// Returns the arguments of the search, which are read here as a task reads them.
+/// Arguments of the search, parsed here as a task parses them.
 fn arguments(args: &SubmitArgs, manifest: &Path, options: &[String]) -> Result<Vec<String>, Failure> {
     let manifest = manifest.to_str().ok_or_else(|| Failure::usage("the name of a manifest is not UTF-8: rename it"))?;
     let mut words = vec![manifest.to_owned(), "--resume".to_owned()];
@@ -77,7 +77,7 @@ fn arguments(args: &SubmitArgs, manifest: &Path, options: &[String]) -> Result<V
     }
 }
 
-/// Sends all tasks of a search, also those that have ended before: they go on and end soon. Returns the job's folder.
+/// Sends all tasks of a search. Tasks that have ended before continue and end soon. Returns the job's folder.
 fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) -> Result<PathBuf, Failure> {
     let dir = describe::folder(&job);
     refuse_path_outside(&dir)?;

@@ -9,17 +9,17 @@ use crate::commands::job_view::counts;
 use crate::commands::{Console, Exit, Failure, collect, status};
 use crate::format::seconds;
 
-/// How often the folder is looked at. The scheduler is asked less often.
+/// Interval for looking at the folder. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest time between two questions to a scheduler that does not answer.
+/// Longest time between two questions to a scheduler that does not answer.
 const LONGEST_SILENCE: Duration = Duration::from_mins(5);
 
-/// How long the collecting job may take to start and end after the last task.
+/// Time that the collecting job gets to start and end after the last task.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Waits until no shard is queued or running and the collecting job has ended, then collects: only one may write a
-/// report at a time. `out` is the folder of the reports.
+/// Waits until no shard is queued or running and the collecting job has ended, then collects: only one process may
+/// write a report at a time. `out` is the folder of the reports.
 pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(dir).map_err(Failure::environment)?;
     let (mut last, mut ended) = (String::new(), None);
@@ -56,7 +56,7 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     }
 }
 
-/// Returns how long to wait before the scheduler is asked again, after it did not answer.
+/// Pause before the scheduler is asked again after it did not answer.
 fn longer(pause: Duration) -> Duration {
     (pause * 2).clamp(PAUSE * 2, LONGEST_SILENCE)
 }

@@ -1,4 +1,4 @@
-//! Implements `runner tune`: searches the compared axes of a manifest for the best configuration.
+//! `runner tune`: searches the compared axes of a manifest for the best configuration.
 
 mod simulate;
 
@@ -13,7 +13,7 @@ use crate::experiment::SearchSpec;
 use crate::model::Shard;
 use crate::tune::{Finalists, Settings, Sizes, TuneError, read_late, read_prior, strategy_of, write_table};
 
-/// Searches; listens for Ctrl-C itself if it is given no interrupt.
+/// Runs the search. Listens for Ctrl-C itself unless it gets an interrupt.
 pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     match (&args.simulate, &args.manifest) {
@@ -26,7 +26,7 @@ pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -
     }
 }
 
-/// Evaluates what the strategy proposes, and then measures the best configurations beside the baseline.
+/// Evaluates what the strategy proposes, and then measures the best configurations with the baseline.
 fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
     let mut options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?.with_searched_axes();
@@ -80,7 +80,7 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
     Ok(if found.interrupted { Exit::Interrupted } else { ended.exit })
 }
 
-/// Joins what the command line says of a search with what the manifest says.
+/// Combines the search options of the command line with the manifest's.
 fn asked(args: &TuneArgs, manifest: &SearchSpec) -> Result<SearchSpec, Failure> {
     if args.strategy.len() > 1 {
         return Err(Failure::usage("several strategies can be compared with --simulate; a search has one"));
@@ -93,7 +93,7 @@ fn asked(args: &TuneArgs, manifest: &SearchSpec) -> Result<SearchSpec, Failure> 
         finalists: args.finalists.or(spec.finalists),
         ..spec
     };
-    // Before a device is started.
+    // Checked before a device is started.
     strategy_of(&asked)?;
     Ok(asked)
 }

@@ -1,4 +1,4 @@
-//! Compares strategies on a measured space.
+//! Compares search strategies on a measured space, without a device.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::commands::cli::TuneArgs;
 use crate::commands::{Console, Exit, Failure};
 use crate::tune::unknown_strategy;
 
-/// Prints a row of a table for each strategy.
+/// Prints a table with one row per strategy.
 pub fn run(args: &TuneArgs, file: &Path, console: &mut Console) -> Result<Exit, Failure> {
     let refused = |why: &dyn std::fmt::Display| Failure::usage(format!("--simulate {}: {why}", file.display()));
     let objective = match args.objective.as_slice() {

@@ -1,4 +1,6 @@
-//! Finds a checkout, and makes a safe substitute for its `.git`.
+//! Finds a checkout and builds the temporary folder that git uses as its `.git`.
+//!
+//! Every git command is built here, so that none sees the checkout's own configuration.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,24 +12,24 @@ use tempfile::TempDir;
 
 use crate::regular;
 
-/// The whole configuration that git sees. A changed file mode is no change, since the checkout may be on a file system
-/// without modes.
+/// The only configuration that git sees. File modes are ignored, since the checkout may be on a file system without
+/// them.
 const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfileMode = false\n";
 
-/// Entries of the temporary folder that are links to those of the checkout.
+/// Entries of the temporary folder that link to the checkout's.
 const LINKED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
 
 #[derive(Debug)]
 pub(super) struct Checkout {
     root: PathBuf,
-    /// The folder `.git`, or the one that the `.git` file of a worktree or submodule names.
+    /// `.git`, or the folder that the `.git` file of a worktree or submodule names.
     own: PathBuf,
-    /// The folder with objects and refs, which worktrees share; otherwise the same as `own`.
+    /// Folder with objects and refs, which worktrees share; otherwise equal to `own`.
     common: PathBuf,
 }
 
 impl Checkout {
-    /// Returns the nearest checkout at or above a folder.
+    /// Nearest checkout at or above `dir`.
     pub fn around(dir: &Path) -> Option<Self> {
         let dir = fs::canonicalize(dir).ok()?;
         dir.ancestors().find_map(|root| {
@@ -41,8 +43,7 @@ impl Checkout {
         })
     }
 
-    /// Returns the path of a file or folder from the root, with `/`; `None` for one outside of it. It need not exist,
-    /// and a file may be a symbolic link.
+    /// Path from the checkout's root, with `/`; `None` if outside. The path need not exist and may be a symbolic link.
     pub fn path_of(&self, path: &Path) -> Option<String> {
         let absolute = std::path::absolute(path).ok()?;
         let unresolved = usize::from(!absolute.is_dir());
@@ -53,7 +54,7 @@ impl Checkout {
         Some(real?.strip_prefix(&self.root).ok()?.to_str()?.to_owned())
     }
 
-    /// Returns a temporary folder that git uses as the checkout's `.git`.
+    /// Creates a temporary folder to use as `.git`.
     pub fn temporary_git_dir(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("runner-git-").tempdir()?;
         fs::write(folder.path().join("config"), CONFIGURATION)?;
@@ -61,7 +62,7 @@ impl Checkout {
         for name in LINKED.iter().filter(|name| self.common.join(name).exists()) {
             symlink(self.common.join(name), folder.path().join(name))?;
         }
-        // The second file of a split index.
+        // A split index has a second file.
         for entry in fs::read_dir(&self.own)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with("sharedindex.") {
                 symlink(entry.path(), folder.path().join(entry.file_name()))?;
@@ -70,7 +71,7 @@ impl Checkout {
         Ok(folder)
     }
 
-    /// Returns the commits whose parents were not fetched.
+    /// Commits whose parents were not fetched.
     pub fn shallow_commits(&self) -> BTreeSet<String> {
         let listed = regular::read_text(&self.common.join("shallow")).unwrap_or_default();
         listed.lines().map(str::to_owned).collect()

@@ -1,19 +1,19 @@
-//! Writes the files of a revision that a manifest reaches, so that it can be loaded as one of the working tree.
+//! Writes out the files that a manifest needs from a revision, so that it loads like one in the working tree.
 //!
-//! What a manifest reads is known only after it was parsed, and what its sources include only after they were read. So
-//! a file counts as reached if a reached file has its name in its text. Sources, included files, folders of headers,
-//! `.npy` files and expected lines are found in this way alike. Some files too many are written; that does no harm.
+//! Which files a manifest reads is known only after parsing, and which files sources include only after reading them.
+//! So a file counts as reached if a reached file contains its name. This covers sources, included files, header
+//! folders, `.npy` files and expected lines. Extra files do no harm.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};
 
 use super::files::{File, Files, RevisionError};
 
-/// Characters that end a file's name in a manifest and in a source.
-const BETWEEN: &[char] = &['/', '"', '\'', '<', '>', '(', ')', '[', ']', ',', ';', '=', '#'];
+/// Delimiters of file names in manifests and sources.
+const DELIMITERS: &[char] = &['/', '"', '\'', '<', '>', '(', ')', '[', ']', ',', ';', '=', '#'];
 
 impl Files {
-    /// Writes the file `start` and all that it reaches below `folder`, at their paths from the root of the repository.
+    /// Writes `start` and every file it reaches to `folder`, at their paths from the repository's root.
     pub fn export(&self, start: &str, folder: &Path) -> Result<(), RevisionError> {
         let mut rest: HashMap<String, Vec<File>> = HashMap::new();
         let mut reached = Vec::new();
@@ -52,20 +52,21 @@ fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-/// Whether a path stays below the folder that it is joined to: objects of a repository can hold any name.
+/// Whether a path stays below the folder that it is joined to. Objects of a repository can have any name.
 fn is_within(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(name) if name != ".git"))
 }
 
-/// Returns the names of `files` that are words of the text.
+/// The names among `files` that occur as words in the text.
 fn named<'a, T>(text: &str, files: &'a HashMap<String, T>) -> impl Iterator<Item = &'a String> {
-    let words: HashSet<&str> = text.split(|c: char| c.is_whitespace() || BETWEEN.contains(&c)).collect();
+    let words: HashSet<&str> = text.split(|c: char| c.is_whitespace() || DELIMITERS.contains(&c)).collect();
     let found: Vec<&String> =
         words.into_iter().filter_map(|word| files.get_key_value(word)).map(|(name, _)| name).collect();
     found.into_iter()
 }
 
-/// Splits names with expressions in braces, as in `expected_{n}.npy`: into what is before the first and after the last.
+/// Splits names with expressions in braces, such as `expected_{n}.npy`, into the parts before the first and after the
+/// last.
 fn patterns(manifest: &str) -> Vec<(&str, &str)> {
     let texts = manifest.lines().flat_map(|line| line.split(['"', '\'']));
     let around = texts.filter_map(|text| {

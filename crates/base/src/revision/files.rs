@@ -1,4 +1,7 @@
-//! The files of a revision, read from git's objects.
+//! Files of a revision, read from git's objects.
+//!
+//! Nothing is checked out: `list` gives names and object hashes, and `read` gets contents from one `git cat-file`
+//! process.
 
 use std::io::{self, BufRead, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +13,7 @@ use super::checkout::Checkout;
 use crate::programs::Programs;
 use crate::regular::{self, LONGEST_VARIABLE};
 
-/// Why files of a revision cannot be read.
+/// Why a revision's files cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RevisionError {
     #[error("git is not in the search path, and reading a revision needs it")]
@@ -35,20 +38,17 @@ pub enum RevisionError {
     Io(#[from] io::Error),
 }
 
-/// The files that one commit of a repository has.
 #[derive(Debug)]
 pub struct Files {
     git: PathBuf,
     pub(super) checkout: Checkout,
     git_dir: TempDir,
-    /// The revision as the user named it.
     revision: String,
-    /// The commit's object name.
     commit: String,
 }
 
 impl Files {
-    /// Returns the files of `revision` in the repository whose checkout contains `dir`.
+    /// Opens `revision` of the repository whose checkout contains `dir`.
     pub fn open(dir: &Path, revision: &str, programs: &Programs) -> Result<Self, RevisionError> {
         let git = programs.find("git").ok_or(RevisionError::NoGit)?;
         let checkout = Checkout::around(dir).ok_or_else(|| RevisionError::NoCheckout { dir: dir.to_owned() })?;
@@ -68,18 +68,16 @@ impl Files {
         Ok(files)
     }
 
-    /// Returns the commit's object name.
     pub fn commit(&self) -> &str {
         &self.commit
     }
 
-    /// Returns the path of a file of the working tree from the root of the repository; `None` for one outside of it.
+    /// Path of a working tree file from the repository's root; `None` if outside.
     pub fn path_of(&self, file: &Path) -> Option<String> {
         self.checkout.path_of(file)
     }
 
-    /// Returns every file at `path` or below it, by its path from the root of the repository; an empty path is the
-    /// root.
+    /// All files at `path` or below, with paths from the repository's root. An empty path is the root.
     pub fn list(&self, path: &str) -> Result<Vec<File>, RevisionError> {
         let path = path.trim_matches('/');
         let mut command = self.command(&["--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", &self.commit]);
@@ -88,7 +86,7 @@ impl Files {
         }
         let listed = self.run(command)?;
         let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
-            // `100644 blob OBJECT\tPATH`; symbolic links and submodules are no files.
+            // `100644 blob OBJECT\tPATH`. Symbolic links and submodules are not files.
             let (facts, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
             let [mode, "blob", object] = facts.split(' ').collect::<Vec<_>>()[..] else { return None };
             let is_file = mode.starts_with("100");
@@ -105,7 +103,7 @@ impl Files {
         RevisionError::NoPath { revision: self.revision.clone(), path: path.to_owned() }
     }
 
-    /// Hands the content of each file to `take`, in order and one at a time, by one call of git.
+    /// Passes the content of each file to `take`, in order, with one git process.
     pub fn read<E: From<RevisionError>>(
         &self,
         files: &[File],
@@ -114,13 +112,13 @@ impl Files {
         let most = regular::longest(regular::LONGEST_DATA).map_err(RevisionError::from)?;
         let (mut git, mut output) = self.start_reading(files).map_err(RevisionError::from)?;
         let taken = files.iter().try_for_each(|file| take(file, self.next_content(&mut output, file, most)?));
-        // It may still be writing a file that is too long.
+        // git may still be writing a file that is too long.
         let _ = git.kill();
         git.wait().map_err(RevisionError::from)?;
         taken
     }
 
-    /// Starts git, which writes the contents of files.
+    /// Starts the git process that writes the files' contents.
     fn start_reading(&self, files: &[File]) -> io::Result<(Child, BufReader<ChildStdout>)> {
         let mut names = tempfile::tempfile()?;
         for file in files {
@@ -133,7 +131,7 @@ impl Files {
         Ok((git, BufReader::new(output)))
     }
 
-    /// Takes a file off the output of `cat-file --batch`: `OBJECT blob SIZE\nCONTENT\n`, or `OBJECT missing\n`.
+    /// Reads one file from the output of `cat-file --batch`: `OBJECT blob SIZE\nCONTENT\n` or `OBJECT missing\n`.
     fn next_content(&self, output: &mut impl BufRead, file: &File, most: u64) -> Result<Vec<u8>, RevisionError> {
         let mut head = String::new();
         output.read_line(&mut head)?;
@@ -168,11 +166,10 @@ impl Files {
     }
 }
 
-/// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// The path from the root of the repository, with `/`.
+    /// Path from the repository's root, with `/`.
     pub path: String,
-    /// The name of the object that holds the content.
+    /// Hash of the content.
     pub(super) object: String,
 }

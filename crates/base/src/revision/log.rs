@@ -1,21 +1,20 @@
-//! The commits that changed a file, and what it held after each.
+//! Commits that changed a file, and its content after each.
 
 use std::collections::BTreeSet;
 
 use super::files::{File, Files, RevisionError};
 use crate::model::Commit;
 
-/// A commit that changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub commit: Commit,
-    /// The file after it; `None` if it was removed.
+    /// The file after the commit; `None` if removed.
     pub file: Option<File>,
 }
 
 impl Files {
-    /// Returns the commits up to this one that changed a file, the oldest first. Only the first parent of a merge
-    /// counts, so that the commits are the states which this branch had. `since` and what is before it are left out.
+    /// Commits up to this one that changed a file, oldest first, from after `since`. Follows only the first parent of a
+    /// merge, so the commits are the states of this branch.
     pub fn changes(&self, since: Option<&Self>, path: &str) -> Result<Vec<Change>, RevisionError> {
         let range = since.map_or(self.commit().to_owned(), |since| format!("{}..{}", since.commit(), self.commit()));
         self.refuse_shallow(&range)?;
@@ -25,7 +24,7 @@ impl Files {
         Ok(parse_log(&self.run(command)?, path))
     }
 
-    /// Refuses a history that is cut off: a commit whose parents were not fetched seems to add all files.
+    /// Refuses a shallow history: a commit whose parents were not fetched seems to add all files.
     fn refuse_shallow(&self, range: &str) -> Result<(), RevisionError> {
         let ends: BTreeSet<String> = self.checkout.shallow_commits();
         if ends.is_empty() {
@@ -37,8 +36,8 @@ impl Files {
     }
 }
 
-/// Reads `HASH\tDATE\tSUBJECT`, and after each commit `:MODE MODE OBJECT OBJECT STATUS` and the path, which git ends
-/// with a zero byte each, so that a path may contain any character.
+/// Parses `HASH\tDATE\tSUBJECT`, followed per commit by `:MODE MODE OBJECT OBJECT STATUS` and the path. git ends each
+/// with a zero byte, so a path may contain any character.
 fn parse_log(listed: &[u8], path: &str) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     let mut parts = listed.split(|byte| *byte == 0);

@@ -1,9 +1,10 @@
-//! What git knows of a checkout: the revision that it is at, and the files of a revision.
+//! The revision of a checkout and the files of a revision, read through git without running anything that the checkout
+//! names.
 //!
-//! A checkout's own `.git/config` and hooks can name programs for git to run (`core.fsmonitor`, filters). So git gets a
+//! A checkout's `.git/config` and hooks can name programs for git to run (`core.fsmonitor`, filters). So git gets a
 //! temporary folder instead of `.git`, with the checkout's objects, refs and index and a minimal configuration. The
-//! configurations of the checkout, the user and the system are not read. Submodules, which have their own
-//! configurations, are left out. Nothing is checked out: files of a revision are read from its objects.
+//! configurations of checkout, user and system are not read. Submodules have their own configurations and are left out.
+//! Nothing is checked out: files of a revision come from git's objects.
 
 mod checkout;
 mod export;
@@ -18,14 +19,14 @@ use checkout::Checkout;
 pub use files::Files;
 pub use files::{File, RevisionError};
 
-/// Returns the path of a file from the root of the checkout that contains it; `None` outside a checkout.
+/// Path of a file from the root of its checkout; `None` outside a checkout.
 pub fn path_in_checkout(file: &Path) -> Option<String> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Checkout::around(folder)?.path_of(file)
 }
 
-/// Returns the commit of the checkout that contains `dir`, followed by `-dirty` if a tracked file differs. The result
-/// is `None` outside a checkout or without git.
+/// Commit of the checkout that contains `dir`, with `-dirty` if a tracked file differs. `None` outside a checkout or
+/// without git.
 pub fn describe_checkout(dir: &Path, programs: &Programs) -> Option<String> {
     let git = programs.find("git")?;
     let checkout = Checkout::around(dir)?;

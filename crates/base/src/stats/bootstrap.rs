@@ -1,8 +1,8 @@
-//! Computes bootstrap intervals of the ratio of two paired series.
+//! Bootstrap intervals for the ratio of two paired series.
 //!
-//! Both times of a round drift together, so rounds are resampled and not single times. The ratio is a 20 % trimmed mean
-//! of the rounds' log ratios: it is robust against outliers and, unlike the median of ratios, does not depend on the
-//! resolution of the clock. The percentile interval of so few numbers is a little too narrow (Efron and Tibshirani, *An
+//! Both times of a round drift together, so rounds are resampled, not single times. The ratio is a 20 % trimmed mean of
+//! the rounds' log ratios. It is robust against outliers and, unlike the median of ratios, does not depend on the
+//! clock's resolution. With so few numbers the percentile interval is a little too narrow (Efron and Tibshirani, *An
 //! Introduction to the Bootstrap*, ch. 13). It is widened by the factor with which the simulations in `tests` reach the
 //! nominal coverage.
 
@@ -12,18 +12,17 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::mean::trimmed_mean;
 use super::quantile::Interval;
 
-/// Resamples: the ends of the interval then vary by a thirtieth of its width.
+/// Number of resamples. The ends of the interval then vary by a thirtieth of its width.
 const RESAMPLES: usize = 1000;
 
-/// The largest product of resamples and samples that is computed. Longer series are resampled less often, but at least
-/// [`FEWEST`] times.
+/// Largest product of resamples and samples. Longer series are resampled less often, but at least [`FEWEST`] times.
 const MOST_DRAWS: usize = 500_000;
 const FEWEST: usize = 300;
 
-/// Returns how many times larger the numbers of `base` are than those of `this`, pair by pair, with a bootstrap
-/// interval of nominal `confidence` (in 0..1).
+/// How many times larger the values of `base` are than those of `this`, pair by pair, with a bootstrap interval of
+/// nominal `confidence` (in 0..1).
 ///
-/// `None` for slices of different lengths or with fewer than two values, or if a number is not positive and finite.
+/// `None` for slices of different lengths, for fewer than two values, or if a value is not positive and finite.
 pub fn paired_ratio(base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
     let positive = |x: &&f64| x.is_finite() && **x > 0.0;
     let n = this.len();
@@ -38,7 +37,7 @@ pub fn paired_ratio(base: &[f64], this: &[f64], confidence: f64) -> Option<Inter
     Some(Interval { point: point.exp(), low: moved(low), high: moved(high), coverage: confidence })
 }
 
-/// Returns the percentiles of the trimmed mean over resamples of `samples`.
+/// Percentiles of the trimmed mean over resamples of `samples`.
 fn percentiles(samples: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let resamples = (MOST_DRAWS / samples.len()).clamp(FEWEST, RESAMPLES);
     // The seed does not depend on the caller: equal numbers must have equal intervals.
@@ -47,7 +46,7 @@ fn percentiles(samples: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let mut means = Vec::with_capacity(resamples);
     for _ in 0..resamples {
         for place in &mut drawn {
-            // Taking the high half of the product has a bias of one in 2^32 over the length.
+            // The high half of the product has a bias of the length divided by 2³².
             let index = (u64::from(rng.next_u32()) * samples.len() as u64) >> 32;
             *place = samples[index as usize];
         }

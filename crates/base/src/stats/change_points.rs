@@ -1,68 +1,63 @@
-//! Finds change points of a series: E-divisive (Matteson and James, *A Nonparametric Approach for Multiple Change Point
-//! Analysis of Multivariate Data*, JASA 109, 2014), with weights, and with a t-test in place of its permutations.
+//! Change points of a series by E-divisive (Matteson and James, *A Nonparametric Approach for Multiple Change Point
+//! Analysis of Multivariate Data*, JASA 109, 2014), with weights, and with a t-test instead of permutations.
 //!
-//! **Where.** For two parts X and Y of the series that follow each other, the divergence is
+//! **Where.** For two adjacent parts X and Y of the series, the divergence is
 //!
 //! ```text
 //! E = 2 Σ wᵢ wⱼ |xᵢ − yⱼ| / Σ wᵢ wⱼ  −  Σ wᵢ wₖ |xᵢ − xₖ| / Σ wᵢ wₖ  −  Σ wⱼ wₗ |yⱼ − yₗ| / Σ wⱼ wₗ
 //! Q = E · W(X) W(Y) / (W(X) + W(Y))
 //! ```
 //!
-//! with sums over pairs of different values and W the sum of a part's weights; equal weights give the published
-//! formula with α = 1. The candidate is the end of X where Q is the greatest over all X that begin with the series and
-//! all Y that follow. Both sides of a change point are searched again.
+//! with sums over pairs of different values and W the sum of a part's weights. Equal weights give the published formula
+//! with α = 1. The candidate is the end of X where Q is greatest over all X that begin with the series and all Y that
+//! follow. Both sides of a change point are searched again.
 //!
 //! **Whether.** A permutation test needs a random generator, cannot give a small probability within reasonable time,
-//! and needs some fifteen values before it can find anything. So a candidate is tested by Student's t between X and Y,
-//! as `MongoDB` and Apache Otava do. Three things make it strict. Its probability is multiplied by the number of
-//! candidates. The standard error is never smaller than the known errors of the values say. And the change must remain
-//! when any one value is left out, so that no single outlier makes one.
+//! and needs some fifteen values to find anything. So a candidate is tested by Student's t between X and Y, as
+//! `MongoDB` and Apache Otava do. Three things make it strict. Its probability is multiplied by the number of
+//! candidates. The standard error is never below what the known errors of the values give. And the change must remain
+//! when any one value is left out, so that no single outlier causes one.
 //!
-//! **Outliers** would also hide a change, by their distance. So no distance counts as more than what tells two values apart
-//! without doubt, and the test moves a value that is far from the median of its part towards it.
+//! **Outliers** would also hide a change, by their distance. So distances are capped at the one that separates two
+//! values beyond doubt, and the test moves a value that is far from its part's median towards it.
 
 use super::quantile::median;
 use super::student::{student_of_95_percent, student_two_sided};
 
-/// A part has at least so many values.
+/// Minimum number of values in a part.
 const LEAST_PART: usize = 2;
 
-/// The fewest values in which a change can be found: of fewer, without any one of them, one is on one side.
+/// Minimum number of values in which a change can be found. With fewer, leaving one out leaves a single value on one
+/// side.
 pub const FEWEST_READINGS: usize = 2 * LEAST_PART + 1;
 
-/// The number of standard deviations from which on it does not matter how far apart values are.
+/// Distance at which two values count as separate beyond doubt, in standard deviations.
 const FAR: f64 = 3.5;
 
-/// The standard deviation of normal values, divided by the median of their absolute values.
+/// Standard deviation of normal values divided by the median of their absolute values.
 const NORMAL_OF_MEDIAN: f64 = 1.482_602_218_505_602;
 
-/// A value of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
-    /// The value, in any unit.
     pub value: f64,
-    /// The standard error that the value is known to have, in the same unit; it may be 0.
+    /// Known standard error, in the unit of `value`; may be 0.
     pub error: f64,
 }
 
-/// A change of the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
-    /// The index of the first value after the change.
     pub index: usize,
-    /// The weighted mean after the change, up to the next one, minus that before it.
+    /// Weighted mean from here to the next change, minus the weighted mean before.
     pub shift: f64,
-    /// Half the width that the shift's interval of 95 % has.
+    /// Half the width of the shift's 95 % interval.
     pub half_width: f64,
-    /// The probability of a change as clear as this one anywhere in both parts, if there is none: an upper limit.
+    /// Upper limit of the probability that noise alone shows a change as clear as this one anywhere in both parts.
     pub p: f64,
 }
 
-/// Returns the changes in a series, in order: those whose probability is at most `level` and whose shift is at least
-/// `least`.
+/// Changes of a series in order, with a probability of at most `level` and a shift of at least `least`.
 ///
-/// No change is found in a series with a value or an error that is not a finite number. Takes time and memory of the
-/// order n².
+/// Empty if a value or an error is not finite. Takes O(n²) time and memory.
 pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<ChangePoint> {
     let is_number = |reading: &Reading| reading.value.is_finite() && reading.error.is_finite();
     if readings.len() < FEWEST_READINGS || !readings.iter().all(is_number) {
@@ -75,33 +70,32 @@ pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<Change
     series.settle(ends, level, least)
 }
 
-/// The part of a series that begins at the first index and ends before the second.
+/// Half-open range of indices.
 type Part = (usize, usize);
 
-/// Values with the variances that are their weights' reciprocals.
+/// Values with their variances, whose reciprocals are the weights.
 struct Series {
     values: Vec<f64>,
     weights: Vec<f64>,
-    /// The squares of the known errors.
     known: Vec<f64>,
-    /// How far each value may lie from others before it does not matter how far.
+    /// Distance from which on each value is too far away for the distance to matter.
     far: Vec<f64>,
 }
 
 impl Series {
-    /// Weighs the values. A value's variance is that of its known error plus what the values differ by beyond their
-    /// errors. That is estimated from the median of the steps between neighbours, which a few changes and outliers do
-    /// not affect.
+    /// Weighs the values. A value's variance is its known error squared plus the scatter of all values beyond their
+    /// errors. The scatter is estimated from the median of the steps between neighbours, which a few changes and
+    /// outliers do not affect.
     fn new(readings: &[Reading]) -> Self {
         let steps: Vec<f64> = readings.windows(2).map(|pair| (pair[1].value - pair[0].value).abs()).collect();
         let squares: Vec<f64> = readings.iter().map(|reading| reading.error.powi(2)).collect();
         let middle = |values: &[f64]| median(values).unwrap_or(0.0);
         let between = ((middle(&steps) * NORMAL_OF_MEDIAN).powi(2) / 2.0 - middle(&squares)).max(0.0);
         let variances: Vec<f64> = squares.iter().map(|square| square + between).collect();
-        // A value whose interval has no width is as precise as the best of the others.
+        // A value whose interval has no width counts as precise as the best of the others.
         let least = variances.iter().copied().filter(|variance| *variance > 0.0).min_by(f64::total_cmp);
         let weight = |variance: &f64| least.map_or(1.0, |least| 1.0 / variance.max(least));
-        // Where all are exact, every distance matters.
+        // If all values are exact, every distance matters.
         let far = |variance: &f64| if least.is_some() { FAR * variance.sqrt() } else { f64::INFINITY };
         Self {
             far: variances.iter().map(far).collect(),
@@ -111,7 +105,7 @@ impl Series {
         }
     }
 
-    /// Adds the change points between two places to `found`.
+    /// Adds the change points between two indices to `found`.
     fn split(&self, start: usize, end: usize, level: f64, found: &mut Vec<usize>) {
         let Some((_, change, window_end)) = self.candidate(start, end) else { return };
         let change = self.nearer((start, change), (change, window_end));
@@ -122,8 +116,8 @@ impl Series {
         }
     }
 
-    /// Returns the greatest Q, with the end of its X and of its Y. `None` where there is no room for two parts, or all
-    /// values are equal.
+    /// The greatest Q, with the ends of its X and its Y. `None` if there is no room for two parts or all values are
+    /// equal.
     fn candidate(&self, start: usize, end: usize) -> Option<(f64, usize, usize)> {
         let sums = Sums::new(&self.values[start..end], &self.weights[start..end], &self.far[start..end]);
         let n = end - start;
@@ -139,8 +133,8 @@ impl Series {
         best.map(|(q, change, window_end)| (q, start + change, start + window_end))
     }
 
-    /// Returns where Y begins if the values at its beginning and at the end of X are on the side whose median is nearer. By
-    /// their limited distances an outlier would be as good on one side as on the other.
+    /// Start of Y after the values next to the boundary have moved to the side whose median is nearer. Distances are
+    /// capped, so Q alone would put an outlier on either side.
     fn nearer(&self, x: Part, y: Part) -> usize {
         let middle = |part: Part| median(&self.values[part.0..part.1]).unwrap_or(0.0);
         let (left, right) = (middle(x), middle(y));
@@ -155,8 +149,8 @@ impl Series {
         change
     }
 
-    /// Returns the probability of the difference of two parts by chance, without the value that makes it the clearest,
-    /// among all candidates in `n` values.
+    /// Probability that the parts differ by chance, over all candidates in `n` values, without the value that makes the
+    /// difference clearest.
     fn probability(&self, x: Part, y: Part, n: usize) -> f64 {
         if self.is_torn(x) || self.is_torn(y) {
             return 1.0;
@@ -166,13 +160,13 @@ impl Series {
         (worst * candidates(n)).min(1.0)
     }
 
-    /// Whether a part has only two values, which are far apart: two outliers, and no level.
+    /// Whether a part is two values far apart: two outliers, not a level.
     fn is_torn(&self, (start, end): Part) -> bool {
         let far = || self.far[start].hypot(self.far[start + 1]);
         end - start == 2 && (self.values[start] - self.values[start + 1]).abs() > far()
     }
 
-    /// Applies Student's test to two parts with known relative weights.
+    /// Student's t-test between two parts with known relative weights.
     fn test(&self, x: Part, y: Part, left_out: Option<usize>) -> Difference {
         let mean = |part: Part| self.mean(part, left_out);
         let (x, y) = (mean(x), mean(y));
@@ -181,7 +175,7 @@ impl Series {
         if x.count == 0 || y.count == 0 || freedom == 0 {
             return Difference { shift, error: f64::INFINITY, freedom, p: 1.0 };
         }
-        // The Particle Data Group scales errors in this way: up where values differ by more than these say, never down.
+        // The Particle Data Group scales errors this way: up if the values scatter more than their errors, never down.
         let scatter = (x.squares + y.squares) / freedom as f64;
         let error = (scatter * (1.0 / x.weight + 1.0 / y.weight)).max(x.known + y.known).sqrt();
         let is_same = shift.abs() <= f64::EPSILON * x.value.abs().max(y.value.abs());
@@ -189,8 +183,8 @@ impl Series {
         Difference { shift, error, freedom, p }
     }
 
-    /// Returns the mean of a part without one of its values. Outliers of the part count as what is just none; of two values
-    /// neither is known to be one.
+    /// Mean of a part without one of its values. Outliers count as just at the limit, but of two values neither can be
+    /// called the outlier.
     fn mean(&self, part: Part, left_out: Option<usize>) -> Mean {
         let places = (part.0..part.1).filter(|i| Some(*i) != left_out);
         let values: Vec<f64> = places.clone().map(|i| self.values[i]).collect();
@@ -206,7 +200,7 @@ impl Series {
         Mean { value: mean, weight, known, squares, count: places.count() }
     }
 
-    /// Returns the changes between parts that follow each other; the least clear one is dropped until all of them hold.
+    /// Changes between adjacent parts. Drops the least clear one until all hold.
     fn settle(&self, mut ends: Vec<usize>, level: f64, least: f64) -> Vec<ChangePoint> {
         loop {
             let changes: Vec<ChangePoint> =
@@ -230,7 +224,7 @@ impl Series {
     }
 }
 
-/// Returns the number of ways in which two parts can be chosen in `n` values, the first at their beginning.
+/// Number of ways to choose X and Y in `n` values, with X at the start.
 fn candidates(n: usize) -> f64 {
     let free = (n + 1).saturating_sub(2 * LEAST_PART) as f64;
     (free * (free + 1.0) / 2.0).max(1.0)
@@ -239,9 +233,9 @@ fn candidates(n: usize) -> f64 {
 struct Mean {
     value: f64,
     weight: f64,
-    /// The variance that the mean has by the known errors alone.
+    /// Variance of the mean from the known errors alone.
     known: f64,
-    /// The sum of the weighted squared deviations.
+    /// Sum of the weighted squared deviations.
     squares: f64,
     count: usize,
 }
@@ -253,9 +247,9 @@ struct Difference {
     p: f64,
 }
 
-/// Sums over rectangles of the matrix of weighted distances, from its upper left corner.
+/// Prefix sums over the matrix of weighted distances, for rectangles from the upper left corner.
 struct Sums {
-    /// The sums of distances, row by row with n + 1 numbers each.
+    /// Sums of distances, row by row with n + 1 numbers each.
     distances: Vec<f64>,
     weights: Vec<f64>,
     squares: Vec<f64>,
@@ -284,7 +278,7 @@ impl Sums {
         Self { distances, weights: sums(|weight| weight), squares: sums(|weight| weight * weight) }
     }
 
-    /// Returns Q for X = 0..`change` and Y = `change`..`end`.
+    /// Q for X = 0..`change` and Y = `change`..`end`.
     fn divergence(&self, change: usize, end: usize) -> f64 {
         let corner = |i: usize, j: usize| self.distances[i * self.weights.len() + j];
         let mean_distance = |start: usize, end: usize| {

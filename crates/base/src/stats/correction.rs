@@ -1,12 +1,11 @@
-//! Corrects for multiple tests: of a hundred comparisons without any difference, five are significant at 5 %.
+//! Correction for multiple tests: of a hundred comparisons without any difference, five are significant at 5 %.
 
-/// Returns the level at which Benjamini and Hochberg's procedure (1995) tests: a hypothesis is refused exactly if its p
-/// value is at most this level.
+/// Benjamini and Hochberg's level (1995): a hypothesis is rejected exactly if its p value is at most this level.
 ///
-/// Of what is refused, the share `level` is expected to be refused wrongly. An interval of confidence 1 − the result leaves
-/// out what is refused, and of the intervals of what is refused the share `level` is expected to miss (Benjamini and
-/// Yekutieli, JASA 100, 2005). With `m` tests of which `r` are refused it is `level · r / m`, and `level / m` where none
-/// is. Values that are no probabilities are no tests.
+/// A share `level` of the rejections is expected to be false. An interval with a confidence of 1 − the result excludes
+/// exactly the rejected values. Of the intervals of rejected hypotheses, the share `level` is expected to miss
+/// (Benjamini and Yekutieli, JASA 100, 2005). With `m` tests of which `r` are rejected, the result is `level · r / m`;
+/// with no rejection it is `level / m`. Values outside 0..1 are not counted as tests.
 pub fn benjamini_hochberg_level(p: &[f64], level: f64) -> f64 {
     let mut sorted: Vec<f64> = p.iter().copied().filter(|p| (0.0..=1.0).contains(p)).collect();
     sorted.sort_by(f64::total_cmp);
@@ -23,7 +22,7 @@ mod tests {
         assert!((got - expected).abs() < 1e-12, "{got} for {expected}");
     }
 
-    /// The fifteen p values of the example in Benjamini and Hochberg (1995), §3.2, which refuses four.
+    /// The fifteen p values of the example in Benjamini and Hochberg (1995), §3.2, which rejects four.
     #[test]
     fn the_published_example_refuses_four() {
         let published = [
@@ -33,8 +32,8 @@ mod tests {
         assert_near(benjamini_hochberg_level(&published, 0.05), 4.0 * 0.05 / 15.0);
     }
 
-    /// The rule, by hand: of four tests 0.01 ≤ 0.05 / 4, 0.015 ≤ 2 · 0.05 / 4 and 0.03 ≤ 3 · 0.05 / 4 are refused, 0.9 is
-    /// not. A value may be refused because of a larger one: 0.03 > 0.05 / 2, and 0.04 ≤ 0.05.
+    /// By hand: of four tests, 0.01 ≤ 0.05 / 4, 0.015 ≤ 2 · 0.05 / 4 and 0.03 ≤ 3 · 0.05 / 4 are rejected, 0.9 is not.
+    /// A value may be rejected because of a larger one: 0.03 > 0.05 / 2, but 0.04 ≤ 0.05.
     #[test]
     fn the_level_is_the_largest_that_as_many_values_are_below_as_it_expects() {
         assert_near(benjamini_hochberg_level(&[0.03, 0.01, 0.9, 0.015], 0.05), 3.0 * 0.05 / 4.0);

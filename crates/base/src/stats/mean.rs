@@ -2,10 +2,10 @@
 
 use super::student::student_of_95_percent;
 
-/// Returns the geometric mean: the factor which, applied as many times as there are values, gives their product.
+/// Geometric mean, the mean for speedups.
 ///
-/// This is the mean for speedups: the mean of the reciprocals is the reciprocal of the mean, so it does not depend on
-/// the choice of the baseline. `None` for no values, or if one is not positive and finite.
+/// The mean of the reciprocals is the reciprocal of the mean, so it does not depend on the choice of the baseline.
+/// `None` for no values, or if one is not positive and finite.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
         return None;
@@ -14,8 +14,8 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((logarithms / values.len() as f64).exp())
 }
 
-/// Returns the mean without the lowest and the highest fifth of the values, rounded down (Tukey and `McLaughlin` 1963).
-/// Takes linear time. `None` for no values, or if one is not finite.
+/// Mean without the lowest and the highest fifth of the values, rounded down (Tukey and `McLaughlin` 1963). Takes
+/// linear time. `None` for no values, or if one is not finite.
 pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n == 0 || values.iter().any(|v| !v.is_finite()) {
@@ -30,14 +30,14 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Some(values[cut..n - cut].iter().sum::<f64>() / (n - 2 * cut) as f64)
 }
 
-/// Returns half the width of the trimmed mean's interval of 95 %, which is Student's t times its standard error. Takes
-/// time n log n; a bootstrap takes a thousand times as long. `None` for fewer than two values, or if one is not finite.
+/// Half the width of the trimmed mean's 95 % interval: Student's t times its standard error. Takes O(n log n) time; a
+/// bootstrap takes a thousand times as long. `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
     Some(student_of_95_percent(left(values.len()) - 1.0) * trimmed_error(values)?)
 }
 
-/// Returns the standard error of the trimmed mean, by the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox,
-/// *Introduction to Robust Estimation*, §3.6). `None` for fewer than two values, or if one is not finite.
+/// Standard error of the trimmed mean, by the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox, *Introduction
+/// to Robust Estimation*, §3.6). `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 || values.iter().any(|v| !v.is_finite()) {
@@ -55,7 +55,7 @@ pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     Some((squares / (left(n) * (left(n) - 1.0))).sqrt())
 }
 
-/// Returns how many of `n` values a trimmed mean keeps.
+/// Number of values, out of `n`, that a trimmed mean keeps.
 const fn left(n: usize) -> f64 {
     (n - 2 * (n / 5)) as f64
 }
@@ -66,8 +66,8 @@ mod tests {
 
     use super::{geometric_mean, trimmed_half_width, trimmed_mean};
 
-    /// Ten values lose two at either end: winsorised they are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8. Their mean is 5.5 and the
-    /// sum of squared deviations 42.5, of the six left: t of five, 2.571, times √(42.5 / (6 · 5)).
+    /// Ten values lose two at either end. Winsorised they are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8, with mean 5.5 and sum of
+    /// squared deviations 42.5. Six remain: Student's t for five, 2.571, times √(42.5 / (6 · 5)).
     #[test]
     fn the_half_width_is_of_the_winsorised_variance() {
         let half = trimmed_half_width(&[1.0, 900.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, -70.0, 10.0]).unwrap();

@@ -1,61 +1,52 @@
-//! The rate of a counter that is updated now and then, read while equal pieces of work are done one after the other:
-//! its gain per second and per piece.
+//! Rate of a counter that is updated only now and then, such as an energy counter, over equal pieces of work: its gain
+//! per second and per piece.
 //!
-//! Neither the counter nor the work can be stopped at a chosen moment, so two rates are measured: that of the counter,
-//! from one of its updates to a later one, and that of the work, from the end of one piece to the end of a later one.
-//! Their quotient is the gain per piece. The uncertainty is one update of the counter.
+//! Neither the counter nor the work can be stopped at a chosen moment, so two rates are measured. The counter's runs
+//! from one of its updates to a later one; the work's from the end of one piece to the end of a later one. Their
+//! quotient is the gain per piece. The uncertainty is one update of the counter.
 
-/// What the counter and the work showed at one moment.
+/// Counter and work at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Seconds since the work began.
     pub at: f64,
-    /// The value of the counter.
     pub level: f64,
-    /// How many pieces were finished.
+    /// Number of finished pieces.
     pub done: u64,
 }
 
-/// How long to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Patience {
-    /// Seconds at the beginning that do not count, until the device is in a steady state.
+    /// Initial seconds to ignore, until the device is in a steady state.
     pub settle: f64,
-    /// Least seconds between the first update that counts and the last.
+    /// Minimum seconds between the first update and the last.
     pub span: f64,
-    /// Least updates after the first.
     pub moves: u32,
 }
 
-/// Computes the gain from readings.
 #[derive(Debug)]
 pub struct Meter {
     patience: Patience,
     last: Option<Look>,
-    /// The readings with the first update and the last.
+    /// The readings at the first update and at the last.
     moved: Option<(Look, Look)>,
     moves: u32,
-    /// The reading at the first end of a piece that follows the settling time, and the one at the last end.
+    /// The readings at the first end of a piece after the settling time and at the last.
     ended: Option<(Look, Look)>,
 }
 
-/// The result of a meter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
-    /// The counter's gain per second.
     pub per_second: f64,
-    /// The counter's gain per piece of work.
     pub per_piece: f64,
-    /// The uncertainty of both gains, as a fraction: one update of the counter.
+    /// Relative uncertainty of both gains: one update of the counter.
     pub uncertainty: f64,
-    /// How many seconds the measurement took.
+    /// Seconds that the measurement took.
     pub span: f64,
-    /// Pieces between the first that counts and the last.
+    /// Number of pieces measured.
     pub pieces: u64,
 }
 
 impl Meter {
-    /// Returns a meter without readings.
     pub const fn new(patience: Patience) -> Self {
         Self { patience, last: None, moved: None, moves: 0, ended: None }
     }
@@ -72,19 +63,17 @@ impl Meter {
         }
     }
 
-    /// Whether the readings suffice.
     pub fn is_enough(&self) -> bool {
         let span = self.moved.map_or(0.0, |(first, last)| last.at - first.at);
         let has_pieces = self.ended.is_some_and(|(first, last)| last.done > first.done);
         self.moves >= self.patience.moves && span >= self.patience.span && has_pieces
     }
 
-    /// Returns the number of updates that followed the first.
     pub const fn moves(&self) -> u32 {
         self.moves
     }
 
-    /// Returns the gain; `None` before the readings suffice.
+    /// The gain; `None` until the readings suffice.
     pub fn gain(&self) -> Option<Gain> {
         let ((from, to), (first, last)) = self.moved.zip(self.ended).filter(|_| self.is_enough())?;
         let per_second = (to.level - from.level) / (to.at - from.at);
@@ -102,8 +91,8 @@ mod tests {
 
     const PATIENCE: Patience = Patience { settle: 0.2, span: 1.2, moves: 10 };
 
-    /// Readings every `step` seconds of a device of `watts` whose counter is updated every `tick` seconds, and which
-    /// does a piece every `piece` seconds. Before `ramp` it uses no energy.
+    /// Readings every `step` seconds of a device that draws `watts`. Its counter is updated every `tick` seconds, a
+    /// piece takes `piece` seconds, and before `ramp` it uses no energy.
     fn watched(watts: f64, tick: f64, piece: f64, step: f64, ramp: f64) -> Meter {
         let mut meter = Meter::new(PATIENCE);
         for look in 0..20_000 {

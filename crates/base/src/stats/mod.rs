@@ -1,8 +1,7 @@
-//! Computes statistics over slices of f64, without side effects.
+//! Statistics over slices of f64, without side effects.
 //!
-//! The functions know neither units nor the types of the model. Their only randomness has a fixed seed, so that the
-//! same numbers always have the same statistics. An empty slice, or one with a value that is not a number, has no
-//! statistic: `None`, never `NaN`.
+//! Knows neither units nor the types of the model. All randomness has a fixed seed, so equal numbers always have equal
+//! statistics. An empty slice, or one with a NaN, has no statistic: `None`, never `NaN`.
 
 mod bootstrap;
 mod change_points;

@@ -2,20 +2,19 @@
 
 use std::f64::consts::SQRT_2;
 
-/// A normal distribution has 95 % of its mass within this many standard deviations.
+/// 95 % of a normal distribution is within this many standard deviations.
 pub const NORMAL_TWO_SIDED: f64 = 1.959_963_984_540_054;
 
-/// Returns the probability that a standard normal variable exceeds `z`.
+/// Probability that a standard normal variable exceeds `z`.
 pub fn normal_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
 
-/// Returns how many standard deviations to either side hold all but `tails` of a normal distribution: 1.96 for 0.05.
+/// Number of standard deviations, to either side, that leaves `tails` of a normal distribution outside: 1.96 for 0.05.
 ///
-/// The value is found by bisection of [`normal_tail`], to the last digit. It is infinite for 0, and zero for 1 and
-/// more.
+/// Found by bisection of [`normal_tail`], to the last digit. Infinite for 0; zero for 1 and more.
 pub fn normal_two_sided(tails: f64) -> f64 {
-    /// The number of standard deviations beyond which the tail is zero in f64.
+    /// Standard deviations beyond which the tail is zero in f64.
     const MOST: f64 = 39.0;
     if tails <= 0.0 {
         return f64::INFINITY;

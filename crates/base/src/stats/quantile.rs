@@ -1,44 +1,39 @@
-//! Computes the median, and a confidence interval for it without assumptions about the distribution.
+//! Median, with a confidence interval that assumes nothing of the distribution.
 //!
-//! A sample is below the population's median with probability one half, so the number of such samples is binomial, and
-//! the interval between the k-th smallest and the k-th largest sample covers the median with probability `1 − 2
-//! P(Bin(n, ½) < k)`, for any distribution (David and Nagaraja, *Order Statistics*, §7.1). Times of kernels are skewed
-//! and have outliers, which this interval tolerates. Between two such k the ends are interpolated (Hettmansperger and
-//! Sheather, *Statistics & Probability Letters* 4, 1986), so that the coverage is the requested one and not the next
-//! higher one.
+//! A sample is below the population's median with probability one half, so the number of such samples is binomial. The
+//! interval from the k-th smallest to the k-th largest sample covers the median with probability `1 − 2 P(Bin(n, ½) <
+//! k)`, for any distribution (David and Nagaraja, *Order Statistics*, §7.1). Kernel times are skewed and have outliers,
+//! which this interval tolerates. Between two such k the ends are interpolated (Hettmansperger and Sheather,
+//! *Statistics & Probability Letters* 4, 1986), so that the coverage is the requested one instead of the next higher.
 
 use std::f64::consts::LN_2;
 
-/// A point estimate with the interval that surrounds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The value that is estimated.
     pub point: f64,
-    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end of the interval.
     pub high: f64,
-    /// The probability that the interval covers what it estimates: the requested one or, if the samples are too few for
-    /// that, that of the widest interval (0 for one sample).
+    /// Probability that the interval covers the true value: the requested one or, with too few samples, that of the
+    /// widest interval (0 for one sample).
     pub coverage: f64,
 }
 
 impl Interval {
-    /// Returns half the interval's width over the point, which is compared with the requested precision.
+    /// Half the interval's width divided by the point, to be compared with the requested precision.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.point
     }
 }
 
-/// Returns the median: the middle value, or the mean of the middle two. `None` for no samples, or if one is not finite.
+/// The middle value, or the mean of the middle two. `None` for no samples, or if one is not finite.
 pub fn median(samples: &[f64]) -> Option<f64> {
     middle(&sorted(samples)?)
 }
 
-/// Returns the median with its order-statistic interval of `confidence` (in 0..1).
+/// Median with its order-statistic interval of `confidence` (in 0..1).
 ///
-/// Five samples or fewer cannot reach 0.95: the interval is then the whole range, with a lower `coverage`. Takes time n
-/// log n. `None` for no samples, or if one is not finite.
+/// Five samples or fewer cannot reach 0.95: the interval is then the whole range, with a lower `coverage`. Takes O(n
+/// log n) time. `None` for no samples, or if one is not finite.
 pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     let sorted = sorted(samples)?;
     let point = middle(&sorted)?;
@@ -48,14 +43,14 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     if coverage < confidence || 2 * rank >= n {
         return Some(Interval { point, low, high, coverage });
     }
-    // Towards the next rank, whose interval would cover too little.
+    // Towards the next rank, whose interval alone would cover too little.
     let (next_low, next_high) = (sorted[rank], sorted[n - rank - 1]);
     let inwards = interpolation(n, rank, coverage, confidence);
     let interpolate = |outer: f64, inner: f64| outer + inwards * (inner - outer);
     Some(Interval { point, low: interpolate(low, next_low), high: interpolate(high, next_high), coverage: confidence })
 }
 
-/// Returns the position of the ends between the k-th order statistic and the next, 0 to 1.
+/// Where the ends are between the k-th order statistic and the next, 0 to 1.
 fn interpolation(n: usize, k: usize, coverage: f64, confidence: f64) -> f64 {
     let next = coverage - 2.0 * (log_mass(n, k)).exp();
     let share = ((coverage - confidence) / (coverage - next)).clamp(0.0, 1.0);
@@ -63,7 +58,7 @@ fn interpolation(n: usize, k: usize, coverage: f64, confidence: f64) -> f64 {
     (n - k) * share / (k + (n - 2.0 * k) * share)
 }
 
-/// Returns the logarithm of P(Bin(n, ½) = k).
+/// Logarithm of P(Bin(n, ½) = k).
 fn log_mass(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| ((n + 1 - i) as f64 / i as f64).ln()).sum::<f64>() - n as f64 * LN_2
 }
@@ -82,10 +77,10 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
 }
 
-/// Returns the largest k for which the k-th smallest and k-th largest of `n` samples enclose the median with at least
-/// `confidence`, and that probability; k = 1 if none does.
+/// Largest k for which the interval from the k-th smallest to the k-th largest of `n` samples covers the median with at
+/// least `confidence`, and its probability. If there is none, k = 1.
 fn symmetric_rank(n: usize, confidence: f64) -> (usize, f64) {
-    // The masses are logarithms, since 2⁻ⁿ underflows f64 beyond a thousand samples.
+    // Masses are logarithms: 2⁻ⁿ underflows f64 beyond a thousand samples.
     let mut log_mass = -(n as f64) * LN_2;
     let mut tail = log_mass.exp();
     let mut best = (1, (1.0 - 2.0 * tail).max(0.0));
@@ -126,8 +121,7 @@ mod tests {
         }
     }
 
-    /// The expected values are in the table of 95 % intervals of the median in Conover, *Practical Nonparametric
-    /// Statistics*.
+    /// Expected values from the table of 95 % intervals of the median in Conover, *Practical Nonparametric Statistics*.
     #[test]
     fn ranks_and_coverages_are_those_of_the_published_tables() {
         let table = [
@@ -172,7 +166,7 @@ mod tests {
         }
     }
 
-    /// An exponential distribution has its median at ln 2 and a long right tail, as times of kernels have.
+    /// An exponential distribution, with its median at ln 2 and a long right tail like that of kernel times.
     #[test]
     fn the_interval_covers_the_median_of_a_skewed_distribution_as_often_as_it_says() {
         let mut source = ChaCha8Rng::seed_from_u64(7);

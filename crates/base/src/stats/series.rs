@@ -1,22 +1,25 @@
-//! Irregularities of a series in the order of its samples: a trend, autocorrelation, two groups of values.
+//! Irregularities in the order of a series' samples: a trend, autocorrelation, two groups of values.
+//!
+//! Intervals elsewhere assume independent samples of one distribution. A report warns about samples that break this
+//! assumption.
 
 use super::quantile::median;
 
-/// The autocorrelation of independent numbers exceeds this over the root of the length once in a thousand series.
+/// The autocorrelation of independent numbers exceeds this divided by √n once in a thousand series.
 pub const AUTOCORRELATION_OF_NOISE: f64 = 3.09;
 
-/// The most points of a series: longer ones are averaged in sections first, since the test takes time n².
+/// Longest series to test, since the test takes O(n²) time. Longer ones are averaged in sections first.
 const MOST_POINTS: usize = 256;
 
-/// Two groups must explain this share of the variance. Two halves of a normal distribution explain 0.64, of a uniform
+/// Share of the variance that two groups must explain. The halves of a normal distribution explain 0.64, of a uniform
 /// one 0.75.
 const SHARE_OF_VARIANCE: f64 = 0.85;
 
-/// The smaller group has at least this share of the values.
+/// Smallest share of the values in the smaller group.
 const SMALLER_GROUP: f64 = 0.1;
 
-/// Returns the correlation of each value with the next, −1 to 1. `None` for fewer than three values, for equal ones, or
-/// if one is not finite.
+/// Correlation of each value with the next, −1 to 1. `None` for fewer than three values, for equal ones, or if one is
+/// not finite.
 pub fn autocorrelation(series: &[f64]) -> Option<f64> {
     let n = series.len();
     if n < 3 || series.iter().any(|x| !x.is_finite()) {
@@ -28,13 +31,12 @@ pub fn autocorrelation(series: &[f64]) -> Option<f64> {
     (variance > 0.0).then(|| neighbours / variance)
 }
 
-/// A monotone change over a series.
+/// Monotone change over a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// The change from the first value to the last, which Theil and Sen estimate by the median of the slopes between
-    /// all pairs.
+    /// Change from the first value to the last by the Theil–Sen estimator: the median of the slopes between all pairs.
     pub drift: f64,
-    /// Kendall's statistic divided by the standard deviation that it has with ties (Mann 1945).
+    /// Kendall's statistic divided by its standard deviation with ties (Mann 1945).
     pub z: f64,
 }
 
@@ -45,7 +47,7 @@ impl Trend {
     }
 }
 
-/// Returns the trend of a series. `None` for fewer than eight values, or if one is not finite.
+/// Trend of a series. `None` for fewer than eight values, or if one is not finite.
 pub fn trend(series: &[f64]) -> Option<Trend> {
     if series.len() < 8 || series.iter().any(|x| !x.is_finite()) {
         return None;
@@ -70,18 +72,15 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
     Some(Trend { drift: median(&slopes)? * (n - 1) as f64, z })
 }
 
-/// The two groups that the values form.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Modes {
-    /// The mean that the lower group has.
     pub low: f64,
-    /// The mean that the higher group has.
     pub high: f64,
-    /// Share of the values that are in the higher group.
+    /// Share of the values in the higher group.
     pub share_high: f64,
 }
 
-/// Returns the two groups of a sample, if it has two: the split that explains most of the variance (Otsu 1979).
+/// The two groups of a sample, if it has two: the split that explains most of the variance (Otsu 1979).
 pub fn two_modes(samples: &[f64]) -> Option<Modes> {
     let n = samples.len();
     if n < 10 || samples.iter().any(|x| !x.is_finite()) {
@@ -137,12 +136,12 @@ mod tests {
             drifting += u32::from(trend(&series).unwrap().is_significant());
             double += u32::from(two_modes(&series).is_some());
         }
-        // Two of 2000 are expected at one in a thousand.
+        // At one in a thousand, 2 of 2000 are expected.
         assert!(correlated <= 8 && drifting <= 8 && double == 0, "{correlated} {drifting} {double}");
     }
 
     /// Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, computes Kendall's S of 1 to 5 as 10 of
-    /// 10 pairs; here 1 to 8 have 28 of 28, and the variance is 8 · 7 · 21 / 18.
+    /// 10 pairs. Here 1 to 8 have 28 of 28, and the variance is 8 · 7 · 21 / 18.
     #[test]
     fn a_steady_climb_has_the_slope_of_its_steps() {
         let climb: Vec<f64> = (1..=8).map(|i| 10.0 + 0.5 * f64::from(i)).collect();

@@ -1,21 +1,18 @@
-//! How much values of one kind differ: a pooled standard deviation, and its upper limit.
+//! Scatter of values within groups: a pooled standard deviation and its upper limit.
 
 /// The 95 % quantile of the normal distribution.
 const Z: f64 = 1.644_853_626_951_472;
 
-/// A standard deviation within groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deviation {
-    /// The standard deviation, in the unit of the values.
     pub estimate: f64,
-    /// The number of values minus the number of groups.
+    /// Degrees of freedom: the number of values minus the number of groups.
     pub freedom: usize,
 }
 
 impl Deviation {
-    /// Returns the upper limit of the true deviation at a confidence of 95 %, which is far above the estimate for few
-    /// values. The values are taken as normal; quantiles of χ² come from Wilson and Hilferty (1931), within 2 % from
-    /// four degrees of freedom on.
+    /// Upper limit of the true deviation at 95 % confidence, which is far above the estimate for few values. Assumes
+    /// normal values. The quantiles of χ² are Wilson and Hilferty's (1931), within 2 % from four degrees of freedom on.
     pub fn at_most(self) -> f64 {
         let n = self.freedom as f64;
         let part = 2.0 / (9.0 * n);
@@ -24,7 +21,7 @@ impl Deviation {
     }
 }
 
-/// Returns the standard deviation of values around the means of their groups.
+/// Standard deviation of values around the means of their groups.
 ///
 /// `None` if no group has two values, or if one is not finite.
 pub fn pooled_deviation(groups: &[Vec<f64>]) -> Option<Deviation> {
@@ -56,7 +53,8 @@ mod tests {
         assert_eq!(pooled_deviation(&[]), None);
     }
 
-    /// The values of χ² below which 5 % lie are printed in tables: 0.711 of 4, 3.940 of 10, 5.226 of 12, 18.493 of 30.
+    /// 5 % quantiles of χ² from printed tables: 0.711 for 4 degrees of freedom, 3.940 for 10, 5.226 for 12, 18.493 for
+    /// 30.
     #[test]
     fn the_upper_limit_follows_the_published_quantiles_of_chi_square() {
         for (freedom, quantile) in [(4, 0.7107), (10, 3.9403), (12, 5.2260), (30, 18.4927)] {

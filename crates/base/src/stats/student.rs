@@ -1,16 +1,17 @@
-//! Computes Student's t distribution.
+//! Student's t distribution: its tails and its quantiles.
 
 use super::normal::{NORMAL_TWO_SIDED, normal_tail, normal_two_sided};
 
-/// Degrees of freedom from which on Student's t is taken as normal: the quantiles differ by less than one per cent up to a
+/// Degrees of freedom from which on the normal distribution is used: the quantiles differ by less than 1 % up to a
 /// probability of 10⁻⁶.
 const LIKE_NORMAL: f64 = 1e3;
 
-/// Newton's method doubles the right digits in each step, and takes some steps more to come near for few degrees of freedom.
+/// Limit of Newton steps. Each doubles the number of correct digits; few degrees of freedom need some more steps to
+/// come near.
 const MOST_STEPS: u32 = 60;
 
-/// Returns how far from 0 Student's t with `freedom` degrees of freedom lies with the probability `p`, on either side: the
-/// inverse of [`student_two_sided`], by Newton's method on the logarithm of the probability.
+/// Distance from 0 that Student's t with `freedom` degrees of freedom exceeds with probability `p`, on both sides
+/// together. Inverts [`student_two_sided`] by Newton's method on the logarithm of the probability.
 pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     let mut t = normal_two_sided(p);
     if freedom > LIKE_NORMAL || !t.is_finite() || t <= 0.0 {
@@ -30,12 +31,11 @@ pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     t
 }
 
-/// Returns the probability that Student's t with `freedom` degrees of freedom lies further from 0 than `t`, on either
-/// side.
+/// Probability that Student's t with `freedom` degrees of freedom is further from 0 than `t`, on either side.
 ///
-/// This is the regularised incomplete beta function I of freedom / (freedom + t²) with the parameters freedom / 2 and
-/// 1 / 2 (Abramowitz and Stegun 26.5.27 and 26.7.1). Its relative error is below 10⁻¹⁰, in the far tails too. From
-/// [`LIKE_NORMAL`] degrees of freedom on, it is the normal distribution.
+/// This is the regularised incomplete beta function I of freedom / (freedom + t²) with the parameters freedom / 2 and 1
+/// / 2 (Abramowitz and Stegun 26.5.27 and 26.7.1). Its relative error is below 10⁻¹⁰, in the far tails too. From
+/// [`LIKE_NORMAL`] degrees of freedom on, the normal distribution is used.
 pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
     if freedom > LIKE_NORMAL {
         return 2.0 * normal_tail(t.abs());
@@ -47,7 +47,7 @@ pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + squared), squared / (freedom + squared))
 }
 
-/// Computes I of `x` = 1 − `rest`, where both are given so that neither loses digits.
+/// I of `x` = 1 − `rest`. Both are arguments so that neither loses digits.
 fn incomplete_beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     if x <= 0.0 || rest <= 0.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
@@ -61,8 +61,8 @@ fn incomplete_beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     }
 }
 
-/// Returns the continued fraction 1 + d₁ / (1 + d₂ / (1 + …)) of Abramowitz and Stegun 26.5.8, from its end: as many
-/// terms as the parameters of a test need, up to the size of the larger one.
+/// The continued fraction 1 + d₁ / (1 + d₂ / (1 + …)) of Abramowitz and Stegun 26.5.8, from its end. The number of
+/// terms grows with the larger parameter.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let terms = 60 + a.max(b).sqrt() as u32 * 4;
     (1..=terms).rev().fold(1.0, |below, term| {
@@ -76,9 +76,8 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     })
 }
 
-/// Returns the 97.5 % quantile of Student's t, by expansion around the normal quantile in the reciprocal of `freedom`
-/// (Abramowitz and Stegun 26.7.5); from a table for three degrees of freedom or fewer, where the expansion is
-/// inaccurate.
+/// 97.5 % quantile of Student's t, by expansion around the normal quantile in 1 / `freedom` (Abramowitz and Stegun
+/// 26.7.5). For three degrees of freedom or fewer the expansion is inaccurate, so a table is used.
 pub(super) fn student_of_95_percent(freedom: f64) -> f64 {
     const Z: f64 = NORMAL_TWO_SIDED;
     match freedom {
@@ -102,7 +101,7 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {expected}");
     }
 
-    /// With one degree of freedom the distribution is Cauchy's, with two it has the tail 1 − t / √(2 + t²).
+    /// With one degree of freedom the distribution is Cauchy's; with two its tail is 1 − t / √(2 + t²).
     #[test]
     fn few_degrees_of_freedom_have_the_closed_forms() {
         for t in [0.1, 1.0, 3.0, 12.706, 400.0] {
@@ -112,7 +111,7 @@ mod tests {
         }
     }
 
-    /// The expected quantiles are in any table: 5 % lie in both tails together.
+    /// Expected quantiles from any table, for 5 % in both tails together.
     #[test]
     fn the_tails_are_those_of_the_tables() {
         for (freedom, quantile) in [(4.0, 2.776_445), (10.0, 2.228_139), (38.0, 2.024_394), (998.0, 1.962_344)] {
@@ -121,7 +120,7 @@ mod tests {
         }
     }
 
-    /// The expected quantiles are in any table: 5 % and 0.1 % lie in both tails together.
+    /// Expected quantiles from any table, for 5 % and 0.1 % in both tails together.
     #[test]
     fn quantiles_are_those_of_the_tables() {
         let table =
@@ -134,7 +133,7 @@ mod tests {
         assert!((student_quantile(0.05, 990.0) - 1.962_36).abs() < 1e-4);
     }
 
-    /// The expected quantiles are in any table of Student's t.
+    /// Expected quantiles from any table of Student's t.
     #[test]
     fn students_quantiles_are_those_of_the_tables() {
         let table =

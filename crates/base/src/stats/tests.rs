@@ -6,8 +6,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::{median_interval, paired_ratio};
 
-/// Trials per simulation in every run of the tests: the share then has a standard error of 1.1 %, and four times that
-/// is allowed. `cargo test --release stats -- --ignored` runs longer ones with 0.15 %.
+/// Trials per simulation in an ordinary test run: the share then has a standard error of 1.1 %, and four of them are
+/// allowed. `cargo test --release stats -- --ignored` runs longer simulations with 0.15 %.
 const TRIALS: usize = 400;
 const MANY_TRIALS: usize = 20_000;
 
@@ -27,15 +27,15 @@ impl Source {
     }
 }
 
-/// A distribution from which samples are drawn, with its median.
+/// Distribution to draw samples from, with its median.
 struct Distribution {
     name: &'static str,
     draw: fn(&mut Source) -> f64,
     median: f64,
 }
 
-/// The bimodal one has seven tenths around 100 and the rest around 106; its median is where the lower part's
-/// distribution reaches a half of the whole: 100 + Φ⁻¹(5/7).
+/// The bimodal one has seven tenths around 100 and the rest around 106. Its median is where the lower part's
+/// distribution reaches half of the whole: 100 + Φ⁻¹(5/7).
 const DISTRIBUTIONS: [Distribution; 3] = [
     Distribution { name: "normal", draw: |s| 100.0 + s.normal(), median: 100.0 },
     Distribution { name: "log-normal", draw: |s| 100.0 * (0.5 * s.normal()).exp(), median: 100.0 },
@@ -46,7 +46,7 @@ const DISTRIBUTIONS: [Distribution; 3] = [
     },
 ];
 
-/// Returns how often the interval of the median covers it, for each distribution and number of samples.
+/// How often the median's interval covers it, per distribution and number of samples.
 fn median_coverage(trials: usize) -> Vec<(String, f64)> {
     let mut seen = Vec::new();
     for Distribution { name, draw, median } in DISTRIBUTIONS {
@@ -63,9 +63,9 @@ fn median_coverage(trials: usize) -> Vec<(String, f64)> {
     seen
 }
 
-/// Returns how often the interval of a paired ratio covers it, for each distribution and number of samples. Both times
-/// of a round share its drift, and one of them is 1.25 times the other; the noise of both has the distribution, so the
-/// log ratio is symmetric around ln 1.25.
+/// How often the interval of a paired ratio covers it, per distribution and number of samples. Both times of a round
+/// share its drift, and one is 1.25 times the other. The noise of both has the distribution, so the log ratio is
+/// symmetric around ln 1.25.
 fn ratio_coverage(trials: usize) -> Vec<(String, f64)> {
     let mut seen = Vec::new();
     for Distribution { name, draw, .. } in DISTRIBUTIONS {

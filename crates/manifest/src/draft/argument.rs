@@ -1,4 +1,4 @@
-//! What a parameter of the kernels gets: a buffer or a number, by its type or by `--arg`.
+//! What to pass for each kernel parameter in a drafted manifest: a buffer or a number, by its type or by `--arg`.
 
 use super::{Request, Wanted};
 use crate::element::{element, is_vector};
@@ -6,7 +6,7 @@ use crate::kernel_body::Access;
 use crate::model::ElementType;
 use crate::signature::Parameter;
 
-/// What a buffer is for.
+/// Use of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     In,
@@ -32,26 +32,24 @@ impl Role {
     }
 }
 
-/// The first contents of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fill {
     Iota,
-    /// The ends of a uniform distribution, as numbers of TOML.
+    /// Bounds of a uniform distribution, as TOML numbers.
     Uniform(String, String),
 }
 
-/// What `--arg` says of a parameter.
+/// Parsed `--arg` option.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
     role: Option<Role>,
     element: Option<ElementType>,
     fill: Option<Fill>,
-    /// The length of a buffer, or a number.
     value: Option<String>,
 }
 
 impl Wish {
-    /// Reads `in:0..n:n/256`: parts between colons, in any order.
+    /// Parses options such as `in:0..n:n/256`, whose parts come in any order.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut wish = Self::default();
         for part in text.split(':').map(str::trim) {
@@ -77,10 +75,10 @@ impl Wish {
     }
 }
 
-/// A parameter of all kernels, and what it gets.
+/// A parameter that all kernels share, with its argument.
 #[derive(Debug, Clone)]
 pub struct DraftParameter {
-    /// The name that the first kernel gives it.
+    /// Name in the first kernel.
     pub name: String,
     pub element: ElementType,
     pub what: What,
@@ -101,7 +99,7 @@ impl DraftParameter {
         matches!(self.what, What::Buffer { role, .. } if role.is_output())
     }
 
-    /// Describes what was assumed: `in = f32[n], input, uniform from 0 to 1`.
+    /// Describes the assumption for the user: `in = f32[n], input, uniform from 0 to 1`.
     pub fn assumption(&self) -> String {
         let Self { name, element, what } = self;
         match what {
@@ -124,7 +122,7 @@ impl DraftParameter {
     }
 }
 
-/// Returns what the parameter at `position` gets; `types` are the template arguments of each kernel.
+/// Argument of the parameter at `position`. `types` holds the template arguments of each kernel.
 pub fn place(
     request: &Request,
     types: &[Vec<(String, String)>],
@@ -175,7 +173,7 @@ pub fn place(
     Ok(DraftParameter { name, element, what })
 }
 
-/// Returns what the buffer of a pointer that is not const is for, by what the bodies of the kernels do with it.
+/// Use of the buffer behind a non-const pointer, from what the kernel bodies do with it.
 fn role(request: &Request, position: usize) -> Role {
     let access = |wanted: &Wanted| {
         let name = wanted.signature.parameters.get(position)?.name.as_deref()?;
@@ -190,12 +188,12 @@ fn role(request: &Request, position: usize) -> Role {
     }
 }
 
-/// Returns the length of buffers: where the threads of a kernel have two dimensions, `n` is that of each.
+/// Default length of buffers. `n` is the side length if a kernel has two-dimensional threads.
 fn default_len(request: &Request) -> &'static str {
     if request.kernels.iter().any(|wanted| dimensions(wanted) > 1) { "n * n" } else { "n" }
 }
 
-/// Returns how many dimensions a kernel's grid has, as far as its body shows.
+/// Dimensions of a kernel's grid, as far as its body shows them.
 pub fn dimensions(wanted: &Wanted) -> usize {
     wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions.max(body.block_dimensions))
 }
@@ -209,13 +207,13 @@ fn default_fill(element: ElementType) -> Fill {
     Fill::Uniform("0".to_owned(), high.to_owned())
 }
 
-/// Returns the element type of a parameter, with the template's arguments for its parameters.
+/// Element type of a parameter, with template arguments substituted.
 fn element_of(parameter: &Parameter, types: &[(String, String)]) -> Option<ElementType> {
     let base = types.iter().find(|(name, _)| *name == parameter.base).map_or(&parameter.base, |(_, value)| value);
     element(base)
 }
 
-/// Returns the element type, or why it is unknown and what to do.
+/// Element type, or why it is unknown and what to do.
 fn known(
     wanted: &Wanted,
     parameter: &Parameter,

@@ -1,8 +1,8 @@
-//! Drafts the text of a manifest from the kernels of a source: what `runner try` runs and `runner init` writes.
+//! Drafts a manifest from the kernels of a source, for `runner try` and `runner init`.
 //!
-//! Pointers become buffers of `n` elements, or `n * n` where threads or blocks have two dimensions, integers become `n`,
-//! floats 1. What a kernel reads before it writes it is an input, too. The kernels get the same buffers, and the outputs
-//! of each are compared with those of the first.
+//! Pointers become buffers of `n` elements (`n * n` if threads or blocks have two dimensions), integers become `n`,
+//! floats 1. What a kernel reads before it writes it is also an input. All kernels get the same buffers, and the
+//! outputs of each are compared with those of the first.
 
 mod argument;
 mod text;
@@ -17,40 +17,35 @@ use super::signature::{Signature, TemplateParameter, joined, split};
 use super::validate::may_name_buffer;
 use crate::diagnostics::nearest;
 
-/// A kernel as it was asked for.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The kernel's source as the manifest names it.
+    /// Source as the manifest names it.
     pub source: String,
-    /// What messages call the source.
+    /// Source as messages name it.
     pub file: String,
-    /// The kernel as the manifest names it: `scale<4>`.
+    /// Kernel as the manifest names it: `scale<4>`.
     pub kernel: String,
-    /// The parameters that the kernel has.
     pub signature: Signature,
 }
 
-/// What a manifest is drafted from.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The name that the experiment gets.
     pub name: String,
-    /// The first is the baseline.
+    /// Kernels to compare; the first is the baseline.
     pub kernels: Vec<Wanted>,
-    /// Expressions of the sizes; empty for sizes that suit a GPU and the simulator.
+    /// Expressions of the sizes. By default, sizes that suit a GPU and the simulator.
     pub n: Vec<String>,
-    /// The threads per block: one text for all kernels or one for each, with commas between its dimensions; empty for
-    /// 256.
+    /// Threads per block: one text for all kernels or one for each, with commas between dimensions. By default 256.
     pub block: Vec<String>,
-    /// Blocks: as for `block`; empty for a thread per element.
+    /// Blocks, in the form of `block`. By default one thread per element.
     pub grid: Vec<String>,
-    /// What parameters get: `NAME=VALUE`.
+    /// Options `--arg NAME=VALUE`.
     pub arguments: Vec<String>,
-    /// The difference of floats that is permitted, as a fraction; `None` for the default of the element type.
+    /// Permitted relative difference of floats; `None` for the element type's default.
     pub tolerance: Option<f64>,
 }
 
-/// A manifest before it is text.
+/// A manifest that is not yet text.
 #[derive(Debug, Clone)]
 pub struct Draft {
     name: String,
@@ -72,7 +67,7 @@ struct Variant {
 }
 
 impl Draft {
-    /// Fails with everything that is wrong, each with what to do.
+    /// Fails with every fault, each with what to do.
     pub fn new(request: &Request) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let types: Vec<Vec<(String, String)>> =
@@ -107,13 +102,13 @@ impl Draft {
         }
     }
 
-    /// Returns what was taken for each parameter, in lines.
+    /// Lines that describe the argument assumed for each parameter.
     pub fn assumptions(&self) -> Vec<String> {
         self.places.iter().map(DraftParameter::assumption).collect()
     }
 }
 
-/// Returns the arguments of a kernel's template by parameter: those that it is asked for with, then defaults.
+/// Template arguments of a kernel by parameter: the requested ones, then defaults.
 fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String, String)> {
     let Wanted { file, kernel, signature, .. } = wanted;
     let given: Vec<String> = match kernel.split_once('<') {
@@ -147,7 +142,7 @@ fn example(parameter: &TemplateParameter) -> &'static str {
     if is_type { "float" } else { "4" }
 }
 
-/// Finds the kernels that do not take as many parameters as the first.
+/// Reports the kernels whose number of parameters differs from the first's.
 fn differing_counts(request: &Request, faults: &mut Vec<String>) {
     let Some((first, others)) = request.kernels.split_first() else { return };
     let count = |wanted: &Wanted| wanted.signature.parameters.len();
@@ -165,7 +160,7 @@ fn differing_counts(request: &Request, faults: &mut Vec<String>) {
     }
 }
 
-/// Returns what is wished for each parameter, by its position.
+/// What the user asked for each parameter, by position.
 fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
     let names = |position: usize| {
         let parameters = request.kernels.iter().filter_map(move |wanted| wanted.signature.parameters.get(position));
@@ -195,7 +190,7 @@ fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
     wishes
 }
 
-/// Returns the place with a name that a buffer may have and that nothing else has.
+/// Renames the parameter if its name is not allowed for a buffer or already in use.
 fn unique(mut place: DraftParameter, before: &[DraftParameter]) -> DraftParameter {
     let is_free = |name: &str| {
         let is_shared = before.iter().any(|other| other.name == name && other.is_buffer());
@@ -250,7 +245,7 @@ fn variants(request: &Request, faults: &mut Vec<String>) -> Vec<Variant> {
     found
 }
 
-/// Returns as many blocks as give every element a thread, or what to pass where the kernel does not show how many.
+/// Grid that gives every element a thread. If the kernel does not show its dimensions, what to pass instead.
 fn grid(wanted: &Wanted, block: &[String]) -> Result<Vec<String>, String> {
     match (dimensions(wanted), block) {
         (3, _) => Err(format!(
@@ -269,7 +264,7 @@ fn grid(wanted: &Wanted, block: &[String]) -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns the expressions between commas that are in no brackets.
+/// Splits at commas outside of brackets.
 fn parts(text: &str) -> Vec<String> {
     let mut depth = 0;
     let is_comma = |c: char| {
@@ -283,7 +278,7 @@ fn parts(text: &str) -> Vec<String> {
     text.split(is_comma).map(|part| part.trim().to_owned()).collect()
 }
 
-/// Returns the kernel, with its source before it if another source has one of this name.
+/// Name of the kernel, with its source if another source has a kernel of the same name.
 fn name_of(request: &Request, wanted: &Wanted) -> String {
     let shared = |other: &Wanted| other.kernel == wanted.kernel && other.source != wanted.source;
     if request.kernels.iter().any(shared) {

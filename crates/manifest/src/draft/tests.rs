@@ -1,4 +1,4 @@
-//! Drafts are read as manifests again.
+//! Drafts are read back as manifests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ __global__ void volume(const float *in, float *out, int n) { out[threadIdx.z] = 
 template <int N> __global__ void needs(const float *in, float *out, unsigned n) {}
 ";
 
-/// Returns the draft of kernels of the source, as text without and with comments.
+/// Draft for kernels of the source, as text without and with comments.
 fn draft(kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String; 2], Vec<String>> {
     let dir = tempfile::tempdir().map_err(|error| vec![error.to_string()])?;
     let path = dir.path().join("k.cu");
@@ -112,7 +112,7 @@ fn what_a_kernel_reads_first_has_a_content_and_what_it_only_reads_is_no_output()
     ] {
         assert!(text.contains(part), "{part}\nis not in:\n{text}");
     }
-    // An explicit request is followed.
+    // An explicit request wins.
     let [text, _] = draft(&["saxpy"], |request| request.arguments = vec!["y=out".into()]).unwrap_or_default();
     assert!(text.contains("access = \"out\"") && !text.contains("inout"), "{text}");
 }

@@ -1,23 +1,24 @@
-//! The draft as TOML, with comments for a person who goes on from there, or without.
+//! Writes a draft as TOML.
+//!
+//! `runner init` adds comments for the person who goes on from there; `runner try` needs none.
 
 use std::fmt::Write as _;
 
 use super::argument::{DraftParameter, Fill, What};
 use super::{Draft, Variant};
 
-/// The default sizes for a GPU and for the simulator.
+/// Default sizes for a GPU and for the simulator.
 const SIZES: [&str; 2] = ["2**24", "2**16"];
 
-/// The default sizes of the side of a square, for a GPU and for the simulator.
+/// Default side lengths of a square for a GPU and for the simulator.
 const SIDES: [&str; 2] = ["2**12", "2**8"];
 
 impl Draft {
-    /// Returns the manifest.
     pub fn text(&self) -> String {
         self.write(false)
     }
 
-    /// Returns the manifest with comments that say what to change.
+    /// The manifest with comments that say what to change.
     pub fn commented(&self) -> String {
         self.write(true)
     }
@@ -83,7 +84,8 @@ impl Draft {
         out.line(checks.collect::<Vec<_>>().join("\n").trim_end());
     }
 
-    /// Writes the least work, if every element were touched once: a comment, since no signature tells.
+    /// Writes the least work, assuming that every element is touched once. It is a comment, since no signature shows
+    /// the work.
     fn work(&self, out: &mut Writer) {
         let size = |place: &DraftParameter| match &place.what {
             What::Buffer { len, .. } => Some(format!("{} * ({len})", place.element.size())),
@@ -139,7 +141,7 @@ fn buffer(out: &mut Writer, DraftParameter { name, element, what }: &DraftParame
     out.line(&format!("access = \"{}\"", role.name()));
 }
 
-/// Returns the text as a string of TOML.
+/// The text as a TOML string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
@@ -161,7 +163,7 @@ impl Writer {
         }
     }
 
-    /// Writes an empty line and, if there are comments, one.
+    /// Writes an empty line, followed by `comment` if comments are on.
     fn gap(&mut self, comment: &str) {
         self.line("");
         self.comment(comment);

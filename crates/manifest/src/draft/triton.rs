@@ -1,5 +1,7 @@
-//! Drafts a manifest for a kernel that Triton compiled, from an entry of its cache: the metadata, the PTX and the
-//! intermediate code (`.ttir`), which knows the types behind pointers.
+//! Drafts a manifest for a kernel compiled by Triton, from an entry of Triton's cache.
+//!
+//! The entry holds metadata, PTX and intermediate code (`.ttir`). Only the intermediate code knows the types behind
+//! pointers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,32 +13,31 @@ use super::super::validate::may_name_buffer;
 use super::argument::Role;
 use crate::ptx::{self, Entry};
 
-/// Threads of a warp, on every GPU that Triton compiles PTX for.
+/// Threads of a warp on every GPU that Triton compiles PTX for.
 const WARP: u64 = 32;
 
-/// What one entry of Triton's cache holds.
+/// Entry of Triton's cache.
 #[derive(Debug, Clone, Copy)]
 pub struct TritonKernel<'a> {
-    /// The content of `NAME.json`.
+    /// Content of `NAME.json`.
     pub metadata: &'a str,
-    /// The content of `NAME.ptx`.
+    /// Content of `NAME.ptx`.
     pub ptx: &'a str,
-    /// `NAME.ttir`, if it is there.
+    /// Content of `NAME.ttir`, if the file exists.
     pub ttir: Option<&'a str>,
 }
 
-/// A parameter as the intermediate code declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     name: String,
-    /// The element type of the manifest.
+    /// Element type as the manifest names it.
     element: String,
-    /// What the parameter is for; `None` for a number.
+    /// Use of the buffer; `None` for a number.
     role: Option<Role>,
 }
 
 impl TritonKernel<'_> {
-    /// Returns the text of a manifest whose variant runs this kernel from `source`. The error says what is missing.
+    /// Manifest whose variant runs this kernel from `source`. The error says what is missing.
     pub fn manifest(&self, experiment: &str, source: &str) -> Result<String, String> {
         let metadata: Value =
             serde_json::from_str(self.metadata).map_err(|e| format!("the metadata is no JSON: {e}"))?;
@@ -88,7 +89,7 @@ impl TritonKernel<'_> {
             );
         }
         let mut arguments: Vec<String> = parameters.iter().map(argument).collect();
-        // Triton adds pointers to memory of its own, which this kernel does not use.
+        // Triton adds pointers to scratch memory of its own, which this kernel does not use.
         arguments.resize(entry.parameters.len().max(arguments.len()), "\"null\"".to_owned());
         let shared = number("shared").unwrap_or(0);
         let _ = write!(
@@ -115,7 +116,7 @@ fn argument(parameter: &Parameter) -> String {
     }
 }
 
-/// Returns the parameters of the PTX, whose pointers may be to anything.
+/// Parameters from the PTX, where the pointees have no type.
 fn of_entry(entry: &Entry) -> Vec<Parameter> {
     let parameter = |(at, parameter): (usize, &ptx::Parameter)| Parameter {
         name: format!("arg{at}"),
@@ -129,7 +130,6 @@ fn of_entry(entry: &Entry) -> Vec<Parameter> {
     entry.parameters.iter().enumerate().map(parameter).collect()
 }
 
-/// Returns the parameters of the function in the intermediate code.
 fn parameters(ttir: &str) -> Vec<Parameter> {
     let Some((_, rest)) = ttir.split_once("tt.func public @") else { return Vec::new() };
     let Some((_, list)) = rest.split_once('(') else { return Vec::new() };
@@ -151,7 +151,7 @@ fn parameters(ttir: &str) -> Vec<Parameter> {
     found
 }
 
-/// Returns the parts of a list up to its closing parenthesis, split at commas that are in no brackets.
+/// Parts of a list up to its closing parenthesis, split at commas outside of brackets.
 fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut found) = (0, 0, Vec::new());
     for (at, c) in list.char_indices() {
@@ -172,7 +172,7 @@ fn parts(list: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the manifest's name of a type of MLIR.
+/// Manifest name of an MLIR type.
 fn element(kind: &str) -> &str {
     match kind {
         "f16" | "bf16" | "f32" | "f64" | "i8" | "i16" | "i32" | "i64" => kind,
@@ -180,13 +180,13 @@ fn element(kind: &str) -> &str {
     }
 }
 
-/// Returns the widest range of indices in the code: the elements of one program.
+/// Widest range of indices in the code: the elements per program.
 fn tile(ttir: &str) -> u64 {
     let ends = ttir.split("tt.make_range {end = ").skip(1);
     ends.filter_map(|rest| rest.split(' ').next()?.parse().ok()).max().unwrap_or(1)
 }
 
-/// The pointers that the code loads from and stores to.
+/// Pointers that the code loads from and stores to.
 #[derive(Debug, Default)]
 struct Uses {
     loaded: Vec<String>,
@@ -221,7 +221,7 @@ impl Uses {
         uses
     }
 
-    /// Returns what a pointer is for; `inout` if its uses are unknown.
+    /// Use of a pointer; `inout` if unknown.
     fn role(&self, name: &str) -> Role {
         let has = |list: &[String]| list.iter().any(|known| known == name);
         match (has(&self.loaded), has(&self.stored)) {
@@ -232,12 +232,12 @@ impl Uses {
     }
 }
 
-/// Returns the parameter that a value points into; the value itself if that is not known.
+/// Parameter that a value points into; the value itself if unknown.
 fn root(roots: &BTreeMap<String, String>, value: &str) -> String {
     roots.get(value).map_or(value, String::as_str).to_owned()
 }
 
-/// Returns the name of the value that begins the text: `in_ptr` of `%in_ptr, %x : …`.
+/// Name of the value at the start of the text: `in_ptr` in `%in_ptr, %x : …`.
 fn value(text: &str) -> &str {
     let text = text.trim_start().trim_start_matches('%');
     &text[..text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len())]

@@ -9,11 +9,11 @@ use crate::npy;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
 use crate::read::{At, Named};
 
-/// The largest number of values that all axes may have together. More are a mistake and would only fill memory: a plan
-/// has at most as many cells.
+/// Maximum number of values of all axes together. A plan may not have more cells, and more values would only fill
+/// memory.
 const MOST_VALUES: i64 = 1_000_000;
 
-/// Returns the axes of a table, in the order of the file.
+/// Axes of a table, in the order of the file.
 pub fn axes(ctx: &mut Context, raw: Option<&Named<At<RawAxis>>>) -> Vec<Axis> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries.iter().map(|(name, raw)| axis(ctx, name, raw)).collect()
@@ -92,7 +92,7 @@ fn made(ctx: &mut Context, name: &str, raw: &At<RawAxis>, table: &RawAxisTable) 
     listed.filter_map(|Expr(expression)| Some((integer(ctx, name, expression)?, expression.span.clone()))).collect()
 }
 
-/// Returns the extent of the array in a file along a dimension.
+/// Length of the array in a file along a dimension.
 fn extent(ctx: &mut Context, file: &At<String>, dimension: u64) -> Option<(Value, Span)> {
     let path = ctx.files.path_beside(&file.value);
     if !ctx.is_inside(&path, &file.span) {
@@ -157,7 +157,7 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
     (0..=(last - first) / step).map(|i| first + i * step).collect()
 }
 
-/// Returns the value of an integer expression, which may contain only numbers.
+/// Value of an integer expression without names.
 fn integer(ctx: &mut Context, name: &str, expression: &crate::experiment::Expression) -> Option<Value> {
     if let Some(used) = expression.names().iter().next() {
         let message = format!("a value of axis `{name}` cannot depend on `{used}`");

@@ -1,4 +1,7 @@
-//! What each variant does: launches, an operation of the driver, or a reference on the host.
+//! Validates what each variant does: launches, an operation of the driver, or a reference on the host.
+//!
+//! Bodies come after all declarations, since a body may use shared buffers and its checks may expect another variant's
+//! result.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +56,7 @@ fn is_sample(blocks: &At<RawBlocks>) -> bool {
     blocks.value == RawBlocks::Sample
 }
 
-/// Returns what the sanitizer does not look for in a variant.
+/// What the sanitizer ignores in a variant.
 fn unsanitized(ctx: &mut Context, given: &At<RawSanitize>) -> Option<Unsanitized> {
     let RawSanitize { off, reason } = &given.value;
     let off = off.0.as_ref()?;
@@ -77,7 +80,7 @@ fn unsanitized(ctx: &mut Context, given: &At<RawSanitize>) -> Option<Unsanitized
     }
 }
 
-/// Returns what differs of a variant on each backend.
+/// Differences of a variant on each backend.
 fn on_backends(
     ctx: &mut Context,
     raw: Option<&Named<At<RawVariantOn>>>,
@@ -104,7 +107,7 @@ fn on_backends(
     on
 }
 
-/// Returns the ways in which the variant is expected to fail. `wrong` needs a check.
+/// Ways in which the variant is expected to fail. `wrong` needs a check.
 fn fails(
     ctx: &mut Context,
     raw: &At<RawVariant>,
@@ -129,8 +132,7 @@ fn fails(
     entries.into_iter().map(|(entry, _)| entry).collect()
 }
 
-/// Returns the ways to fail, each with its place. Conditions may use axes alone: a case is known by its axes where it
-/// is judged.
+/// Ways to fail, each with its place. Conditions may use only axes, since judging a failure knows a case by its axes.
 fn expected_failures(
     ctx: &mut Context,
     raw: &RawFails,
@@ -206,7 +208,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     }
 }
 
-/// Returns the body used in place of a missing or wrong one, which has been reported.
+/// Placeholder for a missing or wrong body, which has been reported.
 fn empty_body() -> BodySpec {
     BodySpec::Launches { rounds: None, launches: Vec::new(), steps: None }
 }

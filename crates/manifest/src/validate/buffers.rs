@@ -13,10 +13,9 @@ use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawMa
 use crate::read::{At, Named, Table as _, missing};
 use crate::regular;
 
-/// The seed that is used if none is given.
 const SEED: u64 = 1;
 
-/// Returns the buffers of a table, in the order of the file. [`check`] checks the names that they use.
+/// Buffers of a table, in the order of the file. [`check`] checks the names that they use.
 pub fn buffers(ctx: &mut Context, raw: Option<&Named<At<RawBuffer>>>) -> Vec<BufferSpec> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries.iter().map(|(name, raw)| buffer(ctx, name, raw)).collect()
@@ -41,7 +40,7 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
     }
 }
 
-/// Returns the length, which a file or a list in `fill` may determine.
+/// Length, which a file or a list in `fill` may determine.
 fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expression {
     if let Some(Expr(len)) = &raw.value.len {
         return len.clone();
@@ -64,7 +63,7 @@ fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expressi
     Expression::missing()
 }
 
-/// Fills that are those of another buffer, or depend on one.
+/// Resolves fills that equal or depend on another buffer's.
 pub fn link(ctx: &mut Context, buffers: &mut [BufferSpec], shared: &[BufferSpec]) {
     let known: Vec<BufferSpec> = buffers.iter().chain(shared).cloned().collect();
     for buffer in buffers {
@@ -124,7 +123,7 @@ fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillS
     }
 }
 
-/// Returns the content 0, 1, 2, …
+/// Content 0, 1, 2, …
 fn iota(word: &Expression) -> FillSpec {
     let number = |value| Expression::integer(value, word.span.clone());
     FillSpec::Iota { start: number(0), step: number(1) }
@@ -212,7 +211,7 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     table.raw.as_ref().map(|file| FillSpec::Raw(raw_file(ctx, file)))
 }
 
-/// Returns a file without a format. Reports one that cannot be read; a name with placeholders is looked up by the plan.
+/// A file without a format. Reports one that cannot be read. The plan looks up names with placeholders.
 pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     if name.names().is_empty() {
         let path = ctx.files.path_beside(name.text());
@@ -225,7 +224,7 @@ pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() }
 }
 
-/// Returns an `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
+/// An `.npy` file in the manifest's folder. Reports a file that is missing or not in this format.
 pub fn npy_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     let spec = FileSpec { folder: ctx.files.folder().to_owned(), name: name.clone() };
     let path = ctx.files.path_beside(name.text());
@@ -273,7 +272,7 @@ pub fn is_vector(buffer: &BufferSpec, axes: &[Axis]) -> bool {
 
 fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[Axis]) {
     let types = element_types(ctx, &buffer.element, (scopes, axes), true);
-    // A vector's file has several elements for each of the buffer's: the plan compares their numbers.
+    // A file has several elements for each vector of the buffer, so the plan compares their numbers.
     if let Some(FillSpec::Npy(file)) = buffer.fill.as_ref().filter(|_| !is_vector(buffer, axes)) {
         fits_file(ctx, file, buffer, &types, axes);
     }
@@ -320,8 +319,8 @@ pub fn fits_file(ctx: &mut Context, file: &FileSpec, buffer: &BufferSpec, types:
     ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));
 }
 
-/// Returns the types that a template gives, if axes alone determine them, or the types of components if `vectors` are
-/// allowed. Reports a text that is no type.
+/// Types that a template gives, if only axes determine them, or the component types if `vectors` are allowed. Reports a
+/// text that is not a type.
 pub fn element_types(
     ctx: &mut Context,
     template: &Template,
@@ -347,7 +346,7 @@ pub fn element_types(
     types
 }
 
-/// Returns a hint: the element type that a C type corresponds to, or the list of all element types.
+/// Hint: the element type that a C type corresponds to, or the list of all element types.
 fn type_hint(text: &str) -> String {
     let meant = ElementType::ALL.iter().copied().find(|element| element.cpp_name() == text).or(match text {
         "char" | "int8_t" => Some(ElementType::I8),

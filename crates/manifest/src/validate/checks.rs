@@ -1,4 +1,4 @@
-//! Validates `check` and `work`, shared or of one variant.
+//! Validates `check` and `work`, both shared ones and those of a variant.
 
 use super::buffers;
 use super::context::{Context, Names};
@@ -13,17 +13,15 @@ use crate::model::{Access, Diagnostic, INDEX, Span};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, Table as _, missing};
 
-/// The checks of values, and the check of printed lines.
 pub type Checks = (Vec<CheckSpec>, Option<PrintedSpec>);
 
-/// Returns the shared checks, for the variants without checks of their own.
+/// Checks for the variants without checks of their own.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Checks {
     let without_own = declared.variants.iter().filter(|variant| !variant.on_host && variant.own_checks.is_none());
     let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
     checks(ctx, entries, CheckedVariants { declared, variants: &without_own.collect::<Vec<_>>() })
 }
 
-/// Returns the checks of some variants.
 pub fn checks(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<'_>) -> Checks {
     let of_values = entries.iter().filter(|entry| entry.value.printed.is_none());
     (of_values.filter_map(|entry| check(ctx, entry, of)).collect(), printed(ctx, entries, of))
@@ -80,7 +78,7 @@ pub fn reference(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'
     uses(ctx, reference, of, None)
 }
 
-/// Checks the names of a reference expression, of which `given` is one that need not be a buffer.
+/// Checks the names of a reference expression. `given` is a name that need not be a buffer.
 fn uses(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'_>, given: Option<&str>) -> Vec<Use> {
     let (CheckedVariants { declared, variants }, scopes) = (of, of.scopes());
     ctx.known(reference, &scopes);
@@ -101,7 +99,6 @@ fn uses(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'_>, given
     used
 }
 
-/// Reports a buffer that a variant does not have.
 pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, variant: &DeclaredVariant) {
     let elsewhere = declared.variants.iter().any(|other| other.has_own_buffer(name));
     if elsewhere {
@@ -201,7 +198,7 @@ fn golden(ctx: &mut Context, file: &FileSpec, actual: &Reference, of: CheckedVar
     }
 }
 
-/// Returns `[work]`, for the variants without `work` of their own.
+/// `[work]` for the variants without `work` of their own.
 pub fn shared_work(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> WorkSpec {
     let scopes = declared.scopes(|variant| !variant.has_own_work);
     raw.work.as_ref().map(|at| work(ctx, &at.value, &scopes)).unwrap_or_default()

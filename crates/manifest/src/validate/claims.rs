@@ -1,4 +1,4 @@
-//! `[[claim]]`: what is claimed of the results.
+//! Validates `[[claim]]`: the claims about the results.
 
 use super::context::{Context, Names};
 use super::declared::Declared;
@@ -8,7 +8,7 @@ use crate::model::{Claim, CounterInfo, Diagnostic, Regime, VOCABULARY};
 use crate::raw::{ClaimText, RawManifest};
 use crate::read::At;
 
-/// Returns the claims. Their names must exist, so that a claim is not undecided for ever because of a misspelling.
+/// Claims whose names all exist: a misspelt claim would stay undecided for ever.
 pub fn claims(
     ctx: &mut Context,
     raw_manifest: &RawManifest,
@@ -51,7 +51,7 @@ fn names(ctx: &mut Context, that: &ClaimText, result: &Measured, measure: &Measu
     }
 }
 
-/// Checks that a rate has work.
+/// Checks that a claim about a rate has work to divide by.
 fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifest, declared: &Declared) {
     let needs_bytes = matches!(result.function, ClaimFunction::Bandwidth | ClaimFunction::FractionOfPeak);
     let is_stated = raw.work.is_some() || declared.variants.iter().any(|variant| variant.has_own_work);
@@ -62,7 +62,7 @@ fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifes
     }
 }
 
-/// Checks a condition on groups: it may name the shared axes that are not compared.
+/// Checks a condition on groups, which may name only the shared axes that are not compared.
 fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declared: &Declared) {
     let known = declared.axes.iter().map(|axis| axis.name.clone()).filter(|name| !compare.contains(name)).collect();
     if let Some(name) = condition.names().iter().find(|name| compare.contains(name)) {

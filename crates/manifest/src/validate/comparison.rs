@@ -1,4 +1,4 @@
-//! What a manifest says about comparisons: the experiment's `threshold`, and `[[accept]]`.
+//! Validates the rules for comparisons: the experiment's `threshold`, and `[[accept]]`.
 
 use super::context::{Context, Names};
 use super::declared::Declared;
@@ -7,10 +7,9 @@ use crate::model::{Acceptance, ComparisonRules, Diagnostic};
 use crate::raw::{RawAccept, RawManifest};
 use crate::read::At;
 
-/// The most by which something may be accepted to grow: to eleven times what it was.
+/// Largest growth that may be accepted: to eleven times the base.
 const MOST_ACCEPTED: f64 = 10.0;
 
-/// Returns the rules for comparisons.
 pub fn rules(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> ComparisonRules {
     let threshold = raw.experiment.0.as_ref().and_then(|experiment| experiment.value.threshold.as_ref());
     ComparisonRules {

@@ -1,4 +1,7 @@
-//! What every check needs: expressions, files, the faults found so far.
+//! State that all validation shares: the files, the faults found so far, and the checks of names.
+//!
+//! Every fault goes through here, so that a fault in a shared line is reported once, and not again through its
+//! consequences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,28 +16,27 @@ use crate::model::{BackendKind, Diagnostic, Span, Value};
 use crate::project::Project;
 use crate::read::Findings;
 
-/// Most points of the axes at which a template is evaluated.
+/// Maximum number of points of the axes at which to evaluate a template.
 const MOST_POINTS: usize = 4096;
 
-/// The hint for a file that is not found.
 pub const BESIDE: &str = "the path is relative to the manifest's folder";
 
-/// The block size that `block = "occupancy"` selects, for expressions of `grid`.
+/// Block size that `block = "occupancy"` selects, for expressions of `grid`.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
-/// The index of a launch's repetition, from 0, for expressions of a launch with `repeat`.
+/// Index of a launch's repetition, from 0, for expressions of a launch with `repeat`.
 pub const NTH: &str = "nth";
 
-/// The variant's name, in `exclude` and `--filter`.
+/// Name of the variant, in `exclude` and `--filter`.
 pub const VARIANT: &str = "variant";
 
-/// The names that expressions of one variant may use.
+/// Names that expressions of one variant may use.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    /// The variant's name as the manifest writes it; `None` for the shared names.
+    /// The variant's name as written in the manifest; `None` for the shared names.
     pub variant: Option<String>,
     pub known: BTreeSet<String>,
-    /// Bindings that have no value in this variant, each with the name that it lacks.
+    /// Bindings without a value in this variant, each with the name that is missing.
     pub broken: BTreeMap<String, String>,
 }
 
@@ -44,7 +46,6 @@ pub struct Context {
     found: Findings,
     /// Names already reported as undefined. Faults that follow from them are not reported.
     undefined: BTreeSet<String>,
-    /// How many values the axes so far have.
     pub axis_values: i64,
 }
 
@@ -60,7 +61,7 @@ impl Context {
         }
     }
 
-    /// Reports a file that cannot be read, and which the manifest names relative to its folder.
+    /// Reports a file, named relative to the manifest's folder, that cannot be read.
     pub fn unreadable(&mut self, path: &Path, at: &Span, error: &io::Error) {
         let message = format!("cannot read `{}`: {}", path.display(), reason(error));
         self.fault(Diagnostic::at(at.clone(), message).hint(BESIDE));
@@ -76,7 +77,7 @@ impl Context {
         is_inside
     }
 
-    /// Returns the faults, and how many more there were.
+    /// The faults, and the number of those left out.
     pub fn into_faults(self) -> (Vec<Diagnostic>, usize) {
         (self.found.faults, self.found.omitted)
     }
@@ -88,12 +89,12 @@ impl Context {
         self.found.faults.iter().any(|fault| fault.span.as_ref().is_some_and(inside))
     }
 
-    /// Whether a table has this key with a value that was refused.
+    /// Whether this key of a table has a refused value.
     pub fn refused(&self, table: &Span, key: &'static str) -> bool {
         self.found.refused.contains(&(table.start, key))
     }
 
-    /// Returns the backend of this name; an unknown one is reported.
+    /// The backend of this name. Reports an unknown one.
     pub fn backend(&mut self, name: &str, span: &Span) -> Option<BackendKind> {
         match name {
             "cuda" => Some(BackendKind::Cuda),
@@ -125,14 +126,14 @@ impl Context {
         self.fault(fault);
     }
 
-    /// Reports the names of an expression or template that are not defined in each of `scopes`.
+    /// Reports the names in an expression or template that one of `scopes` does not define.
     pub fn known<T: Parsed>(&mut self, text: &Located<T>, scopes: &[&Names]) {
         for name in text.names() {
             self.name(name, text.place_of(name), scopes);
         }
     }
 
-    /// Reports a name that is not defined in one of `scopes`.
+    /// Reports a name that one of `scopes` does not define.
     pub fn name(&mut self, name: &str, at: Span, scopes: &[&Names]) {
         let Some(lacking) = scopes.iter().find(|scope| !scope.known.contains(name)) else { return };
         if name == OCCUPANCY_BLOCK {
@@ -169,7 +170,7 @@ impl Context {
         self.fault(fault);
     }
 
-    /// Reports a binding that has no value in a variant, unless the name that it lacks was reported.
+    /// Reports a binding without a value in a variant, unless the missing name was already reported.
     fn broken(&mut self, name: &str, root: &str, at: Span, scope: &Names) {
         if self.undefined.contains(root) {
             return;
@@ -180,7 +181,7 @@ impl Context {
         self.fault(Diagnostic::at(at, message).hint(hint));
     }
 
-    /// Returns the value of an expression without names. Reports one that cannot be evaluated.
+    /// Value of an expression without names. Reports one that cannot be evaluated.
     pub fn constant(&mut self, expression: &Expression) -> Option<Value> {
         if !expression.names().is_empty() || expression.is_missing() {
             return None;
@@ -195,8 +196,8 @@ impl Context {
     }
 }
 
-/// Returns the integer values of an expression over all points of the axes that it names. Empty if it names anything
-/// else, has a value of another kind, or has too many points.
+/// Integer values of an expression over all points of the axes that it names. Empty if it names anything else, has a
+/// value of another kind, or has too many points.
 pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     if expression.is_missing() {
         return Vec::new();
@@ -209,8 +210,8 @@ pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     values.unwrap_or_default()
 }
 
-/// Returns a template evaluated at every point of the axes that it names, with the point. `None` if it names anything
-/// else or has too many points.
+/// A template evaluated at every point of the axes that it names, with the point. `None` if it names anything else or
+/// has too many points.
 pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
     if template.is_missing() {
         return None;
@@ -219,7 +220,7 @@ pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(
     points.into_iter().map(|scope| template.render(&scope, style).ok().map(|text| (scope, text))).collect()
 }
 
-/// Returns every point of the axes with these names. The last axis changes fastest.
+/// Every point of the axes with these names. The last axis changes fastest.
 fn points(names: &BTreeSet<String>, axes: &[Axis]) -> Option<Vec<Scope>> {
     let mut points = vec![Scope::new()];
     let named: Vec<&Axis> = axes.iter().filter(|axis| names.contains(&axis.name)).collect();

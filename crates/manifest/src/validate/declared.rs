@@ -1,4 +1,6 @@
-//! Collects the declarations of a manifest: the shared axes, bindings and buffers, and those of each variant.
+//! Declarations of a manifest: the shared axes, bindings and buffers, and those of each variant.
+//!
+//! They are collected before any body is checked, since bodies, checks and claims may name any of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,47 +8,44 @@ use super::context::{Context, Names};
 use crate::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
 use crate::model::{BackendKind, KernelCompiler, Span, Value};
 
-/// The declared names of a manifest.
 #[derive(Debug, Default)]
 pub struct Declared {
     pub axes: Vec<Axis>,
     pub on: BTreeMap<BackendKind, AxisOverride>,
-    /// The axes of `[search]`.
+    /// Axes of `[search]`.
     pub searched: Vec<Axis>,
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
     pub variants: Vec<DeclaredVariant>,
-    /// What compiles the kernels of variants without a compiler of their own.
+    /// Compiler for kernels of variants that name none.
     pub compiler: KernelCompiler,
-    /// Whether there are shared checks.
     pub has_checks: bool,
-    /// The names that every variant has. Shared expressions are checked with them if there is no variant.
+    /// Names that every variant has. If there is no variant, shared expressions are checked with them.
     pub shared: Names,
 }
 
-/// What one `[[variant]]` declares. Its body is checked later.
+/// Declarations of one `[[variant]]`. Its body is checked later.
 #[derive(Debug)]
 pub struct DeclaredVariant {
     pub name: Template,
     pub axes: Vec<Axis>,
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
-    /// The names that its expressions may use.
     pub names: Names,
-    /// The variant's name at every point of its axes.
+    /// Names of the variant at all points of its axes.
     pub expanded: Vec<String>,
-    /// The buffers that its body uses.
+    /// Buffers that its body uses.
     pub uses: BTreeSet<String>,
-    /// Whether it is timed on the host: it writes no buffer and is not checked.
+    /// Whether it is timed on the host: it then writes no buffer and is not checked.
     pub on_host: bool,
     pub has_own_work: bool,
     /// Whether it has `fails`.
     pub expects_failure: bool,
-    /// The buffers that its own checks use; `None` if the shared checks apply.
+    /// Buffers that its own checks use; `None` if the shared checks apply.
     pub own_checks: Option<BTreeSet<String>>,
 }
 
-/// The variants that a check is of, and what the manifest declares.
+/// Variants that a check applies to, and the declarations of the manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedVariants<'d> {
     pub declared: &'d Declared,
@@ -54,14 +53,13 @@ pub struct CheckedVariants<'d> {
 }
 
 impl<'d> CheckedVariants<'d> {
-    /// Returns the names of each variant.
     pub fn scopes(&self) -> Vec<&'d Names> {
         self.variants.iter().map(|variant| &variant.names).collect()
     }
 }
 
 impl Declared {
-    /// Returns the names of each variant that `wanted` accepts; the shared names if there is no variant.
+    /// Names of each variant that `wanted` accepts; the shared names if there is no variant.
     pub fn scopes(&self, wanted: impl Fn(&DeclaredVariant) -> bool) -> Vec<&Names> {
         if self.variants.is_empty() {
             return vec![&self.shared];
@@ -69,7 +67,7 @@ impl Declared {
         self.variants.iter().filter(|variant| wanted(variant)).map(|variant| &variant.names).collect()
     }
 
-    /// Returns the names of all variants after expansion.
+    /// Names of all variants after expansion.
     pub fn variant_names(&self) -> impl Iterator<Item = &str> + Clone {
         self.variants.iter().flat_map(|variant| &variant.expanded).map(String::as_str)
     }
@@ -82,7 +80,7 @@ impl Declared {
         }
     }
 
-    /// Returns the axes that a template of `variant` may name, with their values on all backends and in a search.
+    /// Axes that a template of `variant` may name, with their values on all backends and in a search.
     pub fn axes_of(&self, variant: Option<&DeclaredVariant>) -> Vec<Axis> {
         let mut axes = self.axes.clone();
         for axis in &mut axes {
@@ -97,7 +95,7 @@ impl Declared {
         axes
     }
 
-    /// Returns the buffers that a variant can use, its own first.
+    /// Buffers that a variant can use, its own first.
     pub fn buffers_of<'d>(&'d self, variant: &'d DeclaredVariant) -> impl Iterator<Item = &'d BufferSpec> + Clone {
         let shared = self.buffers.iter().filter(|buffer| !variant.has_own_buffer(&buffer.name));
         variant.buffers.iter().chain(shared)
@@ -105,7 +103,7 @@ impl Declared {
 }
 
 impl DeclaredVariant {
-    /// Returns the buffer with this name, the variant's own if it has one.
+    /// The variant's own buffer of this name, or else the shared one.
     pub fn buffer<'d>(&'d self, shared: &'d [BufferSpec], name: &str) -> Option<&'d BufferSpec> {
         self.buffers.iter().chain(shared).find(|buffer| buffer.name == name)
     }

@@ -1,4 +1,6 @@
-//! The numbers of fills: kinds, bounds, and whether the type of the buffer holds them.
+//! Validates the numbers of fills: kinds, bounds, and whether the buffer's type can hold them.
+//!
+//! Separate from `buffers`, because a number can be checked only once the names of all variants are known.
 
 use super::context::{Context, Names};
 use crate::experiment::{Expression, FillSpec, StructureSpec};
@@ -82,7 +84,7 @@ fn check_structure(
     }
 }
 
-/// Returns the value of a constant, which must be a number.
+/// Value of a constant, which must be a number.
 fn number(ctx: &mut Context, expression: &Expression, scopes: &[&Names]) -> Option<Value> {
     ctx.known(expression, scopes);
     let value = ctx.constant(expression)?;
@@ -102,7 +104,7 @@ fn as_f64(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns the value of a constant that must fit every one of `types`.
+/// Value of a constant that must fit every one of `types`.
 fn fitting(
     ctx: &mut Context,
     buffer: &str,
@@ -135,7 +137,6 @@ fn bounds(element: ElementType) -> (i128, i128) {
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Returns the largest finite value of a float type.
 fn largest(element: ElementType) -> f64 {
     match element {
         ElementType::F16 => half::f16::MAX.to_f64(),

@@ -1,4 +1,4 @@
-//! Functions in Python and C++ that compute expected values.
+//! Validates functions in Python and C++ that compute expected values.
 //!
 //! Nothing is run here. The parameters are read from the text of the script or source, so that a wrong name is found
 //! before anything runs.
@@ -15,7 +15,6 @@ use crate::read::At;
 use crate::regular;
 use crate::signature;
 
-/// What a function is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     Python,
@@ -37,7 +36,7 @@ impl Language {
         }
     }
 
-    /// Returns the names of parameters without a default; `None` if the text defines no such function.
+    /// Names of the parameters without a default; `None` if the text does not define the function.
     fn parameters(self, text: &str, function: &str) -> Option<Vec<String>> {
         match self {
             Self::Python => parameters(text, function),
@@ -93,7 +92,7 @@ pub fn function(
     Some(FunctionSpec { path, function: function.to_owned(), parameters, text: text.value.clone() })
 }
 
-/// Returns what the parameter of this name gets.
+/// What to pass for the parameter of this name.
 fn parameter(ctx: &mut Context, name: &str, span: &Span, of: CheckedVariants<'_>) -> Option<FunctionParameter> {
     let CheckedVariants { declared, variants } = of;
     let buffers: Vec<Use> = variants
@@ -118,7 +117,7 @@ fn parameter(ctx: &mut Context, name: &str, span: &Span, of: CheckedVariants<'_>
     Expression::parse(name, span.clone()).ok().map(FunctionParameter::Value)
 }
 
-/// Returns the parameters without a default of a function at the top of a script; `None` if there is no such function.
+/// Parameters without a default of a top-level function of a script; `None` if there is no such function.
 fn parameters(script: &str, function: &str) -> Option<Vec<String>> {
     let begins = |line: &str| {
         line.strip_prefix("def ").is_some_and(|rest| {

@@ -1,20 +1,21 @@
-//! Finds out which bindings need which, and the sets of bindings that need each other.
+//! Dependencies among bindings, and the cycles in them.
+//!
+//! Separate from `lets`, which reports the cycles: this is a graph algorithm that knows no messages.
 
 use std::collections::BTreeMap;
 
 use crate::experiment::Expression;
 
-/// Bindings by name.
 pub type Bindings<'b> = BTreeMap<&'b str, &'b Expression>;
 
-/// Bindings and what they need, by number.
+/// Bindings and their dependencies, by index.
 #[derive(Debug)]
 pub struct Graph<'b> {
     names: Vec<&'b str>,
     needs: Vec<Vec<usize>>,
 }
 
-/// A binding that is being looked at, and which of its needs is next.
+/// A binding on the search path, with the index of its next dependency.
 #[derive(Debug)]
 struct Visit {
     at: usize,
@@ -29,9 +30,9 @@ impl<'b> Graph<'b> {
         Self { names, needs }
     }
 
-    /// Returns the sets of bindings that need each other, and bindings that need themselves.
+    /// Sets of bindings that depend on each other, and bindings that depend on themselves.
     ///
-    /// Tarjan's algorithm, without recursion: a chain of bindings can be longer than the stack is deep.
+    /// Tarjan's algorithm, without recursion: a chain of bindings may be longer than the stack is deep.
     pub fn components(&self) -> Vec<Vec<&'b str>> {
         let count = self.names.len();
         let (mut order, mut lowest, mut is_open) = (vec![usize::MAX; count], vec![0; count], vec![false; count]);

@@ -29,9 +29,9 @@ mod steps;
 use sources::{compiled_already, linked, source_file, unlinked};
 pub use steps::no_graph;
 
-/// What the checks of one launch have in common.
+/// Shared input for all checks of one launch.
 struct LaunchContext<'a> {
-    /// The span of the variant's table.
+    /// Span of the variant's table.
     span: &'a Span,
     names: &'a Names,
     axes: Vec<Axis>,
@@ -39,7 +39,7 @@ struct LaunchContext<'a> {
     declared: &'a Declared,
 }
 
-/// Reports the keys of a launch in a variant that launches no kernel.
+/// Reports launch keys in a variant that launches no kernel.
 pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
     for (key, span) in places(raw) {
         let message = format!("`{key}` has no meaning in a `{kind}` variant, which launches no kernel");
@@ -47,17 +47,16 @@ pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
     }
 }
 
-/// Returns the first of the sources, which has the kernel.
+/// The first source, which has the kernel.
 fn first(sources: &OneOrMany<At<String>>) -> Option<&At<String>> {
     sources.as_slice().first()
 }
 
-/// Returns the keys of a launch that are given, except `kernel`, which decides the kind of the variant.
+/// The launch keys that are given, except `kernel`, which decides the kind of the variant.
 fn places(raw: &RawLaunch) -> impl Iterator<Item = (&'static str, Span)> {
     raw.given().into_iter().filter(|(key, _)| *key != "kernel")
 }
 
-/// Returns the call of a host function.
 pub fn host(
     ctx: &mut Context,
     raw: &At<RawVariant>,
@@ -98,7 +97,7 @@ pub fn host(
     HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
-/// Returns the launches of a variant, in order, and the number of times that the sequence is repeated.
+/// Launches of a variant in order, with the loops around them.
 pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let shared = &raw.value.kernel.0;
     let axes = declared.axes_of(Some(variant));
@@ -241,7 +240,7 @@ fn defined(
     }
 }
 
-/// Returns the name without scopes and arguments: `reduce` for `ns::reduce<int, 4>`.
+/// Name without scopes and arguments: `reduce` for `ns::reduce<int, 4>`.
 fn plain_name(expression: &str) -> &str {
     let before = expression.split('<').next().unwrap_or(expression);
     before.rsplit("::").next().unwrap_or(before).trim().trim_start_matches('&')
@@ -268,7 +267,7 @@ fn not_defined(
     ctx.fault(fault);
 }
 
-/// Reports buffers whose `__device__` variable the source of the first launch does not define.
+/// Reports buffers whose `__device__` variable is not defined in the first launch's source.
 fn symbols(ctx: &mut Context, place: &LaunchContext<'_>, launches: &[LaunchSpec]) {
     let Some(launch) = launches.first().filter(|launch| !launch.source.as_os_str().is_empty()) else { return };
     let source = ctx.files.source(&launch.source, &launch.compile.include_paths);
@@ -297,7 +296,7 @@ fn grid_spec(ctx: &mut Context, place: &LaunchContext<'_>, raw: &At<RawExtent>, 
     extent(ctx, "grid", raw, &[&names]).map_or(GridSpec::Occupancy, GridSpec::Dims)
 }
 
-/// Returns one to three expressions; `None` for `"occupancy"`.
+/// One to three expressions; `None` for `"occupancy"`.
 fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) -> Option<Vec<Expression>> {
     match &raw.value {
         RawExtent::Word(word) if word == "occupancy" => None,
@@ -319,7 +318,7 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
     }
 }
 
-/// Reports numbers of settings that are constant and not within their bounds.
+/// Reports constant settings that are out of bounds.
 fn numbers<'s>(
     ctx: &mut Context,
     place: &LaunchContext<'_>,
@@ -338,7 +337,7 @@ fn numbers<'s>(
     }
 }
 
-/// Reports an expression whose value is constant and is not an integer within bounds.
+/// Reports a constant expression that is not an integer within bounds.
 fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: &RangeInclusive<u64>, what: &str) {
     ctx.known(expression, scopes);
     let Some(value) = ctx.constant(expression) else { return };
@@ -353,7 +352,7 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
     ctx.fault(Diagnostic::at(expression.span.clone(), message));
 }
 
-/// Returns an argument; `is_laid_out` says whether a compiler of kernels knows where the fields of a struct lie.
+/// Validates an argument. `is_laid_out` tells whether the kernels' compiler knows the field offsets of structs.
 fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg, is_laid_out: bool) -> ArgSpec {
     if matches!(argument.value, ArgSpec::Named(_)) && !is_laid_out {
         let message =
@@ -392,7 +391,7 @@ fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg, i
     argument.value.clone()
 }
 
-/// Returns the buffer of this name, or reports that there is none.
+/// The buffer of this name. Reports a missing one.
 fn buffer_of<'a>(ctx: &mut Context, place: &LaunchContext<'a>, span: &Span, name: &str) -> Option<&'a BufferSpec> {
     let found = place.variant.buffer(&place.declared.buffers, name);
     if found.is_none() {
@@ -401,7 +400,7 @@ fn buffer_of<'a>(ctx: &mut Context, place: &LaunchContext<'a>, span: &Span, name
     found
 }
 
-/// Checks an address that is known before a run begins: one within a buffer, or in a struct.
+/// Checks an address that must be known before the run: one within a buffer or in a struct.
 fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str) {
     if buffer_of(ctx, place, span, name).is_some_and(|buffer| buffer.allocate != Allocation::Once) {
         let message = format!(
@@ -412,7 +411,7 @@ fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str
     }
 }
 
-/// Returns the compiler of a launch that names none: that of the experiment, or nvcc if an option is one of nvcc's alone.
+/// Compiler of a launch that names none: the experiment's, or nvcc if only nvcc has one of the options.
 fn default_compiler(place: &LaunchContext<'_>, raw: &RawLaunch) -> KernelCompiler {
     let is_for_nvcc = |option: &Text| {
         let is_allowed = |compiler: KernelCompiler| compiler.check_option(option.0.text()).is_ok();
@@ -443,8 +442,8 @@ fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compil
     spec
 }
 
-/// Reports a compiler option that is not allowed, both as written and as the axes fill it in. Options that depend on a
-/// binding are checked before they are passed to the compiler.
+/// Reports a compiler option that is not allowed, both as written and with axis values filled in. Options that depend
+/// on a binding are checked before they are passed to the compiler.
 fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compiler: KernelCompiler) {
     ctx.known(option, &[place.names]);
     for (_, text) in written(option, &place.axes, Style::Cpp).unwrap_or_default() {
@@ -457,7 +456,7 @@ fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compi
 fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {
     let places = ctx.files.places(&path.value);
     let found = places.iter().find(|place| place.is_dir()).cloned();
-    // Without a place the fault is that of the package.
+    // If there is no place to look, the package has been reported.
     if found.is_none() && !places.is_empty() {
         let hint = looked_for(&places);
         let message = format!("there is no folder `{}`", path.value);

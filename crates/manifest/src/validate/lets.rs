@@ -1,4 +1,4 @@
-//! Bindings: their values, and cycles among them.
+//! Validates bindings: their values, and cycles among them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,13 +10,13 @@ use crate::model::Diagnostic;
 use crate::raw::Expr;
 use crate::read::Named;
 
-/// Most bindings that need each other of which every cycle is searched for.
+/// Largest set of interdependent bindings in which to search every cycle.
 const MOST_SEARCHED: usize = 16;
 
-/// The largest number of bindings of a cycle that a message names.
+/// Maximum number of bindings of a cycle to name in a message.
 const MOST_SHOWN: usize = 8;
 
-/// Returns the bindings of a table, in the order of the file.
+/// Bindings of a table, in the order of the file.
 pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries
@@ -25,8 +25,7 @@ pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
         .collect()
 }
 
-/// Returns the bindings that have no value if only `base` and the bindings of `layers` are known, each with the name
-/// that it lacks.
+/// Bindings that have no value if only `base` and the bindings of `layers` are known, each with the missing name.
 ///
 /// An unused binding is never evaluated, so it may use a name that only other variants have.
 pub fn broken(base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<String, String> {
@@ -78,13 +77,13 @@ pub fn check(ctx: &mut Context, declared: &Declared) {
     }
 }
 
-/// Returns the layers between the shared bindings and those of a variant: none, and the overrides of each backend.
+/// Layers between the shared bindings and a variant's: none, and the overrides of each backend.
 pub fn layers(declared: &Declared) -> Vec<&[LetBinding]> {
     let nothing: &[LetBinding] = &[];
     std::iter::once(nothing).chain(declared.on.values().map(|on| on.lets.as_slice())).collect()
 }
 
-/// Checks a shared binding, which may use names that only some variants have, but not names that no variant has.
+/// Checks a shared binding. It may use names that only some variants have, but not names that no variant has.
 fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     for name in binding.value.names() {
         let has = |scope: &&Names| scope.known.contains(name) || scope.broken.contains_key(name);
@@ -94,13 +93,13 @@ fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     }
 }
 
-/// Returns the bindings of all layers. A later layer replaces bindings of earlier ones.
+/// Bindings of all layers. Later layers replace bindings of earlier ones.
 fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
     layers.iter().copied().flatten().map(|binding| (&*binding.name, &binding.value)).collect()
 }
 
-/// Reports every cycle once, from its first binding in the file; of many bindings that all need each other, the
-/// shortest one through the first.
+/// Reports every cycle once, from its first binding in the file. In a large set of interdependent bindings, reports
+/// only the shortest cycle through the first.
 fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
     for component in Graph::new(bindings).components() {
         let inside: BTreeSet<&str> = component.iter().copied().collect();
@@ -116,7 +115,7 @@ fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
     }
 }
 
-/// Returns a path from `at` back to `start` through bindings `inside`, depth first, each at most once.
+/// Depth-first path from `at` back to `start` through bindings in `inside`, each at most once.
 fn walk<'b>(
     bindings: &'b Bindings<'b>,
     (start, inside): (&str, &BTreeSet<&str>),
@@ -139,7 +138,7 @@ fn walk<'b>(
     None
 }
 
-/// Returns the shortest path from `start` back to it, breadth first.
+/// Shortest cycle through `start`, breadth first.
 fn shortest<'b>(bindings: &'b Bindings<'b>, start: &'b str, inside: &BTreeSet<&str>) -> Vec<&'b str> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
@@ -163,7 +162,8 @@ fn shortest<'b>(bindings: &'b Bindings<'b>, start: &'b str, inside: &BTreeSet<&s
 }
 
 fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
-    // Every binding of the cycle finds it. Reporting it from the first one in the file makes the faults equal.
+    // Every binding of the cycle finds it. Starting at the first one in the file makes these reports equal, so one
+    // remains.
     let first = cycle.iter().enumerate().min_by_key(|(_, name)| bindings[*name].span.start).map_or(0, |(at, _)| at);
     let ordered: Vec<&str> = (0..cycle.len()).map(|i| cycle[(first + i) % cycle.len()]).collect();
     let shown = ordered.len().min(MOST_SHOWN);

@@ -1,4 +1,4 @@
-//! Rules that exclude or add points, the compared axes, and the baseline.
+//! Validates `[matrix]`, the compared axes, and the baseline: everything that selects or groups points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::model::{Diagnostic, Span, Value};
 use crate::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
 use crate::read::{At, Named};
 
-/// The parts of `[matrix]`.
+/// Contents of `[matrix]`.
 #[derive(Debug, Default)]
 pub struct Matrix {
     pub zip: Vec<Vec<String>>,
@@ -31,8 +31,8 @@ pub fn matrix(ctx: &mut Context, raw: Option<&At<RawMatrix>>, declared: &Declare
     Matrix { zip, exclude, include }
 }
 
-/// Validates a condition on cells. It applies to the variants that have all its names, at least one of which must
-/// exist.
+/// Validates a condition on cells. It applies to the variants that have all its names, and at least one variant must
+/// have them.
 fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
     let mut scopes: Vec<Names> = declared.scopes(|_| true).into_iter().cloned().collect();
     for scope in &mut scopes {
@@ -58,7 +58,7 @@ fn axis_names(axes: &[Axis]) -> impl Iterator<Item = &str> + Clone {
     axes.iter().map(|axis| axis.name.as_str())
 }
 
-/// Reports names that are no shared axis, and names given twice.
+/// Reports names that are not a shared axis, and repeated names.
 fn shared_axes(ctx: &mut Context, names: &[At<String>], axes: &[Axis]) {
     for (index, name) in names.iter().enumerate() {
         if !axes.iter().any(|axis| axis.name == name.value) {
@@ -97,7 +97,7 @@ fn lengths(ctx: &mut Context, list: &At<Vec<At<String>>>, axes: &[Axis], backend
         list.value.iter().filter_map(|name| axes.iter().find(|axis| axis.name == name.value)).collect();
     let Some((first, rest)) = zipped.split_first() else { return };
     let Some(other) = rest.iter().find(|axis| axis.values.len() != first.values.len()) else { return };
-    // A wrong value that was left out makes the list shorter, and has been reported.
+    // A refused value makes the list shorter, and has been reported.
     if ctx.faulty(&first.span) || ctx.faulty(&other.span) {
         return;
     }
@@ -132,7 +132,7 @@ fn include(ctx: &mut Context, point: &At<Named<At<Literal>>>, axes: &[Axis]) -> 
     values
 }
 
-/// Reports a value whose kind differs from that of the axis.
+/// Reports a value whose kind differs from the axis'.
 fn same_kind(ctx: &mut Context, axis: &Axis, value: &At<Literal>) {
     let Some(first) = axis.values.first() else { return };
     let given = &value.value.0;
@@ -161,7 +161,7 @@ pub fn baseline(
             (variant, at, table.span.clone())
         }
     };
-    // A variant whose name has a fault may be the one that the baseline names.
+    // The baseline may name a variant whose own name has a fault.
     if !declared.variants.is_empty() {
         declared.require_variant(ctx, &variant.value, variant.span.clone());
     }
@@ -256,7 +256,7 @@ fn lacking(
     ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
 }
 
-/// Returns a value as written in TOML.
+/// Value as written in TOML.
 fn quoted(value: &Value) -> String {
     match value {
         Value::Str(_) | Value::Type(_) => format!("\"{value}\""),

@@ -7,10 +7,9 @@ use crate::model::{CounterInfo, Diagnostic, Regime};
 use crate::raw::{RawMeasure, RawPrecision};
 use crate::read::At;
 
-/// The most processes that may measure a group: each takes the time of a whole measurement.
+/// Maximum number of processes that may measure a group. Each takes the time of a whole measurement.
 const MOST_PROCESSES: u32 = 64;
 
-/// Returns the defaults.
 fn standard() -> MeasureSpec {
     MeasureSpec {
         regimes: vec![Regime::Cold],
@@ -63,7 +62,7 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
     spec
 }
 
-/// Returns the number of processes, which must be one that a run can start.
+/// Number of processes, limited to what a run can start.
 fn processes(ctx: &mut Context, at: &At<u32>) -> Option<u32> {
     if !(1..=MOST_PROCESSES).contains(&at.value) {
         let message = format!("`measure.processes` must be between 1 and {MOST_PROCESSES}, found {}", at.value);
@@ -97,7 +96,7 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
     regimes
 }
 
-/// Returns a percentage above 0 and below `most` as a fraction; `most` is one, too.
+/// Converts a percentage above 0 and below `most` to a fraction; `most` is a fraction too.
 pub fn percentage(ctx: &mut Context, key: &str, raw: &At<RawPrecision>, most: f64) -> Option<f64> {
     let fraction = match &raw.value {
         RawPrecision::Fraction(fraction) => Some(*fraction),
@@ -118,7 +117,7 @@ pub fn percentage(ctx: &mut Context, key: &str, raw: &At<RawPrecision>, most: f6
     Some(fraction)
 }
 
-/// Returns a duration in seconds.
+/// Duration in seconds.
 fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
     let text = raw.value.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -161,7 +160,7 @@ fn metrics(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<String> {
     names
 }
 
-/// Returns whether a text is a metric: `unit__quantity`, usually followed by roll-ups: `.sum`,
+/// Whether a text has the form of a metric: `unit__quantity`, usually followed by roll-ups such as `.sum` or
 /// `.avg.pct_of_peak_sustained_active`.
 fn is_metric(name: &str) -> bool {
     let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

@@ -1,4 +1,4 @@
-//! What happens to the memory of a buffer before every launch, and when it is allocated.
+//! Validates what happens to a buffer's memory before every launch, and when it is allocated.
 
 use super::context::Context;
 use crate::model::{Access, Allocation, Diagnostic, Regime, Vary};
@@ -22,7 +22,7 @@ pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, acce
     given.value
 }
 
-/// Returns a content that every set of inputs shares can be permuted, if its order matters at all.
+/// Checks that `vary` has an effect: the content is the same for every seed, and its order matters.
 pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Option<Vary> {
     let given = fields.vary.as_ref()?;
     let refusal = match fields.fill.as_ref().map(|fill| &fill.value) {
@@ -53,7 +53,7 @@ const fn is_fixed(table: &RawFillTable) -> bool {
     table.iota.is_some() || table.npy.is_some() || table.raw.is_some() || table.safetensors.is_some()
 }
 
-/// Checks that poison is for memory that keeps something between launches and has no content of its own.
+/// Checks that poisoned memory keeps something between launches and has no content of its own.
 pub fn poisoned(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> bool {
     let Some(given) = fields.poison.as_ref().filter(|given| given.value) else { return false };
     let is_fresh = fields.allocate.as_ref().is_some_and(|given| given.value != Allocation::Once);

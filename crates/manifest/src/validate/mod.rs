@@ -40,8 +40,8 @@ use context::Context;
 
 pub use names::may_name_buffer;
 
-/// Builds the manifest, and lists its faults with the number of those that are left out. It is valid only if the list
-/// is empty.
+/// Builds the manifest. Also returns its faults and the number of those left out; the manifest is valid only if there
+/// are none.
 pub fn validate(
     raw: &RawManifest,
     source: &Arc<SourceText>,
@@ -120,7 +120,7 @@ fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
 
 fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {
     let name = raw.name.0.clone().unwrap_or_default();
-    // A name that is missing was reported when it was read.
+    // A missing name was reported when it was read.
     if raw.name.0.is_some() && !can_name_experiment(&name.value) {
         ctx.fault(
             Diagnostic::at(name.span.clone(), format!("`{}` cannot name an experiment", name.value))

@@ -1,11 +1,13 @@
-//! The buffers that bodies and checks name.
+//! Collects the buffers that bodies and checks name, from the raw manifest.
+//!
+//! It runs before bodies are validated: only buffers in use are checked with a variant's names.
 
 use std::collections::BTreeSet;
 
 use crate::raw::{Arg, Expr, RawCheck, RawExpect, RawLaunch, RawLaunchEntry, RawVariant, Ref};
 use crate::read::At;
 
-/// Returns the buffers that a body of any kind uses.
+/// Buffers that a body of any kind uses.
 pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
     let mut entries = Vec::new();
     let mut others = BTreeSet::new();
@@ -24,7 +26,7 @@ pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
     args.chain(copied).chain(host).chain(others).collect()
 }
 
-/// Collects the launches of a step, and the buffers that it names itself. The names in a condition may be others.
+/// Collects the launches of a step, and the buffers that it names itself. Names in a condition need not be buffers.
 fn in_step<'r>(entry: &'r RawLaunchEntry, launches: &mut Vec<&'r RawLaunch>, named: &mut BTreeSet<String>) {
     launches.push(&entry.kernel.0);
     let pairs = entry.swap.iter().chain(&entry.copy).flat_map(|pair| &pair.value);
@@ -35,7 +37,6 @@ fn in_step<'r>(entry: &'r RawLaunchEntry, launches: &mut Vec<&'r RawLaunch>, nam
     }
 }
 
-/// Returns the buffers used in checks.
 pub fn in_checks(entries: &[At<RawCheck>]) -> BTreeSet<String> {
     let actual = entries.iter().filter_map(|entry| entry.value.actual.as_ref());
     let expect = entries.iter().filter_map(|entry| match &entry.value.expect.as_ref()?.value {

@@ -1,4 +1,6 @@
 //! Names of axes, bindings and buffers: which are allowed, and which are in use.
+//!
+//! All three share one namespace, also with device attributes, since an expression may use any of them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,6 @@ use crate::expr::{Function, Program, is_name, reference};
 use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 use crate::read::At;
 
-/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Axis,
@@ -25,7 +26,7 @@ impl Kind {
     }
 }
 
-/// The names that are in use, with their places.
+/// Names in use, with their places.
 #[derive(Debug, Clone, Default)]
 pub struct Taken(BTreeMap<String, (Kind, Span)>);
 
@@ -67,15 +68,14 @@ const fn article(kind: Kind) -> &'static str {
     }
 }
 
-/// Whether a buffer may have this name.
 pub fn may_name_buffer(name: &str) -> bool {
     unusable(Kind::Buffer, name).is_none()
 }
 
-/// The reason to refuse words such as `if`.
+/// Reason to refuse words such as `if`.
 const RESERVED: &str = "has a name that is reserved in expressions";
 
-/// Returns why this name is not allowed.
+/// Why a name is not allowed.
 fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
     if !is_name(name) {
         return Some("is not a valid name: use letters, digits and `_`, beginning with a letter");

@@ -1,4 +1,4 @@
-//! The packages of a manifest, and the folders that they are unpacked in.
+//! Validates the packages of a manifest, and finds the folders that they are unpacked in.
 
 use crate::cache_folder::package_folder;
 use crate::experiment::{PackageSpec, Registry};
@@ -7,7 +7,7 @@ use crate::raw::{RawManifest, RawPackage};
 use crate::read::At;
 use crate::validate::context::Context;
 
-/// Returns the packages, and adds the folders of those that are in the cache to the project.
+/// The packages. Adds the folders of those in the cache to the project.
 pub fn packages(ctx: &mut Context, raw: &RawManifest) -> Vec<PackageSpec> {
     let mut packages = Vec::new();
     for (name, package) in raw.packages.iter().flat_map(|packages| &packages.0) {
@@ -30,7 +30,6 @@ pub fn packages(ctx: &mut Context, raw: &RawManifest) -> Vec<PackageSpec> {
     packages
 }
 
-/// Returns a package; its faults are reported.
 fn spec(ctx: &mut Context, name: &str, raw: &At<RawPackage>) -> Option<PackageSpec> {
     let RawPackage { crate_, wheel, version, sha256, license, bytes } = &raw.value;
     let (registry, published) = match (crate_, wheel) {
@@ -42,7 +41,7 @@ fn spec(ctx: &mut Context, name: &str, raw: &At<RawPackage>) -> Option<PackageSp
             return None;
         }
     };
-    // What is missing was reported when it was read.
+    // Missing keys were reported when they were read.
     let (version, sha256) = (version.0.as_ref()?, sha256.0.as_ref()?);
     let is_word = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,4 +1,4 @@
-//! Checks of printed output: lines in the manifest, or a file of lines.
+//! Validates checks of printed output: lines in the manifest, or a file of lines.
 //!
 //! The lines of a case depend on its axes. Here only the files are checked, at every point of the axes.
 
@@ -11,7 +11,7 @@ use crate::raw::{RawCheck, RawPrinted};
 use crate::read::At;
 use crate::regular;
 
-/// Returns the check of printed lines among `entries`, with its names checked in `variants`. There may be only one.
+/// Check of printed lines among `entries`, with its names checked in `variants`. At most one is allowed.
 pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<'_>) -> Option<PrintedSpec> {
     let mut of_lines = entries.iter().filter_map(|entry| Some((entry, entry.value.printed.as_ref()?)));
     let (entry, raw) = of_lines.next()?;
@@ -37,7 +37,7 @@ pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<
     }
 }
 
-/// Reports the other keys of a check of printed lines: lines are compared with lines only.
+/// Reports other keys in a check of printed lines: lines are compared only with lines.
 fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
     let others = [
         ("actual", raw.actual.as_ref().map(|actual| actual.0.span.clone())),

@@ -1,5 +1,7 @@
-//! Variants of which the simulator runs a sample of the blocks: what such a variant must not do, as far as the manifest
-//! shows it.
+//! Validates variants of which the simulator runs only a sample of the blocks.
+//!
+//! The results of such a variant are incomplete. Its checks may compare only elements that a block wrote, and no other
+//! check may expect its results.
 
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
@@ -7,7 +9,7 @@ use crate::experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpe
 use crate::model::Diagnostic;
 use crate::raw::{RawBlocks, RawManifest};
 
-/// The checks that variants have in common.
+/// Checks that variants have in common.
 pub struct Shared<'a> {
     pub checks: &'a [CheckSpec],
     pub printed: Option<&'a PrintedSpec>,
@@ -47,13 +49,13 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, variants: &[VariantSpec], dec
     }
 }
 
-/// Returns why a body cannot be sampled.
+/// Why a body cannot be sampled.
 fn body(body: &BodySpec) -> Option<&'static str> {
     let BodySpec::Launches { rounds, launches, steps } = body else {
         return Some("it launches no kernel");
     };
     match launches.as_slice() {
-        // This fault is reported elsewhere.
+        // Reported elsewhere.
         [] => None,
         [LaunchSpec { repeat: None, settings, cluster, .. }] if rounds.is_none() && steps.is_none() => {
             if settings.cooperative {
@@ -70,7 +72,7 @@ fn body(body: &BodySpec) -> Option<&'static str> {
     }
 }
 
-/// Returns the variant whose check expects the results of this one.
+/// The variant whose check expects the results of this one.
 fn compared_with<'v>(
     declared: &DeclaredVariant,
     variants: &'v [VariantSpec],

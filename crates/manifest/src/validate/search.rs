@@ -10,7 +10,6 @@ use crate::model::Diagnostic;
 use crate::raw::{OneOrMany, RawBudget, RawSearch};
 use crate::read::At;
 
-/// Returns the settings of a search.
 pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declared) -> SearchSpec {
     let Some(At { value: raw, .. }) = raw else { return SearchSpec::default() };
     if let Some(At { value: name, span }) = &raw.strategy
@@ -39,7 +38,7 @@ pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declare
     }
 }
 
-/// Returns the names of objectives, each once. Whether a device can measure them is known when there is one.
+/// Names of objectives, each once. Only an open device tells whether it can measure them.
 fn objectives(ctx: &mut Context, raw: Option<&OneOrMany<At<String>>>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for At { value: name, span } in raw.map_or(&[][..], OneOrMany::as_slice) {
@@ -56,7 +55,7 @@ fn budget(ctx: &mut Context, at: &At<RawBudget>) -> Option<String> {
         RawBudget::Count(count) => count.to_string(),
         RawBudget::Share(share) => share.clone(),
     };
-    // A number in quotes is none of TOML's.
+    // A number in quotes is not a TOML number.
     let is_share = matches!(at.value, RawBudget::Count(_)) || text.trim_end().ends_with('%');
     if !is_share || text.parse::<Budget>().is_err() {
         let message = format!("`search.budget` is no number of configurations and no share of them, found `{text}`");

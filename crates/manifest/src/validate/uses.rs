@@ -1,9 +1,9 @@
-//! Finds the buffers that expressions use.
+//! The use of a buffer in an expression.
 
 use super::Context;
 use crate::model::{Access, Diagnostic, Span};
 
-/// A buffer that an expression uses: the name, the access, and the place of the name.
+/// A used buffer: its name, its access, and the place of the name.
 pub type Use = (String, Access, Span);
 
 /// Reports buffers whose content before the launch is not defined by the manifest.

@@ -1,4 +1,6 @@
 //! Collects the declarations of a manifest and its variants, and checks their names.
+//!
+//! This is the first pass of validation. The bodies of variants follow in `bodies`, with all names known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +95,7 @@ fn replacement(ctx: &mut Context, raw: &RawOn, shared: &[Axis], lets: &[LetBindi
     AxisOverride { axes: other_values(ctx, raw.axes.as_ref(), shared), lets: lets::bindings(raw.r#let.as_ref()) }
 }
 
-/// Returns the axes that replace those of the same names.
+/// Overrides of shared axes, by name.
 fn other_values(ctx: &mut Context, raw: Option<&Named<At<RawAxis>>>, shared: &[Axis]) -> Vec<Axis> {
     for (name, _) in raw.iter().flat_map(|named| &named.0) {
         if !shared.iter().any(|axis| axis.name == name.value) {
@@ -149,7 +151,7 @@ fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
     named.iter().flat_map(|named| &named.0).map(|(name, _)| name.value.clone()).collect()
 }
 
-/// Returns the variant's name at every point of its own axes. It must use all of them and nothing else.
+/// Names of the variant at all points of its axes. The name must use all of its axes and nothing else.
 fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> Vec<String> {
     let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
     ctx.known(name, &[names]);

@@ -1,27 +1,22 @@
-//! Functions of one's own that compute expected values.
+//! Python and C++ functions of the user that compute expected values.
 
 use std::path::PathBuf;
 
 use super::Expression;
 
-/// A function over inputs, in a file beside the manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionSpec {
-    /// The script or source.
     pub path: PathBuf,
-    /// A function that it defines.
     pub function: String,
-    /// The function's parameters: names of buffers, axes and bindings.
+    /// Parameters, which are named like buffers, axes and bindings.
     pub parameters: Vec<FunctionParameter>,
-    /// The call as the manifest writes it.
+    /// The call as written in the manifest.
     pub text: String,
 }
 
-/// A parameter of a Python or C++ function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionParameter {
-    /// The parameter has the name of a buffer.
     Buffer(String),
-    /// The parameter has the name of an axis, a binding or a device attribute.
+    /// An axis, a binding or a device attribute.
     Value(Expression),
 }

@@ -1,4 +1,6 @@
-//! Keeps parsed texts of the manifest with their places.
+//! Parsed texts of the manifest with their places.
+//!
+//! Later stages evaluate these texts and can still point at the wrong part of the manifest.
 
 use std::ops::{Deref, Range};
 
@@ -7,20 +9,19 @@ use crate::expr::template::TemplateProgram;
 use crate::expr::{ExprError, Parsed, Program};
 use crate::model::{Diagnostic, Span};
 
-/// An arithmetic expression with its place.
 pub type Expression = Located<Program>;
 
 /// A text with `{expression}` placeholders.
 pub type Template = Located<TemplateProgram>;
 
-/// An expression of reference functions over buffers, with its place.
+/// An expression of reference functions over buffers.
 pub type Reference = Located<RefProgram>;
 
-/// A text of the manifest that was parsed, with its place.
+/// A parsed text of the manifest with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located<T> {
     parsed: T,
-    /// The text itself without quotes, if the manifest has it without escapes; otherwise the whole value.
+    /// The text without quotes, if the manifest has it without escapes; otherwise the whole value.
     pub span: Span,
 }
 
@@ -33,7 +34,7 @@ impl<T> Deref for Located<T> {
 }
 
 impl<T: Parsed> Located<T> {
-    /// Parses a text that is at `span` of the manifest. The error points at the part that is wrong.
+    /// Parses a text at `span` of the manifest. An error points at the wrong part.
     pub fn parse(text: &str, span: Span) -> Result<Self, Diagnostic> {
         match T::parse(text) {
             Ok(parsed) => Ok(Self { parsed, span }),
@@ -41,48 +42,48 @@ impl<T: Parsed> Located<T> {
         }
     }
 
-    /// Returns the error of evaluating the text, at the offending part.
+    /// Error of evaluating the text, pointing at the wrong part.
     pub fn fault(&self, error: ExprError) -> Diagnostic {
         fault(error, self.parsed.text(), &self.span)
     }
 
-    /// Returns the place in the manifest at which a name first occurs.
+    /// Place of the first occurrence of a name.
     pub fn place_of(&self, name: &str) -> Span {
         self.parsed.place_of(name).map_or_else(|| self.span.clone(), |at| place(self.parsed.text(), &self.span, at))
     }
 
-    /// Whether it is a placeholder for a missing or invalid value, which has been reported.
+    /// Whether this is a placeholder for a missing or invalid value, which has been reported.
     pub fn is_missing(&self) -> bool {
         self.span == (0..0)
     }
 }
 
 impl Expression {
-    /// Returns an integer that the manifest implies at `span`.
+    /// An integer that the manifest implies at `span`.
     pub fn integer(value: i64, span: Span) -> Self {
         Self { parsed: Program::integer(value), span }
     }
 
-    /// Returns a placeholder for a missing or invalid value, which has been reported.
+    /// Placeholder for a missing or invalid value, which has been reported.
     pub fn missing() -> Self {
         Self::integer(1, 0..0)
     }
 }
 
 impl Template {
-    /// Returns a placeholder for a missing or invalid value, which has been reported.
+    /// Placeholder for a missing or invalid value, which has been reported.
     pub fn missing() -> Self {
         Self { parsed: TemplateProgram::default(), span: 0..0 }
     }
 }
 
-/// Returns the error in a text that is at `span` of the manifest, at the offending part.
+/// An error in a text at `span` of the manifest, pointing at the wrong part.
 pub fn fault(error: ExprError, text: &str, span: &Span) -> Diagnostic {
     let at = error.at.map_or_else(|| span.clone(), |at| place(text, span, at));
     Diagnostic { hint: error.hint, ..Diagnostic::at(at, error.message) }
 }
 
-/// Returns the place of a part of a text: exact if the manifest has the text without escapes, otherwise the whole text.
+/// Place of a part of a text: exact if the manifest has the text without escapes, otherwise the whole text.
 pub fn place(text: &str, span: &Span, within: Range<usize>) -> Span {
     if span.len() != text.len() || within.end > text.len() || within.start > within.end {
         return span.clone();

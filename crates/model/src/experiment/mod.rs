@@ -1,5 +1,7 @@
-//! The validated experiment: the content of a manifest with every text parsed. `manifest::load` makes it. Later stages
-//! parse nothing again.
+//! The validated experiment: the content of a manifest with every text parsed.
+//!
+//! `manifest::load` builds it, and no later stage parses anything again. It is separate from `manifest` so that later
+//! stages do not depend on the reading of TOML.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -30,312 +32,269 @@ pub use packages::{PackageSpec, Registry};
 pub use search::SearchSpec;
 pub use steps::{LoopSpec, StepSpec, Times};
 
-/// An experiment that was validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// The text that it was parsed from, for messages and the report.
+    /// Source text, for messages and the report.
     pub source: Arc<SourceText>,
-    /// Where its files may be.
+    /// Folders that its files may be in.
     pub project: Project,
-    /// The SHA-256 of the text, hexadecimal.
+    /// SHA-256 of the text, hexadecimal.
     pub hash: String,
-    /// The experiment's name, which is also that of its folder of reports.
+    /// Name of the experiment and of its reports folder.
     pub name: String,
-    /// The heading of the report.
     pub title: String,
-    /// The question at the beginning of the report; a paragraph of Markdown.
+    /// Question at the beginning of the report; a paragraph of Markdown.
     pub question: Option<String>,
-    /// The template of the report: a path relative to the manifest, with its place.
+    /// Report template: a path relative to the manifest, with its place.
     pub template: Option<(PathBuf, Span)>,
-    /// `None` if nothing is compared with one cell.
+    /// Cell that others are compared with, if any.
     pub baseline: Option<Baseline>,
     /// Axes that are compared besides the variant.
     pub compare: Vec<String>,
     /// Whether each variant is a step after the one before it.
     pub steps: bool,
-    /// The published packages that its sources may be of.
+    /// Published packages that sources may be in.
     pub packages: Vec<PackageSpec>,
-    /// The shared axes of the matrix, in the manifest's order.
+    /// Shared axes of the matrix, in the manifest's order.
     pub axes: Vec<Axis>,
-    /// Axes that advance together; each list has at least two names and equal lengths.
+    /// Groups of axes that advance together. Each has at least two axes, of equal lengths.
     pub zip: Vec<Vec<String>>,
     /// Rules that remove cells of the product.
     pub exclude: Vec<ExcludeRule>,
-    /// Points added to the product; each gives every shared axis a value.
+    /// Points added to the product. Each gives every shared axis a value.
     pub include: Vec<BTreeMap<String, Value>>,
-    /// What the manifest replaces on one backend.
+    /// Overrides for one backend.
     pub on: BTreeMap<BackendKind, AxisOverride>,
-    /// Named values that all variants share.
+    /// Bindings that all variants share.
     pub lets: Vec<LetBinding>,
-    /// The device memory that all variants share.
+    /// Buffers that all variants share.
     pub buffers: Vec<BufferSpec>,
-    /// What a result must equal; empty if nothing is compared.
+    /// Checks of results; empty if nothing is compared.
     pub checks: Vec<CheckSpec>,
-    /// The expected output of kernels, if it is checked.
+    /// Expected output of kernels, if it is checked.
     pub printed: Option<PrintedSpec>,
-    /// The least work of a case.
     pub work: WorkSpec,
-    /// How cases are measured.
     pub measure: MeasureSpec,
-    /// How its space is searched.
     pub search: SearchSpec,
-    /// The variants in the manifest's order.
     pub variants: Vec<VariantSpec>,
-    /// What its author claims of the results: records keep the texts, and `analyse` judges them.
+    /// The author's claims about the results. Records keep the texts, and `analyse` judges them.
     pub claims: Vec<Claim>,
-    /// What it says about comparisons of its results.
     pub comparison: ComparisonRules,
 }
 
 /// The cell of a group that the others are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
-    /// The variant's name, after expansion of its axes.
+    /// Variant name after expansion of its axes.
     pub variant: String,
-    /// Values of the compared axes, if there are any.
     pub at: BTreeMap<String, Value>,
-    /// The place of `baseline` in the manifest.
+    /// Place of `baseline` in the manifest.
     pub span: Span,
 }
 
-/// A named list of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// The name that expressions use.
     pub name: String,
-    /// The values in the manifest's order, without duplicates.
+    /// Values in the manifest's order, without duplicates.
     pub values: Vec<Value>,
-    /// The place of the axis in the manifest.
     pub span: Span,
 }
 
 /// Axes (by name) and bindings that replace the manifest's on one backend.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AxisOverride {
-    /// Axes with other values.
     pub axes: Vec<Axis>,
-    /// Bindings with other values.
     pub lets: Vec<LetBinding>,
 }
 
 /// A rule that excludes cells, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExcludeRule {
-    /// The condition: a cell for which it holds is excluded.
+    /// Condition: cells for which it holds are excluded.
     pub when: Expression,
-    /// The reason, which the report shows.
     pub why: String,
 }
 
-/// A line of `[let]`. Their order does not matter; cycles were refused.
+/// A line of `[let]`. The order of bindings does not matter; cycles are refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LetBinding {
-    /// The name that expressions use.
     pub name: Arc<str>,
-    /// The expression of the value, which may depend on axes and other bindings.
     pub value: Expression,
 }
 
-/// The least work that the job requires; rates are computed from it.
+/// Least work that the job requires, from which rates are computed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkSpec {
-    /// Bytes that must be read or written, per run of the body.
+    /// Bytes that must be read or written per run of the body.
     pub bytes: Option<Expression>,
-    /// The number of floating-point operations per run of the body.
+    /// Floating-point operations per run of the body.
     pub flops: Option<Expression>,
 }
 
 /// How long and how precisely to measure, with defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureSpec {
-    /// The states of the caches, each of which has its own samples.
+    /// Cache states, each with its own samples.
     pub regimes: Vec<Regime>,
-    /// Half-width of the median's interval to reach, as a fraction of the median.
+    /// Requested half-width of the median's interval, as a fraction of the median.
     pub precision: f64,
-    /// The time limit of each step of a case, in seconds.
+    /// Time limit of each step of a case, in seconds.
     pub timeout: f64,
-    /// Runs before the first sample of each regime.
     pub warmup: u32,
-    /// The fewest samples per regime.
     pub min_samples: u32,
-    /// The most samples per regime.
     pub max_samples: u32,
-    /// Device time that the samples of one case may take, in seconds.
+    /// Device time for the samples of one case, in seconds.
     pub budget: f64,
-    /// Whether energy is measured, in a pass of its own.
+    /// Whether to measure energy, in a pass of its own.
     pub energy: bool,
-    /// The number of processes that measure each group, one after the other; `None` for as many as the precision asks
-    /// for.
+    /// Number of processes that measure each group, one after the other; `None` for as many as the precision requires.
     pub processes: Option<u32>,
-    /// The additional counters, by the profiler's names.
+    /// Additional counters, by the profiler's names.
     pub metrics: Vec<String>,
 }
 
 /// One implementation under comparison, before its own axes are expanded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantSpec {
-    /// Must contain every value of `axes`, so that names are distinct.
+    /// Contains every value of `axes`, so that names are distinct.
     pub name: Template,
-    /// Axes of this variant alone; each combination of their values is a variant.
+    /// Axes of this variant only. Each combination of their values is a variant.
     pub axes: Vec<Axis>,
-    /// If one does not hold, the case is excluded with the text of the first such condition.
+    /// Conditions that a case must meet. The first that fails excludes the case, with its text as the reason.
     pub requires: Vec<Expression>,
-    /// Named values of this variant alone, or that it defines differently.
+    /// Bindings that this variant adds or overrides.
     pub lets: Vec<LetBinding>,
-    /// Buffers that only this variant has, or that it defines differently.
+    /// Buffers that this variant adds or overrides.
     pub buffers: Vec<BufferSpec>,
     /// Replaces the shared work as a whole.
     pub work: Option<WorkSpec>,
     /// Replaces the shared checks as a whole.
     pub checks: Option<Vec<CheckSpec>>,
-    /// Belongs to `checks` and replaces the shared one together with them.
+    /// Replaces the shared printed lines; set together with `checks`.
     pub printed: Option<PrintedSpec>,
-    /// How it is expected to fail; empty for one that should be right.
+    /// Expected failures; empty for a variant that should be right.
     pub fails: Vec<ExpectedFailure>,
-    /// What differs on one backend.
     pub on: BTreeMap<BackendKind, OnBackend>,
-    /// What the simulator's sanitizer does not look for in it; `None` if it is on.
+    /// What the simulator's sanitizer ignores; `None` if it is fully on.
     pub unsanitized: Option<Unsanitized>,
-    /// Whether the simulator runs a sample of the blocks of its launch.
+    /// Whether the simulator runs only a sample of the blocks.
     pub sampled: bool,
-    /// What is run and timed.
     pub body: BodySpec,
-    /// The place of the variant in the manifest.
     pub span: Span,
 }
 
-/// The body of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodySpec {
-    /// The body is one kernel, or a sequence of them.
+    /// One kernel, or a sequence of them.
     Launches {
-        /// How often the sequence runs; `nth` is the number of the round, from 0.
+        /// How often the sequence runs. `nth` is the index of the round, from 0.
         rounds: Option<Expression>,
-        /// The launches that form one round, in order.
+        /// Launches of one round, in order.
         launches: Vec<LaunchSpec>,
-        /// The order of the launches where it has loops, or operations between them.
+        /// Order of the launches, if there are loops or operations between them.
         steps: Option<Vec<StepSpec>>,
     },
     /// An operation of the driver, without a kernel.
     Builtin(BuiltinSpec),
     /// A reference function timed on the host.
     Cpu(Reference),
-    /// A host function, which queues work on the device.
+    /// A host function that queues work on the device.
     Host(Box<HostSpec>),
 }
 
-/// A call of a host function, which is CUDA C++ that nvcc builds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostSpec {
-    /// A file under `kernels/`, resolved against the manifest.
+    /// File below `kernels/`, resolved against the manifest.
     pub source: PathBuf,
-    /// The name that the function has in C.
+    /// C name of the function.
     pub function: Template,
-    /// The arguments in the order of the function's parameters.
     pub args: Vec<ArgSpec>,
-    /// Libraries to link, as the linker names them.
+    /// Libraries to link, by the linker's names.
     pub libraries: Vec<Template>,
-    /// The options that nvcc gets.
     pub compile: CompileSpec,
 }
 
-/// Operations of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BuiltinSpec {
-    /// The device copies one buffer after the other, each `(from, to)`.
+    /// Device copies in order, each `(from, to)`.
     Memcpy(Vec<(String, String)>),
 }
 
-/// A launch of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchSpec {
-    /// The launch's name in the report; the kernel's name if absent.
+    /// Name in the report; by default the kernel's name.
     pub label: Option<String>,
-    /// A file under `kernels/`, resolved against the manifest.
+    /// File below `kernels/`, resolved against the manifest.
     pub source: PathBuf,
-    /// A C++ name expression.
+    /// C++ name expression.
     pub kernel: Template,
-    /// The number of blocks that the grid has.
     pub grid: GridSpec,
-    /// The number of threads that each block has.
     pub block: BlockSpec,
-    /// The numbers and switches that the launch sets.
     pub settings: LaunchSettings<Expression>,
-    /// The arguments in the order of the kernel's parameters.
     pub args: Vec<ArgSpec>,
-    /// How often it is launched; `nth` is the number of the repetition, from 0.
+    /// Number of repetitions. `nth` is the index of the repetition, from 0.
     pub repeat: Option<Expression>,
-    /// The blocks per cluster, in one to three dimensions.
+    /// Blocks per cluster, in one to three dimensions.
     pub cluster: Option<Vec<Expression>>,
-    /// What stays in the L2.
     pub persist: Option<Persist<String, Expression>>,
-    /// The bindings that are evaluated for every launch, in order, over the bindings of the variant.
+    /// Bindings evaluated for every launch, in order. They override the variant's.
     pub lets: Vec<LetBinding>,
-    /// The options that NVRTC gets.
     pub compile: CompileSpec,
 }
 
 impl LaunchSpec {
-    /// Allowed repetitions of a launch: a run queues a limited number.
+    /// Allowed repetitions of a launch. A run queues only a limited number.
     pub const REPEATS: RangeInclusive<u64> = 1..=1024;
 }
 
-/// The number of blocks that a launch has.
+/// Blocks per grid.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GridSpec {
-    /// The manifest gives one to three dimensions.
     Dims(Vec<Expression>),
-    /// The grid has as many blocks as are resident on the whole device at once.
+    /// As many blocks as are resident on the whole device at once.
     Occupancy,
 }
 
-/// The number of threads that each block has.
+/// Threads per block.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockSpec {
-    /// The manifest gives one to three dimensions.
     Dims(Vec<Expression>),
-    /// The block size with the most resident threads; expressions of `grid` may name it `occupancy_block`.
+    /// The block size with the most resident threads, which expressions of `grid` may name `occupancy_block`.
     Occupancy,
 }
 
-/// An argument of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgSpec {
-    /// The address of a buffer.
     Buffer(String),
-    /// The argument is an address within a buffer, such as `input + 4`.
+    /// Address within a buffer, such as `input + 4`.
     Offset {
-        /// The name of the buffer.
         buffer: String,
-        /// The number of elements before the address.
+        /// Offset in elements.
         offset: Expression,
     },
-    /// A struct by value, or one in a struct, with the alignment that C gives its fields.
+    /// A struct by value or nested in one, with C's field alignment.
     Struct(Vec<ArgSpec>),
-    /// A struct by value, or one in it, by the names of its fields; `[0]` is the name of an element of an array.
+    /// A struct by value or nested in one, by field names. `[0]` names an array's element.
     Named(Vec<(String, ArgSpec)>),
-    /// An array in a struct, all of whose elements are alike.
+    /// An array in a struct, with equal elements.
     Array {
-        /// The element.
         of: Box<ArgSpec>,
-        /// The number of elements.
         count: Expression,
-        /// The bytes of which its place and its size are multiples; 1 for those of its elements.
+        /// Alignment of the array in bytes; 1 for its elements' alignment.
         align: u64,
     },
-    /// A texture or surface object of a buffer.
     Texture(Box<TextureSpec>),
-    /// The argument is a number of a type, such as `u32(n)`.
+    /// A number of a type, such as `u32(n)`.
     Scalar {
-        /// The type of the parameter.
+        /// Type of the parameter.
         element: Template,
-        /// The number, converted to that type.
+        /// Number to convert to that type.
         value: Expression,
     },
 }
 
 impl ArgSpec {
-    /// Returns the argument, or for a struct its fields and theirs.
+    /// The argument itself, or for a struct its fields, recursively.
     pub fn parts(&self) -> Vec<&Self> {
         match self {
             Self::Struct(fields) => fields.iter().flat_map(Self::parts).collect(),
@@ -345,7 +304,7 @@ impl ArgSpec {
         }
     }
 
-    /// Returns the buffers whose addresses it is or holds.
+    /// Buffers whose addresses the argument is or contains.
     pub fn buffers(&self) -> impl Iterator<Item = &String> {
         self.parts().into_iter().filter_map(|part| match part {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
@@ -355,38 +314,33 @@ impl ArgSpec {
     }
 }
 
-/// A buffer as a texture or a surface.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextureSpec {
-    /// The name of the buffer, whose type gives the channels of a texel.
+    /// Buffer whose type gives the channels of a texel.
     pub buffer: String,
-    /// How its elements are arranged.
     pub kind: TextureKind,
-    /// The extents, as many as the kind has.
+    /// Extents, as many as the kind has.
     pub size: Vec<Expression>,
-    /// How it is read; `None` for a surface.
+    /// How to read it; `None` for a surface.
     pub sampler: Option<TextureSampler>,
 }
 
-/// How a source is compiled.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompileSpec {
     /// Macros: `NAME` → `VALUE`.
     pub defines: Vec<(String, Template)>,
-    /// The other options of the compiler, in order.
+    /// Other compiler options, in order.
     pub options: Vec<Template>,
-    /// Folders to search for included files, resolved as `source` is.
+    /// Folders to search for included files, resolved like `source`.
     pub include_paths: Vec<PathBuf>,
-    /// The numbers and switches that the compiler gets.
     pub settings: CompileSettings<Expression>,
-    /// What compiles it.
     pub compiler: KernelCompiler,
-    /// Further sources, compiled alike and linked with it.
+    /// Further sources, compiled alike and linked with this one.
     pub linked: Vec<PathBuf>,
 }
 
 impl Manifest {
-    /// Returns the manifest with the values that a search has in place of those of its axes.
+    /// The manifest with the values of searched axes instead of its own.
     #[must_use]
     pub fn with_searched_axes(mut self) -> Self {
         for axis in &mut self.axes {
@@ -397,7 +351,7 @@ impl Manifest {
         self
     }
 
-    /// Returns the shared axes as `backend` runs them.
+    /// Shared axes as `backend` runs them.
     pub fn axes_on(&self, backend: BackendKind) -> Vec<Axis> {
         let replaced = self.on.get(&backend).map(|o| o.axes.as_slice()).unwrap_or_default();
         self.axes.iter().map(|axis| replaced.iter().find(|r| r.name == axis.name).unwrap_or(axis).clone()).collect()

@@ -1,37 +1,29 @@
-//! Kernel arguments as the manifest writes them: the name of a buffer, or `u32(n)`.
+//! Kernel arguments as written in the manifest: the name of a buffer, or `u32(n)`.
 
 use std::ops::Range;
 
 use super::{ExprError, is_name};
 
-/// An argument, split but not evaluated.
+/// An argument, split but not evaluated. Ranges are bytes of the argument's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
-    /// The address of a buffer.
     Buffer(String),
-    /// An address within a buffer.
     Offset {
-        /// The name of the buffer.
         buffer: String,
-        /// The expression of the offset, in elements.
+        /// Expression in elements.
         offset: String,
-        /// The place of the offset in the argument, in bytes.
         offset_at: Range<usize>,
     },
-    /// A number of a type.
     Scalar {
-        /// The template of an element type's name, for example `u32` or `{type}`.
+        /// Template for an element type's name, e.g. `u32` or `{type}`.
         element: String,
-        /// The place of the type in the argument, in bytes.
         element_at: Range<usize>,
-        /// The expression of the value.
         value: String,
-        /// The place of the value in the argument, in bytes.
         value_at: Range<usize>,
     },
 }
 
-/// Splits an argument. Errors point into `text`.
+/// Errors point into `text`.
 pub fn parse(text: &str) -> Result<Argument, ExprError> {
     let trimmed = trim(text, 0..text.len());
     if trimmed.is_empty() {
@@ -72,7 +64,7 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
     Ok(Argument::Scalar { element, element_at, value, value_at })
 }
 
-/// Returns `range` without the blanks at both ends.
+/// `range` without blanks at its ends.
 fn trim(text: &str, range: Range<usize>) -> Range<usize> {
     let part = &text[range.clone()];
     let start = range.start + part.len() - part.trim_start().len();

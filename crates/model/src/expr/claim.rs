@@ -1,7 +1,7 @@
-//! Claims: a comparison of two quantities, each made of results by arithmetic.
+//! Claims: comparisons of two quantities that arithmetic forms from results.
 //!
 //! Examples are `speedup("vector", "neighbored") >= 5` and `counter("gld_sectors", "b") == 2 * counter("gld_sectors",
-//! "a")`. What a result is of is a variant, or a variant with its values of the compared axes (`"sum[bx=32, by=8]"`).
+//! "a")`. A result belongs to a variant, or to a variant with values of the compared axes (`"sum[bx=32, by=8]"`).
 
 use std::ops::Range;
 
@@ -12,120 +12,92 @@ use super::{ExprError, parser};
 use crate::diagnostics::nearest;
 use crate::model::Value;
 
-/// A claim that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimProgram {
-    /// What is before the relation.
     pub left: Quantity,
-    /// What the claim says of the two sides.
     pub relation: Relation,
-    /// What is after the relation.
     pub right: Quantity,
 }
 
-/// How two quantities are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// The left side is less: `<`.
     Less,
-    /// The left side is less or equal: `<=`.
     LessEqual,
-    /// The left side is greater: `>`.
     Greater,
-    /// The left side is greater or equal: `>=`.
     GreaterEqual,
-    /// The two sides are equal: `==`.
     Equal,
-    /// The sides differ: `!=`.
     NotEqual,
 }
 
-/// A side of a claim.
+/// One side of a claim, or a part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Quantity {
-    /// A number of the text.
     Number(f64),
-    /// A result of the run.
     Result(Measured),
-    /// The negative of a quantity.
     Negate(Box<Quantity>),
-    /// Two quantities, left and right, and how they are combined.
     Binary(Arithmetic, Box<[Quantity; 2]>),
 }
 
-/// An operation on two quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// The sides are added: `+`.
     Add,
-    /// The right side is subtracted: `-`.
     Subtract,
-    /// The sides are multiplied: `*`.
     Multiply,
-    /// The left side is divided: `/`.
     Divide,
 }
 
-/// A result that one case has, or two have together.
+/// A result of one case, or of two together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// The function that selects the result.
     pub function: ClaimFunction,
-    /// The counter's name, for `counter`.
     pub counter: Option<Named>,
-    /// The variants that it is about; two for `speedup`.
+    /// Variants with the result; two for `speedup`.
     pub cases: Vec<Named>,
 }
 
-/// A name in quotes, with the bytes of the text that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// The text between the quotes.
     pub name: String,
-    /// The bytes of the name in the claim.
+    /// Bytes of the claim's text.
     pub at: Range<usize>,
 }
 
-/// The functions that claims may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum ClaimFunction {
-    /// The value is the time of the second variant over that of the first.
+    /// Time of the second variant divided by the first's.
     Speedup,
-    /// The median time, microseconds.
     Time,
-    /// The bytes of the least work over the time, GB/s.
+    /// Bytes of the least work divided by the time, in GB/s.
     Bandwidth,
-    /// The bandwidth over the data-sheet peak of the device memory, 0 to 1.
+    /// Bandwidth divided by the data-sheet peak of the device memory, 0 to 1.
     FractionOfPeak,
-    /// The part of the measured roof that is reached, 0 to 1.
+    /// Reached share of the measured roof, 0 to 1.
     FractionOfCeiling,
-    /// A count over the whole body.
     Counter,
-    /// The greatest difference from the reference.
     ErrorAbs,
-    /// The greatest difference as a fraction of the reference.
+    /// Greatest difference as a fraction of the reference.
     ErrorRel,
-    /// The greatest difference in units in the last place.
+    /// Greatest difference in units in the last place.
     ErrorUlp,
-    /// The value is the number of registers per thread, the most of any launch.
+    /// Registers per thread, the most of any launch.
     Registers,
-    /// The value is the bytes of spill stores and loads per thread, the most of any launch.
+    /// Bytes of spill stores and loads per thread, the most of any launch.
     Spills,
-    /// The value is the theoretical occupancy from 0 to 1, the least of any launch.
+    /// Theoretical occupancy from 0 to 1, the least of any launch.
     Occupancy,
 }
 
 impl ClaimFunction {
-    /// The names of all functions, in the order of the manual.
+    /// Names of all functions, in the order of the manual.
     pub const NAMES: &[&str] = Self::VARIANTS;
 
-    /// Returns the name in claims, for example `speedup`.
+    /// Name in claims, e.g. `speedup`.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Returns how it is called and what it gives, for error texts and the manual.
+    /// Arguments and result, for error texts and the manual.
     pub const fn signature(self) -> &'static str {
         match self {
             Self::Speedup => "speedup(\"a\", \"b\"): the time of b over the time of a",
@@ -143,7 +115,6 @@ impl ClaimFunction {
         }
     }
 
-    /// Whether it needs times.
     pub const fn is_timed(self) -> bool {
         matches!(self, Self::Speedup | Self::Time | Self::Bandwidth | Self::FractionOfPeak | Self::FractionOfCeiling)
     }
@@ -157,7 +128,7 @@ impl ClaimFunction {
 }
 
 impl ClaimProgram {
-    /// Reads a claim. Errors point into `text`.
+    /// Parses a claim. Errors point into `text`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         let root = parser::parse(text, 0..text.len())?;
         let at = root.span.clone();
@@ -173,7 +144,7 @@ impl ClaimProgram {
         Ok(claim)
     }
 
-    /// Returns every result that it names.
+    /// Every result that the claim names.
     pub fn results(&self) -> Vec<&Measured> {
         let mut found = Vec::new();
         self.left.collect(&mut found);
@@ -259,7 +230,7 @@ fn result(callee: &Callee, arguments: Vec<Syntax>) -> Result<Measured, ExprError
 fn named(function: ClaimFunction, argument: Syntax) -> Result<Named, ExprError> {
     let name = match argument.kind {
         Kind::Literal(Value::Str(name)) => name,
-        // A variant may be called like an element type.
+        // A variant may have the name of an element type.
         Kind::Literal(Value::Type(element)) => element.name().to_owned(),
         _ => {
             let message = format!("`{}` takes names in quotes", function.name());

@@ -8,11 +8,10 @@ use super::Scope;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
-    /// The message, in lower case; that of an evaluation ends with the values that caused the error.
+    /// Message in lower case. That of an evaluation ends with the values that caused the error.
     pub message: String,
-    /// What to do.
     pub hint: Option<String>,
-    /// Bytes of the expression (or template, or argument) that are at fault.
+    /// Wrong bytes of the expression, template or argument.
     pub at: Option<Range<usize>>,
 }
 

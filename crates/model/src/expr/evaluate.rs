@@ -1,4 +1,6 @@
-//! Evaluates parsed expressions. Never panics, never wraps, never gives infinity or NaN.
+//! Evaluates parsed expressions.
+//!
+//! Never panics, never wraps, never gives infinity or NaN. An error names the failing part and the values in it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +11,7 @@ use super::{ExprError, Function, Program, Scope};
 use crate::diagnostics::nearest;
 use crate::model::Value;
 
-/// An error at a node; the message with its values is made only when evaluation ends.
+/// An error at a node. Its message with the values is built only when evaluation ends.
 struct Fault<'a> {
     node: &'a Node,
     refusal: Refusal,
@@ -24,7 +26,7 @@ pub fn evaluate(program: &Program, scope: &Scope) -> std::result::Result<Value, 
     }
 }
 
-/// Returns the value of a part of an expression; `None` if it has none.
+/// Value of a part of an expression; `None` if it has none.
 pub fn part(node: &Node, scope: &Scope) -> Option<Value> {
     work(node, scope).ok().map(Operand::into_value)
 }

@@ -1,22 +1,21 @@
-//! Defines the functions of expressions, in one table for the parser, the evaluator and the error messages.
+//! Functions of expressions, in one table for the parser, the evaluator and the error messages.
 
 use super::operand::{Operand, Refusal, Worked, float, int};
 
-/// How a function is worked out from its arguments.
+/// How to compute a function from its arguments.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// The function of one argument, with the kind that it takes; `None` for another kind.
+    /// One argument of the named kind; `None` for another kind.
     One(&'static str, fn(Operand<'_>) -> Option<Worked<'_>>),
-    /// The function of two integers.
+    /// Two integers.
     Integers(fn(i64, i64) -> Worked<'static>),
-    /// The function of at least two numbers, taken in pairs: of integers, and of floats.
+    /// Two or more numbers, folded in pairs: one function for integers, one for floats.
     Fold(fn(i64, i64) -> i64, fn(f64, f64) -> f64),
-    /// The value of the second or the third argument, by the truth of the first.
+    /// The second or the third argument, by the truth of the first.
     Select,
 }
 
-/// Declares the functions, each with its documentation, name in manifests, arguments and result for error messages, and
-/// rule.
+/// Declares the functions, each with its documentation, name in manifests, signature for error messages, and rule.
 macro_rules! functions {
     ($( $(#[$doc:meta])+ $variant:ident, $name:literal, $signature:literal, $rule:expr; )+) => {
         /// A function that expressions may call.
@@ -27,12 +26,12 @@ macro_rules! functions {
             /// Every function, in the order of the manual.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// Returns the name in manifests, for example `ceil_div`.
+            /// Name in manifests, e.g. `ceil_div`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Returns the arguments and the result, for error messages.
+            /// Arguments and result, for error messages.
             pub const fn signature(self) -> &'static str {
                 match self { $(Self::$variant => $signature,)+ }
             }
@@ -45,25 +44,25 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The quotient of two integers, rounded up.
+    /// Quotient of two integers, rounded up.
     CeilDiv, "ceil_div", "ceil_div(a, b): a / b of integers, rounded up",
         Rule::Integers(|a, b| int(quotient_up(a, b)?));
-    /// The least multiple of an integer that is not below another one.
+    /// Least multiple of the second integer that is not below the first.
     RoundUp, "round_up", "round_up(a, b): the least multiple of b that is not below a",
         Rule::Integers(|a, b| match quotient_up(a, b)? {
             _ if b < 0 => Err(Refusal::new("a multiple of a negative number")),
             quotient => int(quotient.and_then(|quotient| quotient.checked_mul(b))),
         });
-    /// The least of several numbers.
+    /// Least of several numbers.
     Min, "min", "min(a, b, ...): the least number", Rule::Fold(i64::min, f64::min);
-    /// The greatest of several numbers.
+    /// Greatest of several numbers.
     Max, "max", "max(a, b, ...): the greatest number", Rule::Fold(i64::max, f64::max);
-    /// The absolute value of a number.
+    /// Absolute value.
     Abs, "abs", "abs(x)", Rule::One("a number", |x| Some(match x {
         Operand::Int(value) => int(value.checked_abs()),
         other => float(other.number()?.abs()),
     }));
-    /// The logarithm of base 2.
+    /// Logarithm to base 2.
     Log2, "log2", "log2(x): exact for an integer, which must be a power of two; a float for a float",
         Rule::One("a number", |x| Some(match x {
             Operand::Int(value) if is_pow2(value) => int(Some(i64::from(value.trailing_zeros()))),
@@ -74,7 +73,7 @@ functions! {
                 value => float(value.log2()),
             },
         }));
-    /// The square root, a float.
+    /// Square root as a float.
     Sqrt, "sqrt", "sqrt(x): a float", Rule::One("a number", |x| Some(match x.number()? {
         value if value < 0.0 => Err(Refusal::new("square root of a negative number")),
         value => float(value.sqrt()),
@@ -84,27 +83,27 @@ functions! {
         Operand::Int(value) => Some(Ok(Operand::Bool(is_pow2(value)))),
         _ => None,
     });
-    /// Gives the number of bytes that one element of a type has.
+    /// Bytes per element of a type.
     Sizeof, "sizeof", "sizeof(type): bytes of one element", Rule::One("an element type", |x| match x {
         Operand::Type(element) => Some(int(Some(element.size() as i64))),
         _ => None,
     });
-    /// The integer part of a number.
+    /// Integer part of a number.
     Int, "int", "int(x): a float cut to its integer part", Rule::One("a number", |x| match x {
         Operand::Int(_) => Some(Ok(x)),
         // 2^63 is the first float outside of the range; its negative is the last inside.
         other => other.number().map(|value| int((-TWO_TO_63..TWO_TO_63).contains(&value).then_some(value as i64))),
     });
-    /// A number as a float.
+    /// Converts a number to a float.
     Float, "float", "float(x)", Rule::One("a number", |x| x.number().map(float));
-    /// Gives one of two values, by a condition.
+    /// One of two values, by a condition.
     Select, "select", "select(condition, a, b): a where the condition holds, else b", Rule::Select;
 }
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 impl Function {
-    /// Returns the least and the greatest number of arguments.
+    /// Least and greatest number of arguments.
     pub const fn arity(self) -> (usize, usize) {
         match self.rule() {
             Rule::One(..) => (1, 1),
@@ -114,13 +113,12 @@ impl Function {
         }
     }
 
-    /// Returns the function that has this name in manifests.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|f| f.name() == name)
     }
 }
 
-/// Returns the quotient, rounded up; `None` if it overflows.
+/// Quotient rounded up; `None` if it overflows.
 fn quotient_up(a: i64, b: i64) -> Result<Option<i64>, Refusal> {
     if b == 0 {
         return Err(Refusal::new("division by zero"));

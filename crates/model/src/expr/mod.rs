@@ -1,4 +1,4 @@
-//! The arithmetic of the manifest.
+//! Arithmetic of the manifest.
 //!
 //! Constructs of other languages that are missing here (statements, assignments, method calls) are refused by name.
 //! Evaluation is strict: integers are checked, kinds never convert silently except integer to float, no float is ever
@@ -37,34 +37,30 @@ pub use token::is_name;
 
 use evaluate::evaluate;
 
-/// The largest length of an expression in bytes.
 pub const MAX_LENGTH: usize = 1024;
 
-/// The largest number of parentheses, calls and operators that may be nested. The operators of one sum count too: `a +
-/// b + c` is a sum in a sum. This limits the stack of every recursion over a parsed expression.
+/// Deepest nesting of parentheses, calls and operators. The operators of one sum count too: `a + b + c` is a sum in a
+/// sum. This limits the stack of every recursion over a parsed expression.
 pub const MAX_DEPTH: usize = 64;
 
-/// A text that can be parsed.
 pub trait Parsed: Sized {
     /// Parses an expression. Errors point into `text`.
     fn parse(text: &str) -> Result<Self, ExprError>;
 
-    /// Returns the text as it is written.
     fn text(&self) -> &str;
 
-    /// Returns the free names of its expressions.
+    /// Free names of its expressions.
     fn names(&self) -> &BTreeSet<String>;
 
-    /// Returns the bytes of the text at which a name is first used.
+    /// Bytes of the text at which a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>>;
 }
 
-/// An expression that was parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
-    /// The text that the expression is a part of: itself, a template or a reference.
+    /// Text that contains the expression: the expression itself, a template or a reference.
     text: Arc<str>,
-    /// The place of the expression in the text, in bytes.
+    /// Bytes of the text.
     at: Range<usize>,
     root: Node,
     names: BTreeSet<String>,
@@ -89,49 +85,44 @@ impl Program {
         Self { text: text.clone(), at, root, names }
     }
 
-    /// Returns the expression of one integer.
     pub fn integer(value: i64) -> Self {
         let text: Arc<str> = value.to_string().into();
         let at = 0..text.len();
         Self::new(&text, at.clone(), Node { kind: Kind::Literal(Value::Int(value)), span: at })
     }
 
-    /// Returns the text as it is written.
     pub fn text(&self) -> &str {
         &self.text[self.at.clone()]
     }
 
-    /// Returns the tree.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// Returns a part of the expression, as written.
+    /// A part of the expression as written.
     pub fn part(&self, node: &Node) -> &str {
         self.text.get(node.span.clone()).unwrap_or_default()
     }
 
-    /// Returns the value of a part; `None` if it has none.
+    /// Value of a part; `None` if it has none.
     pub fn constant(node: &Node, scope: &Scope) -> Option<Value> {
         evaluate::part(node, scope)
     }
 
-    /// Returns the bytes of the whole text at which a name is first used.
+    /// Bytes of the whole text at which a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>> {
         self.root.place_of(name)
     }
 
-    /// Returns the free names: all that the scope must give a value, unless `&&`, `||` or `select` skips them.
+    /// Free names: all that the scope must define, unless `&&`, `||` or `select` skips them.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
 
-    /// Works out a value.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExprError> {
         evaluate(self, scope)
     }
 
-    /// Works out a truth value.
     pub fn evaluate_bool(&self, scope: &Scope) -> Result<bool, ExprError> {
         match evaluate(self, scope)? {
             Value::Bool(value) => Ok(value),
@@ -139,7 +130,6 @@ impl Program {
         }
     }
 
-    /// Works out an integer.
     pub fn evaluate_i64(&self, scope: &Scope) -> Result<i64, ExprError> {
         match evaluate(self, scope)? {
             Value::Int(value) => Ok(value),
@@ -147,13 +137,13 @@ impl Program {
         }
     }
 
-    /// Works out a count: an integer that is not negative.
+    /// Evaluates to a count: an integer that is not negative.
     pub fn evaluate_u64(&self, scope: &Scope) -> Result<u64, ExprError> {
         let value = self.evaluate_i64(scope)?;
         u64::try_from(value).map_err(|_| self.wrong_kind(scope, &Value::Int(value), "an integer of at least 0"))
     }
 
-    /// Works out a number as a float; integers convert.
+    /// Evaluates to a float; integers convert.
     pub fn evaluate_f64(&self, scope: &Scope) -> Result<f64, ExprError> {
         match evaluate(self, scope)? {
             Value::Int(value) => Ok(value as f64),

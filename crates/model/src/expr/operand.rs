@@ -1,4 +1,7 @@
 //! Values during evaluation, and why there is none.
+//!
+//! Operands borrow their texts, and a refusal has no place or values yet: the functions of expressions need to know
+//! neither.
 
 use std::borrow::Cow;
 
@@ -14,7 +17,7 @@ pub enum Operand<'a> {
     Type(ElementType),
 }
 
-/// Why operands give no value. The place and the values are added when evaluation ends.
+/// Why operands give no value. Place and values are added when evaluation ends.
 #[derive(Debug)]
 pub struct Refusal {
     pub what: Cow<'static, str>,
@@ -31,10 +34,9 @@ impl Refusal {
     }
 }
 
-/// The result of operands.
 pub type Worked<'a> = Result<Operand<'a>, Refusal>;
 
-/// Returns an integer; `None` is one that overflows.
+/// The integer, or an overflow error for `None`.
 pub fn int(value: Option<i64>) -> Worked<'static> {
     value.map(Operand::Int).ok_or_else(|| Refusal::new("integer overflow"))
 }
@@ -82,7 +84,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Strings and element types compare by their text.
+    /// Text of strings and element types, by which they compare.
     pub fn text(self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),

@@ -1,7 +1,7 @@
 //! Parses an expression into a tree by operator precedence (a Pratt parser).
 //!
-//! It is written by hand because the language is small and most of the code makes error messages: a general parser
-//! would use its own words, and combinators would need each of these messages anyway. Every node has the exact bytes
+//! It is written by hand because the language is small and most of the code makes error messages. A generated parser
+//! would use its own words, and combinators would need each of these messages anyway. Every node keeps the exact bytes
 //! that it was parsed from.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::token::{self, Token};
 use super::{ExprError, MAX_DEPTH, MAX_LENGTH};
 use crate::model::Value;
 
-/// The binding powers of operators; a unary operator binds tighter than all of these.
+/// Binding powers of operators. A unary operator binds tighter than all of these.
 mod binding {
     pub const LEAST: u8 = 0;
     pub const OR: u8 = 1;
@@ -25,7 +25,6 @@ mod binding {
     pub const SHIFT: u8 = 9;
 }
 
-/// An operator between two operands.
 #[derive(Clone, Copy)]
 enum Infix {
     Or,
@@ -63,7 +62,7 @@ impl Infix {
         }
     }
 
-    /// Returns the least binding power of operators that belong to the right side of this one.
+    /// Lowest binding power of operators that belong to the right side of this one.
     const fn right_side(self) -> u8 {
         match self {
             Self::Operator(Operator::Power) => binding::POWER,
@@ -77,8 +76,7 @@ pub fn parse(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
     parse_with(text, at, false)
 }
 
-/// Parses as [`parse`] does; a name or a call may have an index behind it, `x[i]` or `x[from..to]`, which is read as
-/// the function `slice` of it.
+/// Like [`parse`], but an index may follow a name or a call: `x[i]` or `x[from..to]`, which calls the function `slice`.
 pub fn parse_indexed(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
     parse_with(text, at, true)
 }
@@ -101,14 +99,13 @@ fn parse_with(text: &str, at: Range<usize>, indexed: bool) -> Result<Syntax<'_>,
 struct Parser<'t> {
     text: &'t str,
     end: usize,
-    /// The token that is looked at, with its place in bytes.
+    /// Current token, with its bytes.
     token: Token<'t>,
     at: Range<usize>,
-    /// The byte at which the previous token ends.
     before: usize,
-    /// Nesting at the current token: bounds the parser's recursion.
+    /// Nesting at the current token, which bounds the parser's recursion.
     level: usize,
-    /// Levels of the last parsed tree: bounds the recursion of every function over it.
+    /// Levels of the last parsed tree, which bounds every recursion over it.
     height: usize,
     /// Whether an index may follow a name or a call.
     indexed: bool,
@@ -187,7 +184,7 @@ impl<'t> Parser<'t> {
         Ok(Node { kind: Kind::In(Box::new(value), list), span })
     }
 
-    /// Parses the expressions between the current bracket and `close`, which is parsed too.
+    /// Parses the expressions between the current bracket and `close`, which is consumed too.
     fn list(&mut self, close: &str) -> Result<Vec<Syntax<'t>>, ExprError> {
         let open = self.at.clone();
         self.advance()?;
@@ -275,7 +272,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Parses what is behind an operand: an index of it, if there may be one.
+    /// Parses an index after an operand, if one may follow.
     fn index(&mut self, of: Syntax<'t>) -> Result<Syntax<'t>, ExprError> {
         if !self.indexed || !self.begins_with("[") {
             return Ok(of);
@@ -300,7 +297,6 @@ impl<'t> Parser<'t> {
         Ok(Node { kind: Kind::Call(Callee { name: "slice", at: open }, vec![of, from, to]), span })
     }
 
-    /// Parses a name, or a call of it.
     fn name(&mut self, name: &'t str) -> Result<Syntax<'t>, ExprError> {
         let at = self.at.clone();
         if let Some(error) = word_of_statements(name, at.clone()) {
@@ -323,7 +319,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns the error of the current token after an operand.
+    /// Error for the current token after an operand.
     fn unexpected(&self) -> ExprError {
         let at = self.at.clone();
         let found = &self.text[at.clone()];
@@ -351,8 +347,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Returns the parts of a chain of `&&` or `||`, including those of the left side if it is such a chain without
-/// parentheses.
+/// Operands of a chain of `&&` or `||`. A left side that is such a chain without parentheses is merged.
 fn chain<'t>(
     left: Syntax<'t>,
     right: Syntax<'t>,
@@ -376,7 +371,7 @@ fn chain<'t>(
     Ok(parts)
 }
 
-/// Returns the error of a symbol that other languages have and this one lacks.
+/// Error for a symbol that other languages have and this one lacks.
 fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     let operator = |at| ExprError::new(format!("`{symbol}` is not an operator")).at(at);
     Some(match symbol {
@@ -399,7 +394,7 @@ fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     })
 }
 
-/// Returns the error of a word that begins a statement in other languages. None of these words can be a name.
+/// Error for a word that begins a statement in other languages. None of these words can be a name.
 fn word_of_statements(word: &str, at: Range<usize>) -> Option<ExprError> {
     let hint = match word {
         "if" | "else" | "switch" => "use select(condition, a, b)",

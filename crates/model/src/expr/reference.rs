@@ -1,8 +1,8 @@
 //! Reference expressions: functions over buffers whose numbers are expressions.
 //!
-//! `sum(partial)`, `matmul(transpose(a, m, k), b, m, n, k)`, `a * x + y`, a buffer alone, or a number that every element
-//! must equal. The first arguments of a reference function are buffers or reference functions again, the rest integers.
-//! Whether a name in arithmetic is a buffer or a number is known only once there is a scope.
+//! Examples are `sum(partial)`, `matmul(transpose(a, m, k), b, m, n, k)`, `a * x + y`, a buffer alone, or a number that
+//! every element must equal. The first arguments of a reference function are buffers or reference functions again, the
+//! rest integers. Whether a name in arithmetic is a buffer or a number is known only once there is a scope.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,7 +14,6 @@ use crate::diagnostics::nearest;
 use crate::format::plural;
 use crate::model::{Elementwise, RefExpr, RefFunction, Value};
 
-/// A parsed reference expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefProgram {
     text: Arc<str>,
@@ -22,27 +21,24 @@ pub struct RefProgram {
     names: Box<Names>,
 }
 
-/// The names of an expression.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Names {
-    /// Names in places of buffers.
     buffers: BTreeSet<String>,
-    /// The operands that may be numbers.
+    /// Names that may be buffers or numbers.
     either: BTreeSet<String>,
-    /// Names in places of numbers.
     numbers: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    /// The value is the buffer with this name, at this place in bytes.
+    /// Name of a buffer, with its bytes in the text.
     Buffer(String, Range<usize>),
     Number(Program),
-    /// Arithmetic on elements, or on numbers if all names are those of numbers.
+    /// Arithmetic on elements, or on numbers if all names are numbers.
     Arithmetic {
         operation: Elementwise,
         operands: Vec<Node>,
-        /// The whole as arithmetic on numbers; `None` if a part can be no number.
+        /// The whole as arithmetic on numbers; `None` if a part cannot be a number.
         number: Option<Program>,
     },
     Call {
@@ -80,7 +76,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns arithmetic on the operands, of which there may be more than two: they are taken from left to right.
+    /// Arithmetic on operands. More than two are combined from left to right.
     fn arithmetic(&self, whole: &Syntax, operation: Elementwise, operands: &[Syntax]) -> Result<Node, ExprError> {
         let mut nodes = operands.iter().map(|operand| self.node(operand.clone())).collect::<Result<Vec<_>, _>>()?;
         let mut names = Names::default();
@@ -115,7 +111,7 @@ impl Reader<'_> {
         Ok(Node::Call { function, buffers, integers })
     }
 
-    /// Returns an argument of a reference function: a buffer or the result of another function.
+    /// Argument of a reference function: a buffer or the result of another function.
     fn operand(&self, function: RefFunction, syntax: Syntax) -> Result<Node, ExprError> {
         let at = syntax.span.clone();
         let refused = |message| Err(ExprError::new(message).hint(function.signature().to_string()).at(at));
@@ -134,7 +130,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns what is computed of which operands, if it can be computed of elements.
+/// Operation and operands, if the syntax is arithmetic that elements support.
 fn arithmetic<'s, 't>(syntax: &'s Syntax<'t>) -> Option<(Elementwise, &'s [Syntax<'t>])> {
     Some(match &syntax.kind {
         Kind::Negate(inner) => (Elementwise::Negate, std::slice::from_ref(&**inner)),
@@ -163,11 +159,11 @@ fn arithmetic<'s, 't>(syntax: &'s Syntax<'t>) -> Option<(Elementwise, &'s [Synta
     })
 }
 
-/// Returns the reference function of a call; `None` for a function of numbers.
+/// The called reference function; `None` for a function of numbers.
 fn function(callee: &Callee, given: usize) -> Result<Option<RefFunction>, ExprError> {
     let is_arithmetic = Function::from_name(callee.name).is_some();
     match RefFunction::ALL.into_iter().find(|f| f.name() == callee.name) {
-        // `min` and `max` are also functions of numbers, with at least two arguments.
+        // `min` and `max` with two or more arguments are functions of numbers.
         Some(_) if is_arithmetic && given > 1 => Ok(None),
         Some(function) => Ok(Some(function)),
         None if is_arithmetic => Ok(None),
@@ -185,7 +181,7 @@ fn unknown(callee: &Callee) -> ExprError {
 }
 
 impl Node {
-    /// Adds the names; a buffer that `may_be_number` is one in arithmetic, or the whole expression.
+    /// Adds the names. A buffer may be a number if it is in arithmetic or is the whole expression.
     fn collect(&self, names: &mut Names, may_be_number: bool) {
         match self {
             Self::Buffer(name, _) => {
@@ -298,28 +294,26 @@ impl Parsed for RefProgram {
 }
 
 impl RefProgram {
-    /// Returns the text as it is written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the names in places of buffers. Some of them may be numbers: see [`Self::either`].
+    /// Names used as buffers. Some of them may be numbers: see [`Self::either`].
     pub fn buffers(&self) -> &BTreeSet<String> {
         &self.names.buffers
     }
 
-    /// Returns the names that are numbers if the scope has them, and buffers otherwise: those in arithmetic, or the one
-    /// that is the whole expression.
+    /// Names in arithmetic, or the one that is the whole expression. They are numbers if the scope has them, and
+    /// buffers otherwise.
     pub fn either(&self) -> &BTreeSet<String> {
         &self.names.either
     }
 
-    /// Returns the names in places of numbers.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names.numbers
     }
 
-    /// Returns the name that is the whole expression: a buffer, or a number if the scope has it.
+    /// The name that is the whole expression: a buffer, or a number if the scope has it.
     pub fn bare(&self) -> Option<&str> {
         match &self.root {
             Node::Buffer(name, _) => Some(name),
@@ -332,7 +326,6 @@ impl RefProgram {
         self.root.is_part_of_buffer()
     }
 
-    /// Evaluates the numbers.
     pub fn resolve(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
         self.root.resolve_operand(scope)
     }

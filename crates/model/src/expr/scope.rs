@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use crate::model::Value;
 
-/// The values of names. There are few entries, so a lookup is a linear search, latest first.
+/// Values of names. There are few entries, so lookup is a linear search, latest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scope {
     entries: Vec<(Arc<str>, Value)>,
 }
 
 impl Scope {
-    /// Returns a scope without names.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the value of a name, replacing an earlier one.
+    /// Sets a value, replacing an earlier one.
     pub fn set(&mut self, name: impl AsRef<str> + Into<Arc<str>>, value: Value) {
         match self.entries.iter_mut().find(|(known, _)| **known == *name.as_ref()) {
             Some(entry) => entry.1 = value,
@@ -24,12 +23,11 @@ impl Scope {
         }
     }
 
-    /// Returns the value of a name; `None` if it has none.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.iter().rev().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
-    /// Returns the names with their values, in the order in which the names were first set.
+    /// Names with their values, in the order in which they were first set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(name, value)| (&**name, value))
     }
@@ -39,12 +37,10 @@ impl Scope {
         self.entries.truncate(len);
     }
 
-    /// Returns how many names have a value.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no name has a value.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -8,16 +8,15 @@ use std::sync::Arc;
 use super::token::quoted_length;
 use super::{ExprError, Parsed, Program, Scope};
 
-/// How values are written.
+/// How to write values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Values are written as in manifests: `i32`.
+    /// As in manifests: `i32`.
     Names,
-    /// Values are written as in C++: `int`.
+    /// As in C++: `int`.
     Cpp,
 }
 
-/// A template that was parsed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TemplateProgram {
     text: String,
@@ -64,7 +63,7 @@ pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
     Ok(TemplateProgram { text: text.to_owned(), pieces, names })
 }
 
-/// Returns the bytes between the brace at `open` and the one that closes it; braces inside quotes do not count.
+/// Bytes between the brace at `open` and its closing one. Braces inside quotes do not count.
 fn placeholder(text: &str, open: usize) -> Result<Range<usize>, ExprError> {
     let mut at = open + 1;
     while let Some(c) = text[at..].chars().next() {
@@ -105,17 +104,15 @@ impl Parsed for TemplateProgram {
 }
 
 impl TemplateProgram {
-    /// Returns the text as it is written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the free names of all placeholders.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
 
-    /// Returns the text, if it has no placeholder.
+    /// The text, if it has no placeholder.
     pub fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
@@ -124,7 +121,6 @@ impl TemplateProgram {
         }
     }
 
-    /// Fills in the placeholders.
     pub fn render(&self, scope: &Scope, style: Style) -> Result<String, ExprError> {
         let mut out = String::new();
         for piece in &self.pieces {

@@ -4,30 +4,28 @@ use std::ops::Range;
 
 use super::ExprError;
 
-/// The smallest unit of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Token<'t> {
-    /// The token is an integer without a sign: 2^63 is read too, for what a minus makes of it.
+    /// Integer without a sign. Includes 2^63, which is valid after a minus.
     Integer(u64),
-    /// The token is a float, which is finite.
+    /// A finite float.
     Float(f64),
-    /// The content of a string, escapes replaced.
     Text(String),
-    /// A name or a word of the language.
+    /// A name or a keyword.
     Name(&'t str),
-    /// An operator or a bracket; also those of other languages, so that they are refused as a whole.
+    /// An operator or a bracket. Includes those of other languages, so that they are refused as a whole.
     Symbol(&'static str),
     End,
 }
 
-/// Every symbol; one that begins with another one comes before it.
+/// Every symbol. A symbol comes before its own prefixes.
 const SYMBOLS: &[&str] = &[
     "**=", "===", "!==", "<<=", ">>=", "...", "..=", "**", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "??", "?.",
     "..", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", ":=", "=>", "->", "//", "/*", "::", "+", "-",
     "*", "/", "%", "<", ">", "!", "=", "&", "|", "^", "~", "?", ".", ",", ":", ";", "(", ")", "[", "]", "{",
 ];
 
-/// Returns the token at byte `from` or after the blanks there, within the first `end` bytes of `text`.
+/// The token at byte `from` or after the blanks there, within the first `end` bytes of `text`.
 pub fn next(text: &str, from: usize, end: usize) -> Result<(Token<'_>, Range<usize>), ExprError> {
     let rest = &text[from..end];
     let start = from + rest.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(rest.len());
@@ -65,7 +63,7 @@ pub fn is_name_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Returns whether a text is a name, of C++ as of expressions.
+/// Whether a text is a name, in C++ as in expressions.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(is_name_start) && text.chars().all(is_name_part)
 }
@@ -94,7 +92,7 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
             }
         }
     }
-    // What follows without a blank was meant to belong to the number.
+    // Characters that follow without a blank were meant to belong to the number.
     length += text[length..].find(|c| !is_name_part(c)).unwrap_or(text.len() - length);
     let written = &text[..length];
     let at = start..start + length;
@@ -119,7 +117,7 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     }
 }
 
-/// Returns the error of an integer outside of 64 bits with a sign.
+/// Error for an integer that does not fit 64 bits with a sign.
 pub fn too_large_integer(written: &str, at: Range<usize>) -> ExprError {
     let message = format!("`{written}` does not fit into an integer of 64 bits with a sign");
     ExprError::new(message).hint("a float has a point or an exponent, as in 1e20").at(at)
@@ -155,7 +153,7 @@ fn string(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     Err(ExprError::new("the string is not closed").at(start..start + text.lines().next().map_or(1, str::len)))
 }
 
-/// Returns the character that an escape stands for, from what follows the backslash.
+/// Character of an escape, from what follows the backslash.
 fn escape(take: &mut impl FnMut() -> Option<char>) -> Option<char> {
     let digits = match take()? {
         'n' => return Some('\n'),
@@ -174,7 +172,7 @@ fn escape(take: &mut impl FnMut() -> Option<char>) -> Option<char> {
     char::from_u32(code)
 }
 
-/// Returns the length of the string at the start of `text`, quotes included; all of the text where it is not closed.
+/// Length of the string at the start of `text`, quotes included; all of the text if it is not closed.
 pub fn quoted_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

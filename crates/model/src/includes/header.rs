@@ -1,6 +1,6 @@
-//! The header that an `#include` names, also where a macro names it.
+//! The header that an `#include` names, directly or through a macro.
 
-/// The largest length of a header's name in bytes. A longer one is no path.
+/// Longest header name in bytes. A longer one is not a path.
 const LONGEST_NAME: usize = 4096;
 
 /// A header that an `#include` or a `__has_include` names.
@@ -8,7 +8,7 @@ const LONGEST_NAME: usize = 4096;
 pub(super) enum Include {
     Quoted(String),
     Angled(String),
-    /// The header is the next file with this name in the search path.
+    /// The next file with this name in the search path (`#include_next`).
     Next(String),
     Macro(String),
 }
@@ -24,8 +24,7 @@ pub(super) fn header_name(text: &str) -> Option<Include> {
     Some(make(rest[..length].to_owned()))
 }
 
-/// Returns the name and value of a macro whose value is a header's name. The name of one with a parameter has it, too:
-/// `HEADER(name)`.
+/// Name and value of a macro whose value is a header name. The name keeps a parameter: `HEADER(name)`.
 pub(super) fn definition(operand: &str) -> Option<(String, Include)> {
     let (name, value) = operand.trim_start().split_once(char::is_whitespace)?;
     Some((name.to_owned(), header_name(value)?))
@@ -37,7 +36,7 @@ pub(super) fn split_call(text: &str) -> Option<(&str, &str)> {
     (!argument.contains(['(', ','])).then_some((name.trim_end(), argument.trim()))
 }
 
-/// Returns a header's name with the argument of a macro in place of its parameter.
+/// The header's name with the macro's argument instead of its parameter.
 pub(super) fn substitute(include: &Include, parameter: &str, argument: &str) -> Include {
     let replace = |name: &str| {
         let mut out = String::new();
@@ -55,7 +54,7 @@ pub(super) fn substitute(include: &Include, parameter: &str, argument: &str) -> 
     };
     match include {
         Include::Angled(name) => Include::Angled(replace(name)),
-        // A string has no parameters in it.
+        // A string contains no parameters.
         other => other.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! What happens to the memory of a buffer.
+//! When a buffer's memory is allocated, and what happens to its content.
 
 /// What happens to a buffer before every launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]

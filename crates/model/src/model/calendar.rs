@@ -1,12 +1,11 @@
-//! Times that can be written with a year of four digits.
+//! Clamps times to those that RFC 3339 can write, with a year of four digits.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The last second of the year 9999, counted from the beginning of 1970.
+/// Last second of the year 9999, counted from the beginning of 1970.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// Returns the time, or the nearest between 1970 and 9999: the clock of a machine may be wrong, and other years have no
-/// RFC 3339.
+/// The time, clamped to the years 1970 to 9999: a machine's clock may be wrong, and RFC 3339 has no other years.
 pub fn calendar_time(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(LAST_SECOND))
 }

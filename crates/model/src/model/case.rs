@@ -1,4 +1,7 @@
-//! Cases, their names and their fingerprints.
+//! Cases: their names, fingerprints and hashes.
+//!
+//! The key matches results of different runs. The fingerprint says whether a stored result still applies, and the
+//! hashes say what changed.
 
 use std::fmt;
 
@@ -6,14 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// Names one cell of the matrix: results are matched by this key.
+/// Names one cell of the matrix. Results are matched by this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseKey {
-    /// The experiment's name in the manifest.
     pub experiment: String,
-    /// The variant's name, after expansion of its own axes.
     pub variant: String,
-    /// The values of the shared axes, in the manifest's order.
+    /// Values of the shared axes, in the manifest's order.
     pub axes: Vec<(String, Value)>,
 }
 
@@ -25,7 +26,7 @@ impl fmt::Display for CaseKey {
     }
 }
 
-/// Names one group: the axes that are not compared, in the manifest's order.
+/// Names one group by the axes that are not compared, in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupKey(pub Vec<(String, Value)>);
 
@@ -50,29 +51,28 @@ fn write_axes(f: &mut fmt::Formatter<'_>, axes: &[(String, Value)]) -> fmt::Resu
     f.write_str("]")
 }
 
-/// SHA-256 over source, included files, options, launch, toolkit, driver and device, hexadecimal: a stored result with
+/// SHA-256 over source, included files, options, launch, toolkit, driver and device, hexadecimal. A stored result with
 /// the same fingerprint still applies, so `--resume` keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(pub String);
 
-/// The parts of a case, hashed one by one, so that a comparison can say what changed. Each is the first 12 hexadecimal
-/// digits of a SHA-256 and does not depend on paths.
+/// Hashes of the parts of a case, so that a comparison can say what changed. Each is the first 12 hexadecimal digits of
+/// a SHA-256 and does not depend on paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseHashes {
-    /// The sources of its launches, with the project files that they include; for a case without sources, what it does.
+    /// Sources of its launches with the project files that they include. For a case without sources, what it does.
     pub source: String,
-    /// The compiler options of the manifest.
     pub options: String,
-    /// Buffers, their fills and the files that they are read from, and the launches' arguments.
+    /// Buffers, their fills and input files, and the launches' arguments.
     pub inputs: String,
-    /// The hash of the expected result, its tolerance, and the files of expected values.
+    /// Expected result, its tolerance, and the files of expected values.
     pub check: String,
-    /// The machine code of its launches, without what tells lines of the source; `None` if it is unknown.
+    /// Machine code of its launches without line information; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// How many instructions of each operation the machine code of its kernels has, such as `BAR 2 LDG 4`, and behind that the
-    /// list of them if it is not too long: no hash, so that two runs can be compared; `None` if it is unknown.
+    /// Instruction counts per operation of the kernels' machine code, such as `BAR 2 LDG 4`, followed by the list of
+    /// instructions if it is short. Not a hash, so that two runs can be compared; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<String>,
 }
@@ -80,15 +80,14 @@ pub struct CaseHashes {
 /// A point of the matrix for one variant, with its position in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Position in the expansion: reports are in this order.
+    /// Position in the expansion, which is the order of reports.
     pub ordinal: u64,
-    /// The experiment, the variant and the values of the shared axes.
     pub key: CaseKey,
-    /// The cases that it is compared with.
+    /// Group of cases that it is compared with.
     pub group: GroupKey,
 }
 
-/// Returns a value of an axis for display: powers of two from 2^16 on are written as such.
+/// Writes an axis value for display. Powers of two from 2^16 on are written as such.
 pub fn axis_value(value: &Value) -> String {
     match value {
         Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),

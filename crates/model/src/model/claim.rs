@@ -1,21 +1,21 @@
-//! Defines what the author of a manifest claims of the results.
+//! A manifest author's claim about the results.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BackendKind, Regime};
 
-/// One claim, as the manifest writes it.
+/// One claim, as written in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// A comparison: `speedup("vector", "neighbored") >= 5`.
+    /// Comparison, e.g. `speedup("vector", "neighbored") >= 5`.
     pub text: String,
-    /// A condition on the axes that groups share. `None`: the claim is about every group.
+    /// Condition on the shared axes of groups; `None` for every group.
     #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// `None`: every regime that was measured.
+    /// Regime; `None` for every measured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
-    /// `None`: every backend that can judge it.
+    /// Backend; `None` for every one that can judge the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendKind>,
 }

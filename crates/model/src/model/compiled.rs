@@ -1,4 +1,6 @@
 //! Requests to the compiler and their results.
+//!
+//! They are data, since compilers run in other processes and results are cached on disk.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,25 +24,21 @@ impl fmt::Display for CompileKey {
 /// One translation unit: a source with one set of options, and the kernels needed from it.
 ///
 /// All launches of a variant with the same source and options share a unit, so that they share its `__device__`
-/// variables. Different variants never share one, so that an error in a template affects its variant only.
+/// variables. Different variants never share one, so that an error in a template affects only its variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CompileUnit {
-    /// The path of the CUDA C++ file, or of code that another compiler made.
+    /// CUDA C++ file, or a file that another compiler made.
     pub source: PathBuf,
     /// C++ name expressions of kernels, sorted.
     pub kernels: Vec<String>,
     /// C++ names of `__device__` variables, sorted.
     pub symbols: Vec<String>,
-    /// The value of each macro, with placeholders filled in.
     pub defines: Vec<(String, String)>,
-    /// The options of the manifest, with placeholders filled in, in order.
+    /// Options of the manifest in order, placeholders filled in.
     pub options: Vec<String>,
-    /// Folders to search for included files, in order.
     pub include_paths: Vec<PathBuf>,
-    /// The numbers and switches that the compiler gets.
     #[serde(flatten)]
     pub settings: CompileSettings,
-    /// What compiles the kernels.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub compiler: KernelCompiler,
     /// Further sources, compiled alike and linked with it.
@@ -52,14 +50,13 @@ pub struct CompileUnit {
 }
 
 impl CompileUnit {
-    /// Returns a unit of kernels of a source, compiled without further options.
+    /// A unit of kernels of a source, without further options.
     pub fn from_kernels<S: Into<String>>(source: impl Into<PathBuf>, kernels: impl IntoIterator<Item = S>) -> Self {
         Self { source: source.into(), kernels: kernels.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Returns the file of the author that the compiler knew by a path; `None` for a file of others. The code may come from
-    /// the cache and have been compiled elsewhere, so the end of the path is looked for beside the source and in the folders
-    /// of its includes.
+    /// The author's file that the compiler knew by `path`; `None` for other files. Cached code may have been compiled
+    /// elsewhere, so the end of the path is looked up next to the source and in the include folders.
     pub fn find_own(&self, path: &str) -> Option<PathBuf> {
         if path == self.source.to_str()? {
             return Some(self.source.clone());
@@ -73,12 +70,11 @@ impl CompileUnit {
         })
     }
 
-    /// Returns what the source is.
     pub fn form(&self) -> SourceForm {
         SourceForm::from_path(&self.source)
     }
 
-    /// Returns the architecture in the manifest's options, in place of the device's: `sm_90a`.
+    /// Architecture in the manifest's options, which replaces the device's: `sm_90a`.
     pub fn architecture(&self) -> Option<&str> {
         let named = ["-arch=", "--gpu-architecture="];
         self.options.iter().rev().find_map(|option| named.iter().find_map(|name| option.strip_prefix(name)))
@@ -103,25 +99,23 @@ pub enum KernelCompiler {
 }
 
 impl KernelCompiler {
-    /// Returns the name that the compiler has in manifests.
+    /// Name in manifests.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// What a source file is, by its name.
+/// Kind of a source file, by its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceForm {
-    /// The source is CUDA C++.
     Cuda,
-    /// The source is PTX of another compiler (`.ptx`).
+    /// PTX from another compiler (`.ptx`).
     Ptx,
-    /// The source is machine code of another compiler (`.cubin`, `.fatbin`).
+    /// Machine code from another compiler (`.cubin`, `.fatbin`).
     MachineCode,
 }
 
 impl SourceForm {
-    /// Returns the form of a file.
     pub fn from_path(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("ptx") => Self::Ptx,
@@ -131,104 +125,94 @@ impl SourceForm {
     }
 }
 
-/// The libraries that a shared library of host functions is linked with, besides the CUDA runtime.
+/// Libraries to link with host functions, besides the CUDA runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Plugin {
-    /// The libraries as the linker names them: `cublas`.
+    /// Libraries as the linker names them, e.g. `cublas`.
     pub libraries: Vec<String>,
 }
 
-/// The form of code: machine code, PTX or a host library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeKind {
-    /// The code is machine code for one architecture.
+    /// Machine code for one architecture.
     Cubin,
-    /// The code is PTX, for a GPU newer than the compiler, and for the simulator.
+    /// PTX, for a GPU newer than the compiler and for the simulator.
     Ptx,
-    /// A shared library of host functions.
+    /// Shared library of host functions.
     Plugin,
 }
 
-/// Resources of a kernel, from its cubin. Absent fields are unknown (PTX does not state registers).
+/// Resources of a kernel, from its cubin. Absent fields are unknown, since PTX does not state registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KernelResources {
-    /// The number of registers that each thread has.
+    /// Registers per thread.
     pub registers: Option<u32>,
-    /// The bytes of static shared memory that each block has.
+    /// Static shared memory per block, in bytes.
     pub shared_static: Option<u32>,
-    /// The bytes of local memory (the stack frame) that each thread has.
+    /// Local memory (the stack frame) per thread, in bytes.
     pub local: Option<u32>,
     /// Bytes of spilled registers that each thread stores to local memory.
     pub spill_stores: Option<u32>,
     /// Bytes of spilled registers that each thread loads from local memory.
     pub spill_loads: Option<u32>,
-    /// The most threads per block with which the kernel can be launched.
+    /// Maximum number of threads per block in a launch.
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<[u32; 3]>,
 }
 
-/// A compiled unit, on disk in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
-    /// The address that the code has in the cache.
     pub key: CompileKey,
     /// SHA-256 of the source and of every project file that it includes; empty if unknown.
     #[serde(default)]
     pub source: String,
-    /// The SHA-256 of the manifest's compiler options, without paths; empty if unknown.
+    /// SHA-256 of the manifest's compiler options, without paths; empty if unknown.
     #[serde(default)]
     pub options: String,
-    /// What the file in `code` holds.
     pub kind: CodeKind,
-    /// The cached cubin or PTX.
+    /// Cached cubin, PTX or library.
     pub code: PathBuf,
-    /// The mangled name of each kernel, by its name expression.
+    /// Mangled name of each kernel, by name expression.
     pub kernels: BTreeMap<String, String>,
-    /// The mangled name of each `__device__` variable, by its name expression.
+    /// Mangled name of each `__device__` variable, by name expression.
     pub symbols: BTreeMap<String, String>,
-    /// The resources of each kernel, by its name expression.
+    /// Resources of each kernel, by name expression.
     pub resources: BTreeMap<String, KernelResources>,
-    /// The hash of the machine code of each kernel, by its name expression, without what tells lines of the source; empty
-    /// if unknown.
+    /// Hash of each kernel's machine code without line information, by name expression; empty if unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub digests: BTreeMap<String, String>,
-    /// How many instructions of each operation the machine code of each kernel has, such as `BAR 2 LDG 4`, with a list of them
-    /// if it is not too long, by its name expression; empty if unknown. Known also where `code` is PTX, if an assembler ran.
+    /// Instruction counts of each kernel's machine code by name expression, such as `BAR 2 LDG 4`, with a list of the
+    /// instructions if it is short. Empty if unknown; known for PTX in `code` too if an assembler ran.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, String>,
-    /// The toolkit whose compiler built it.
     pub toolkit: ToolkitInfo,
-    /// Warnings of the compiler.
     pub log: String,
-    /// The library that the code must be linked with before a GPU can load it, if it launches kernels itself: the
-    /// toolkit's `libcudadevrt.a`.
+    /// Library to link before a GPU can load code that launches kernels itself: the toolkit's `libcudadevrt.a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_runtime: Option<PathBuf>,
-    /// The code of every source, that in `code` first, if there are several: they are linked where they are loaded.
+    /// Code of every source if there are several, `code` first. They are linked when they are loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CodePart>,
-    /// Whether it came from the cache, in this run.
+    /// Whether it came from the cache in this run.
     #[serde(skip)]
     pub cached: bool,
 }
 
-/// The code of one of several sources that are linked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePart {
-    /// The name of the source file, for messages.
+    /// Source file name, for messages.
     pub source: String,
-    /// The cached cubin or PTX.
+    /// Cached cubin or PTX.
     pub code: PathBuf,
 }
 
-/// Why a unit did not compile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileFailure {
     /// One line: the first error, or how the compiler failed (killed at its limit, crashed).
     pub summary: String,
-    /// The whole log of the compiler.
+    /// Complete log of the compiler.
     pub log: String,
 }

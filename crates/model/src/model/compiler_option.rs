@@ -1,18 +1,15 @@
-//! The compiler options that a manifest may set.
+//! Allow-list of the compiler options that a manifest may set.
 //!
 //! A manifest comes with a checkout, and compiler options can write files (`--create-pch`, `--time`, `-o`) and run
-//! programs (`-ccbin`, `-fplugin`). So this is an allow-list of options that change the code or its diagnostics.
-//! Sources: the option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 accept
-//! all of them.
+//! programs (`-ccbin`, `-fplugin`). So only options that change the code or its diagnostics are allowed. Sources: the
+//! option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 accept all of them.
 
 use super::KernelCompiler;
 
-/// Why an option is refused, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedOption {
-    /// What is wrong, with the option as it was written.
+    /// What is wrong, with the option as written.
     pub message: String,
-    /// What to write instead.
     pub hint: String,
 }
 
@@ -20,24 +17,24 @@ pub struct RefusedOption {
 #[derive(Debug, Clone, Copy)]
 enum Takes {
     Nothing,
-    /// The option takes `=true` or `=false`, or nothing.
+    /// `=true`, `=false` or nothing.
     Bool,
-    /// The option takes `=` and one of these.
+    /// `=` and one of these.
     OneOf(&'static [&'static str]),
-    /// The option takes `=` and words of letters, digits, `_`, `-` and `.` between commas.
+    /// `=` and comma-separated words of letters, digits, `_`, `-` and `.`.
     Words,
     /// `=` and the name of a file to read.
     File,
-    /// The option takes `=` and options of the assembler between commas.
+    /// `=` and comma-separated options of the assembler.
     Assembler,
-    /// The option takes `=` and options of the host compiler between commas.
+    /// `=` and comma-separated options of the host compiler.
     HostCompiler,
 }
 
 type Allowed = (&'static [&'static str], Takes);
 
-/// Names without leading dashes; one or two are accepted.
-const BOTH: &[Allowed] = &[
+/// Options of NVRTC and nvcc, without leading dashes; one or two are accepted.
+const NVRTC_AND_NVCC: &[Allowed] = &[
     (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
     (&["ftz", "prec-div", "prec-sqrt", "fmad"], Takes::Bool),
     (&["use_fast_math", "extra-device-vectorization", "restrict"], Takes::Nothing),
@@ -56,14 +53,14 @@ const BOTH: &[Allowed] = &[
     (&["brief-diagnostics", "brief-diag"], Takes::Bool),
 ];
 
-const OF_NVRTC: &[Allowed] = &[
+const ONLY_NVRTC: &[Allowed] = &[
     (&["builtin-move-forward", "builtin-initializer-list", "modify-stack-limit"], Takes::Bool),
     (&["device-stack-protector"], Takes::Bool),
     (&["device-as-default-execution-space", "default-device", "device-int128", "device-float128"], Takes::Nothing),
     (&["minimal"], Takes::Nothing),
 ];
 
-const OF_NVCC: &[Allowed] = &[
+const ONLY_NVCC: &[Allowed] = &[
     (&["O0", "O1", "O2", "O3", "m64"], Takes::Nothing),
     (&["O", "optimize"], Takes::OneOf(&["0", "1", "2", "3"])),
     (&["extended-lambda", "expt-extended-lambda", "expt-relaxed-constexpr"], Takes::Nothing),
@@ -77,7 +74,7 @@ const OF_NVCC: &[Allowed] = &[
     (&["Wdefault-stream-launch", "Wext-lambda-captures-this", "allow-unsupported-compiler"], Takes::Nothing),
 ];
 
-const OF_CLANG: &[Allowed] = &[
+const CLANG: &[Allowed] = &[
     (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
     (&["O0", "O1", "O2", "O3", "Os", "Oz"], Takes::Nothing),
     (&["ffast-math", "fno-fast-math", "funroll-loops", "fno-unroll-loops", "fno-exceptions"], Takes::Nothing),
@@ -91,7 +88,7 @@ const OF_CLANG: &[Allowed] = &[
     (&["w", "Wall", "Wextra", "Werror", "Wpedantic"], Takes::Nothing),
 ];
 
-const OF_ASSEMBLER: &[Allowed] = &[
+const ASSEMBLER: &[Allowed] = &[
     (&["v", "verbose", "O0", "O1", "O2", "O3", "w", "disable-warnings"], Takes::Nothing),
     (&["O", "opt-level"], Takes::OneOf(&["0", "1", "2", "3"])),
     (&["dlcm", "def-load-cache"], Takes::OneOf(&["ca", "cg", "cs", "lu", "cv"])),
@@ -108,16 +105,16 @@ const OF_ASSEMBLER: &[Allowed] = &[
     (&["generate-line-info", "lineinfo", "return-at-end", "suppress-debug-info"], Takes::Nothing),
 ];
 
-const OF_HOST_COMPILER: &[Allowed] = &[
+const HOST_COMPILER: &[Allowed] = &[
     (&["O0", "O1", "O2", "O3", "Os", "Og", "Ofast", "g", "w", "Wall", "Wextra", "pthread"], Takes::Nothing),
     (&["fPIC", "fopenmp", "ffast-math", "funroll-loops", "fno-strict-aliasing", "fno-exceptions"], Takes::Nothing),
     (&["mavx", "mavx2", "mavx512f", "mfma", "msse4.2"], Takes::Nothing),
     (&["march", "mtune", "mcpu"], Takes::Words),
 ];
 
-/// Options that are set by keys of the manifest, and what to write instead.
-const OF_KEYS: [(&[&str], &str); 8] = [
-    (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], OF_DEVICE),
+/// Options that manifest keys set, and what to write instead.
+const SET_BY_KEYS: [(&[&str], &str); 8] = [
+    (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], ARCHITECTURE_HINT),
     (&["G", "device-debug"], "write `debug = true`"),
     (&["maxrregcount"], "write `max_registers`"),
     (&["D", "define-macro"], "write `defines`"),
@@ -127,19 +124,15 @@ const OF_KEYS: [(&[&str], &str); 8] = [
     (&["l", "library"], "write `libraries` in a `host` variant"),
 ];
 
-/// What to write instead of an architecture.
-const OF_DEVICE: &str =
+const ARCHITECTURE_HINT: &str =
     "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
 
-/// The options that later versions have.
+/// Options of later versions.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
 
 impl KernelCompiler {
-    /// Whether the compiler may get an option, as a manifest writes it or as a case fills it in.
-    ///
-    /// # Errors
-    ///
-    /// Why not, and what to write instead.
+    /// Checks an option, both as a manifest writes it and with placeholders filled in. The error says why it is refused
+    /// and what to write instead.
     pub fn check_option(self, option: &str) -> Result<(), RefusedOption> {
         let refused = |message: String, hint: &str| Err(RefusedOption { message, hint: hint.to_owned() });
         let Some(bare) = bare(option) else {
@@ -149,7 +142,9 @@ impl KernelCompiler {
         if is_own_architecture(name, value) {
             return Ok(());
         }
-        if let Some((_, instead)) = OF_KEYS.iter().find(|(names, _)| names.iter().any(|key| is_key(key, bare, name))) {
+        if let Some((_, instead)) =
+            SET_BY_KEYS.iter().find(|(names, _)| names.iter().any(|key| is_key(key, bare, name)))
+        {
             return refused(format!("the option `{option}` is set by the program itself"), instead);
         }
         if LATER.contains(&name) {
@@ -158,9 +153,9 @@ impl KernelCompiler {
             return refused(message, "leave it out");
         }
         let own: &[&[Allowed]] = match self {
-            Self::Nvrtc => &[BOTH, OF_NVRTC],
-            Self::Nvcc => &[BOTH, OF_NVCC],
-            Self::Clang => &[OF_CLANG],
+            Self::Nvrtc => &[NVRTC_AND_NVCC, ONLY_NVRTC],
+            Self::Nvcc => &[NVRTC_AND_NVCC, ONLY_NVCC],
+            Self::Clang => &[CLANG],
         };
         match find(own, name) {
             Some(takes) => takes.check(option, value),
@@ -184,8 +179,8 @@ impl Takes {
             (Self::Words, Some(words)) if is_words(words) => return Ok(()),
             (Self::OneOf(known), Some(value)) if known.contains(&value) => return Ok(()),
             (Self::File, Some(file)) if !file.is_empty() => return Ok(()),
-            (Self::Assembler, Some(list)) => return nested(option, "assembler", OF_ASSEMBLER, list),
-            (Self::HostCompiler, Some(list)) => return nested(option, "host compiler", OF_HOST_COMPILER, list),
+            (Self::Assembler, Some(list)) => return nested(option, "assembler", ASSEMBLER, list),
+            (Self::HostCompiler, Some(list)) => return nested(option, "host compiler", HOST_COMPILER, list),
             (Self::Nothing, _) => "it takes no value".to_owned(),
             (Self::Bool, _) => "it takes `=true` or `=false`".to_owned(),
             (Self::OneOf(known), _) => format!("it takes one of {}", known.join(", ")),
@@ -197,7 +192,7 @@ impl Takes {
     }
 }
 
-/// Checks options within an option, which commas separate.
+/// Checks comma-separated options within an option.
 fn nested(option: &str, whose: &str, allowed: &[Allowed], list: &str) -> Result<(), RefusedOption> {
     for inner in list.split(',') {
         let known = bare(inner).map(split).and_then(|(name, value)| Some((find(&[allowed], name)?, value)));
@@ -218,8 +213,7 @@ fn find(tables: &[&[Allowed]], name: &str) -> Option<Takes> {
     entries.find(|(names, _)| names.contains(&name)).map(|(_, takes)| *takes)
 }
 
-/// Returns an option without its dashes; `None` for a text that is not an option, or that a compiler could take for
-/// two.
+/// An option without its dashes; `None` for a text that is not an option, or that a compiler could read as two.
 fn bare(option: &str) -> Option<&str> {
     let bare = option.strip_prefix("--").or_else(|| option.strip_prefix('-'))?;
     let begins = bare.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -230,7 +224,7 @@ fn split(bare: &str) -> (&str, Option<&str>) {
     bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value)))
 }
 
-/// Whether an option is that of a key: `-DNAME`, `-Ifolder` and `-lname` have no separator before their value.
+/// Whether an option belongs to a key: `-DNAME`, `-Ifolder` and `-lname` have no separator before their value.
 fn is_key(key: &str, bare: &str, name: &str) -> bool {
     key == name || (matches!(key, "D" | "I") && bare.starts_with(key))
 }
@@ -243,8 +237,8 @@ fn is_words(text: &str) -> bool {
     text.split(',').all(word)
 }
 
-/// Returns whether an option such as `-arch=sm_90a` asks for instructions of one architecture or family only. On other
-/// devices the case is excluded.
+/// Whether an option such as `-arch=sm_90a` requests instructions of one architecture or family. On other devices the
+/// case is excluded.
 fn is_own_architecture(name: &str, value: Option<&str>) -> bool {
     let digits = value.and_then(|value| value.strip_prefix("sm_")).and_then(|value| value.strip_suffix(['a', 'f']));
     matches!(name, "arch" | "gpu-architecture")

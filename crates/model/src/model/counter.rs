@@ -1,4 +1,4 @@
-//! Defines the vocabulary of counters: one set of names for the counts of the simulator and of the hardware.
+//! Vocabulary of counters: one set of names for the counts of the simulator and of the hardware.
 //!
 //! A count is summed over the launches of a body. A ratio is recomputed from the counts of the whole body or, if the
 //! profiler does not give these, averaged with the weight of its denominator. `docs/reference/metrics.md` describes
@@ -14,76 +14,67 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Real;
 
-/// The unit of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterUnit {
-    /// A number of events.
     Count,
-    /// A number of bytes.
     Bytes,
-    /// A share, from 0 to 100.
+    /// A share, 0 to 100.
     Percent,
     /// A ratio of two counts.
     PerOne,
-    /// A time on the device's clock.
+    /// Time on the device's clock.
     Nanoseconds,
-    /// A rate of transfer.
     BytesPerSecond,
 }
 
-/// The heading under which a report shows a counter.
+/// Heading under which a report shows a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CounterTheme {
-    /// The counter is of instructions, branches, barriers or warps.
+    /// Instructions, branches, barriers and warps.
     Instructions,
     /// Requests to global memory, atomic operations and device memory.
     Global,
     /// Requests to shared and local memory, and bank conflicts.
     SharedAndLocal,
-    /// The counter says how the machine is used, which only hardware counts.
+    /// Utilisation of the machine, which only hardware counts.
     Activity,
 }
 
-/// How the value of a whole body is computed.
+/// How to compute the value of a whole body.
 #[derive(Debug, Clone, Copy)]
 pub enum CounterKind {
-    /// Counts of several launches are added up.
+    /// Sum over the launches.
     Count,
     /// Computed from other counters; `None` if a denominator is zero or an operand is missing.
     Formed(fn(&Counters) -> Option<f64>),
-    /// The value is the average over the launches, weighted by this count.
+    /// Average over the launches, weighted by this count.
     Weighted(&'static str),
 }
 
-/// What is known of a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterInfo {
-    /// The key of records and reports, for example `gld_sectors`.
+    /// Key in records and reports, e.g. `gld_sectors`.
     pub name: &'static str,
-    /// The unit that the value has.
     pub unit: CounterUnit,
-    /// The heading of the report that has it.
     pub theme: CounterTheme,
-    /// How several launches are combined.
+    /// How to combine several launches.
     pub kind: CounterKind,
-    /// The counter's name in nvprof; empty if nvprof had no such metric.
+    /// Name in nvprof; empty if nvprof had no such metric.
     pub nvprof: &'static str,
-    /// The profiler's metrics whose sum it is; empty if it is computed from other counters or the hardware does not
-    /// count it.
+    /// The profiler's metrics to add up; empty if it is computed from other counters or the hardware does not count it.
     pub nsight: &'static [&'static str],
-    /// Whether the simulator counts it.
     pub simulated: bool,
 }
 
 impl CounterInfo {
-    /// Whether more of it is more work: a count of what kernels execute or transfer. Not the number of warps, which the
-    /// launch states, and not how busy the machine was.
+    /// Whether a higher count means more work, executed or transferred by kernels. The number of warps is not work,
+    /// since the launch states it, and neither is how busy the machine was.
     pub fn is_cost(&self) -> bool {
         matches!(self.kind, Count) && self.theme != Activity && self.name != "warps_launched"
     }
 
-    /// Whether it alone says that there is more or less work: the instructions, the sectors and atomics of memory, the
-    /// bank conflicts and the barriers. The other counts of work follow from these, or tell how they came about.
+    /// Whether this counter alone shows more or less work: instructions, sectors and atomics of memory, bank conflicts
+    /// and barriers. The other counts of work follow from these, or explain them.
     pub fn decides(&self) -> bool {
         const DECIDING: [&str; 8] = [
             "inst_executed",
@@ -98,16 +89,16 @@ impl CounterInfo {
         DECIDING.contains(&self.name)
     }
 
-    /// Returns the counter of a name; `None` for a name outside the vocabulary.
+    /// The counter with this name; `None` for a name outside the vocabulary.
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)
     }
 }
 
-/// A counter's name: without memory of its own if it is of the vocabulary.
+/// A counter's name, borrowed if it is in the vocabulary.
 pub type CounterName = Cow<'static, str>;
 
-/// Returns the name that this text is.
+/// The vocabulary's own string for a name, or an owned copy.
 pub fn counter_name(text: &str) -> CounterName {
     static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| VOCABULARY.iter().map(|info| info.name).collect());
     NAMES.get(text).map_or_else(|| Cow::Owned(text.to_owned()), |name| Cow::Borrowed(*name))
@@ -117,7 +108,7 @@ use CounterKind::{Count, Formed, Weighted};
 use CounterTheme::{Activity, Global, Instructions, SharedAndLocal};
 use CounterUnit as Unit;
 
-/// The counters, in the order that the report has within each theme.
+/// Counters in the order of the report within each theme.
 pub const VOCABULARY: &[CounterInfo] = &[
     simulated("inst_executed", Instructions, "inst_executed", &["smsp__inst_executed.sum"]),
     formed("inst_per_warp", Unit::PerOne, Instructions, "inst_per_warp", |c| {
@@ -229,7 +220,7 @@ pub const VOCABULARY: &[CounterInfo] = &[
     },
 ];
 
-/// Returns `part` of `whole`, times `scale`.
+/// `part` divided by `whole`, times `scale`.
 fn quotient(counters: &Counters, part: &str, whole: &str, scale: f64) -> Option<f64> {
     let (part, whole) = (counters.get(part)?, counters.get(whole)?);
     (whole > 0.0).then(|| part * scale / whole)
@@ -244,7 +235,7 @@ const fn count(
     CounterInfo { name, unit: Unit::Count, theme, kind: Count, nvprof, nsight, simulated: false }
 }
 
-/// Makes a count that the simulator has, too.
+/// A count that the simulator has too.
 const fn simulated(
     name: &'static str,
     theme: CounterTheme,
@@ -274,15 +265,15 @@ impl CounterInfo {
     }
 }
 
-/// Counts of the hardware or the simulator, by the names of the [vocabulary](VOCABULARY) or, for a metric that
-/// the manifest asks for, of the profiler. The environment says which of the two counted: a simulated device, or the
-/// [counting method](super::Environment::counting_method) of a real one.
+/// Counts of the hardware or the simulator, named as in the [vocabulary](VOCABULARY) or, for metrics that the manifest
+/// requests, as in the profiler. The environment tells which of the two counted: a simulated device, or the [counting
+/// method](super::Environment::counting_method) of a real one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Counters(#[serde(serialize_with = "super::real::serialize")] pub BTreeMap<CounterName, f64>);
 
 impl Counters {
-    /// Returns the value of a counter; `None` if it was not counted.
+    /// Value of a counter; `None` if it was not counted.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }
@@ -310,7 +301,7 @@ impl<'de> Deserialize<'de> for Counters {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counters, A::Error> {
-                // A map of known size is smaller than one that grows.
+                // Allocating at the final size takes less memory than growing.
                 let mut counts = Vec::with_capacity(VOCABULARY.len());
                 while let Some((Known(name), Real(count))) = map.next_entry()? {
                     counts.push((name, count));
@@ -323,7 +314,7 @@ impl<'de> Deserialize<'de> for Counters {
     }
 }
 
-/// A name that may be of the vocabulary.
+/// A name that may be in the vocabulary.
 struct Known(CounterName);
 
 impl<'de> Deserialize<'de> for Known {

@@ -1,10 +1,12 @@
 //! Devices, their capabilities, and the environment of a run.
+//!
+//! What is the same on every run is in [`Environment`], which is committed. What changes is in [`RunContext`], for the
+//! journal only.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Dim3, Machine, Shard, ToolkitInfo};
 
-/// The kind of machine that executes the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
@@ -13,87 +15,69 @@ pub enum BackendKind {
     Cuda,
     /// The embedded SIMT simulator.
     Sim,
-    /// The device of the tests: host functions in place of kernels.
+    /// The tests' device, with host functions instead of kernels.
     Fake,
 }
 
-/// Identifies one device of a backend: its ordinal and, if it has one, its UUID.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
-    /// The number by which the backend opens it, from 0.
+    /// Index by which the backend opens it, from 0.
     pub ordinal: u32,
-    /// The UUID as the driver writes it; `None` for a simulated device.
+    /// UUID as the driver writes it; `None` for a simulated device.
     pub uuid: Option<String>,
 }
 
-/// The capabilities of a device. `execute` asks for these, never for the backend.
+/// Capabilities of a device. `execute` asks for these, never for the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// Whether the device measures the time of launches.
     pub has_clock: bool,
-    /// Whether the device counts events of launches.
     pub has_counters: bool,
 }
 
-/// The properties of a device that launches, reports and expressions need.
+/// Properties of a device that launches, reports and expressions need.
 ///
 /// Sources: `cuDeviceGetAttribute` for a GPU, the profile's data file for the simulator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// The backend that opened it.
     pub backend: BackendKind,
-    /// The name under which the device is sold, for example `NVIDIA H100 80GB HBM3`.
+    /// Product name, e.g. `NVIDIA H100 80GB HBM3`.
     pub name: String,
-    /// The compute capability, for example `(9, 0)`.
+    /// Compute capability, e.g. `(9, 0)`.
     pub compute_capability: (u32, u32),
-    /// The number of streaming multiprocessors.
     pub sm_count: u32,
     /// FP32 lanes per SM; `None` for an architecture that the table lacks.
     pub cores_per_sm: Option<u32>,
-    /// The number of threads that a warp has.
     pub warp_size: u32,
-    /// The most threads per block.
     pub max_threads_per_block: u32,
-    /// The most resident threads per SM.
     pub max_threads_per_sm: u32,
-    /// The most resident blocks per SM.
     pub max_blocks_per_sm: u32,
-    /// The most threads per block along each axis.
     pub max_block_dim: Dim3,
-    /// The most blocks per grid along each axis.
     pub max_grid_dim: Dim3,
     /// 32-bit registers that one block may use.
     pub registers_per_block: u32,
-    /// The number of 32-bit registers that an SM has.
     pub registers_per_sm: u32,
-    /// The bytes of shared memory that a block may have without opting in.
+    /// Shared memory per block without opting in, in bytes.
     pub shared_per_block: u32,
-    /// Shared memory that a block may opt in to, bytes.
+    /// Shared memory that a block may opt in to, in bytes.
     pub shared_per_block_optin: u32,
-    /// The bytes of shared memory that an SM has.
+    /// Shared memory per SM, in bytes.
     pub shared_per_sm: u32,
-    /// The bytes of shared memory that the system reserves in each block.
+    /// Shared memory that the system reserves in each block, in bytes.
     pub shared_reserved_per_block: u32,
-    /// The bytes of memory for `__constant__` variables.
+    /// Memory for `__constant__` variables, in bytes.
     pub constant_memory: u32,
-    /// The size of the L2 cache in bytes.
     pub l2_bytes: u64,
-    /// The size that the device memory has.
     pub memory_bytes: Bytes,
-    /// Free when the device was opened; not part of the committed environment.
+    /// Memory that was free when the device was opened; not part of the committed environment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_free: Option<Bytes>,
-    /// The width of the memory bus in bits.
     pub memory_bus_bits: u32,
-    /// The peak clock of the memory in kHz.
     pub memory_clock_khz: u32,
-    /// The peak clock of the SMs in kHz.
     pub sm_clock_khz: u32,
     /// Whether all blocks of a grid can wait for each other.
     pub cooperative_launch: bool,
     /// Whether error correction of the device memory is on.
     pub ecc: bool,
-    /// Whether it has a clock and counters.
     pub capabilities: Capabilities,
 }
 
@@ -115,8 +99,7 @@ const ATTRIBUTES: [Attribute; 12] = [
 ];
 
 impl DeviceInfo {
-    /// Returns the data-sheet peak of the device memory in bytes per second: clock × 2 (double data rate) × bus width ÷
-    /// 8.
+    /// Data-sheet peak of the device memory in bytes per second: clock × 2 (double data rate) × bus width ÷ 8.
     ///
     /// `None` if the driver reports no memory clock, or for a device without a clock.
     pub fn peak_bandwidth(&self) -> Option<f64> {
@@ -125,102 +108,91 @@ impl DeviceInfo {
         (self.capabilities.has_clock && peak > 0.0).then_some(peak)
     }
 
-    /// Returns the data-sheet peak of f32 arithmetic, operations per second: SMs × lanes × 2 (fused multiply-add) ×
-    /// clock.
+    /// Data-sheet peak of f32 operations per second: SMs × lanes × 2 (fused multiply-add) × clock.
     pub fn peak_flops(&self) -> Option<f64> {
         let lanes = f64::from(self.sm_count) * f64::from(self.cores_per_sm?);
         let peak = lanes * 2.0 * f64::from(self.sm_clock_khz) * 1e3;
         (self.capabilities.has_clock && peak > 0.0).then_some(peak)
     }
 
-    /// Returns the name of the architecture: `sm_90` for `(9, 0)`.
+    /// Name of the architecture: `sm_90` for `(9, 0)`.
     pub fn architecture(&self) -> String {
         format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
     }
 
-    /// Returns the device attributes that expressions may name, with their values.
+    /// Device attributes that expressions may name, with their values.
     pub fn attributes(&self) -> impl Iterator<Item = (&'static str, i64)> {
         ATTRIBUTES.into_iter().map(|(name, value)| (name, value(self)))
     }
 
-    /// Returns the names of [`Self::attributes`], which need no device.
+    /// Names of [`Self::attributes`], which need no device.
     pub fn attribute_names() -> impl Iterator<Item = &'static str> {
         ATTRIBUTES.into_iter().map(|(name, _)| name)
     }
 }
 
-/// The resource that limits the blocks per SM.
+/// Resource that limits the resident blocks per SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OccupancyLimiter {
-    /// The most resident blocks per SM.
     Blocks,
-    /// The most resident threads per SM.
     Warps,
-    /// The registers of the SM limit the blocks.
     Registers,
-    /// The shared memory of the SM limits the blocks.
     Shared,
 }
 
-/// The theoretical occupancy of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
-    /// The number of blocks that are resident on an SM.
     pub blocks_per_sm: u32,
-    /// Resident warps over the maximum per SM, 0 to 1.
+    /// Resident warps divided by the maximum per SM, 0 to 1.
     #[serde(with = "super::real")]
     pub fraction: f64,
-    /// What keeps more blocks from being resident; `None` if that is unknown.
+    /// Resource that limits the resident blocks; `None` if unknown.
     pub limiter: Option<OccupancyLimiter>,
 }
 
-/// What results depend on and what does not change from run to run: committed as `environment.json`.
+/// What results depend on and what does not change from run to run. Committed as `environment.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// The properties of the device.
     pub device: DeviceInfo,
-    /// The driver's version, for example `580.159.04`; `None` for a simulated device.
+    /// Driver version, e.g. `580.159.04`; `None` for a simulated device.
     pub driver: Option<String>,
-    /// The CUDA version that the driver supports, for example `(13, 0)`.
+    /// CUDA version that the driver supports, e.g. `(13, 0)`.
     pub driver_cuda: Option<(u32, u32)>,
-    /// The compiler of the kernels.
+    /// Compiler of the kernels.
     pub toolkit: ToolkitInfo,
-    /// The compiler of the host functions, for example `nvcc 13.0.88`; `None` without host functions.
+    /// Compiler of the host functions, e.g. `nvcc 13.0.88`; `None` without host functions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_compiler: Option<String>,
-    /// The version of `runner`.
+    /// Version of `runner`.
     pub runner: String,
     /// How times were taken, in one sentence; `None` if nothing was timed.
     pub timing_method: Option<String>,
     /// How hardware counters were taken, in one sentence; `None` without hardware counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_method: Option<String>,
-    /// The results of measuring the machine itself.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub machine: Machine,
 }
 
-/// What changes from run to run: for the journal only.
+/// What changes from run to run. For the journal only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
-    /// The name that the host has.
     pub host: String,
-    /// The revision of the manifest's git checkout, with `-dirty` if it has changes.
+    /// Revision of the manifest's git checkout, with `-dirty` if it has changes.
     pub revision: Option<String>,
-    /// The time at which the run began: RFC 3339, UTC.
+    /// Start of the run: RFC 3339, UTC.
     pub started: String,
-    /// The command line, as one entry per argument.
+    /// Command line, one entry per argument.
     pub arguments: Vec<String>,
-    /// The device's UUID, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_uuid: Option<String>,
-    /// The part of the plan that this run has; absent if it has all of it.
+    /// Part of the plan that this run covers; absent for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
 }
 
-/// Returns an H100 SXM as its driver describes it: an example for tests.
+/// An H100 SXM as its driver describes it: an example for tests.
 pub fn h100() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Cuda,

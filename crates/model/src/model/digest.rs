@@ -1,10 +1,10 @@
-//! Computes content addresses.
+//! SHA-256 digests, used as content addresses.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// Returns the SHA-256 of `bytes`, hexadecimal.
+/// SHA-256 of `bytes`, hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }

@@ -4,29 +4,26 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The extent that a grid or a block has.
+/// Extent of a grid or a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dim3 {
-    /// The extent along x, the fastest axis.
+    /// Extent along x, the fastest axis.
     pub x: u32,
-    /// The extent along y.
     pub y: u32,
-    /// The extent along z.
     pub z: u32,
 }
 
 impl Dim3 {
-    /// Returns an extent along x, y and z.
     pub const fn new(x: u32, y: u32, z: u32) -> Self {
         Self { x, y, z }
     }
 
-    /// Returns x, y and z, in the width of plans.
+    /// x, y and z as the 64-bit numbers of plans.
     pub fn extents(self) -> [u64; 3] {
         [self.x, self.y, self.z].map(u64::from)
     }
 
-    /// Returns the product of the three, which fits 64 bits for every grid that a device allows.
+    /// Product of the three, which fits 64 bits for every grid that a device allows.
     pub const fn count(self) -> u64 {
         self.x as u64 * self.y as u64 * self.z as u64
     }

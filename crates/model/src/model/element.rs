@@ -1,4 +1,4 @@
-//! Defines the element types of buffers and scalars.
+//! Element types of buffers and scalars.
 
 use std::str::FromStr;
 
@@ -41,15 +41,15 @@ pub enum ElementType {
 impl ElementType {
     /// Every element type, in the order of the manual.
     pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
-    /// The names, in the same order.
+    /// Names in the order of [`Self::ALL`].
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
-    /// Returns the name in manifests and reports, for example `i32`.
+    /// Name in manifests and reports, e.g. `i32`.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Returns the name in CUDA C++, for example `int`: the value of `{type}` in `kernel` and `defines`.
+    /// Name in CUDA C++, e.g. `int`: the value of `{type}` in `kernel` and `defines`.
     pub const fn cpp_name(self) -> &'static str {
         match self {
             Self::I8 => "signed char",
@@ -67,7 +67,6 @@ impl ElementType {
         }
     }
 
-    /// Returns the number of bytes that an element has.
     pub const fn size(self) -> usize {
         match self {
             Self::I8 | Self::U8 => 1,
@@ -77,18 +76,16 @@ impl ElementType {
         }
     }
 
-    /// Returns true for f16, bf16, f32 and f64.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }
 
-    /// Returns true for i8 … i64.
     pub const fn is_signed_integer(self) -> bool {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 }
 
-/// CUDA's names of scalar types that vectors are made of.
+/// CUDA's names of the scalar types that vectors consist of.
 const COMPONENTS: [(&str, ElementType); 10] = [
     ("char", ElementType::I8),
     ("uchar", ElementType::U8),
@@ -103,10 +100,10 @@ const COMPONENTS: [(&str, ElementType); 10] = [
 ];
 
 impl ElementType {
-    /// The pattern of the names of vector types: `float4`, `half2`.
+    /// Regular expression for the names of vector types: `float4`, `half2`.
     pub const VECTORS: &str = "(u?(char|short|int|longlong)|float|double)[234]|half2|bfloat162";
 
-    /// Returns the component of a vector type and the number of components: of `float4`, f32 and 4.
+    /// Component type and number of components of a vector type: f32 and 4 for `float4`.
     pub fn of_vector(text: &str) -> Option<(Self, u64)> {
         match text {
             "half2" => return Some((Self::F16, 2)),
@@ -119,7 +116,6 @@ impl ElementType {
     }
 }
 
-/// A text that names no element type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown element type `{0}`: use one of i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64")]
 pub struct UnknownElementType(pub String);

@@ -1,12 +1,12 @@
 //! Compares a launch with the limits of a device, and words the messages.
 //!
-//! The functions only compare numbers. The plan checks what it knows without a device, a group checks when the kernel
-//! is loaded, and the CUDA backend checks once more before it launches. All of them use these functions, so that the
-//! messages are the same. A driver may still refuse a launch that passes here.
+//! The plan checks what it knows without a device, a group checks when the kernel is loaded, and the CUDA backend
+//! checks once more before it launches. All of them use these functions, so that the messages are the same. The
+//! functions only compare numbers, so a driver may still refuse a launch that passes here.
 
 use super::{DeviceInfo, Dim3, KernelResources};
 
-/// Returns the block if the device allows it; else the first limit that it exceeds.
+/// The block if the device allows it; otherwise the first limit that it exceeds.
 pub fn block(info: &DeviceInfo, kernel: &KernelResources, dims: [u64; 3]) -> Result<Dim3, String> {
     let threads = dims.iter().copied().fold(1, u64::saturating_mul);
     let most = u64::from(info.max_threads_per_block);
@@ -21,12 +21,12 @@ pub fn block(info: &DeviceInfo, kernel: &KernelResources, dims: [u64; 3]) -> Res
     Ok(dims)
 }
 
-/// Returns the grid if the device allows it; else the first limit that it exceeds.
+/// The grid if the device allows it; otherwise the first limit that it exceeds.
 pub fn grid(info: &DeviceInfo, dims: [u64; 3]) -> Result<Dim3, String> {
     extents("grid", dims, info.max_grid_dim)
 }
 
-/// Returns each extent by itself: at least one, and at most the device's maximum.
+/// Checks that each extent is at least one and at most the device's maximum.
 fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     for ((axis, asked), most) in ["x", "y", "z"].into_iter().zip(dims).zip([most.x, most.y, most.z]) {
         if asked == 0 {
@@ -40,11 +40,10 @@ fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     Ok(Dim3::new(x, y, z))
 }
 
-/// The number of blocks per cluster that every device with clusters supports. Source: CUDA's guide, on thread block
-/// clusters.
+/// Blocks per cluster that every device with clusters supports. Source: CUDA's guide, on thread block clusters.
 const MOST_OF_CLUSTER: u64 = 8;
 
-/// Whether the grid consists of whole clusters, if the kernel was compiled for clusters.
+/// Checks that the grid consists of whole clusters, if the kernel was compiled for clusters.
 pub fn clusters(kernel: &KernelResources, grid: Dim3) -> Result<(), String> {
     let Some(cluster @ [x, y, z]) = kernel.cluster else { return Ok(()) };
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
@@ -62,7 +61,7 @@ pub fn clusters(kernel: &KernelResources, grid: Dim3) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the kernel's static and the launch's dynamic shared memory fit the limit per block.
+/// Checks that the kernel's static and the launch's dynamic shared memory fit the limit per block.
 pub fn shared(info: &DeviceInfo, kernel: &KernelResources, dynamic: u64) -> Result<(), String> {
     let fixed = kernel.shared_static.unwrap_or(0);
     let asked = dynamic.saturating_add(u64::from(fixed));
@@ -77,12 +76,12 @@ pub fn shared(info: &DeviceInfo, kernel: &KernelResources, dynamic: u64) -> Resu
     Err(format!("{asked} bytes of shared memory per block{parts}, the device allows {most}"))
 }
 
-/// Whether the device launches grids that synchronise as a whole.
+/// Checks that the device supports grids that synchronise as a whole.
 pub fn cooperative(info: &DeviceInfo) -> Result<(), String> {
     if info.cooperative_launch { Ok(()) } else { Err("a cooperative launch, the device allows none".to_owned()) }
 }
 
-/// Whether a cooperative grid is resident as a whole on a device that holds `at_once` of its blocks.
+/// Checks that a cooperative grid is resident as a whole on a device that holds `at_once` of its blocks.
 pub fn resident(grid: Dim3, at_once: u64) -> Result<(), String> {
     let asked = grid.count();
     if asked <= at_once {
@@ -91,8 +90,8 @@ pub fn resident(grid: Dim3, at_once: u64) -> Result<(), String> {
     Err(format!("a cooperative grid of {asked} blocks, {at_once} are resident on the device at once"))
 }
 
-/// Whether the device runs code of an architecture with specific instructions: `sm_90a` is compute capability 9.0 only,
-/// `sm_100f` its family, 10.0 and later of the same major version. Source: NVCC's manual on GPU feature sets.
+/// Checks that the device runs code with architecture-specific instructions: `sm_90a` needs exactly compute capability
+/// 9.0, `sm_100f` its family, 10.0 and later of the same major version. Source: NVCC's manual on GPU feature sets.
 pub fn architecture(info: &DeviceInfo, named: &str) -> Result<(), String> {
     let digits = named.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
     let (major, minor) = info.compute_capability;

@@ -1,35 +1,35 @@
-//! Counts per line of the code.
+//! Counts per line of code: of the PTX for a page with sources, and of the author's sources for records.
 
 use serde::{Deserialize, Serialize};
 
 use super::{CompileUnit, Counters, SourceForm};
 
-/// The counts of what comes from one line of the PTX, as `lines.json` has them.
+/// Counts for one line of the PTX, as stored in `lines.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LineCounts {
-    /// The kernel that ran it, by the name that the manifest gives.
+    /// Kernel that ran the line, by its name in the manifest.
     pub kernel: String,
-    /// The line of the PTX, which counts from one.
+    /// Counted from one.
     pub ptx_line: u32,
-    /// The path of the author's source. Code that was inlined from elsewhere belongs to the author's call.
+    /// Path of the author's source. Code inlined from elsewhere belongs to the author's call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line of that file, which counts from one.
+    /// Counted from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The counts that are not zero.
+    /// Counts that are not zero.
     pub counters: Counters,
-    /// Numbers of rounds of the loop that a branch leads back in, and how many warps made so many.
+    /// For a branch that closes a loop: numbers of rounds, each with how many warps made them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<(u64, u64)>,
 }
 
 impl LineCounts {
-    /// The file with the counts of all lines, in the folder of what a case left.
+    /// File with the counts of all lines, in a case's folder.
     pub const FILE: &str = "lines.json";
 
-    /// Returns the path and the line of the source that the counts belong to, where it is known. A source that is PTX is
-    /// the source itself, unless it names lines of a file of the author.
+    /// Path and source line that the counts belong to, if known. A PTX source is its own source, unless it names lines
+    /// of one of the author's files.
     pub fn place<'a>(&'a self, units: &[&'a CompileUnit]) -> Option<(&'a str, u32)> {
         let named = self.file.as_deref().zip(self.line);
         let is_own = |unit: &CompileUnit| unit.kernels.contains(&self.kernel) && unit.form() == SourceForm::Ptx;
@@ -42,17 +42,16 @@ impl LineCounts {
     }
 }
 
-/// What was executed on one line of a source, as records have it.
+/// Counts for one source line, as stored in records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CountedLine {
-    /// The path of the file from the folder of the kernel's source, or its name where it is not below.
+    /// Path relative to the folder of the kernel's source, or the file name if it is not below.
     pub file: String,
-    /// The line, which counts from one.
+    /// Counted from one.
     pub line: u32,
-    /// The text of the line without what is around it; the beginning of a long one. Lines of two revisions are matched by
-    /// it.
+    /// Trimmed text of the line, cut off if it is long. Lines of two revisions are matched by it.
     pub text: String,
-    /// The counts of work that are not zero.
+    /// Counts of work that are not zero.
     pub counters: Counters,
 }
 

@@ -1,4 +1,4 @@
-//! The shared types of `runner`.
+//! Shared types of `runner`.
 //!
 //! Every stage imports these types; none of them imports a stage. They carry data and the rules that make the data
 //! valid. They read no file, use no device and format nothing beyond `Display` of a name.
@@ -100,7 +100,7 @@ pub use unsanitized::{SanitizerClass, Unsanitized};
 pub use value::Value;
 pub use whole::WholeTolerance;
 
-/// Whether a field has its default, and is left out of JSON.
+/// Whether a field has its default, so that JSON leaves it out.
 pub fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }

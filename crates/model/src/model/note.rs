@@ -1,4 +1,6 @@
-//! Remarks of a report on a case besides its outcome: data, which `render` words.
+//! Remarks in a report about a case, besides its outcome.
+//!
+//! They are data, so that records contain no sentences; `render` words them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,125 +10,104 @@ use super::{Regime, ThrottleReason};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// The samples became slower (positive) or faster (negative) from the first to the last, by this fraction of the
-    /// median.
+    /// The samples became slower (positive) or faster (negative) from the first to the last.
     Trend {
-        /// The regime of the samples.
         regime: Regime,
-        /// The change, as a fraction of the median.
+        /// Change as a fraction of the median.
         #[serde(with = "super::real")]
         drift: f64,
     },
-    /// The samples form two groups: the share of the slower one, and by which fraction of the faster group's mean it is
-    /// slower.
+    /// The samples form two groups.
     Bimodal {
-        /// The regime of the samples.
         regime: Regime,
-        /// The share of samples in the slower group.
         #[serde(with = "super::real")]
         share: f64,
         /// How much slower that group's mean is, as a fraction of the faster group's.
         #[serde(with = "super::real")]
         slower: f64,
     },
-    /// Consecutive samples are correlated: a fair interval is this fraction of the median on either side.
+    /// Consecutive samples are correlated, so the median's interval is too narrow.
     Correlated {
-        /// The regime of the samples.
         regime: Regime,
-        /// The correlation of consecutive samples, −1 to 1.
+        /// Correlation of consecutive samples, −1 to 1.
         #[serde(with = "super::real")]
         correlation: f64,
-        /// Half the width that a fair interval has, as a fraction of the median.
+        /// Half the width of a fair interval, as a fraction of the median.
         #[serde(with = "super::real")]
         half_width: f64,
     },
     /// Samples were taken while the device was throttled.
     Throttled {
-        /// The regime of the samples.
         regime: Regime,
-        /// Why the device limited its clocks.
         reasons: Vec<ThrottleReason>,
         /// Samples that were discarded and taken again.
         discarded: u64,
         /// Samples that count, since the throttling lasted.
         kept: u64,
     },
-    /// The case ran after the others of its group, alone.
+    /// The case ran alone, after the others of its group.
     RanAlone {
-        /// Why it could not share the rounds of its group.
         why: Crowded,
         /// Whether it was timed. If so, it shares no rounds with other cases.
         timed: bool,
     },
     /// No input of the case changes between launches.
     FixedInputs {
-        /// Why there is no second set of inputs.
         why: Fixed,
     },
-    /// A host function waits for the work that it queues, so that its launches cannot be gated.
+    /// A host function waits for the work that it queues, so its launches cannot be gated.
     NotGated {
-        /// The host function's C name.
+        /// C name of the host function.
         function: String,
     },
     /// The body has a loop whose condition the host reads.
     Loop {
-        /// The number of iterations that the checked run made.
         iterations: u32,
-        /// How long the host takes to read the condition on an idle device, seconds; `None` without a clock.
+        /// Seconds that the host takes to read the condition on an idle device; `None` without a clock.
         #[serde(default, with = "super::real")]
         round_trip: Option<f64>,
     },
-    /// A sample of the blocks ran. The counts are theirs, scaled to the whole grid: estimates.
+    /// Only a sample of the blocks ran. Their counts, scaled to the whole grid, are estimates.
     Sampled {
-        /// The number of blocks that ran.
         ran: u64,
-        /// The number of blocks of the grid.
         of: u64,
     },
-    /// Elements of a check that were compared, where not all were: those that its `where` selects, and that the blocks
-    /// that ran have changed.
+    /// A check compared only some elements: those that its `where` selects and that the executed blocks changed.
     Judged {
-        /// The check, as the manifest writes it.
+        /// The check, as written in the manifest.
         check: String,
-        /// The elements that were compared.
         elements: u64,
-        /// All elements of the check.
         of: u64,
     },
-    /// Energy was asked for, and the device's counter changed too rarely in this time.
+    /// Energy was requested, but the device's counter changed too rarely.
     NoEnergy {
-        /// Changes of the counter that were seen.
+        /// Observed changes of the counter.
         moved: u64,
-        /// The number of seconds that the pass took.
         #[serde(with = "super::real")]
         seconds: f64,
-        /// The number of changes that an energy needs.
+        /// Changes needed to compute an energy.
         needed: u64,
     },
-    /// Hardware counters were asked for: why this case has none.
+    /// Hardware counters were requested, but this case has none.
     NoCounters {
-        /// The reason, in a sentence.
         why: String,
     },
-    /// The case did not end well under compute-sanitizer, which found nothing in it.
+    /// The case did not end well under compute-sanitizer, although that found nothing.
     NotMemchecked {
         /// How it ended there.
         outcome: String,
     },
     /// The case ended differently under the profiler, so it has no hardware counters.
     FailedUnderProfiler {
-        /// The name of the outcome that the case had there.
+        /// Name of its outcome there.
         outcome: String,
     },
-    /// Lines that the kernel printed; the journal has them.
     Printed {
-        /// The number of lines.
         lines: u64,
     },
-    /// The journal holds no usable samples of a case that was measured.
+    /// The case was measured, but the journal has no usable samples.
     NoSamples,
-    /// Text of a device, such as the simulator's sanitizer, or a sentence of a record of version 1 whose words are
-    /// unknown.
+    /// Text of a device, such as the simulator's sanitizer, or a sentence from a record of version 1 that is unknown.
     Text(String),
 }
 
@@ -136,7 +117,7 @@ pub enum Note {
 pub enum Fixed {
     /// Constants, `iota`, lists and files have one content, unless they are permuted.
     NotRandom,
-    /// The expected values are in a file or a list, which is right for one content of the inputs only.
+    /// The expected values are in a file or a list, which is right for only one content of the inputs.
     Expected,
     /// Device memory has no room for a second set.
     Memory,
@@ -146,7 +127,7 @@ pub enum Fixed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Crowded {
-    /// Device memory cannot hold its buffers beside those of its group.
+    /// Device memory cannot hold its buffers in addition to its group's.
     Memory,
     /// The variant that it is compared with ran alone.
     Reference(String),

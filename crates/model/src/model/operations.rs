@@ -1,27 +1,28 @@
-//! How many instructions of each operation machine code has, as a short text: `BAR 2 LDG 4`. Behind it the instructions can be
-//! listed in their order, each with the line of the source that it comes from: `BAR 1 LDG 1 ; LDG k.cu:3 BAR :4`.
+//! Instruction counts per operation of machine code as a short text: `BAR 2 LDG 4`.
+//!
+//! The instructions may follow in their order, each with its source line: `BAR 1 LDG 1 ; LDG k.cu:3 BAR :4`.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Separates the counts of operations from the list of instructions in the text.
+/// Separator between the counts and the list of instructions.
 const LISTED: &str = " ; ";
 
-/// Marks an instruction without a line. The file of a line is written only if the instruction before has another one.
+/// Marks an instruction without a line. A file name is written only if it differs from the previous instruction's.
 const NOWHERE: &str = "-";
 
-/// A machine instruction: its operation, and the line of the source that it comes from.
+/// A machine instruction with its source line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedOperation {
-    /// The operation without its modifiers, such as `LDG`.
+    /// Operation without its modifiers, such as `LDG`.
     pub name: String,
-    /// The name of the file and the line, such as `k.cu:3`; `None` if it is unknown.
+    /// File name and line, such as `k.cu:3`; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
-/// Returns a list of instructions, each with its file and its line, as a text.
+/// Writes a list of instructions, each with its file and its line.
 pub fn write_list<'a>(instructions: impl IntoIterator<Item = (&'a str, Option<(&'a str, u32)>)>) -> String {
     let mut before = "";
     let mut words = Vec::new();
@@ -39,18 +40,18 @@ pub fn write_list<'a>(instructions: impl IntoIterator<Item = (&'a str, Option<(&
     words.join(" ")
 }
 
-/// Joins counts and the lists of kernels.
+/// Appends the lists of kernels to the counts.
 pub fn with_lists<'a>(counts: String, lists: impl IntoIterator<Item = &'a str>) -> String {
     let lists: Vec<&str> = lists.into_iter().filter(|list| !list.is_empty()).collect();
     if lists.is_empty() { counts } else { format!("{counts}{LISTED}{}", lists.join(" ")) }
 }
 
-/// Returns the list in such a text; empty if it has none.
+/// The list part of such a text; empty if it has none.
 pub fn list_of(text: &str) -> &str {
     text.split_once(LISTED).map_or("", |(_, list)| list)
 }
 
-/// Returns the instructions in a list.
+/// Parses a list of instructions.
 pub fn listed_operations(list: &str) -> Vec<ListedOperation> {
     let mut words = list.split(' ').filter(|word| !word.is_empty());
     let mut file = "";
@@ -65,12 +66,11 @@ pub fn listed_operations(list: &str) -> Vec<ListedOperation> {
     found
 }
 
-/// Returns the counts as a text, in the order of the names.
 pub fn write_operations(counts: &BTreeMap<&str, u32>) -> String {
     counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the names and counts in such a text. What is none is left out.
+/// Parses the names and counts of such a text. Leaves out words that are not counts.
 pub fn operation_counts(text: &str) -> impl Iterator<Item = (&str, u32)> {
     let mut words = text.split(LISTED).next().unwrap_or_default().split(' ');
     std::iter::from_fn(move || Some((words.next()?, words.next()?)))

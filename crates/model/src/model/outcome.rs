@@ -1,23 +1,24 @@
 //! Outcomes of cases and verdicts of checks.
+//!
+//! The verdict says what a check found. The outcome says how the whole case ended, and every planned case has exactly
+//! one.
 
 use serde::{Deserialize, Serialize};
 
-/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
-    /// Every element is within its tolerance, and no memory was changed that must not be.
+    /// Every element is within its tolerance, and no protected memory was changed.
     #[default]
     Pass,
-    /// The result has at least one wrong element.
+    /// At least one element is wrong.
     Mismatch(Mismatch),
-    /// Nothing was compared.
     Unchecked(Unchecked),
 }
 
 impl Verdict {
-    /// Returns the name in machine-readable reports.
+    /// Name in machine-readable reports.
     pub fn name(&self) -> &'static str {
         self.into()
     }
@@ -26,30 +27,24 @@ impl Verdict {
 /// The first wrong element, and how many are wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// The check, as the manifest writes it, or the rule (`guard zone behind partial`, `input changed`).
+    /// The check as written in the manifest, or the violated rule (`guard zone behind partial`, `input changed`).
     pub what: String,
-    /// The position of the first wrong element, counted from 0.
     pub index: u64,
-    /// The expected value, as text.
     pub expected: String,
-    /// The value found instead, as text.
     pub got: String,
-    /// `|got − expected|` if both are finite numbers.
+    /// `|got − expected|` if both are finite.
     #[serde(default, with = "super::real")]
     pub error: Option<f64>,
-    /// How many elements are wrong.
     pub wrong: u64,
-    /// How many elements there are.
+    /// Number of all elements.
     pub of: u64,
 }
 
-/// Why nothing was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unchecked {
     /// The manifest has no `[check]`.
     NoCheck,
-    /// The case was not run.
     NotRun,
     /// The other variants are compared with this one, so it has no reference itself.
     IsReference,
@@ -59,9 +54,8 @@ pub enum Unchecked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roof {
-    /// The roof is that of device memory.
     Memory,
-    /// The L2 cache, through which every byte goes.
+    /// Rate of the L2 cache, through which every byte goes.
     L2,
 }
 
@@ -70,35 +64,31 @@ pub enum Roof {
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Outcome {
-    /// The case is right and measured (on a device without a clock: right and counted).
+    /// Right and measured (on a device without a clock: right and counted).
     #[default]
     Measured,
-    /// The case is right, and was measured with less precision than requested.
+    /// Right, but measured with less precision than requested.
     Unstable {
-        /// Half the width that the median's interval has, as a fraction of the median.
+        /// Half the width of the median's interval, as a fraction of the median.
         #[serde(with = "super::real")]
         reached: f64,
     },
-    /// Right, and measured to be faster than the device can do the least work of the job: either the timed launch did
+    /// Right, but measured to be faster than the device can do the least work of the job. Either the timed launch did
     /// something else, or the manifest overstates the work. It has no measurement.
     Suspect {
-        /// The median of the times.
+        /// Median of the times.
         #[serde(with = "super::real")]
         nanoseconds: f64,
-        /// The least time that the device needs.
+        /// Least time that the device needs.
         #[serde(with = "super::real")]
         least: f64,
         /// What sets that least time.
         roof: Roof,
     },
     /// Wrong: it has no measurement.
-    Wrong {
-        /// The first wrong element.
-        mismatch: Mismatch,
-    },
-    /// Left out by a rule of the manifest, whose text this is.
+    Wrong { mismatch: Mismatch },
     Excluded {
-        /// The reason that the rule gives, or `requires` with the condition that does not hold.
+        /// The rule's reason, or `requires` with the condition that does not hold.
         why: String,
     },
     /// The device does not allow the launch: `2048 threads per block, the device allows 1024`.
@@ -110,12 +100,11 @@ pub enum Outcome {
     CompileError {
         /// One line: the first error, or how the compiler failed.
         summary: String,
-        /// The compiler's whole output.
         log: String,
     },
     /// The driver refused or aborted the launch.
     LaunchError {
-        /// The message in the driver's words, with the call.
+        /// The driver's message, with the call.
         message: String,
     },
     /// An expression of the manifest has no value at this point: `division by zero in ceil_div(n, block) where …`.
@@ -128,42 +117,26 @@ pub enum Outcome {
         /// How the process ended, with the end of its output.
         message: String,
     },
-    /// A step of the case did not end within its time limit.
     TimedOut {
-        /// The time limit of the step.
         #[serde(with = "super::real")]
         limit_seconds: f64,
-        /// The place where the kernel was, as the device reports it; `None` if its process was ended.
+        /// Where the kernel was, as the device reports it; `None` if its process was killed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
     /// The case needs more memory than the device has, by arithmetic or by the device's own refusal.
-    OutOfMemory {
-        /// Bytes that the case needs.
-        needed: u64,
-        /// Bytes that were free.
-        available: u64,
-    },
+    OutOfMemory { needed: u64, available: u64 },
     /// A fault that the simulator or compute-sanitizer detected.
     Trap {
         /// The fault with kernel, source line, block and thread.
         message: String,
     },
     /// The run ended before the case was run.
-    NotRun {
-        /// What ended the run.
-        why: String,
-    },
-    /// The case failed in a way that the manifest expects, which is not a failure of the run.
-    FailedAsExpected {
-        /// The failure that was expected.
-        end: Box<Outcome>,
-    },
-    /// The manifest expects a failure, and there was none.
-    DidNotFail {
-        /// The failures that the manifest allows.
-        fails: Vec<Failure>,
-    },
+    NotRun { why: String },
+    /// The case failed as the manifest expects, which is not a failure of the run.
+    FailedAsExpected { end: Box<Outcome> },
+    /// The manifest expects a failure, but there was none.
+    DidNotFail { fails: Vec<Failure> },
 }
 
 /// A way to fail that a manifest can expect.
@@ -188,14 +161,13 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns the name of the corresponding outcome.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 impl Outcome {
-    /// Returns the outcome of a case that the manifest expects to fail in one of these ways.
+    /// Outcome of a case that the manifest expects to fail in one of these ways.
     ///
     /// A case that is excluded or not run stays so. A failure of another kind stays a failure.
     #[must_use]
@@ -211,7 +183,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the message of the outcome; `None` if it has numbers instead, or nothing.
+    /// Message of the outcome; `None` if it has numbers instead, or nothing.
     pub fn words(&self) -> Option<&str> {
         match self {
             Self::CompileError { summary: words, .. }
@@ -227,7 +199,6 @@ impl Outcome {
         }
     }
 
-    /// Whether the exit code reports a failure.
     pub const fn is_failure(&self) -> bool {
         !matches!(
             self,
@@ -239,7 +210,7 @@ impl Outcome {
         )
     }
 
-    /// Returns one word for tables and CSV.
+    /// One word for tables and CSV.
     pub fn name(&self) -> &'static str {
         self.into()
     }

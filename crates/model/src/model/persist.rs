@@ -8,9 +8,9 @@ use super::real::Numbers;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(bound(serialize = "B: Serialize, R: Numbers", deserialize = "B: Deserialize<'de>, R: Numbers"))]
 pub struct Persist<B = String, R = f64> {
-    /// The buffer: its name, or where a device has it.
+    /// Name of the buffer, or its place on a device.
     pub buffer: B,
-    /// The fraction of its lines to which this applies.
+    /// Fraction of its lines to keep.
     #[serde(with = "super::real")]
     pub ratio: R,
 }

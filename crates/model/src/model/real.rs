@@ -1,8 +1,8 @@
-//! Numbers where JSON is written and read: the worker protocol, the journal and the records.
+//! Floats in JSON: the worker protocol, the journal and the records.
 //!
-//! JSON has no infinity and no NaN, and serde writes both as `null`, which is then no number when it is read. Every
-//! `f64` of a type that is stored or sent is therefore a field with `#[serde(with = "real")]`, or a [`Real`]: a finite
-//! number is a number, any other is a text.
+//! JSON has no infinity and no NaN, and serde writes both as `null`, which cannot be read back as a number. So every
+//! `f64` of a stored or sent type is a field with `#[serde(with = "real")]`, or a [`Real`]: a finite number is written
+//! as a number, any other as a text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The texts of the numbers that JSON does not have.
+/// Texts for the numbers that JSON does not have.
 const INFINITE: &str = "inf";
 const NEGATIVE_INFINITE: &str = "-inf";
 const NOT_A_NUMBER: &str = "nan";
 
-/// A number, written as a number if it is finite and as `"inf"`, `"-inf"` or `"nan"` if it is not.
+/// A number, written as a number if it is finite and otherwise as `"inf"`, `"-inf"` or `"nan"`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Real(pub f64);
 
@@ -67,15 +67,13 @@ impl<'de> Deserialize<'de> for Real {
     }
 }
 
-/// What a field with numbers may hold.
+/// A type with numbers, for `#[serde(with = "real")]`.
 pub trait Numbers: Sized {
-    /// The type that has a [`Real`] for each number.
+    /// Form in JSON, with a [`Real`] for each number.
     type Json: Serialize + DeserializeOwned;
 
-    /// Converts the value to what is written.
     fn to_json(&self) -> Self::Json;
 
-    /// Converts what was written back to the value.
     fn from_json(json: Self::Json) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! The reference functions: what `check` and `cpu` variants compute on the host.
+//! Reference functions, which `check` and `cpu` variants compute on the host.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// The arguments of a reference function, as the manual writes them.
+/// Arguments of a reference function, as in the manual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
-    /// The name in manifests.
+    /// Name in manifests.
     pub name: &'static str,
-    /// Names of the buffers; they come first.
+    /// Names of the buffers, which come first.
     pub buffers: &'static [&'static str],
     /// Names of the integers that follow them.
     pub integers: &'static [&'static str],
@@ -20,7 +20,7 @@ pub struct Signature {
 }
 
 impl fmt::Display for Signature {
-    /// Writes the signature, for example `transpose(a, rows, columns): row-major`.
+    /// Writes the signature, e.g. `transpose(a, rows, columns): row-major`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({})", self.name, [self.buffers, self.integers].concat().join(", "))?;
         if self.note.is_empty() { Ok(()) } else { write!(f, ": {}", self.note) }
@@ -61,7 +61,6 @@ macro_rules! reference_functions {
             pub const ALL: [Self; [$(Self::$reduction,)+ $(Self::$map,)+].len()] =
                 [$(Self::$reduction,)+ $(Self::$map,)+];
 
-            /// Returns what it computes: one number or an array.
             pub const fn kind(self) -> RefKind {
                 match self {
                     $(Self::$reduction => RefKind::Reduction(Reduction::$reduction),)+
@@ -69,7 +68,6 @@ macro_rules! reference_functions {
                 }
             }
 
-            /// Returns the name and the arguments.
             pub const fn signature(self) -> Signature {
                 match self {
                     $(Self::$reduction => Signature {
@@ -90,12 +88,9 @@ macro_rules! reference_functions {
     };
 }
 
-/// What a reference function gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefKind {
-    /// The function gives one number.
     Reduction(Reduction),
-    /// The function gives an array.
     Map(Map),
 }
 
@@ -151,22 +146,21 @@ reference_functions! {
 }
 
 impl RefFunction {
-    /// Returns the name in manifests.
+    /// Name in manifests.
     pub const fn name(self) -> &'static str {
         self.signature().name
     }
 
-    /// Returns how many arguments are buffers; they come first.
+    /// Number of buffers, which are the first arguments.
     pub const fn buffers(self) -> usize {
         self.signature().buffers.len()
     }
 
-    /// Returns how many integers follow the buffers.
+    /// Number of integers after the buffers.
     pub const fn integers(self) -> usize {
         self.signature().integers.len()
     }
 
-    /// Whether the result is one number.
     pub const fn is_reduction(self) -> bool {
         matches!(self.kind(), RefKind::Reduction(_))
     }
@@ -176,69 +170,54 @@ impl RefFunction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefExpr {
-    /// A buffer, by name.
     Buffer(String),
     /// A number that every element is compared with, or that a reduction must equal.
     Constant(Value),
     /// A function applied to buffers (which may be results of functions) and integers.
     Call {
-        /// What is computed.
         function: RefFunction,
-        /// The buffers, which are the first arguments.
+        /// Buffers, which are the first arguments.
         buffers: Vec<RefExpr>,
-        /// The arguments that follow: sizes, for example.
+        /// Arguments after the buffers, e.g. sizes.
         integers: Vec<i64>,
     },
     /// Arithmetic on elements at the same index. A number is the same for all of them.
     Elementwise {
-        /// What is computed.
         operation: Elementwise,
-        /// One operand or two, as the operation takes.
+        /// One operand or two, depending on the operation.
         operands: Vec<RefExpr>,
     },
 }
 
-/// An operation on elements of arrays. Integers wrap as the element type does; floats are computed in f64.
+/// An operation on elements of arrays. Integers wrap as the element type does; floats are computed in f64. Comparisons
+/// and logic give 1 or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Elementwise {
-    /// The operands are added.
     Add,
-    /// The second operand is subtracted from the first.
     Subtract,
-    /// The operands are multiplied.
     Multiply,
-    /// The first operand is divided by the second; of integers, the quotient is cut to its integer part.
+    /// Division; integer division truncates.
     Divide,
-    /// The operand is negated.
     Negate,
-    /// The lesser operand is taken.
     Min,
-    /// The greater operand is taken.
     Max,
-    /// The operand without its sign is taken.
     Abs,
-    /// The square root of the operand, which is a float, is taken.
+    /// Square root of a float.
     Sqrt,
-    /// The remainder of the division is taken; of integers, it has the sign of the first operand.
+    /// Remainder; for integers it has the sign of the first operand.
     Remainder,
-    /// The result is 1 where the first operand is less than the second, else 0.
     Less,
-    /// The result is 1 where the first operand is at most the second, else 0.
     LessOrEqual,
-    /// The result is 1 where the first operand is greater than the second, else 0.
     Greater,
-    /// The result is 1 where the first operand is at least the second, else 0.
     GreaterOrEqual,
-    /// The result is 1 where the operands are equal, else 0.
     Equal,
-    /// The result is 1 where the operands differ, else 0.
     NotEqual,
-    /// The result is 1 where both operands are not 0, else 0.
+    /// Whether both operands are not 0.
     And,
-    /// The result is 1 where an operand is not 0, else 0.
+    /// Whether an operand is not 0.
     Or,
-    /// The result is 1 where the operand is 0, else 0.
+    /// Whether the operand is 0.
     Not,
 }
 

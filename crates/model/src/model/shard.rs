@@ -1,19 +1,19 @@
-//! Defines shards, which are deterministic subsets of the groups of a plan, and how a group is found in its plan.
+//! Shards: deterministic subsets of the groups of a plan. Also the place of a group in its plan.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The most shards of a plan: each may have a folder, and a merge names those that it lacks.
+/// Maximum number of shards of a plan. Each may have a folder, and a merge names the missing ones.
 const MOST_SHARDS: u32 = 1_000_000;
 
-/// A group of a plan, by which a plan of some groups only is made.
+/// Identifies a group, so that a plan of only some groups can be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupPlace {
-    /// The number of the group in the whole plan.
+    /// Index of the group in the whole plan.
     pub ordinal: u32,
-    /// The number of a point of the group.
+    /// Index of any point of the group.
     pub point: u32,
 }
 
@@ -21,13 +21,12 @@ pub struct GroupPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Numbers")]
 pub struct Shard {
-    /// The number of the shard, from 1 to `of`.
+    /// Number of the shard, from 1 to `of`.
     pub index: u32,
-    /// How many there are.
     pub of: u32,
 }
 
-/// The numbers of a shard in a file that others may have written.
+/// Numbers of a shard in a file that others may have written.
 #[derive(Deserialize)]
 struct Numbers {
     index: u32,
@@ -49,7 +48,7 @@ impl TryFrom<Numbers> for Shard {
 }
 
 impl Shard {
-    /// `03-of-40`: the name of its folder, padded so that folders are in order of number.
+    /// Folder name, such as `03-of-40`, padded so that folders sort by number.
     pub fn folder(self) -> String {
         let width = self.of.to_string().len();
         format!("{:0width$}-of-{}", self.index, self.of)

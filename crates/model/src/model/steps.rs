@@ -1,5 +1,5 @@
-//! The order of a body's launches where they are not made once each, in the order of the manifest: loops, and
-//! operations of the driver between launches.
+//! Order of a body's launches, if they are not simply made once each: loops, and operations of the driver between
+//! launches.
 
 use std::collections::BTreeMap;
 
@@ -10,95 +10,81 @@ use super::{ElementType, Value};
 /// A number as a kernel receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScalarValue {
-    /// The type of the parameter.
     pub element: ElementType,
     /// The value's bytes, little-endian, in the low `element.size()` bytes.
     pub bits: u64,
 }
 
-/// What the names of buffers mean after a swap: the name, and the buffer that it stands for. Other names stand for the
-/// buffer of that name.
+/// Buffers that names refer to after swaps, as pairs of name and buffer. Other names refer to the buffer of that name.
 pub type Renamed = Vec<(String, String)>;
 
-/// The steps of a body, in order. Loops of a fixed count are written out.
+/// Steps of a body, in order. Loops of a fixed count are written out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepsPlan {
-    /// The steps in their order. A loop that swaps buffers is last.
+    /// Steps in order. A loop that swaps buffers is last.
     pub steps: Vec<StepPlan>,
-    /// The launch that stands in the report for each entry of the manifest that launches a kernel.
+    /// Launch that the report shows for each manifest entry that launches a kernel.
     pub shown: Vec<usize>,
-    /// The names after the body, unless its last step is a loop that renames them itself.
+    /// Names after the body, unless its last step is a loop that renames them itself.
     pub renamed: Renamed,
 }
 
-/// A step of a body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepPlan {
-    /// The step is the launch with this index in the body.
+    /// Launch with this index in the body.
     Launch(usize),
-    /// Every element of a buffer becomes a number.
+    /// Sets every element of a buffer to a number.
     Memset {
-        /// The buffer that is written.
         buffer: String,
-        /// The number, in the buffer's type.
+        /// Number in the buffer's type.
         value: ScalarValue,
     },
-    /// The step copies a whole buffer to another of the same size.
-    Copy {
-        /// The buffer that is read.
-        from: String,
-        /// The buffer that is written.
-        to: String,
-    },
+    /// Copies a whole buffer to another of the same size.
+    Copy { from: String, to: String },
     /// Steps that are repeated until a condition on buffers holds.
     Loop(Box<LoopPlan>),
 }
 
-/// Steps that are repeated until a condition holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopPlan {
-    /// The iterations that the loop makes. After the last of these, the first follows again.
+    /// Iterations of the loop, which are repeated from the first after the last.
     pub iterations: Vec<IterationPlan>,
-    /// Most iterations: it is an error if the condition does not hold after the last one.
+    /// Maximum number of iterations. It is an error if the condition does not hold after the last one.
     pub at_most: u32,
 }
 
-/// What one iteration of a loop does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IterationPlan {
-    /// The steps in their order; no loop among them swaps buffers.
+    /// Steps in order; no loop among them swaps buffers.
     pub steps: Vec<StepPlan>,
     /// The loop ends if this holds after the steps.
     pub until: ConditionPlan,
-    /// The names that buffers have when the iteration is over.
+    /// Names of buffers after the iteration.
     pub renamed: Renamed,
 }
 
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConditionPlan {
-    /// The text of the expression.
     pub text: String,
-    /// The values of its names that are no buffers.
+    /// Values of its names that are not buffers.
     pub scope: BTreeMap<String, Value>,
-    /// The names in the expression that are buffers.
+    /// Buffers that the expression reads.
     pub reads: Vec<ReadPlan>,
 }
 
 /// The first element of a buffer, as a condition reads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadPlan {
-    /// The name in the condition.
+    /// Name in the condition.
     pub name: String,
-    /// The name of the buffer.
     pub buffer: String,
-    /// The type that the element has.
     pub element: ElementType,
 }
 
 impl StepsPlan {
-    /// Returns the buffer that a name stands for after a run in which the loop that comes last made so many iterations.
+    /// Buffer that a name refers to after a run in which the last loop made `iterations` iterations.
     pub fn buffer_after<'n>(&'n self, name: &'n str, iterations: u32) -> &'n str {
         let renamed = match self.steps.last() {
             Some(StepPlan::Loop(last)) => last.renamed_after(iterations).unwrap_or(&self.renamed),
@@ -107,7 +93,7 @@ impl StepsPlan {
         renamed.iter().find(|(known, _)| known == name).map_or(name, |(_, buffer)| buffer)
     }
 
-    /// Returns the launches outside of loops, by index, in the order in which they are made.
+    /// Indices of the launches outside of loops, in the order in which they are made.
     pub fn order(&self) -> Vec<usize> {
         let launch = |step: &StepPlan| if let StepPlan::Launch(index) = step { Some(*index) } else { None };
         self.steps.iter().filter_map(launch).collect()
@@ -118,7 +104,7 @@ impl StepsPlan {
         self.steps.iter().any(|step| matches!(step, StepPlan::Loop(_)))
     }
 
-    /// Returns the names of buffers that its steps use besides those of launches.
+    /// Names of buffers that its steps use, besides those of launches.
     pub fn buffers(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.renamed.iter().map(|(_, buffer)| buffer.as_str()).collect();
         buffers_of(&self.steps, &mut names);

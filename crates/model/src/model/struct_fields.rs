@@ -1,8 +1,8 @@
-//! Structs whose fields are given by name: the compiler says where each lies.
+//! Structs whose fields are given by name: the compiler determines where each field is.
 //!
-//! A unit asks for the mangled name of an instance of a template that is put behind the source. Its arguments are the
-//! size of the struct, and where each field begins and how large it is. So the layout is in the name, as for any other
-//! variable that is asked for, whichever compiler made it.
+//! A unit asks for the mangled name of a template instance that is appended to the source. The template's arguments are
+//! the size of the struct, and the offset and size of each field. So the mangled name contains the layout, and reading
+//! it works like any other requested variable, with every compiler.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 const TEMPLATE: &str = "runner_layout<";
 
-/// The definition of the template. The type of the struct is that of a parameter of the kernel.
+/// Definition of the template, which takes the struct's type from a kernel parameter.
 const DEFINITIONS: &str = "
 template <unsigned long long N, class F> struct runner_parameter;
 template <class R, class A, class... B> struct runner_parameter<0, R(A, B...)> { using type = A; };
@@ -26,36 +26,35 @@ template <unsigned long long... V> __constant__ char runner_layout = 0;
 #define RUNNER_FIELD(M, ...) RUNNER_BEGIN(M, RUNNER_PARAMETER(__VA_ARGS__)), sizeof(((RUNNER_PARAMETER(__VA_ARGS__) *)0)->M)
 ";
 
-/// An address of a buffer in a struct.
+/// Address of a buffer within a struct.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FieldAddress {
-    /// The byte of the struct at which the address begins.
+    /// Offset of the address within the struct.
     pub at: usize,
-    /// The name of the buffer.
     pub buffer: String,
-    /// The number of bytes of the buffer before the address.
+    /// Offset of the address within the buffer, in bytes.
     pub bytes: u64,
 }
 
-/// A field of a struct by its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedField {
-    /// The field in C++, as in `shape.rows` or `points[1].x`.
+    /// Field in C++, such as `shape.rows` or `points[1].x`.
     pub path: String,
-    /// The bytes of its value, zero where an address is; none for an array whose elements follow.
+    /// Bytes of its value, zero at addresses; empty for an array whose elements follow.
     pub bytes: Vec<u8>,
-    /// The addresses that it holds, from its beginning.
+    /// Addresses in the field, relative to its beginning.
     pub addresses: Vec<FieldAddress>,
 }
 
 impl NamedField {
-    /// Returns an array that the fields after it, which are in its elements, must lie in: the compiler does not check that.
+    /// An array that must contain the fields after it, which are in its elements. [`lay_out`] checks that, since the
+    /// compiler does not.
     pub fn array(path: &str) -> Self {
         Self { path: path.to_owned(), bytes: Vec::new(), addresses: Vec::new() }
     }
 }
 
-/// Returns the variable whose mangled name has the layout of a kernel's parameter with these fields.
+/// Variable whose mangled name contains the layout of a kernel's parameter with these fields.
 pub fn layout_symbol(kernel: &str, parameter: usize, fields: &[NamedField]) -> String {
     let mut text = format!("{TEMPLATE}sizeof(RUNNER_PARAMETER({parameter}, {kernel}))");
     for NamedField { path, .. } in fields {
@@ -66,25 +65,22 @@ pub fn layout_symbol(kernel: &str, parameter: usize, fields: &[NamedField]) -> S
     text
 }
 
-/// Returns the argument whose fields a variable is asked for, by its place in the manifest; `None` for other variables.
+/// Describes the argument that a layout variable is for, by its place in the manifest; `None` for other variables.
 pub fn describe_layout(symbol: &str) -> Option<String> {
     let (_, asked) = symbol.split_once(TEMPLATE)?.1.split_once("RUNNER_PARAMETER(")?;
     let (parameter, kernel) = asked.split_once("))")?.0.split_once(", ")?;
     Some(format!("args[{parameter}] of {kernel}"))
 }
 
-/// Returns what must follow a source of which these variables are asked for; empty if none is a layout.
+/// Code to append to a source if one of its requested variables is a layout; otherwise empty.
 pub fn layout_definitions(symbols: &[String]) -> &'static str {
     if symbols.iter().any(|symbol| symbol.starts_with(TEMPLATE)) { DEFINITIONS } else { "" }
 }
 
-/// Returns the bytes of a struct and the addresses in it. `mangled` is the name of the variable with its layout.
-///
-/// # Errors
-///
-/// The error names a field that is not as large as its value.
+/// Bytes of a struct and the addresses in it. `mangled` is the name of the layout variable. The error names a field
+/// whose size differs from its value's.
 pub fn lay_out(fields: &[NamedField], mangled: &str) -> Result<(Vec<u8>, Vec<FieldAddress>), String> {
-    // `_Z13runner_layoutIJLy24ELy0ELy8EEE`: each number is a literal of the type that `y` is.
+    // `_Z13runner_layoutIJLy24ELy0ELy8EEE`: each number is a literal of type `unsigned long long`, written `y`.
     let literals = mangled.split("Ly").skip(1).map_while(|rest| rest.split_once('E')?.0.parse().ok());
     let numbers: Vec<usize> = literals.collect();
     let Some((size, places)) = numbers.split_first().filter(|(_, places)| places.len() == 2 * fields.len()) else {

@@ -1,4 +1,6 @@
-//! A buffer as a texture or a surface object.
+//! Buffers used as texture or surface objects.
+//!
+//! One description serves CUDA and the simulator, and says which objects no device has.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,12 +40,13 @@ pub enum TextureKind {
 }
 
 impl TextureKind {
-    /// Returns the name that manifests have for it.
+    /// Name in manifests.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Returns the number of extents that `size` has: the last one of layers is their number, and a cube has its edge.
+    /// Number of extents in `size`. The last extent of layered kinds is the number of layers; a cube has only its edge
+    /// length.
     pub const fn extents(self) -> usize {
         match self {
             Self::Linear | Self::OneD | Self::Cube => 1,
@@ -52,7 +55,7 @@ impl TextureKind {
         }
     }
 
-    /// Returns width, height and depth of an object with these extents.
+    /// Width, height and depth of an object with these extents.
     pub const fn shape(self, [first, second, third]: [u32; 3]) -> [u32; 3] {
         match self {
             Self::Cube => [first, first, 6],
@@ -92,50 +95,47 @@ pub enum TextureAddress {
     Mirror,
 }
 
-/// How a texture is read. A surface has no sampler.
+/// How to read a texture. A surface has no sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TextureSampler {
-    /// The filter computes a fetch between texels.
+    /// How to interpolate between texels.
     pub filter: TextureFilter,
-    /// The mode reads coordinates outside, along every axis.
+    /// How to handle out-of-range coordinates, along every axis.
     pub address: TextureAddress,
-    /// Whether coordinates are from 0 to 1.
+    /// Whether coordinates range from 0 to 1.
     pub normalized: bool,
     /// Whether integers of 8 or 16 bits are read as floats from 0 or -1 to 1.
     pub as_float: bool,
 }
 
-/// A buffer as a texture or a surface, numbers evaluated.
+/// A buffer as a texture or a surface, with numbers evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Texture<B = String> {
-    /// The buffer: its name, or where a device has it.
+    /// Name of the buffer, or its place on a device.
     pub buffer: B,
-    /// How its elements are arranged.
     pub kind: TextureKind,
-    /// Width, height and depth; 1 where the kind has none. Layers and faces are the depth.
+    /// Width, height and depth; 1 for dimensions that the kind does not have. Layers and faces are the depth.
     pub shape: [u32; 3],
-    /// The type of a channel.
     pub element: ElementType,
-    /// The number of channels.
     pub channels: u32,
-    /// How it is read; `None` for a surface.
+    /// How to read it; `None` for a surface.
     pub sampler: Option<TextureSampler>,
 }
 
 impl<B> Texture<B> {
-    /// Returns the number of bytes of its texels; it saturates.
+    /// Bytes of its texels; saturates.
     pub fn bytes(&self) -> u64 {
         let [x, y, z] = self.shape.map(u64::from);
         (x * y).saturating_mul(z).saturating_mul(u64::from(self.channels) * self.element.size() as u64)
     }
 
-    /// Returns the view of another buffer.
+    /// The same view of another buffer.
     pub fn with_buffer<C>(&self, buffer: C) -> Texture<C> {
         let Self { kind, shape, element, channels, sampler, .. } = *self;
         Texture { buffer, kind, shape, element, channels, sampler }
     }
 
-    /// Returns why there is no such object.
+    /// Why such an object is not possible, if so.
     pub fn violation(&self) -> Option<String> {
         let element = self.element;
         if matches!(element, ElementType::I64 | ElementType::U64 | ElementType::F64 | ElementType::Bf16) {

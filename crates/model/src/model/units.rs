@@ -2,28 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A count of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// An amount of energy.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Joules(#[serde(with = "super::real")] pub f64);
 
-/// An amount of energy per second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Watts(#[serde(with = "super::real")] pub f64);
 
-/// A length of time in nanoseconds; fractional, since device timers average over launches.
+/// Nanoseconds; fractional, since device timers average over launches.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanoseconds(#[serde(with = "super::real")] pub f64);
 
 impl Nanoseconds {
-    /// Returns the time in seconds.
     pub const fn seconds(self) -> f64 {
         self.0 * 1e-9
     }

@@ -1,4 +1,4 @@
-//! What the simulator's sanitizer does not look for.
+//! What the simulator's sanitizer ignores in a variant.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,17 +19,16 @@ pub enum SanitizerClass {
 }
 
 impl SanitizerClass {
-    /// Returns the name that the class has in manifests.
+    /// Name in manifests.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// What is not looked for in a variant, and why.
+/// What the sanitizer ignores in a variant, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unsanitized {
-    /// Empty: the whole sanitizer is off.
+    /// Ignored classes; empty if the whole sanitizer is off.
     pub classes: Vec<SanitizerClass>,
-    /// The reason that the manifest gives.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! Values that an axis takes.
+//! Values of axes and of expressions.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,15 +14,12 @@ use super::ElementType;
 /// so. Values can therefore be written as plain JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// The value is a whole number.
     Int(i64),
     /// A finite number with a point or an exponent.
     Float(f64),
-    /// The value is a truth value.
     Bool(bool),
-    /// A text that names no element type.
+    /// A text that does not name an element type.
     Str(String),
-    /// The value is an element type.
     Type(ElementType),
 }
 
@@ -49,7 +46,6 @@ impl Value {
         text.parse().map_or_else(|_| Self::Str(text.to_owned()), Self::Type)
     }
 
-    /// Returns the kind of this value, for messages.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Int(_) => "integer",
@@ -60,7 +56,7 @@ impl Value {
         }
     }
 
-    /// Returns the text of this value in C++: element types by their C++ name, all else as displayed.
+    /// The value in C++: element types by their C++ name, all else as displayed.
     pub fn cpp(&self) -> String {
         match self {
             Self::Type(element) => element.cpp_name().to_owned(),

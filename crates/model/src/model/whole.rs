@@ -1,17 +1,17 @@
-//! Says what a check tolerates of an array as a whole.
+//! Tolerance of a check for an array as a whole.
 
 use serde::{Deserialize, Serialize};
 
 /// A result with wrong elements passes if one of these allows it; 0 allows nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct WholeTolerance {
-    /// The largest fraction of elements that may be wrong.
+    /// Largest fraction of elements that may be wrong.
     #[serde(default, with = "super::real")]
     pub fraction: f64,
-    /// The largest error in the Frobenius norm, as a fraction of the norm of what is expected.
+    /// Largest error in the Frobenius norm, as a fraction of the expected values' norm.
     #[serde(default, with = "super::real")]
     pub norm: f64,
-    /// The largest absolute error, as a fraction of the greatest absolute value that is expected.
+    /// Largest absolute error, as a fraction of the greatest absolute expected value.
     #[serde(default, with = "super::real")]
     pub max_norm: f64,
 }

@@ -1,4 +1,4 @@
-//! The names that a recipe uses, and the bindings and device attributes that they refer to.
+//! Names that a recipe uses, and the bindings and device attributes that they refer to.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ use crate::model::{DeviceInfo, Diagnostic};
 pub struct Needs {
     /// Indices of bindings, each after those it uses.
     pub lets: Vec<usize>,
-    /// The device attributes that are named, directly or through a binding.
+    /// Device attributes that are named, directly or through a binding.
     pub device: Vec<String>,
     /// Whether the variant's name is used.
     pub variant: bool,
 }
 
 impl Needs {
-    /// Returns what `names` refer to; each binding comes after those it uses.
+    /// Everything that `names` refer to. Each binding comes after those it uses.
     pub fn collect<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
         let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
         let mut needed = Vec::new();
@@ -42,7 +42,7 @@ impl Needs {
     }
 }
 
-/// Sorts bindings so that each comes after those it uses; refuses one that depends on itself.
+/// Sorts bindings so that each comes after those it uses. Refuses one that depends on itself.
 pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
     let mut ordered: Vec<LetBinding> = Vec::with_capacity(lets.len());
     while !lets.is_empty() {
@@ -59,14 +59,14 @@ pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic
     Ok(ordered)
 }
 
-/// Returns the buffers that a body and its checks name.
+/// Buffers that a body and its checks name.
 pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {
         BodySpec::Launches { launches, steps, .. } => {
             used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
             used.extend(launches.iter().filter_map(|launch| Some(launch.persist.as_ref()?.buffer.clone())));
-            // Names of a condition that are no buffers do no harm: they have no name in common.
+            // Names in a condition that are not buffers do no harm: they do not match any buffer.
             steps.iter().flatten().for_each(|step| buffers_of_step(step, &mut used));
         }
         BodySpec::Host(host) => used.extend(buffers_of(&host.args)),
@@ -112,14 +112,14 @@ fn buffers_of_step(step: &StepSpec, used: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns every name that the expressions of a launch use.
+/// Every name that the expressions of a launch use.
 pub fn of_launch(launch: &LaunchSpec) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
     names.launch(launch);
     names.0
 }
 
-/// Returns every name that the job's expressions use, without those of `requires`.
+/// Every name that the job's expressions use, except in `requires`.
 pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
     for buffer in &recipe.buffers {
@@ -301,8 +301,7 @@ pub fn in_scope(name: &str, recipe: &Recipe, axes: &Axes, own: &OwnAxes) -> bool
         || DeviceInfo::attribute_names().any(|known| known == name)
 }
 
-/// Finds the errors of a filter: names that no variant knows, names that no single variant has together, or an unknown
-/// device.
+/// Errors in a filter: names that no variant knows, names that no single variant has together, or an unknown device.
 pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_known: bool) -> Vec<Diagnostic> {
     let text = rule.program.text();
     let usable: Vec<&Needs> = rule.needs.iter().flatten().collect();

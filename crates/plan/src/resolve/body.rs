@@ -1,4 +1,6 @@
-//! Launches, with their translation units.
+//! Resolves launches: their numbers, arguments and translation units.
+//!
+//! Launches with the same source and options share a unit, and with it their `__device__` variables.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -17,7 +19,7 @@ use super::{AtPlace, CaseEvaluator, Worked, unresolved};
 use crate::recipe::{NTH, OCCUPANCY_BLOCK};
 
 impl CaseEvaluator<'_> {
-    /// Returns what the case does, and the order of its launches where that is not once each.
+    /// The body of the case, and the order of its launches if they are not made once each.
     pub fn body(&self, buffers: &[BufferPlan]) -> Worked<(BodyPlan, Option<StepsPlan>)> {
         let body = match &self.recipe.body {
             BodySpec::Launches { launches, steps: Some(steps), .. } => {
@@ -44,7 +46,7 @@ impl CaseEvaluator<'_> {
         Ok(HostPlan { unit, compiled: None, function, args })
     }
 
-    /// Returns every launch of one run, in order: the whole sequence in each round.
+    /// Every launch of one run, in order: the whole sequence in each round.
     fn launches(&self, rounds: Option<&Expression>, recipes: &[LaunchSpec]) -> Worked<Vec<LaunchPlan>> {
         let mut launches = Vec::with_capacity(recipes.len());
         self.repeat(rounds, 1, &mut |round, rounds| {
@@ -60,8 +62,8 @@ impl CaseEvaluator<'_> {
         Ok(launches)
     }
 
-    /// Does a step `count` times, or once without a count, with the number of each repetition in scope. The step gets
-    /// the total number of repetitions, including those of the `outer` loop.
+    /// Runs `step` `count` times, or once without a count, with the index of each repetition in scope. Passes it the
+    /// total number of repetitions, including the `outer` loop's.
     pub fn repeat(
         &self,
         count: Option<&Expression>,
@@ -84,7 +86,7 @@ impl CaseEvaluator<'_> {
         Ok(())
     }
 
-    /// Returns an integer within bounds.
+    /// Evaluates to an integer within bounds.
     pub fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
         let value = program.evaluate_u64(self.scope).place(place)?;
         if bounds.contains(&value) {
@@ -94,7 +96,7 @@ impl CaseEvaluator<'_> {
         Err(unresolved(place, &format!("`{}` is {value}, which is not from {least} to {most}", program.text())))
     }
 
-    /// Returns the number of a setting, within its bounds.
+    /// Value of a setting, within its bounds.
     fn setting(&self, setting: &Setting, program: &Expression) -> Worked<i64> {
         let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
         match u64::try_from(least) {
@@ -141,7 +143,7 @@ impl CaseEvaluator<'_> {
 
     fn settings(&self, recipe: &LaunchSettings<Expression>) -> Worked<LaunchSettings> {
         let settings = recipe.try_map(|setting, program| self.setting(setting, program))?;
-        // A plan always says how much shared memory it asks for.
+        // A plan always states its amount of shared memory.
         Ok(LaunchSettings { shared: Some(settings.shared.unwrap_or(0)), ..settings })
     }
 
@@ -158,7 +160,7 @@ impl CaseEvaluator<'_> {
         Ok(Persist { buffer: recipe.buffer.clone(), ratio })
     }
 
-    /// Returns the unit of one launch alone; [`share_units`] combines equal ones.
+    /// The unit of one launch. [`share_units`] combines equal ones.
     fn unit(&self, source: &Path, recipe: &CompileSpec, kernel: &str) -> Worked<CompileUnit> {
         let define = |(name, value): &(String, Template)| Ok((name.clone(), self.cpp(value, "defines")?));
         Ok(CompileUnit {
@@ -175,7 +177,7 @@ impl CaseEvaluator<'_> {
         })
     }
 
-    /// Returns the `__device__` variables that are memory of buffers of the case.
+    /// `__device__` variables that are memory of the case's buffers.
     fn symbols(&self) -> Worked<Vec<String>> {
         let templates = self.recipe.buffers.iter().filter_map(|buffer| buffer.symbol.as_ref());
         templates.map(|template| self.cpp(template, "symbol")).collect()
@@ -195,7 +197,7 @@ impl CaseEvaluator<'_> {
         Ok(GridPlan::AfterBlock { dims: dims.iter().map(|dim| dim.text().to_owned()).collect(), scope })
     }
 
-    /// Returns one to three dimensions; missing ones are 1.
+    /// One to three dimensions; missing ones are 1.
     fn extent(&self, dims: &[Expression], place: &str) -> Worked<[u64; 3]> {
         let mut extent = [1; 3];
         for (value, dim) in extent.iter_mut().zip(dims) {
@@ -208,7 +210,7 @@ impl CaseEvaluator<'_> {
         recipes.iter().enumerate().map(|(place, arg)| self.arg(arg, (function, place))).collect()
     }
 
-    /// Returns the bytes of a buffer before an address within it, which must be before its end.
+    /// Bytes of a buffer before an address within it, which must be before its end.
     fn offset(&self, name: &str, offset: &Expression) -> Worked<u64> {
         let offset_value = offset.evaluate_u64(self.scope).place("args")?;
         let Some(recipe) = self.recipe.buffers.iter().find(|buffer| buffer.name == name) else {
@@ -224,7 +226,7 @@ impl CaseEvaluator<'_> {
         Ok(offset_value.saturating_mul(width).saturating_mul(element.size() as u64))
     }
 
-    /// Returns a field of a struct as C lays it out: every member at a multiple of its alignment.
+    /// A field of a struct in C's layout: every member at a multiple of its alignment.
     fn field(&self, recipe: &ArgSpec) -> Worked<Laid> {
         match recipe {
             ArgSpec::Scalar { element, value } => {
@@ -256,7 +258,7 @@ impl CaseEvaluator<'_> {
         }
     }
 
-    /// Adds the fields of a struct by their names, those of structs in it with the whole path.
+    /// Adds the fields of a struct by name, with the complete path for fields of nested structs.
     fn named(&self, path: &str, fields: &[(String, ArgSpec)], all: &mut Vec<NamedField>) -> Worked<()> {
         for (name, value) in fields {
             let dot = if path.is_empty() || name.starts_with('[') { "" } else { "." };
@@ -274,7 +276,7 @@ impl CaseEvaluator<'_> {
         Ok(())
     }
 
-    /// Returns a texture or surface, which must be one that a device has and lie in its buffer.
+    /// A texture or surface, which the device must support and which must fit its buffer.
     fn texture(&self, recipe: &TextureSpec) -> Worked<Texture> {
         let (name, kind) = (&recipe.buffer, recipe.kind);
         let Some(buffer) = self.recipe.buffers.iter().find(|buffer| buffer.name == *name) else {
@@ -296,7 +298,7 @@ impl CaseEvaluator<'_> {
         problem.map_or(Ok(texture), |why| Err(unresolved("args", &format!("a texture of `{name}`: {why}"))))
     }
 
-    /// Returns an argument. A struct by names needs the kernel, with the number of the parameter.
+    /// An argument. A struct with named fields needs the kernel and the index of the parameter.
     fn arg(&self, recipe: &ArgSpec, (kernel, parameter): (&str, usize)) -> Worked<ArgPlan> {
         Ok(match recipe {
             ArgSpec::Named(named) => {
@@ -318,7 +320,7 @@ impl CaseEvaluator<'_> {
     }
 }
 
-/// A field, or fields in a row, as C lays them out.
+/// A field, or consecutive fields, in C's layout.
 #[derive(Debug)]
 struct Laid {
     bytes: Vec<u8>,
@@ -333,14 +335,13 @@ impl Default for Laid {
 }
 
 impl Laid {
-    /// Returns the address of a byte of a buffer.
     fn address(buffer: &str, bytes: u64) -> Self {
         let size = size_of::<u64>();
         let address = FieldAddress { at: 0, buffer: buffer.to_owned(), bytes };
         Self { bytes: vec![0; size], addresses: vec![address], alignment: size }
     }
 
-    /// Adds a field after those that there are. Fails if the whole is longer than what a kernel can be passed.
+    /// Appends a field. Fails if the whole exceeds the size limit of kernel parameters.
     fn append(&mut self, field: &Self) -> Worked<()> {
         let (begin, most) = (self.bytes.len().next_multiple_of(field.alignment), ArgPlan::MOST_STRUCT_BYTES);
         let end = begin + field.bytes.len();
@@ -385,7 +386,7 @@ fn share_units(launches: &mut [LaunchPlan], symbols: Vec<String>) {
     }
 }
 
-/// Whether two units differ only in the kernels and symbols wanted from them.
+/// Whether two units differ only in the requested kernels and symbols.
 fn agree(a: &CompileUnit, b: &CompileUnit) -> bool {
     let of_source = |unit: &CompileUnit| CompileUnit { kernels: Vec::new(), symbols: Vec::new(), ..unit.clone() };
     of_source(a) == of_source(b)

@@ -1,4 +1,4 @@
-//! Buffers and numbers in the types of the device.
+//! Resolves buffers and the numbers in the device's types.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ impl CaseEvaluator<'_> {
         Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate, vary, poison })
     }
 
-    /// Returns the element type that a template names, or a vector's component, and the number of components.
+    /// Element type that a template names, or a vector's component type, and the number of components.
     pub fn element_or_vector(&self, template: &Template, place: &str) -> Worked<(ElementType, u64)> {
         let name = template.render(self.scope, Style::Names).place(place)?;
         match ElementType::of_vector(name.trim()) {
@@ -44,7 +44,7 @@ impl CaseEvaluator<'_> {
         }
     }
 
-    /// Returns the element type that a template names.
+    /// Element type that a template names.
     pub fn element(&self, template: &Template, place: &str) -> Worked<ElementType> {
         let name = template.render(self.scope, Style::Names).place(place)?;
         name.parse().map_err(|error: crate::model::UnknownElementType| unresolved(place, &error.to_string()))
@@ -131,7 +131,7 @@ impl CaseEvaluator<'_> {
         })
     }
 
-    /// Returns the path of a file whose name may have placeholders.
+    /// Path of a file whose name may have placeholders.
     pub fn file(&self, file: &FileSpec, place: &str) -> Worked<PathBuf> {
         let path = file.folder.join(file.name.render(self.scope, Style::Names).place(place)?);
         if self.project.has(&path) {
@@ -140,7 +140,6 @@ impl CaseEvaluator<'_> {
         Err(unresolved(place, &format!("{}: {}", self.project.refusal(&path), Project::REMEDY)))
     }
 
-    /// Returns a tensor of a file.
     pub fn find_tensor(&self, spec: &TensorSpec, place: &str) -> Worked<(PathBuf, Tensor)> {
         let path = self.file(&spec.file, place)?;
         let name = spec.tensor.render(self.scope, Style::Names).place(place)?;
@@ -148,7 +147,7 @@ impl CaseEvaluator<'_> {
         Ok((path, tensor))
     }
 
-    /// Returns the bytes of a tensor that must hold exactly so many elements.
+    /// Bytes of a tensor with exactly the given number of elements.
     pub fn tensor(&self, spec: &TensorSpec, element: ElementType, len: Option<u64>, place: &str) -> Worked<FilePart> {
         let (path, tensor) = self.find_tensor(spec, place)?;
         let misfit = |why: String| unresolved(place, &format!("{} of {} {why}", spec.tensor.text(), path.display()));
@@ -156,7 +155,7 @@ impl CaseEvaluator<'_> {
         Ok(FilePart { path, offset: tensor.offset, bytes: tensor.bytes })
     }
 
-    /// Returns a file that must hold exactly so many elements.
+    /// A file with exactly the given number of elements.
     pub fn raw_file(&self, file: &FileSpec, element: ElementType, len: u64, place: &str) -> Worked<PathBuf> {
         let path = self.file(file, place)?;
         let bytes = std::fs::metadata(&path).map_err(|error| unreadable(place, &path, &error))?.len();
@@ -168,7 +167,7 @@ impl CaseEvaluator<'_> {
         Err(unresolved(place, &message))
     }
 
-    /// Returns the elements of a list, as many as the length if that is known.
+    /// Elements of a list, which must match the length if that is known.
     pub fn list(
         &self,
         elements: &[Expression],
@@ -186,7 +185,7 @@ impl CaseEvaluator<'_> {
         elements.iter().map(number).collect()
     }
 
-    /// Returns the step of a sequence, which may be negative even for an unsigned type.
+    /// Step of a sequence, which may be negative even for an unsigned type.
     fn step(&self, program: &Expression, element: ElementType) -> Result<Value, ExprError> {
         if element.is_float() {
             program.evaluate_f64(self.scope).map(Value::Float)
@@ -195,13 +194,11 @@ impl CaseEvaluator<'_> {
         }
     }
 
-    /// Returns a kernel argument.
     pub fn scalar(&self, element: &Template, program: &Expression) -> Worked<ScalarValue> {
         let element = self.element(element, "args")?;
         self.number(element, program, "args")
     }
 
-    /// Returns a number of an element type.
     pub fn number(&self, element: ElementType, program: &Expression, place: &str) -> Worked<ScalarValue> {
         let value = match program.evaluate(self.scope).place(place)? {
             Value::Bool(value) => Value::Int(i64::from(value)),
@@ -213,7 +210,7 @@ impl CaseEvaluator<'_> {
     }
 }
 
-/// Returns a sparse matrix whose rows begin where a buffer of `begins` elements says.
+/// A sparse matrix with the row offsets in a buffer of `begins` elements.
 fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Sparse> {
     let rows = begins.saturating_sub(1);
     if rows == 0 {
@@ -226,8 +223,8 @@ fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Spars
     Ok(Sparse { rows, columns, nonzeros })
 }
 
-/// Returns a number as a value of an element type: integers in range, floats for float types. The error says why it is
-/// not one.
+/// Converts a number to an element type: integers in range, floats for float types. The error says why that is
+/// impossible.
 fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
     match value {
         Value::Int(value) if element.is_float() => Ok(Value::Float(value as f64)),
@@ -242,13 +239,13 @@ fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
     }
 }
 
-/// Returns the least and the greatest number of an integer type.
+/// Least and greatest number of an integer type.
 const fn range(element: ElementType) -> (i128, i128) {
     let bits = element.size() as u32 * 8;
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Returns the bytes of a number that fits its type, as [`as_element`] made it.
+/// Bytes of a number that fits its type, from [`as_element`].
 fn bits(element: ElementType, value: &Value) -> u64 {
     match (value, element) {
         (Value::Float(value), ElementType::F64) => value.to_bits(),

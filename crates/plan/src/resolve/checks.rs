@@ -14,13 +14,12 @@ use crate::project::Project;
 use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 
 impl CaseEvaluator<'_> {
-    /// Returns the checks of a variant, without those that expect what this variant itself computes.
+    /// Checks of a variant, except those that expect what this variant itself computes.
     pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
         let itself = |check: &&CheckSpec| matches!(&check.expect, Expectation::Variant { name, .. } if name == variant);
         self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
     }
 
-    /// Returns the expected output of the case.
     pub fn printed(&self) -> Worked<Option<PrintedPlan>> {
         let render = |text: &Template| text.render(self.scope, Style::Names).place("check.printed");
         Ok(match &self.recipe.printed {
@@ -88,7 +87,7 @@ impl CaseEvaluator<'_> {
     }
 }
 
-/// Returns the comparison as text.
+/// The comparison as text.
 fn text(spec: &CheckSpec) -> String {
     let compared = compared_text(spec);
     match &spec.mask {
@@ -115,7 +114,7 @@ fn compared_text(spec: &CheckSpec) -> String {
     }
 }
 
-/// Returns the element type of a reference expression: that of its first buffer.
+/// Element type of a reference expression, from its first buffer.
 fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementType> {
     match expression {
         RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.element),
@@ -126,7 +125,7 @@ fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementTyp
     }
 }
 
-/// Returns the elements of a reference expression that gives an array; `None` if it gives a number.
+/// Number of elements of a reference expression; `None` if it is a single number.
 fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
     let (function, operands, integers) = match expression {
         RefExpr::Call { function, buffers, integers } => (function, buffers, integers),
@@ -162,7 +161,7 @@ fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
     }
 }
 
-/// Returns what is tolerated of the array as a whole; norms are those of floats.
+/// Tolerance for the array as a whole. Norms apply only to floats.
 fn whole(spec: &ToleranceSpec, element: ElementType) -> WholeTolerance {
     let of_floats = |bound: Option<f64>| bound.filter(|_| element.is_float()).unwrap_or(0.0);
     WholeTolerance {
@@ -172,7 +171,7 @@ fn whole(spec: &ToleranceSpec, element: ElementType) -> WholeTolerance {
     }
 }
 
-/// Returns the tolerance of the manifest, whose missing parts are 0; without one, the default of the type.
+/// The manifest's tolerance, with 0 for missing parts; without one, the type's default.
 fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
     let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
     if !element.is_float() {

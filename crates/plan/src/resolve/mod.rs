@@ -1,7 +1,7 @@
-//! One group, ready to run.
+//! Makes one group ready to run.
 //!
-//! All expressions of a case are evaluated here. A case with an expression without a value, with a launch that the
-//! device does not allow, or that does not fit memory, gets its outcome; the other cases continue without it.
+//! All expressions of a case are evaluated here. A case gets its outcome if an expression has no value, the device does
+//! not allow a launch, or the case does not fit memory. The other cases continue without it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,24 +30,22 @@ mod steps;
 /// One group, with its cases sorted by what happens to them next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedGroup {
-    /// The cases that run. Without any, nothing is sent to a worker.
+    /// Cases that run. If there are none, nothing is sent to a worker.
     pub job: GroupJob,
-    /// The cases that have an outcome already.
+    /// Cases that already have an outcome.
     pub settled: Vec<(Case, Outcome)>,
-    /// The cases that depend on a device that the plan does not know; empty if it knows one.
+    /// Cases that depend on an unknown device.
     pub undecided: Vec<Undecided>,
 }
 
 /// A case that cannot be resolved without a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undecided {
-    /// The case that is not decided.
     pub case: Case,
-    /// The device attributes that it names.
+    /// Device attributes that it names.
     pub names: Vec<String>,
 }
 
-/// Resolves one group of the plan.
 pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup {
     let mut group =
         ResolvedGroup { job: bare_group(manifest, plan, index), settled: Vec::new(), undecided: Vec::new() };
@@ -66,7 +64,7 @@ pub fn resolve(manifest: &Manifest, plan: &Plan, index: usize) -> ResolvedGroup 
     group
 }
 
-/// Returns a group of the plan without its cases.
+/// A group of the plan without its cases.
 pub fn bare_group(manifest: &Manifest, plan: &Plan, index: usize) -> GroupJob {
     let key = plan.group_key(index);
     let seed = seed(manifest, &key.to_string());
@@ -80,8 +78,8 @@ pub fn bare_group(manifest: &Manifest, plan: &Plan, index: usize) -> GroupJob {
     }
 }
 
-/// Resolves one case of a plan that is made for a device, or says how the case has ended. A check that expects the result
-/// of another variant is not looked at: whether that variant runs is decided by who forms the group.
+/// Resolves one case of a plan for a known device. The error is the outcome of a case that cannot run. Whether a
+/// variant runs whose result a check expects is left to the caller, who forms the group.
 pub fn resolve_case(manifest: &Manifest, plan: &Plan, cell: Cell) -> Result<CaseJob, Outcome> {
     (CaseWork { manifest, plan, cell }).job(&plan.case(cell)).map_err(|stop| match stop {
         NoJob::Settled(outcome) => outcome,
@@ -91,13 +89,13 @@ pub fn resolve_case(manifest: &Manifest, plan: &Plan, cell: Cell) -> Result<Case
     })
 }
 
-/// Returns the seed of the random order of variants: the same for the same group of the same experiment.
+/// Seed of the random order of variants, which is fixed for a group of an experiment.
 fn seed(manifest: &Manifest, key: &str) -> u64 {
     let digest = Sha256::new().chain_update(&manifest.name).chain_update([0]).chain_update(key).finalize();
     digest.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
 }
 
-/// Settles the cases whose check expects the result of another variant that does not run.
+/// Settles the cases whose check expects the result of a variant that does not run.
 fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(Case, Outcome)>) -> Vec<(u32, CaseJob)> {
     let running: BTreeSet<&str> = ready.iter().map(|(ordinal, _)| plan.variant_of(*ordinal).name.as_str()).collect();
     let lacks = |job: &CaseJob| {
@@ -120,7 +118,7 @@ fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(C
     kept
 }
 
-/// Why a case is not made into a job.
+/// Why a case does not become a job.
 #[derive(Debug)]
 enum NoJob {
     Settled(Outcome),
@@ -129,7 +127,7 @@ enum NoJob {
 
 type Worked<T> = Result<T, NoJob>;
 
-/// Names the place of the manifest at which an expression has no value.
+/// Adds the place in the manifest to an error of evaluation.
 trait AtPlace<T> {
     fn place(self, place: &str) -> Worked<T>;
 }
@@ -221,7 +219,7 @@ impl CaseWork<'_> {
         if names.is_empty() || settled { Ok(()) } else { Err(NoJob::Undecided(names)) }
     }
 
-    /// Returns the device's attributes, the axes and the variant's own axes.
+    /// The device's attributes, the axes and the variant's own axes.
     fn scope(&self) -> Scope {
         let mut scope = self.plan.device_scope();
         for (axis, value) in self.plan.values_at(self.cell.ordinal) {
@@ -231,8 +229,8 @@ impl CaseWork<'_> {
         scope
     }
 
-    /// Returns the lengths of buffers that are as long as their files, and the extents of arrays in files. The names of
-    /// these files may use axes only.
+    /// Sets the lengths of buffers that are as long as their files, and the extents of arrays in files. Only axes may
+    /// occur in the names of these files.
     fn lengths_of_files(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
         for buffer in recipe.buffers.iter().filter(|buffer| buffer.is_as_long_as_its_file() || buffer.has_extents()) {
             let place = format!("buffers.{}.fill", buffer.name);
@@ -243,7 +241,7 @@ impl CaseWork<'_> {
                         let header = npy::Header::read(&path).map_err(|error| unreadable(&place, &path, &error))?;
                         header.shape().to_vec()
                     }
-                    // With a length of its own, the name may use bindings too.
+                    // If the buffer has a length of its own, the name may use bindings too.
                     Err(stop) if buffer.is_as_long_as_its_file() => return Err(stop),
                     Err(_) => continue,
                 },
@@ -287,7 +285,7 @@ impl CaseWork<'_> {
     }
 }
 
-/// Returns the error of a binding without a value. `occupancy_block` can be used in `grid` itself only.
+/// Error for a binding without a value. Only `grid` itself may use `occupancy_block`.
 fn bindings(recipe: &Recipe, error: &ExprError) -> NoJob {
     let waits = |index: &usize| recipe.lets[*index].value.names().contains(OCCUPANCY_BLOCK);
     if recipe.needs.lets.iter().any(waits) {
@@ -297,7 +295,7 @@ fn bindings(recipe: &Recipe, error: &ExprError) -> NoJob {
     unresolved("", &error.message)
 }
 
-/// Returns the first limit of the device that a job exceeds, then its memory.
+/// The first limit of the device that a job exceeds, including its memory.
 fn find_exceeded_limit(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
     if let BodyPlan::Launches(launches) = &job.body {
         if let Some(why) = limits::machine_code(device, launches).or_else(|| limits::foreign(device, launches)) {
@@ -327,7 +325,7 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
     }
 }
 
-/// Evaluates the expressions of one case, whose scope is complete.
+/// Evaluates the expressions of one case, with a complete scope.
 struct CaseEvaluator<'a> {
     recipe: &'a Recipe,
     project: &'a Project,

@@ -1,4 +1,5 @@
-//! The order of launches: loops of a fixed count are written out, swaps become other buffers in what follows.
+//! Resolves the order of launches: loops of a fixed count are written out, and swaps rename buffers in the steps after
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +12,26 @@ use crate::model::{
 };
 use crate::recipe::{NTH, of_launch};
 
-/// Launches before the last one that are looked through for an equal one.
+/// Number of previous launches in which to look for an equal one.
 const LOOKED_THROUGH: usize = 64;
 
-/// Iterations after which the names must have their first meaning again: any few swaps do sooner.
+/// Maximum number of iterations to keep of a loop that swaps. A few swaps restore the original names sooner.
 const LONGEST_CYCLE: usize = 64;
 
-/// What the steps that were resolved so far launch, copy and set.
+/// Launches and buffer names after the steps resolved so far.
 struct Written<'a> {
     specs: &'a [LaunchSpec],
     buffers: &'a [BufferPlan],
     launches: Vec<LaunchPlan>,
-    /// The first launch that each entry of the manifest made.
+    /// First launch of each manifest entry.
     shown: Vec<Option<usize>>,
-    /// The buffer that a name refers to, where it is another one.
+    /// Buffers of names that swaps have changed.
     names: BTreeMap<String, String>,
     steps: usize,
 }
 
 impl CaseEvaluator<'_> {
-    /// Returns the launches of a body, each once, and their order.
+    /// Distinct launches of a body, and their order.
     pub fn steps(
         &self,
         specs: &[LaunchSpec],
@@ -104,7 +105,7 @@ impl CaseEvaluator<'_> {
         written.count()
     }
 
-    /// Returns a worker with the index of an iteration and the bindings of the loop in scope.
+    /// Calls `work` with the index of an iteration and the loop's bindings in scope.
     fn with_index<T>(
         &self,
         nth: u64,
@@ -131,7 +132,7 @@ impl CaseEvaluator<'_> {
         Ok(())
     }
 
-    /// Returns a loop with a condition: as many iterations as differ from each other.
+    /// A loop with a condition, with only as many iterations as differ from each other.
     fn resolve_until(
         &self,
         spec: &LoopSpec,
@@ -168,8 +169,8 @@ impl CaseEvaluator<'_> {
         Ok(ConditionPlan { text: condition.text().to_owned(), scope, reads })
     }
 
-    /// Returns the scope with bindings of a launch or a loop, in order. Bindings of the variant that use one of them,
-    /// or the index of the iteration, follow.
+    /// The scope with bindings of a launch or a loop, in order. The variant's bindings that use one of them, or the
+    /// iteration's index, follow.
     pub fn bound(&self, lets: &[LetBinding]) -> Worked<Scope> {
         let mut scope = self.scope.clone();
         let mut changed = vec![NTH];
@@ -192,7 +193,7 @@ impl CaseEvaluator<'_> {
 }
 
 impl Written<'_> {
-    /// Returns the buffer that a name stands for.
+    /// Buffer that a name refers to.
     fn buffer(&self, name: &str) -> Worked<&BufferPlan> {
         let meant = self.names.get(name).map_or(name, String::as_str);
         let found = self.buffers.iter().find(|buffer| buffer.name == meant);
@@ -221,7 +222,7 @@ impl Written<'_> {
         self.names.iter().map(|(name, buffer)| (name.clone(), buffer.clone())).collect()
     }
 
-    /// Returns the index of a launch with the buffers that its names stand for; equal launches are one.
+    /// Adds a launch with its names replaced by buffers, and returns its index. Equal launches share one.
     fn add(&mut self, mut plan: LaunchPlan, entry: usize) -> usize {
         for name in plan.args.iter_mut().flat_map(ArgPlan::buffers_mut) {
             if let Some(meant) = self.names.get(name) {

@@ -1,4 +1,4 @@
-//! What the manifest claims, and what the results say of it.
+//! Claims of the manifest, with the verdict of the results.
 
 use serde::Serialize;
 
@@ -8,14 +8,13 @@ use crate::analyse::{self, ClaimGroup, ClaimState, JudgedClaim, Range};
 use crate::format::{plural, rough};
 use crate::model::Records;
 
-/// The claims of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {
-    /// The counts in words, which read like `2 held, 1 broken`.
+    /// Counts in words, such as `2 held, 1 broken`.
     pub counts: String,
-    /// A line for every claim that was judged, broken ones first.
+    /// One line per judged claim, broken ones first.
     pub lines: Vec<ClaimLine>,
-    /// The claims that the run cannot judge, by the reason.
+    /// Claims that the run cannot judge, by reason.
     pub unjudged: Vec<Unjudged>,
 }
 
@@ -26,20 +25,20 @@ pub struct Unjudged {
     pub claims: Vec<String>,
 }
 
-/// A claim with its result, which reads like `✗ **broken**: `…`, in 1 of 26 groups: 4.2 (4.1 to 4.3) at n=1048576`.
+/// A claim with its result, such as `✗ **broken**: `…`, in 1 of 26 groups: 4.2 (4.1 to 4.3) at n=1048576`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClaimLine {
-    /// The marks differ in shape, for readers who do not see colour.
+    /// Mark whose shape differs by state, for readers who cannot distinguish colours.
     pub mark: &'static str,
     pub state: &'static str,
     pub is_broken: bool,
     pub claim: String,
-    /// The condition, which reads like ` where n >= 2**24`; empty if there is none.
+    /// The condition, such as ` where n >= 2**24`; empty without one.
     pub condition: String,
     pub detail: Vec<Cell>,
 }
 
-/// `None` where the manifest claims nothing.
+/// `None` if the manifest claims nothing.
 pub fn claims(records: &Records) -> Option<Claims> {
     let mut judged = analyse::claims(records);
     if judged.is_empty() {
@@ -63,7 +62,7 @@ fn unjudged(claims: &[&JudgedClaim]) -> Vec<Unjudged> {
     reasons
 }
 
-/// `2 held, 1 broken`: every state that occurs, the worst first.
+/// Every state that occurs, the worst first: `2 held, 1 broken`.
 pub fn counts(judged: &[JudgedClaim]) -> String {
     let states = [ClaimState::Broken, ClaimState::Undecided, ClaimState::Held, ClaimState::NotApplicable];
     let count = |state: ClaimState| judged.iter().filter(|claim| claim.state == state).count();
@@ -71,7 +70,6 @@ pub fn counts(judged: &[JudgedClaim]) -> String {
     parts.map(|state| format!("{} {}", count(state), name(state))).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the state in words.
 pub const fn name(state: ClaimState) -> &'static str {
     match state {
         ClaimState::Broken => "broken",
@@ -102,7 +100,7 @@ pub fn line(judged: &JudgedClaim) -> ClaimLine {
     }
 }
 
-/// Returns the values that decide, or why there are none.
+/// The values that decide, or why there are none.
 pub fn detail(judged: &JudgedClaim) -> String {
     let Some(group) = judged.decisive() else {
         let reasons: Vec<String> = judged.unjudged.iter().map(|(why, _)| why.clone()).collect();
@@ -123,7 +121,7 @@ pub fn detail(judged: &JudgedClaim) -> String {
     format!("{worst}{}{}{rest}", values(judged, group), place(group, of))
 }
 
-/// ` at n=1048576, cold`; nothing where there is one group.
+/// ` at n=1048576, cold`; empty if there is only one group.
 fn place(group: &ClaimGroup, of: usize) -> String {
     if of < 2 {
         return String::new();
@@ -134,7 +132,7 @@ fn place(group: &ClaimGroup, of: usize) -> String {
     format!(" at {}", parts.join(", "))
 }
 
-/// Returns the left side; with the right one where that is no plain number of the claim's text.
+/// The left side, and the right side unless it is a plain number in the claim's text.
 fn values(judged: &JudgedClaim, group: &ClaimGroup) -> String {
     let left = range(&group.left);
     let is_written = judged.claim.text.ends_with(|c: char| c.is_ascii_digit());

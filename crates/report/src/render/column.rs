@@ -1,25 +1,27 @@
-//! What a column of a report is: its name and cell in each of the three forms of a report.
+//! A column of a report, with its name and cell in each of the three forms of a report.
+//!
+//! Describing a column once keeps `results.csv`, `report.md` and `report.html` in agreement.
 
 use super::row::{Context, Row};
 use super::table::{self, Cell};
 use crate::model::Records;
 
-/// The function that makes the content of a cell from a row.
+/// Computes the content of a cell from a row.
 type CellOf<T> = fn(&Context<'_>, &Row<'_>) -> T;
 
 /// A column of the tables of results.
 pub struct Column {
-    /// The name that the column has in `results.csv`; empty if it is not there.
+    /// Name in `results.csv`; empty if it is not there.
     pub name: &'static str,
-    /// What the column has, for the manual.
+    /// Description for the manual.
     pub about: &'static str,
-    /// Makes the column's cell in `results.csv`: a number in full precision, or a text.
+    /// Cell in `results.csv`: a number in full precision, or a text.
     pub exact: CellOf<String>,
     /// Whether `results.csv` has the column.
     pub is_known: fn(&Records) -> bool,
-    /// How `report.md` shows the column, if it does.
+    /// Column in `report.md`, if it is there.
     pub table: Option<InTable>,
-    /// How `report.html` shows the column, if it does; its title there is that of `report.md`.
+    /// Column in `report.html`, if it is there. Its title is the same as in `report.md`.
     pub page: Option<InPage>,
 }
 
@@ -31,38 +33,38 @@ pub struct InTable {
 
 /// A column in the table of `report.html`.
 pub struct InPage {
-    /// The name that links to the page give the column.
+    /// Name of the column in links to the page.
     pub key: &'static str,
-    /// How large the unit that filters use is, in the unit of the values.
+    /// Size of the unit in filters, in the unit of the values.
     pub unit: fn(&Context<'_>) -> Option<f64>,
     pub cell: InPageCell,
 }
 
-/// The cells of a column in `report.html`, which has rows of cases alone.
+/// Cells of a column in `report.html`, whose rows are cases only.
 pub enum InPageCell {
-    /// The cell shows one of few texts.
+    /// One of few texts.
     Text(CellOf<String>),
-    /// The cell has a value to sort by, and the text that is shown.
+    /// A value to sort by, with its text.
     Number(CellOf<Option<(f64, String)>>),
 }
 
 impl Column {
-    /// Returns a column of `results.csv`.
+    /// A column of `results.csv`.
     pub const fn new(name: &'static str, about: &'static str, exact: CellOf<String>) -> Self {
         Self { name, about, exact, is_known: |_| true, table: None, page: None }
     }
 
-    /// Leaves it out of `results.csv` unless this is so.
+    /// Omits the column from `results.csv` unless `is_known`.
     pub const fn if_known(self, is_known: fn(&Records) -> bool) -> Self {
         Self { is_known, ..self }
     }
 
-    /// Shows the column in `report.md`, too.
+    /// Shows the column in `report.md` too.
     pub const fn in_table(self, head: fn(&Context<'_>) -> table::Column, cell: CellOf<Cell>) -> Self {
         Self { table: Some(InTable { head, cell }), ..self }
     }
 
-    /// Shows the column in `report.html`, too, as numbers.
+    /// Shows the column in `report.html` too, as numbers.
     pub const fn in_page(
         self,
         key: &'static str,
@@ -72,7 +74,7 @@ impl Column {
         Self { page: Some(InPage { key, unit, cell: InPageCell::Number(cell) }), ..self }
     }
 
-    /// Shows the column in `report.html`, too, as a few texts.
+    /// Shows the column in `report.html` too, as one of few texts.
     pub const fn in_page_as_text(self, key: &'static str, cell: CellOf<String>) -> Self {
         Self { page: Some(InPage { key, unit: |_| None, cell: InPageCell::Text(cell) }), ..self }
     }

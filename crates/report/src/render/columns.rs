@@ -1,7 +1,7 @@
-//! The columns of all reports. A column is described once: its name and its cell in `results.csv`, its head and its
-//! cell in the tables of `report.md`, its key, unit and cell in the table of `report.html`.
+//! The columns of all reports. Each is described once: its name and cell in `results.csv`, its head and cell in the
+//! tables of `report.md`, and its key, unit and cell in the table of `report.html`.
 //!
-//! Axes and counters differ from report to report; the three renderers add their columns.
+//! Axes and counters differ from report to report, so the three renderers add those columns themselves.
 
 use super::column::Column;
 use super::number::{derived, plus_minus};
@@ -15,7 +15,7 @@ use crate::analyse::{self, Basis};
 use crate::format;
 use crate::model::{Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit};
 
-/// What is known before a case runs: its place and its name.
+/// What is known before a case runs.
 pub static CASE: &[Column] = &[
     Column::new("experiment", "the name of the experiment", |c, _| c.records.header.experiment.clone()),
     Column::new("backend", "`cuda` or `sim`", |c, _| c.records.header.backend.to_string()),
@@ -59,7 +59,6 @@ pub static OUTCOME: &[Column] = &[
     }),
 ];
 
-/// The columns that say which clock took the times, and the times.
 pub static TIME: &[Column] = &[
     Column::new("clock", "`device` or `host`: which clock took the times", |_, r| {
         let unit = r.record.result.as_ref().map(|result| result.unit);
@@ -81,7 +80,7 @@ pub static TIME: &[Column] = &[
     Column::new("samples", "the number of samples", |_, r| show(r.record.result.as_ref().map(|result| result.samples))),
 ];
 
-/// The composition of samples and the state of the machine.
+/// Composition of samples and state of the machine.
 pub static SAMPLES: &[Column] = &[
     Column::new("runs_per_sample", "the runs that a sample averages", |_, r| {
         show(r.result().map(|result| result.launches))
@@ -121,7 +120,7 @@ pub static SAMPLES: &[Column] = &[
     .if_known(has_sm_clock),
 ];
 
-/// The columns that show the least work, and the rate of its bytes.
+/// Least work, and the rate of its bytes.
 pub static WORK: &[Column] = &[
     Column::new("work_bytes", "the fewest bytes that the case must move", |_, r| {
         show(r.case().and_then(|case| case.work.bytes))
@@ -144,7 +143,6 @@ pub static WORK: &[Column] = &[
     .in_page("peak", |_| None, |c, r| sortable(share_of_peak(c, r))),
 ];
 
-/// The rate of floating-point operations.
 pub static OPERATIONS: &[Column] =
     &[Column::new("flops_per_second", "`work_flops` over the median", |_, r| full(flops_per_second(r)))
         .in_table(
@@ -153,7 +151,7 @@ pub static OPERATIONS: &[Column] =
         )
         .in_page("arithmetic", |_| Some(1e9), |_, r| flops_per_second(r).zip(gflops(r.record, r.result())))];
 
-/// The place under the measured roof.
+/// Position below the measured roof.
 pub static ROOF: &[Column] = &[
     Column::new("ceiling_fraction", "the share of the roofline, 0 to 1; only if the machine was measured", |c, r| {
         let ceilings = c.records.environment.machine.ceilings;
@@ -177,7 +175,7 @@ pub static ROOF: &[Column] = &[
         .in_table(|_| text("bound", WhenCommon).ranked(7), |c, r| Cell::plain(show(bound(c, r)))),
 ];
 
-/// The columns that show speedups. The baseline's own is 1 by definition.
+/// Speedups. The baseline's own is 1 by definition.
 pub static RATIOS: &[Column] = &[
     Column::new("speedup_against", "what the speedup is against", |_, r| {
         show(r.against_baseline().map(|ratio| &ratio.against))
@@ -342,7 +340,7 @@ pub static LAUNCH: &[Column] = &[
     }),
 ];
 
-/// The error of a right result, if the manifest asks for it.
+/// Error of a correct result, if the manifest asks for it.
 pub static ERROR: &[Column] = &[
     Column::new(
         "error_abs",
@@ -368,7 +366,6 @@ pub static ERROR: &[Column] = &[
         ),
 ];
 
-/// The energy of a run, if it was measured.
 pub static ENERGY: &[Column] = &[
     Column::new("energy_joules", "the energy of a run; only if it was measured, as the next three", |_, r| {
         full(energy(r).map(|energy| energy.per_run.0))
@@ -394,7 +391,6 @@ pub static ENERGY: &[Column] = &[
         .if_known(has_energy),
 ];
 
-/// The columns that show remarks.
 pub static NOTES: &[Column] = &[Column::new("notes", "what is to be known of the row, joined by `; `", |_, r| {
     let notes = r.case().map_or(&[][..], |case| &case.notes);
     notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")
@@ -404,7 +400,7 @@ fn show<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Writes a number in full; nothing if there is none.
+/// Writes a number in full; empty for `None`.
 pub fn full(value: Option<f64>) -> String {
     show(value.filter(|value| value.is_finite()))
 }
@@ -443,12 +439,12 @@ fn share_of_peak(context: &Context<'_>, row: &Row<'_>) -> Option<String> {
     percent_of_peak(row.record, row.result()?, context.records.environment.device.peak_bandwidth()?)
 }
 
-/// Returns a text that is a number.
+/// A text that is a number, with its value.
 fn sortable(text: Option<String>) -> Option<(f64, String)> {
     text.and_then(|text| Some((text.parse().ok()?, text)))
 }
 
-/// Returns how much the operations per second matter: most where they are the basis, least where memory is the bound.
+/// Rank of the operations per second: lowest (most important) if they are the basis, highest if memory is the bound.
 fn rank_of_operations(context: &Context<'_>) -> u8 {
     let is_arithmetic = |i: &usize| bound::is_arithmetic(context.records, &context.records.cases[*i]);
     match context.group {

@@ -1,39 +1,37 @@
-//! Draws configurations over parallel axes, one for each parameter: what the good ones have in common.
+//! Configurations over parallel axes, one per parameter: shows what the good ones have in common.
 
 use super::chart::{COLOURS, Drawing, LEFT, Path, TOP, f, rule, text};
 use super::{RenderError, Templates};
 
-/// A parameter with the texts of its values, in their order.
+/// A parameter with the texts of its values, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// The name of the axis.
     pub name: String,
-    /// The ticks of the axis, from the bottom to the top.
+    /// Tick labels, from the bottom to the top.
     pub values: Vec<String>,
 }
 
-/// A configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
-    /// The places of the values of the configuration on the axes.
+    /// Positions of its values on the axes.
     pub places: Vec<usize>,
-    /// How many times as large as the best objective that of the configuration is.
+    /// Its objective divided by the best one.
     pub ratio: f64,
 }
 
-/// The lines' colours and widths: each applies to configurations up to a ratio.
+/// Colours and widths of lines, each for configurations up to a ratio.
 const KINDS: [(f64, &str, &str, &str); 4] = [
     (1.0, COLOURS[2], "3", "best"),
     (1.05, COLOURS[0], "1.6", "within 5 %"),
     (1.25, COLOURS[3], "1", "within 25 %"),
     (f64::INFINITY, "#8b949e", "0.4", "others"),
 ];
-/// More lines would be a grey area.
+/// Maximum number of lines to draw. More would be a grey area.
 const MOST: usize = 1000;
 const TALL: f64 = 320.0;
 const NARROWEST: f64 = 90.0;
 
-/// Returns a chart as SVG, in which each configuration is a line through its values; the best ones are on top.
+/// An SVG chart in which each configuration is a line through its values. The best ones are on top.
 pub fn parallel(title: &str, axes: &[Parameter], lines: &[Configuration]) -> Result<String, RenderError> {
     Templates::new()?.chart(&draw(title, axes, lines))
 }

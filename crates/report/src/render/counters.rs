@@ -13,7 +13,7 @@ use crate::format;
 use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 use crate::stats;
 
-/// The headings in the order in which the report has the tables: the themes of the vocabulary, with wide ones in parts.
+/// Headings in the order of the report's tables: the themes of the vocabulary, with wide ones split.
 const HEADINGS: [&str; 7] = [
     "Instructions",
     "Branches and barriers",
@@ -24,7 +24,6 @@ const HEADINGS: [&str; 7] = [
     "Activity of the machine",
 ];
 
-/// Returns the heading of a counter.
 fn heading(info: &CounterInfo) -> &'static str {
     match info.theme {
         CounterTheme::Instructions => match info.name {
@@ -39,27 +38,26 @@ fn heading(info: &CounterInfo) -> &'static str {
     }
 }
 
-/// The counters whose ratios are summarised over all groups.
+/// Counters whose ratios are summarised over all groups.
 const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
 
-/// The counters of one theme that one group has.
+/// Counters of one theme in one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counted {
     pub title: String,
-    /// The values that all rows share.
+    /// Values that all rows share.
     pub common: String,
     /// Empty if the rows share all values.
     pub table: Table,
-    /// Counters that the table has no room for.
+    /// Counters for which the table has no room.
     pub left_out: Vec<String>,
 }
 
-/// Whether anything was counted.
 pub fn has_counters(records: &Records) -> bool {
     records.cases.iter().any(|record| record.counters.is_some())
 }
 
-/// Returns the themes of a group, in tables of at most `width` characters; none without counters.
+/// Counters of a group by theme, in tables of at most `width` characters; empty without counters.
 pub fn counted(records: &Records, group: &GroupSummary, width: usize) -> Vec<Counted> {
     let rows: Vec<&CaseRecord> =
         group.members.iter().map(|i| &records.cases[*i]).filter(|r| r.counters.is_some()).collect();
@@ -82,7 +80,7 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], w
     let counts_nothing = |name: &&&str| rows.iter().all(|row| value(row, name).is_none_or(|count| count == 0.0));
     let (nothing, names): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| counts_nothing(name));
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
-    // The first of a theme say most.
+    // The first counters of a theme say most.
     let columns = names.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenCommon).ranked(rank));
     table.columns.extend(columns);
     for row in rows {
@@ -105,7 +103,8 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], w
     Counted { title, common: common.join(" · "), table, left_out }
 }
 
-/// `1088 (0.5×)`; a percentage, and a count that is zero for the baseline, have no ratio.
+/// A count with its ratio, such as `1088 (0.5×)`. Percentages, and counts that are zero for the baseline, have no
+/// ratio.
 fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Option<String> {
     let value = value(row, name)?;
     // An estimate from a sample of the blocks.
@@ -118,7 +117,7 @@ fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Op
     };
     let of = baseline.and_then(|baseline| self::value(baseline, name)).filter(|of| *of > 0.0);
     Some(match of {
-        // Neither the baseline itself nor an equal value has a ratio.
+        // Neither the baseline itself nor an equal value gets a ratio.
         Some(of) if (of - value).abs() > 0.0 => format!("{shown} ({}×)", format::rough(value / of)),
         _ => shown,
     })
@@ -128,8 +127,8 @@ fn value(record: &CaseRecord, name: &str) -> Option<f64> {
     record.counters.as_ref()?.0.get(name).copied()
 }
 
-/// Returns the geometric means of the ratios to the baseline over all groups, one row per variant; `None` without
-/// counters or baseline.
+/// Geometric means of the ratios to the baseline over all groups, one row per variant; `None` without counters or
+/// baseline.
 pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
     let columns = SUMMED_UP.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenEmpty).ranked(rank));
@@ -154,20 +153,19 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     any.then_some(table)
 }
 
-/// Returns the geometric mean of a variant's counts over the baseline's, over the groups in which both have counts.
+/// Geometric mean of a variant's counts divided by the baseline's, over the groups in which both have counts.
 fn mean_ratio(records: &Records, summary: &Summary, variant: &str, name: &str) -> Option<f64> {
     let ratios = summary.groups.iter().filter_map(|group| ratio_in(records, group, variant, name));
     stats::geometric_mean(&ratios.collect::<Vec<f64>>())
 }
 
-/// Returns the variant with the least of a counter relative to the baseline, the first of equals; `None` without
-/// ratios.
+/// The variant with the least of a counter relative to the baseline, the first of equals; `None` without ratios.
 pub fn fewest<'a>(records: &'a Records, summary: &Summary, name: &str) -> Option<(&'a str, f64)> {
     let means = records.header.variants.iter().filter_map(|v| Some((&**v, mean_ratio(records, summary, v, name)?)));
     means.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Returns a variant's count over the baseline's, in a group in which only variants are compared.
+/// A variant's count divided by the baseline's, in a group that compares only variants.
 fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) -> Option<f64> {
     if records.header.axes.iter().any(|axis| axis.compared) {
         return None;

@@ -1,7 +1,7 @@
 //! Writes `results.csv`, which is tidy and in full precision.
 //!
-//! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Lines end
-//! as RFC 4180 says. A cell without a value is empty.
+//! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Line
+//! endings follow RFC 4180. A cell without a value is empty.
 
 use rayon::prelude::*;
 
@@ -18,14 +18,13 @@ use crate::model::{CaseRecord, Records};
 /// Records whose rows one core writes at a time.
 const ROWS_AT_ONCE: usize = 1024;
 
-/// What follows the axes, and what follows the counters.
+/// Columns after the axes, and after the counters.
 const AFTER_AXES: [&[column::Column]; 8] = [OUTCOME, LAUNCH, TIME, SAMPLES, WORK, OPERATIONS, ROOF, RATIOS];
 const AFTER_COUNTERS: [&[column::Column]; 3] = [ERROR, ENERGY, NOTES];
 
-/// The name of a column, and the function that makes its cell in a row.
+/// Name of a column, and its cell in a row.
 type Column<'a> = (String, Box<dyn Fn(&Row<'_>) -> String + Send + Sync + 'a>);
 
-/// Returns the text of `results.csv`.
 pub fn csv(records: &Records) -> Result<String, RenderError> {
     let context = &Context::of_all(records);
     let fixed = |columns: &'static [column::Column]| {
@@ -47,7 +46,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     Ok(text)
 }
 
-/// Returns every column that the file may have, in order: its name, what it has, and its key in `report.html`.
+/// Every column that the file may have, in order: its name, its description, and its key in `report.html`.
 pub fn described_columns() -> Vec<(&'static str, &'static str, Option<&'static str>)> {
     let describe = |columns: &'static [column::Column]| {
         let named = columns.iter().filter(|column| !column.name.is_empty());
@@ -61,7 +60,6 @@ pub fn described_columns() -> Vec<(&'static str, &'static str, Option<&'static s
     describe(CASE).chain([axis]).chain(after_axes).chain(AFTER_COUNTERS.into_iter().flat_map(describe)).collect()
 }
 
-/// Returns the rows of some cases.
 fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Result<String, RenderError> {
     let rows = cases.iter().flat_map(|record| {
         let whole = Row::from_case(records, record);
@@ -71,7 +69,7 @@ fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Resu
     table(rows.map(|row| columns.iter().map(move |(_, cell)| cell(&row))))
 }
 
-/// Returns a table of texts.
+/// A table of texts as CSV.
 pub(super) fn table<C: IntoIterator<Item = String>>(rows: impl IntoIterator<Item = C>) -> Result<String, RenderError> {
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
@@ -89,7 +87,7 @@ fn axis_column(name: &str) -> Column<'_> {
     (format!("axis.{name}"), Box::new(value))
 }
 
-/// Returns the counts of the launch on the row of a launch, those of the whole body on the row of a case.
+/// Counts of the launch on a launch's row, those of the whole body on a case's row.
 fn counter_column(name: &str) -> Column<'_> {
     let count = move |row: &Row<'_>| {
         let counters = match row.part {

@@ -1,4 +1,5 @@
-//! A device as text: what the driver reports, the peaks computed from it, and what Little's law requires in flight.
+//! A device as text: what the driver reports, the peaks computed from it, and how much must be in flight by Little's
+//! law.
 
 use std::fmt::Write;
 
@@ -117,7 +118,7 @@ fn hiding(lines: &mut Lines, info: &DeviceInfo) {
     }
 }
 
-/// Lines of the form `name   value`, which are aligned.
+/// Aligned lines of the form `name   value`.
 struct Lines(String);
 
 impl Lines {
@@ -147,8 +148,8 @@ mod tests {
         DeviceInfo { memory_free: Some(Bytes(84_400_000_000)), ..crate::model::h100() }
     }
 
-    /// The peak is 2619 MHz × 2 × 5120 bit ÷ 8 = 3352.3 GB/s, and 132 × 128 × 2 × 1.98 GHz = 66.9 TFLOP/s; over
-    /// 1.98 GHz that is 1693 bytes per cycle, in 400 cycles 677,253 bytes = 661 KiB, 5.0 KiB or 41 warps per SM.
+    /// The peak is 2619 MHz × 2 × 5120 bit ÷ 8 = 3352.3 GB/s, and 132 × 128 × 2 × 1.98 GHz = 66.9 TFLOP/s. Divided by
+    /// 1.98 GHz that is 1693 bytes per cycle: in 400 cycles 677,253 bytes = 661 KiB, or 5.0 KiB or 41 warps per SM.
     #[test]
     fn an_h100_is_described_completely() {
         let id = DeviceId { ordinal: 0, uuid: Some("GPU-8f3c2a1e-0011-2233-4455-66778899aabb".to_owned()) };

@@ -1,4 +1,4 @@
-//! Text as each form of output needs it: shown, and never obeyed.
+//! Escapes text for each form of output, so that it is shown and never interpreted.
 //!
 //! Names and messages come from manifests, kernels, compilers and records that others wrote. All functions show control
 //! characters as symbols, as [`visible`] does.
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::format::{visible, visible_lines};
 
-/// Escapes text for a line or a table's cell of Markdown.
+/// Escapes text for a line or a table cell of Markdown.
 ///
 /// An underscore within a word is kept: Markdown gives it no meaning there, and names stay readable in the source.
 pub fn markdown(text: &str) -> String {
@@ -40,7 +40,7 @@ pub fn markdown(text: &str) -> String {
     escaped
 }
 
-/// Returns a sentence, in which backticks enclose code. A single backtick is text.
+/// Escapes a sentence in which backticks enclose code. A single backtick is text.
 pub fn prose(text: &str) -> String {
     sentence(text, markdown, code, "\\`")
 }
@@ -50,7 +50,7 @@ pub fn prose_html(text: &str) -> String {
     sentence(text, html, |part| format!("<code>{}</code>", html(part)), "`")
 }
 
-/// `backtick` is a single one, as text.
+/// Escapes a sentence; `backtick` replaces a single backtick.
 fn sentence(text: &str, plain: fn(&str) -> String, code: fn(&str) -> String, backtick: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut sentence = String::with_capacity(text.len());
@@ -65,7 +65,7 @@ fn sentence(text: &str, plain: fn(&str) -> String, code: fn(&str) -> String, bac
     sentence
 }
 
-/// Returns a code span, with a fence longer than any run of backticks in the text.
+/// A code span, with a fence longer than any run of backticks in the text.
 pub fn code(text: &str) -> String {
     let text = visible(text);
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -73,13 +73,13 @@ pub fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// Returns a code span in a table's cell. Where a backslash is before a bar, no code span can hold both: whether the
-/// bar ends the cell depends on the renderer.
+/// A code span in a table cell. No code span can contain a backslash before a bar: whether the bar ends the cell
+/// depends on the renderer.
 pub fn table_code(text: &str) -> String {
     if text.contains("\\|") { entities(text) } else { code(text).replace('|', "\\|") }
 }
 
-/// Writes inline code whose punctuation Markdown cannot take for its own.
+/// Writes inline code whose punctuation Markdown cannot interpret.
 fn entities(text: &str) -> String {
     let mut escaped = String::from("<code>");
     for c in visible(text).chars() {
@@ -92,7 +92,7 @@ fn entities(text: &str) -> String {
     escaped + "</code>"
 }
 
-/// Returns a code block, with a fence longer than any run of backticks in the text.
+/// A code block, with a fence longer than any run of backticks in the text.
 pub fn fenced(text: &str, language: &str) -> String {
     let text = visible_lines(text);
     let fence = "`".repeat((longest_run(&text) + 1).max(3));
@@ -103,12 +103,11 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Returns Markdown of the manifest's author, as it is.
+/// Markdown of the manifest's author, unescaped.
 pub fn lines(text: &str) -> String {
     visible_lines(text).into_owned()
 }
 
-/// Escapes text for an HTML element.
 pub fn html(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -118,8 +117,7 @@ pub fn xml(text: &str) -> String {
     visible_lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns a cell of a CSV file. A text that a spreadsheet would run as a formula gets an apostrophe; a number stays
-/// one.
+/// A CSV cell. A text that a spreadsheet would run as a formula gets an apostrophe; a number stays one.
 pub fn cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     let shown = visible_lines(text);
@@ -192,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a line of any output may not contain, whatever the name.
+        /// Characters that no line of any output may contain.
         #[test]
         fn no_text_leaves_its_place(text in "[\\PC\\x00-\\x1f\u{7f}-\u{9f}|`<>&\\\\\"'=]{0,40}") {
             let is_other_control = |c: char| c.is_control() && !['\n', '\t'].contains(&c);
@@ -202,7 +200,7 @@ mod tests {
             }
             prop_assert!(!html(&text).contains(['<', '>']) && !xml(&text).contains(['<', '>', '"']));
             prop_assert!(!markdown(&text).contains('<'));
-            // A bar that no single backslash precedes ends a cell.
+            // A bar ends a cell unless an unescaped backslash precedes it.
             for shown in [markdown(&text), table_code(&text)] {
                 let pairs = shown.replace("\\\\", "");
                 prop_assert!(pairs.replace("\\|", "").find('|').is_none(), "{shown:?}");

@@ -1,6 +1,6 @@
-//! A run as lines of JSON, for programs: `run --json`. docs/reference/events.md describes every line.
+//! A run as lines of JSON, for `run --json`. `docs/reference/events.md` describes every line.
 //!
-//! A case is reported when its group has ended, because only then its speedup is known.
+//! A case is reported when its group has ended, because its speedup is known only then.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,12 +17,11 @@ use crate::model::{
     Value,
 };
 
-/// The version of the lines, which is raised when a field changes its meaning or is removed.
+/// Format version, raised when a field changes its meaning or is removed.
 const FORMAT: u32 = 1;
 
 type Axes<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// The content that a line may have.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Line<'a> {
@@ -88,7 +87,6 @@ enum Line<'a> {
     },
 }
 
-/// The time that a case took in one regime.
 #[derive(Debug, Serialize)]
 struct Time {
     regime: Regime,
@@ -101,7 +99,6 @@ struct Time {
     speedup: Option<Speedup>,
 }
 
-/// How many times faster a case is than the baseline.
 #[derive(Debug, Serialize)]
 struct Speedup {
     value: f64,
@@ -110,16 +107,16 @@ struct Speedup {
     reproducible_interval: Option<[f64; 2]>,
 }
 
-/// Makes lines of the events of a run, in their order.
+/// Turns the events of a run into lines, in order.
 #[derive(Debug, Default)]
 pub struct EventLines {
     begun: Option<Event>,
-    /// The groups that have started and not ended, with their events.
+    /// Groups that have started but not ended, with their events.
     open: Vec<(GroupKey, Vec<Event>)>,
 }
 
 impl EventLines {
-    /// Returns the lines of one event, each with its end; most events have none.
+    /// Lines of one event, each with its line ending; most events have none.
     pub fn observe(&mut self, event: &Event) -> String {
         match event {
             Event::RunStarted { header, environment, cases, groups, .. } => {
@@ -158,7 +155,7 @@ impl EventLines {
             return String::new();
         }
         match event {
-            // The case was settled without running: excluded, not compiled, or not run after an interrupt.
+            // Settled without running: excluded, not compiled, or not run after an interrupt.
             Event::CaseSettled { .. } => self.finished(std::slice::from_ref(event)),
             // A profiler counted, in a pass after all groups.
             Event::CaseCounted { counters, .. } => {
@@ -168,7 +165,7 @@ impl EventLines {
         }
     }
 
-    /// Returns the lines of the cases that are settled in these events.
+    /// Lines of the cases that are settled in these events.
     fn finished(&self, events: &[Event]) -> String {
         let settled = events.iter().filter(|event| matches!(event, Event::CaseSettled { .. }));
         let mut todo: Vec<Case> = settled.filter_map(Event::case).cloned().collect();
@@ -182,19 +179,19 @@ impl EventLines {
     }
 }
 
-/// Returns the comparison with a base, as `compare --format json` writes it.
+/// The comparison with a base, as `compare --format json` writes it.
 pub fn compared(compared: Compared<'_>) -> Result<String, RenderError> {
     let comparison = serde_json::from_str(&comparison::json(compared)?)?;
     Ok(text(&Line::Compared { comparison }))
 }
 
-/// Returns the last lines of a run: its claims, and how it ended. A shard has a journal in `dir`, and no report.
+/// Last lines of a run: its claims, and how it ended. A shard has a journal in `dir`, and no report.
 pub fn end(records: &Records, dir: &Path, has_report: bool, exit_code: u8) -> String {
     let judged = analyse::claims(records);
     let claims = judged.iter().map(|judged| Line::Claim {
         claim: &judged.claim.text,
         condition: judged.claim.condition.as_deref(),
-        // Programs read this name since the first version of the lines.
+        // Programs have read this name since the first version of the lines.
         state: match judged.state {
             ClaimState::NotApplicable => "not applicable",
             state => claims::name(state),
@@ -230,7 +227,7 @@ fn run_started<'a>(header: &'a RunHeader, environment: &'a Environment, (cases, 
     }
 }
 
-/// Returns the line of a case; its records differ in the regime.
+/// Line of a case, whose records differ in the regime.
 fn case_finished(records: &[CaseRecord]) -> Option<Line<'_>> {
     let first = records.first()?;
     Some(Line::CaseFinished {
@@ -276,6 +273,6 @@ fn axes(axes: &[(String, Value)]) -> Axes<'_> {
 }
 
 fn text(line: &Line<'_>) -> String {
-    // Every line has text for keys, so that it has a form in JSON.
+    // Every line has text for keys, so it can be written as JSON.
     serde_json::to_string(line).map_or_else(|_| String::new(), |text| text + "\n")
 }

@@ -10,13 +10,13 @@ use crate::analyse::{Agreement, CLOSE, Cause, Compared, Fidelity};
 use crate::format;
 use crate::model::{CounterInfo, CounterTheme};
 
-/// Counters that are exactly equal wherever the machine code has the same accesses as the PTX.
+/// Counters that are exactly equal if the machine code has the same accesses as the PTX.
 const EXACT: [&str; 4] = ["gld_requests", "gld_sectors", "gst_requests", "gst_sectors"];
 
-/// More variants than this with the same difference are counted and not named.
+/// Maximum number of variants with the same difference to list; further ones are counted.
 const MOST_NAMES: usize = 6;
 
-/// What the template of the page gets.
+/// Input of the page's template.
 #[derive(Debug, Serialize)]
 pub struct Page {
     /// Counts within this many percent are close.
@@ -26,14 +26,14 @@ pub struct Page {
     experiments: Vec<Experiment>,
 }
 
-/// What the page shows of one experiment.
+/// The page's content about one experiment.
 #[derive(Debug, Serialize)]
 struct Experiment {
     name: String,
     title: String,
-    /// The sources of the counts, and the cases without a counterpart.
+    /// Sources of the counts, and the cases without a counterpart.
     facts: Vec<String>,
-    /// The tables of the counters, one for each theme, with one row per variant and one column per counter.
+    /// Tables of the counters, one per theme, with one row per variant and one column per counter.
     grids: Vec<Grid>,
     differences: Table,
 }
@@ -43,11 +43,10 @@ struct Grid {
     title: &'static str,
     /// Counters that are equal in all variants.
     equal: Vec<&'static str>,
-    /// The counters that differ in some variant; without columns if there are none.
+    /// Counters that differ in some variant; without columns if there are none.
     table: Table,
 }
 
-/// Returns the page in Markdown.
 pub fn fidelity(compared: &[Fidelity], causes: &[Cause]) -> Result<String, RenderError> {
     let page = Page {
         close: format::rough(CLOSE * 100.0),
@@ -158,7 +157,7 @@ fn excess(compared: &Compared) -> String {
     }
 }
 
-/// Returns the differences, grouped by counter and cause.
+/// Differences, grouped by counter and cause.
 fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
     let mut table = Table::new(vec![
         text("counter", Folding::Keep),

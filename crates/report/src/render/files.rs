@@ -1,4 +1,6 @@
-//! The files of a report: made, written, and compared with what is there.
+//! The files of a report: renders them, writes them, and compares them with what is there.
+//!
+//! `runner report --check` uses the comparison, which relies on rendering being a pure function of the records.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,26 +21,26 @@ pub const REPORT_FILE: &str = "report.md";
 /// The table for programs.
 pub const RESULTS_FILE: &str = "results.csv";
 
-/// The table of the lines of the sources, which is there if a run counted by them.
+/// Counts by source line, written only if a run counted them.
 pub const LINES_FILE: &str = "lines.csv";
 
-/// The folder of the charts.
 pub const PLOTS_DIR: &str = "plots";
 
-/// The folder of the pages of sources, which `show` writes and no report is made of.
+/// Folder of source pages, which `show` writes. They are not part of the report.
 pub const SOURCE_DIR: &str = "source";
 
-/// Files of a report's folder that a run leaves there and that are not for git.
+/// Files that a run leaves in a report's folder and that do not belong into git.
 const LOCAL_FILES: [&str; 5] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", "search.jsonl"];
 
-/// Files beside the report of a search's finalists: the configurations that were evaluated, which the records do not have.
+/// Files next to the report of a search's finalists, about the evaluated configurations. The records do not contain
+/// these.
 const SEARCH_FILES: [&str; 4] = ["search.md", "search.csv", "search.json", "search.svg"];
 
-/// The longest part of a line that a message quotes, in characters.
+/// Longest quote of a line in a message, in characters.
 const LONGEST_QUOTE: usize = 120;
 
-/// Returns every file of a report, by its path within the folder, in the order of writing: the records come first,
-/// since the others can be made from them.
+/// Every file of a report, by its path within the folder, in the order of writing. The records come first, since the
+/// others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::load(records.header.template.as_ref())?;
     // The page takes one core as long as the tables take the others.
@@ -62,13 +64,12 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     Ok(files)
 }
 
-/// A file of a report's folder that is not what the records make.
+/// A difference between a report's folder and what the records give.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Deviation {
-    /// The file does not exist.
     #[error("{}: missing", .0.display())]
     Missing(PathBuf),
-    /// The report does not have it.
+    /// The report does not have this file.
     #[error("{}: not a file of this report", .0.display())]
     Extra(PathBuf),
     /// A line differs, and perhaps others after it.
@@ -77,23 +78,22 @@ pub enum Deviation {
         path.display(), shown(found.as_deref()), shown(made.as_deref())
     )]
     Differs {
-        /// The path of the file that differs.
         path: PathBuf,
-        /// The number of the first line that differs; the first line of the file is 1.
+        /// Number of the first line that differs, from 1.
         line: usize,
-        /// The line in the file; `None` where it has no more lines.
+        /// Line in the file; `None` past its end.
         found: Option<String>,
-        /// The line that the records make.
+        /// Line that the records give.
         made: Option<String>,
     },
 }
 
-/// Returns a line that differs, as a message shows it.
+/// A differing line, as shown in a message.
 fn shown(line: Option<&str>) -> &str {
     line.unwrap_or("(the end of the file)")
 }
 
-/// Compares the report in `dir` with what `records` make. Writes nothing.
+/// Compares the report in `dir` with what `records` give. Writes nothing.
 pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, RenderError> {
     let files = files(records)?;
     let mut found = Vec::new();
@@ -114,7 +114,7 @@ pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, Rende
 }
 
 fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
-    // Lines with their ends: these may be all that differs.
+    // Lines include their endings, which may be all that differs.
     let (mut of_file, mut of_records) = (found.split_inclusive('\n'), made.split_inclusive('\n'));
     let mut line = 1;
     loop {
@@ -129,12 +129,12 @@ fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
     }
 }
 
-/// Returns the character at which two lines begin to differ.
+/// Character at which two lines begin to differ.
 fn difference_at(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-/// Returns the line; of a long one the part around the character `at`.
+/// The line or, if it is long, the part around the character `at`.
 fn excerpt(line: &str, at: usize) -> String {
     let (text, no_end) = line.strip_suffix('\n').map_or((line, " (without a line feed)"), |text| (text, ""));
     let length = text.chars().count();
@@ -145,7 +145,7 @@ fn excerpt(line: &str, at: usize) -> String {
     format!("{start}{}{end}{no_end}", part.replace('\r', "\\r"))
 }
 
-/// Returns the files in a folder and those below it that are not known, without local ones.
+/// Unknown files in a folder and below it, without local ones.
 fn others_in(
     dir: &Path,
     within: &Path,
@@ -169,11 +169,11 @@ fn others_in(
     Ok(())
 }
 
-/// Writes the report into `dir`, which is locked, each file whole or not at all, and removes charts of the report
-/// before that it no longer has.
+/// Writes the report into `dir`, which is locked, each file whole or not at all. Removes charts of the previous report
+/// that the new one does not have.
 ///
-/// Everything is rendered before the first file is written, so that an error in rendering leaves the old report
-/// unchanged. A folder of charts that is a link is refused.
+/// Everything is rendered before the first file is written, so a rendering error leaves the old report unchanged. A
+/// folder of charts that is a link is refused.
 pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<(), RenderError> {
     let files = files(records)?;
     let plots = dir.join(PLOTS_DIR);
@@ -189,13 +189,13 @@ pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<()
     }
     remove_charts(dir, &charts_of(&before), &files);
     if !lines::are_counted(records) {
-        // The lines of the report before, if it had any.
+        // The previous report may have had this file.
         let _ = fs::remove_file(dir.join(LINES_FILE));
     }
     Ok(())
 }
 
-/// Returns the files in `plots/` that a page shows.
+/// Files in `plots/` that a page shows.
 fn charts_of(page: &str) -> BTreeSet<&str> {
     let link = format!("({PLOTS_DIR}/");
     let after = page.split(&link).skip(1);
@@ -207,8 +207,8 @@ fn charts_of(page: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Removes what the page before showed and the new report does not have. Other files of the folder are the user's. A
-/// chart that the file system does not let us remove is not an error of the report.
+/// Removes charts of the previous page that the new report does not have. Other files in the folder are the user's. A
+/// chart that cannot be removed is not an error of the report.
 fn remove_charts(dir: &Path, before: &BTreeSet<&str>, files: &[(PathBuf, String)]) {
     let page = files.iter().find(|(path, _)| path == Path::new(REPORT_FILE)).map_or("", |(_, text)| text.as_str());
     let shown = charts_of(page);

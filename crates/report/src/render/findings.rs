@@ -1,5 +1,7 @@
-//! The sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are
-//! right.
+//! Sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are correct.
+//!
+//! The terminal shows the same sentences. They are built from parts, since names are escaped differently in each
+//! output.
 
 use super::bound::{group_text, is_arithmetic};
 use super::ladder::{Step, ladder};
@@ -10,16 +12,16 @@ use crate::analyse::{self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSumma
 use crate::format::{plural, plural_of, rough};
 use crate::model::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
 
-/// The parts that form one sentence.
+/// The parts of one sentence.
 pub type Finding = Vec<Cell>;
 
-/// More names than this are counted and not listed.
+/// Maximum number of names to list; further ones are counted.
 const MOST_NAMES: usize = 5;
 
-/// Returns the sentences of the summary. `constant` are the axes with one value throughout.
+/// Sentences of the summary. `constant` are the axes with one value throughout.
 pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
     let mut findings = results(records, summary, constant);
-    // A count of instructions alone is no answer.
+    // A count of instructions is not an answer by itself.
     let lone = if is_lone_count(records, &findings) { findings.pop() } else { None };
     let is_answer = findings.is_empty();
     findings.push(vec![
@@ -71,7 +73,7 @@ fn is_lone_count(records: &Records, findings: &[Finding]) -> bool {
     !has_results && matches!(findings, [only] if only.iter().any(|cell| cell.text.contains(FEWEST[0].1)))
 }
 
-/// Returns the result of an experiment of expected failures: its cases end as the manifest says.
+/// Finding for an experiment of expected failures: its cases end as the manifest says.
 fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     let (ended, of) = (expected_failures.as_expected(), expected_failures.of);
     let lead = match of {
@@ -93,7 +95,7 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]
 }
 
-/// Returns which results are the closest to their reference, and which the furthest off.
+/// Findings about the results that are the closest to their reference, and the furthest off.
 fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec<Finding> {
     let (Some(first), Some(last)) = (errors.first(), errors.last()) else { return Vec::new() };
     let as_good: Vec<&str> = errors.iter().take_while(|e| e.ulp <= first.ulp).map(|e| e.contender.as_str()).collect();
@@ -128,11 +130,11 @@ fn listed(names: &[&str]) -> Finding {
     parts
 }
 
-/// The counters that are most informative without times, each with a sentence about the variant that has least.
+/// The most informative counters without times, each with the statement about the variant that has least.
 const FEWEST: [(&str, &str); 2] =
     [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
 
-/// Returns the variant with the least of a counter, relative to the baseline.
+/// The variant with the least of a counter, relative to the baseline.
 fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Option<Finding> {
     let (variant, mean) = counters::fewest(records, summary, name)?;
     let (baseline, _) = records.header.baseline.as_ref()?;
@@ -148,11 +150,11 @@ fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Optio
     ])
 }
 
-/// The words for the best variant of a group.
+/// Words for the best variant of a group.
 #[derive(Debug, Clone, Copy)]
 struct Superlative {
     basis: Basis,
-    /// Whether a variant without a check was faster somewhere: the best is then the best of those with a check.
+    /// Whether a variant without a check was faster somewhere. The best is then only the best of those with a check.
     is_outrun: bool,
 }
 
@@ -190,7 +192,7 @@ fn is_outrun(records: &Records, group: &GroupSummary, best: &Best) -> bool {
     least.zip(cost(&records.cases[best.index])).is_some_and(|(least, best)| least < best)
 }
 
-/// Returns the finding of a single group: its best cell with every number.
+/// Finding for a single group: its best cell with every number.
 fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) -> Finding {
     let record = &records.cases[best.index];
     let mut finding = vec![
@@ -217,20 +219,20 @@ pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord)
     format!("{time}{rate}{shares}")
 }
 
-/// Returns the rate that limits the job: operations if it is bound by arithmetic, bytes otherwise.
+/// The rate that limits the job: operations if it is bound by arithmetic, otherwise bytes.
 fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     let bytes = || bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
     let operations = || gflops(record, Some(result)).map(|rate| format!("{rate} GFLOP/s"));
     if is_arithmetic(records, record) { operations() } else { bytes().or_else(operations) }
 }
 
-/// Returns the share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
+/// Share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
 pub fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
     percent_of_peak(record, result, peak)
 }
 
-/// Returns how much better than the baseline.
+/// Improvement over the baseline.
 fn compare_with_baseline(records: &Records, group: &GroupSummary, record: &CaseRecord) -> Finding {
     let end = || vec![Cell::plain(".")];
     let Some(result) = &record.result else { return end() };
@@ -260,8 +262,7 @@ fn tied(records: &Records, best: &Best) -> Finding {
     said
 }
 
-/// Returns the finding of several groups: which contender is the best in most of them, its mean speedup, the highest
-/// rate.
+/// Finding for several groups: the contender that is the best in most of them, its mean speedup, and the highest rate.
 fn leader(
     records: &Records,
     summary: &Summary,
@@ -293,7 +294,7 @@ fn leader(
     findings
 }
 
-/// Describes the mean gain: `: 6.70 ± 0.11 times as fast as `x` by the geometric mean, from 1.98 to 10.2`; nothing for
+/// Describes the mean gain: `: 6.70 ± 0.11 times as fast as `x` by the geometric mean, from 1.98 to 10.2`. Empty for
 /// the baseline.
 fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> Finding {
     let Some((range, (variant, at))) = leader.speedup.as_ref().zip(records.header.baseline.as_ref()) else {
@@ -326,7 +327,7 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
     ]
 }
 
-/// Says in how many groups the leader won: `is the fastest in 30 of 35 groups, tied in the other 5`.
+/// In how many groups the leader won: `is the fastest in 30 of 35 groups, tied in the other 5`.
 fn won(leader: &Standing, of: usize, superlative: Superlative) -> String {
     let best = superlative.words(false);
     match (leader.alone, leader.tied) {
@@ -339,7 +340,6 @@ fn won(leader: &Standing, of: usize, superlative: Superlative) -> String {
     }
 }
 
-/// Returns the highest rate that was reached.
 fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option<Finding> {
     let arithmetic = decided.iter().all(|(_, best)| is_arithmetic(records, &records.cases[best.index]));
     let work = |record: &CaseRecord| if arithmetic { record.work.flops } else { record.work.bytes.map(|b| b as f64) };
@@ -366,7 +366,7 @@ fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option
     Some(finding)
 }
 
-/// Returns how bad the worst is, over all groups; `None` where that is the baseline, which the best was compared with.
+/// How bad the worst is, over all groups; `None` if that is the baseline, which the best was compared with.
 fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(String, Value)]) -> Option<Finding> {
     let furthest = decided.iter().filter_map(|(group, best)| {
         let cost = |i: usize| {
@@ -396,7 +396,7 @@ fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(Str
     ])
 }
 
-/// Returns how many steps of a ladder gain, which gains most, and which lose; the chart of gains has all.
+/// How many steps of a ladder gain, which gains most, and which lose. The chart of gains has all steps.
 fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
     let steps = ladder(summary, regime)?;
     let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
@@ -419,13 +419,13 @@ fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
     Some(finding)
 }
 
-/// Returns the counts of a run, computed from its records alone.
+/// Case counts of a run, computed only from its records.
 pub fn counts_of(records: &Records) -> String {
     counts(records, &analyse::summary(records))
 }
 
-/// Says how many cases were measured and right: `26 of 36 cases measured, every result right before and after the
-/// timing; 10 invalid.`
+/// How many cases were measured and correct: `26 of 36 cases measured, every result right before and after the timing;
+/// 10 invalid.`
 pub fn counts(records: &Records, summary: &Summary) -> String {
     let count = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
     let done = count("measured") + count("unstable");
@@ -458,7 +458,7 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     format!("{done} of {of} cases {verb}{others}.")
 }
 
-/// Returns the variant that others are compared with, if only its cases have no check of their own.
+/// The variant that others are compared with, if only its cases are unchecked.
 fn only_reference(records: &Records) -> Option<&str> {
     let unchecked = records.cases.iter().filter(|record| matches!(record.verdict, Verdict::Unchecked(_)));
     let mut references = unchecked.map(|r| {
@@ -468,8 +468,7 @@ fn only_reference(records: &Records) -> Option<&str> {
     references.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Returns which cases are unstable: their variants with a count each, the most frequent first, and how far they are
-/// off.
+/// Unstable cases: their variants with a count each, the most frequent first, and how far they are off.
 fn unstable(records: &Records) -> Option<Finding> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     let (mut most, mut few) = (None::<f64>, false);

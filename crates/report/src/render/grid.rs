@@ -1,4 +1,4 @@
-//! Two compared axes as a grid with one value per cell: the time, or the rate where cells do different work.
+//! Two compared axes as a grid with one value per cell: the time, or the rate if cells do different work.
 
 use super::number;
 use super::quantities::{bandwidth, gflops, time_unit};
@@ -8,12 +8,12 @@ use super::wording;
 use crate::analyse::{Basis, GroupSummary};
 use crate::model::{CaseRecord, Records, Regime, RegimeResult, Value};
 
-/// A grid that shows the times of one variant in one regime.
+/// A grid of the times of one variant in one regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid<'a> {
     pub variant: &'a str,
     pub regime: Regime,
-    /// The names of the axes that run across and down.
+    /// Names of the axes that run across and down.
     pub axes: (&'a str, &'a str),
     pub across: Vec<&'a Value>,
     pub down: Vec<&'a Value>,
@@ -21,7 +21,7 @@ pub struct Grid<'a> {
     pub cells: Vec<Vec<Option<usize>>>,
 }
 
-/// Returns the grids of a group; none unless exactly two axes are compared and both have several values.
+/// Grids of a group; empty unless exactly two axes are compared and both have several values.
 pub fn grids<'a>(records: &'a Records, group: &GroupSummary) -> Vec<Grid<'a>> {
     let compared: Vec<&'a str> =
         records.header.axes.iter().filter(|axis| axis.compared).map(|axis| axis.name.as_str()).collect();
@@ -59,7 +59,7 @@ fn distinct<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
     seen
 }
 
-/// Returns the value of a cell: its time, or its rate where cells do different work.
+/// Value of a cell: its time, or its rate if cells do different work.
 pub fn cell_text(basis: Basis, record: &CaseRecord, result: &RegimeResult, unit: TimeUnit) -> String {
     let rate = match basis {
         Basis::Time => None,
@@ -69,7 +69,7 @@ pub fn cell_text(basis: Basis, record: &CaseRecord, result: &RegimeResult, unit:
     rate.unwrap_or_else(|| number::point(&result.time, unit.nanoseconds()))
 }
 
-/// Returns the grid as a table: times in the group's unit or rates, outcomes of cells without a time, the best in bold.
+/// The grid as a table: times in the group's unit or rates, outcomes of cells without a time, the best in bold.
 pub fn grid_table(records: &Records, group: &GroupSummary, grid: &Grid<'_>) -> Table {
     let unit = time_unit(records, &group.members);
     let corner = format!("{} ↓  {} →", grid.axes.1, grid.axes.0);

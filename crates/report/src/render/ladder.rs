@@ -1,17 +1,17 @@
-//! A ladder: variants of which each is a step from the one before it, where most steps gain and few lose.
+//! A ladder: variants that are each a step from the one before, if most steps gain and few lose.
 
 use crate::analyse::Summary;
 use crate::model::{Estimate, Regime};
 
-/// A variant with what it gains over the one before it.
+/// A variant with its gain over the one before.
 pub struct Step<'s> {
     pub to: &'s str,
     pub from: &'s str,
-    /// The geometric mean of the speedups over all groups.
+    /// Geometric mean of the speedups over all groups.
     pub gain: Estimate,
 }
 
-/// Returns the steps in the manifest's order; `None` where the variants are no ladder.
+/// Steps in the manifest's order; `None` if the variants are not a ladder.
 pub fn ladder(summary: &Summary, regime: Regime) -> Option<Vec<Step<'_>>> {
     let of_regime = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
     let steps: Vec<Step<'_>> = of_regime

@@ -1,30 +1,24 @@
-//! How much of the results a page shows, so that it stays below the size up to which GitHub renders Markdown.
+//! Limits how much of the results a page shows, so that it stays below the size up to which GitHub renders Markdown.
 //!
 //! A [page](super::page) is built with the widest limits first. A page that is too large is built again with narrower
 //! limits: the counters of each group go first, then the groups, then rows of the tables over all groups, then the
-//! manifest. What is left out is said, and `results.csv` has all of it.
+//! manifest. The page says what is left out, and `results.csv` has all of it.
 
 use super::table::WIDEST;
 
-/// The largest page, in bytes: GitHub shows no Markdown beyond it.
+/// Largest page, in bytes. GitHub shows no Markdown beyond it.
 pub const LARGEST_PAGE: usize = 512 * 1024;
 
-/// How much of a report a page holds.
+/// How much of a report fits a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many characters a table's row may have.
     pub width: usize,
-    /// How many bytes all groups' sections may have together, estimated from their cells.
+    /// Maximum size of all group sections together, in bytes, estimated from their cells.
     pub section_bytes: usize,
-    /// How many rows each table may have.
     pub rows: usize,
-    /// Whether groups have their counters.
     pub counters: bool,
-    /// How many different reasons one list may have.
     pub reasons: usize,
-    /// How many bytes each compiler log may have.
     pub log_bytes: usize,
-    /// How many bytes the manifest may have.
     pub manifest_bytes: usize,
 }
 
@@ -42,7 +36,7 @@ impl Limits {
     /// A terminal has a width of its own.
     pub const TERMINAL: Self = Self { width: usize::MAX, ..Self::WIDEST };
 
-    /// The limits that are tried, from the widest to the narrowest.
+    /// Limits to try, from the widest to the narrowest.
     pub const LEVELS: [Self; 4] = [
         Self::WIDEST,
         Self { counters: false, section_bytes: 256 * 1024, log_bytes: 4 * 1024, ..Self::WIDEST },

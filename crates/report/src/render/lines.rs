@@ -1,4 +1,4 @@
-//! Writes `lines.csv`: what was executed on each line of the sources, case by case, for reports that counted by lines.
+//! Writes `lines.csv`: counts by source line, case by case, for reports that counted lines.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use super::{RenderError, units};
 use crate::format;
 use crate::model::{CaseRecord, CountedLine, Records};
 
-/// The lines in the details of a case: those with the most of a count come first.
+/// Maximum number of lines in the details of a case: those with the largest share of a count.
 const MOST_IN_DETAILS: usize = 12;
 
-/// The counters in the details of a case, with what they are called there.
+/// Counters in the details of a case, with their titles there.
 const IN_DETAILS: [(&str, &str); 6] = [
     ("inst_executed", "warps"),
     ("gld_sectors", "load sectors"),
@@ -20,12 +20,12 @@ const IN_DETAILS: [(&str, &str); 6] = [
     ("divergent_branch", "divergent"),
 ];
 
-/// Whether a report counted by lines.
+/// Whether a report counted lines.
 pub fn are_counted(records: &Records) -> bool {
     records.cases.iter().any(|record| !record.lines.is_empty())
 }
 
-/// Returns the text, by RFC 4180 as `results.csv`.
+/// The text, by RFC 4180 like `results.csv`.
 pub fn csv(records: &Records) -> Result<String, RenderError> {
     let lines = || records.cases.iter().flat_map(|record| &record.lines);
     let names = &lines().flat_map(|line| line.counters.0.keys()).map(|name| &**name).collect::<BTreeSet<&str>>();
@@ -45,7 +45,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     table([titles.collect::<Vec<_>>()].into_iter().chain(of_lines))
 }
 
-/// Returns the lines of a case with the largest shares of its counts, as a table with titles; `None` where lines were not
+/// Source lines of a case with the largest shares of its counts, as a table with titles; `None` if lines were not
 /// counted.
 pub fn details(record: &CaseRecord) -> Option<(Vec<&'static str>, Vec<Vec<String>>)> {
     let total = |name: &str| record.lines.iter().filter_map(|line| line.counters.get(name)).sum::<f64>();

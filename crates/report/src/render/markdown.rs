@@ -1,4 +1,4 @@
-//! Makes Markdown, SVG and HTML from templates.
+//! The templates, and the rendering of Markdown, SVG and HTML from them.
 
 use tera::{Context, Kwargs, State, Tera};
 
@@ -22,11 +22,11 @@ const HISTORY: &str = "history.md";
 const PAGE: &str = "page.html";
 const CHANGES: &str = "changes.html";
 
-/// The version of the view model that a template of `report.md` gets as `view_version`. It rises if a field is removed
-/// or means something else.
+/// Version of the view model, which a template of `report.md` gets as `view_version`. It rises if a field is removed or
+/// changes its meaning.
 pub const VIEW_VERSION: u32 = 1;
 
-/// The templates that can be listed and exported, each with what it makes.
+/// Templates that can be listed and exported, each with its description.
 pub const SHIPPED: [(&str, &str, &str); 8] = [
     (REPORT, "the page of a report; `template` of a manifest replaces it", REPORT_TEXT),
     (PAGE, "the page of runner report --html", PAGE_TEXT),
@@ -38,15 +38,15 @@ pub const SHIPPED: [(&str, &str, &str); 8] = [
     (FIDELITY, "the page of runner fidelity", FIDELITY_TEXT),
 ];
 
-/// The template of a user among the templates, under a name that none of them has.
-const OF_USER: &str = "user.md";
+/// Name of the user's template, which no shipped template has.
+const USER_TEMPLATE: &str = "user.md";
 
-/// What all pages share: tables, cells, lists.
+/// Shared by all pages: tables, cells, lists.
 const COMPONENTS: &str = "components";
 
-/// What all pages for a browser share: the document, its styles and its script.
+/// Shared by all HTML pages: the document, its styles and its script.
 const SHELL: &str = "shell.html";
-/// The page of a case's sources.
+/// Page of a case's sources.
 const SOURCE: &str = "source.html";
 
 const REPORT_TEXT: &str = include_str!("templates/report.md.tera");
@@ -61,16 +61,15 @@ const FIDELITY_TEXT: &str = include_str!("templates/fidelity.md.tera");
 const SOURCE_TEXT: &str = include_str!("templates/source.html.tera");
 const COMPONENTS_TEXT: &str = include_str!("templates/components.tera");
 
-/// The templates, parsed.
 #[derive(Debug)]
 pub struct Templates {
     tera: Tera,
-    /// The path of the user's template of a report.
+    /// Path of the user's report template.
     of_user: Option<String>,
 }
 
 impl Templates {
-    /// Returns the templates that the program brings. One that does not parse is an error.
+    /// Parses the shipped templates.
     pub fn new() -> Result<Self, RenderError> {
         let mut tera = Tera::default();
         tera.autoescape_on([".svg", ".xml", ".html"]);
@@ -95,62 +94,56 @@ impl Templates {
         Ok(Self { tera, of_user: None })
     }
 
-    /// Returns the templates with the user's template for `report.md`.
+    /// The templates with the user's template for `report.md`.
     pub fn load(template: Option<&PageTemplate>) -> Result<Self, RenderError> {
         let mut templates = Self::new()?;
         if let Some(PageTemplate { path, text }) = template {
-            templates.tera.add_raw_template(OF_USER, text).map_err(|error| of_user(path, &error))?;
+            templates.tera.add_raw_template(USER_TEMPLATE, text).map_err(|error| of_user(path, &error))?;
             templates.of_user = Some(path.clone());
         }
         Ok(templates)
     }
 
-    /// Renders `report.md`.
     pub fn report(&self, report: &Report) -> Result<String, RenderError> {
         let mut view = Context::from_serialize(report)?;
         view.insert("view_version", &VIEW_VERSION);
         match &self.of_user {
             None => Ok(self.tera.render(REPORT, &view)?),
-            Some(path) => self.tera.render(OF_USER, &view).map_err(|error| of_user(path, &error)),
+            Some(path) => self.tera.render(USER_TEMPLATE, &view).map_err(|error| of_user(path, &error)),
         }
     }
 
-    /// Returns the page of simulated and hardware counters.
     pub fn fidelity(&self, page: &fidelity::Page) -> Result<String, RenderError> {
         Ok(self.tera.render(FIDELITY, &Context::from_serialize(page)?)?)
     }
 
-    /// Returns the page of a comparison.
     pub fn comparison(&self, view: &comparison::View) -> Result<String, RenderError> {
         Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
     }
 
-    /// Returns the page of times over revisions.
+    /// Renders the page of times over revisions.
     pub fn history(&self, view: &history::View) -> Result<String, RenderError> {
         Ok(self.tera.render(HISTORY, &Context::from_serialize(view)?)?)
     }
 
-    /// Renders the page of a case's sources.
     pub(super) fn source(&self, page: &source_view::Page<'_>) -> Result<String, RenderError> {
         Ok(self.tera.render(SOURCE, &Context::from_serialize(page)?)?)
     }
 
-    /// Returns a comparison as `JUnit` XML.
     pub fn junit(&self, suites: &comparison::Suites) -> Result<String, RenderError> {
         Ok(self.tera.render(JUNIT, &Context::from_serialize(suites)?)?)
     }
 
-    /// Renders the page with reports for a browser.
+    /// Renders the HTML page of reports.
     pub(super) fn page(&self, view: &html::View) -> Result<String, RenderError> {
         Ok(self.tera.render(PAGE, &Context::from_serialize(view)?)?)
     }
 
-    /// Renders the page of a comparison or of a history for a browser.
+    /// Renders the HTML page of a comparison or of a history.
     pub(super) fn changes(&self, page: &html::changes::Page) -> Result<String, RenderError> {
         Ok(self.tera.render(CHANGES, &Context::from_serialize(page)?)?)
     }
 
-    /// Renders one chart as SVG.
     pub fn chart(&self, drawing: &Drawing) -> Result<String, RenderError> {
         Ok(self.tera.render(CHART, &Context::from_serialize(drawing)?)?)
     }
@@ -162,10 +155,12 @@ fn unbroken(text: &str) -> String {
     if text.chars().count() <= SHORT { text.replace(' ', "\u{a0}") } else { text.to_owned() }
 }
 
-/// Returns the fault in a template of the user, with its place.
+/// An error in a user's template, with its place.
 fn of_user(path: &str, error: &tera::Error) -> RenderError {
     let (place, message) = match error.kind() {
-        tera::ErrorKind::SyntaxError(fault) | tera::ErrorKind::RenderingError(fault) if fault.filename() == OF_USER => {
+        tera::ErrorKind::SyntaxError(fault) | tera::ErrorKind::RenderingError(fault)
+            if fault.filename() == USER_TEMPLATE =>
+        {
             let span = fault.span();
             (format!("{path}:{}:{}", span.start_line, span.start_col + 1), fault.message().to_owned())
         }
@@ -175,10 +170,10 @@ fn of_user(path: &str, error: &tera::Error) -> RenderError {
     RenderError::OfUser { place, message }
 }
 
-/// Returns the place and message of an error that is already drawn: `error: …`, then ` --> name:line:column` and the
-/// line.
+/// Place and message of an error that is already formatted: `error: …`, then ` --> name:line:column` and the line.
 fn drawn(path: &str, text: &str) -> (String, String) {
-    let mut places = text.lines().filter_map(|line| line.trim_start().strip_prefix("--> ")?.strip_prefix(OF_USER));
+    let mut places =
+        text.lines().filter_map(|line| line.trim_start().strip_prefix("--> ")?.strip_prefix(USER_TEMPLATE));
     let message = text.lines().next().unwrap_or_default();
     let message = message.strip_prefix("error: ").unwrap_or(message);
     (format!("{path}{}", places.next().unwrap_or_default()), message.to_owned())

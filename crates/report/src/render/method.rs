@@ -3,7 +3,7 @@
 use super::wording;
 use crate::model::{CaseRecord, Records};
 
-/// Returns the meaning of the numbers and the settings of the machine; may be empty.
+/// Meaning of the numbers and settings of the machine; may be empty.
 pub fn method(records: &Records, has_times: bool) -> Vec<String> {
     let machine = wording::conditions(&records.environment.machine).into_iter().map(|line| line + ".");
     let mut lines: Vec<String> = machine.collect();

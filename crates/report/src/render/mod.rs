@@ -1,7 +1,7 @@
 //! Turns records into Markdown, CSV, charts, HTML and text for the terminal.
 //!
 //! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
-//! same bytes. Numbers are formatted here and nowhere else. [`write_all`] alone writes files; [`deviations`] compares
+//! same bytes. Numbers are formatted here and nowhere else. Only [`write_all`] writes files; [`deviations`] compares
 //! them with what is there.
 
 mod bound;
@@ -60,10 +60,9 @@ pub use terminal::{Screen, open_claims, terminal};
 pub use units::axis_value;
 pub use wording::{case_name, machine, reason};
 
-/// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// A template and the view model do not fit: a fault of this program.
+    /// A template and the view model do not fit: a bug in this program.
     #[error("a report template failed: {0}")]
     Template(#[from] tera::Error),
     /// A template of the user is wrong.
@@ -72,26 +71,18 @@ pub enum RenderError {
              writes the shipped one"
     )]
     OfUser {
-        /// The file, with line and column where they are known.
+        /// File, with line and column if known.
         place: String,
-        /// What is wrong.
         message: String,
     },
     /// A row of a table could not be written.
     #[error("the table of results failed: {0}")]
     Csv(#[from] ::csv::Error),
-    /// A value has no form in JSON.
+    /// A value cannot be represented in JSON.
     #[error("the records cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A file or folder could not be read.
     #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file or folder.
-        path: std::path::PathBuf,
-        /// The reason that the system gives.
-        source: std::io::Error,
-    },
-    /// A file could not be written.
+    Read { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
     Write(#[from] crate::atomic::WriteError),
 }

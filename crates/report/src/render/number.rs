@@ -6,20 +6,20 @@
 use crate::format::{at_place, magnitude};
 use crate::model::Estimate;
 
-/// The most digits of a time, even if its interval is narrower.
+/// Maximum number of digits of a time, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
 
-/// The most digits of a ratio, of a rate and of a point without its interval: decisions need no more than a tenth of a
-/// percent.
+/// Maximum number of digits of a ratio, a rate, or a point without its interval. Decisions need no more than a tenth of
+/// a percent.
 const FEWER_DIGITS: i32 = 4;
 
-/// The digits of a point whose interval has no width because the clock's step is coarser than the spread.
+/// Digits of a point whose interval has no width because the clock's step is coarser than the spread.
 const DIGITS_OF_STEP: i32 = 4;
 
-/// The place of the last digit of a percentage: hundredths.
+/// Place of the last digit of a percentage: hundredths.
 const FINEST_PERCENT: i32 = -2;
 
-/// Returns the wider half of an interval, which need not be symmetric.
+/// The wider half of an interval, which need not be symmetric.
 pub fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.point).max(estimate.point - estimate.low)
 }
@@ -29,12 +29,12 @@ pub fn plus_minus(estimate: &Estimate, unit: f64) -> String {
     with_half(estimate.point / unit, half_width(estimate) / unit, MOST_DIGITS)
 }
 
-/// `2.150 ± 0.003`, of an estimate that has no unit.
+/// Writes an estimate without a unit, such as `2.150 ± 0.003`.
 pub fn ratio(estimate: &Estimate) -> String {
     with_half(estimate.point, half_width(estimate), FEWER_DIGITS)
 }
 
-/// `3.1 ± 0.4`, of a percentage that may be near zero: the half-width alone decides on the digits.
+/// Writes a percentage that may be near zero, such as `3.1 ± 0.4`. Only the half-width decides the digits.
 pub fn percent_with_half(point: f64, half: f64) -> String {
     let magnitude = magnitude(half);
     let place = if half > 0.0 && half / 10_f64.powi(magnitude) < 2.95 { magnitude - 1 } else { magnitude };
@@ -43,28 +43,28 @@ pub fn percent_with_half(point: f64, half: f64) -> String {
     format!("{} ± {}", at_place(point, place), at_place(if half > 0.0 { shown } else { 0.0 }, place))
 }
 
-/// Writes a number with its half-width, which is rounded up below the last digit, so that the shown interval is not
-/// narrower than the real one.
+/// Writes a number with its half-width. The half-width is rounded up below the last digit, so that the shown interval
+/// is not narrower than the real one.
 fn with_half(point: f64, half: f64, most: i32) -> String {
     let place = last_place(point, half, most);
     let shown = if half < 10_f64.powi(place) && half > 0.0 { 10_f64.powi(place) } else { half };
     format!("{} ± {}", at_place(point, place), at_place(shown, place))
 }
 
-/// Returns the point alone, with the digits that its interval allows: `214.3`.
+/// Writes only the point, with the digits that its interval allows: `214.3`.
 pub fn point(estimate: &Estimate, unit: f64) -> String {
     let (point, half) = (estimate.point / unit, half_width(estimate) / unit);
     at_place(point, last_place(point, half, FEWER_DIGITS))
 }
 
-/// Returns a value derived from an estimate (a rate), that has the estimate's relative precision, and at most
+/// Writes a value derived from an estimate, such as a rate, with the estimate's relative precision and at most
 /// `decimals`.
 pub fn derived(value: f64, from: &Estimate, decimals: i32) -> String {
     let place = last_place(value, value * half_width(from) / from.point, FEWER_DIGITS);
     at_place(value, place.max(-decimals))
 }
 
-/// Returns the power of ten of the last digit to show.
+/// Power of ten of the last digit to show.
 fn last_place(point: f64, half: f64, most: i32) -> i32 {
     let finest = magnitude(point) - (most - 1);
     if half <= 0.0 || !half.is_finite() {

@@ -1,4 +1,4 @@
-//! The tables over all groups: how contenders do in them, and the best of each.
+//! Tables over all groups: how contenders do in them, and the best of each.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use crate::analyse::{self, BaselineState, Basis, Best, GroupSummary, Standing, S
 use crate::format::rough;
 use crate::model::{Records, Regime, RegimeResult, Value};
 
-/// More tied contenders are counted and not named.
+/// Maximum number of tied contenders to list; further ones are counted.
 const MOST_TIED: usize = 2;
 
-/// Returns the axes of the groups that have one value throughout; all of them if there is only one group.
+/// Axes of the groups that have one value throughout; all of them if there is only one group.
 pub fn constant_axes(records: &Records, summary: &Summary) -> Vec<(String, Value)> {
     let Some(first) = summary.groups.first() else { return Vec::new() };
     let everywhere = |axis: &&(String, Value)| summary.groups.iter().all(|g| g.key.0.contains(axis));
@@ -30,7 +30,7 @@ pub fn is_uneven(summary: &Summary) -> bool {
     counts.any(|count| Some(count) != first)
 }
 
-/// Contenders over all groups; `None` if there are no speedups.
+/// Contenders over all groups; `None` without speedups.
 pub fn standings_table(summary: &Summary) -> Option<Table> {
     if summary.standings.iter().all(|s| s.speedup.is_none()) {
         return None;
@@ -74,7 +74,7 @@ fn standing_row(standing: &Standing, leads: bool) -> Vec<Cell> {
     ]
 }
 
-/// Returns the fastest of each group, one row per group and regime; `None` without times.
+/// Fastest of each group, one row per group and regime; `None` without times.
 pub fn fastest_table(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Option<Table> {
     let bests = || summary.groups.iter().flat_map(|g| g.best.iter().map(move |b| (g, b)));
     let times = bests().filter_map(|(_, b)| records.cases[b.index].result.as_ref()).map(|r| r.time.point);
@@ -138,7 +138,7 @@ fn fastest_row(
     Some(row)
 }
 
-/// Returns the summary line of a folded group: its fastest, its time, and how many rows have no time.
+/// Summary line of a folded group: its best, the speedup and the number of failures.
 pub fn headline(records: &Records, group: &GroupSummary) -> String {
     let mut parts: Vec<String> = group
         .best
@@ -175,7 +175,7 @@ pub fn grid_caption(records: &Records, group: &GroupSummary, grid: &Grid<'_>) ->
     format!("{}, {what}{regime}", grid.variant)
 }
 
-/// Whether a result is by the clock of its regime, unlike that of a `cpu` variant.
+/// Whether the regime's own clock took the times, unlike those of a `cpu` variant.
 pub fn on_device(result: &RegimeResult) -> bool {
     result.unit == result.regime.unit()
 }

@@ -1,4 +1,4 @@
-//! The report's page, built within the limits.
+//! The report's page, built within the limits of its size.
 
 use super::RenderError;
 use super::limits::{LARGEST_PAGE, Limits};
@@ -7,7 +7,7 @@ use super::report::{Report, report_within};
 use crate::analyse;
 use crate::model::Records;
 
-/// Returns the report with its page, of which as much is left out as its size requires.
+/// The report with its page, narrowed until the page is small enough.
 pub fn page(records: &Records, templates: &Templates) -> Result<(Report, String), RenderError> {
     let summary = analyse::summary(records);
     let [widest, narrower @ ..] = Limits::LEVELS;

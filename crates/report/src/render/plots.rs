@@ -1,9 +1,9 @@
-//! The charts of a report.
+//! Charts of a report.
 //!
 //! If two axes are compared, each group has a map; if no axis is swept, each group has bars. Otherwise there is one
-//! chart for each setting of the other axes, with one line per contender over the swept axis: of rates, or of speedups
-//! where rates span so much that their lines would be one bundle. The most informative chart is first. The gains of a
-//! ladder's steps and the roofline have a chart each. All are functions of the records.
+//! chart for each setting of the other axes, with one line per contender over the swept axis. It shows rates, or
+//! speedups if the rates span so much that their lines would be one bundle. The most informative chart is first. The
+//! gains of a ladder's steps and the roofline have a chart each. All are functions of the records.
 
 use std::collections::BTreeSet;
 
@@ -21,20 +21,18 @@ use crate::analyse::{self, Basis, GroupSummary, Summary};
 use crate::file_names::FileNames;
 use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
 
-/// Most charts of a report: a large matrix has its tables.
+/// Maximum number of charts of a report. A large matrix has its tables.
 const MOST_PLOTS: usize = 12;
 
-/// Most lines of a chart, which could otherwise not be distinguished.
+/// Maximum number of lines of a chart; more could not be distinguished.
 const MOST_LINES: usize = 16;
 
-/// A chart with the name of the file that it is written to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
-    /// The name that the file has under `plots/`. Named after its content, so that a new size does not rename the
-    /// charts of the others.
+    /// Name below `plots/`. It describes the content, so that a new size does not rename other charts.
     pub file: String,
     pub title: String,
-    /// Whether it is shown without being opened.
+    /// Whether it is open at first.
     pub is_open: bool,
     #[serde(skip)]
     pub chart: Chart,
@@ -45,9 +43,9 @@ pub struct Plot {
 /// How informative a chart is: large jobs before small ones, then large differences before small ones.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Rank {
-    /// The most work of a case: what its rate is of, otherwise its bytes, its operations, or the least time.
+    /// The most work of a case: the work behind its rate, or else its bytes, its operations, or the least time.
     size: f64,
-    /// The greatest time over the least, among cases of that work.
+    /// Greatest time divided by the least, among cases of that work.
     spread: f64,
 }
 
@@ -71,7 +69,7 @@ pub fn plots(records: &Records, summary: &Summary) -> (Vec<Plot>, usize) {
     (plots, more)
 }
 
-/// Draws what each step of a ladder gains over the one before it.
+/// Draws the gain of each step of a ladder over the one before it.
 fn gains(summary: &Summary, regime: Regime) -> Option<Plot> {
     let steps = ladder(summary, regime)?;
     let bar = |step: &Step<'_>| Bar {
@@ -99,7 +97,7 @@ fn gains(summary: &Summary, regime: Regime) -> Option<Plot> {
     })
 }
 
-/// Draws the highest share of the roof that each contender reached, where operations per byte are known.
+/// Draws the highest share of the roof that each contender reached, if operations per byte are known.
 fn roofline(records: &Records) -> Option<Plot> {
     let ceilings = records.environment.machine.ceilings.as_ref()?;
     let mut points: Vec<(f64, RoofPoint)> = Vec::new();
@@ -140,7 +138,7 @@ fn roofline(records: &Records) -> Option<Plot> {
     })
 }
 
-/// Turns the text in [`Plot::file`] of each chart into the name of its file; no two have the same.
+/// Turns the text in [`Plot::file`] of each chart into a unique file name.
 fn name_files(plots: &mut [Plot]) {
     let names = FileNames::for_all(plots.iter().map(|plot| (plot.file.as_str(), plot.title.as_str())));
     for (plot, name) in plots.iter_mut().zip(names) {
@@ -148,7 +146,7 @@ fn name_files(plots: &mut [Plot]) {
     }
 }
 
-/// Returns what a chart's file is named after: what it shows, and every value that it does not vary.
+/// Description for a chart's file name: what it shows, and every value that it does not vary.
 fn describe_file<'a>(
     what: &str,
     variant: &str,
@@ -186,7 +184,7 @@ fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns the uncompared axis with the most numbers that have measurements; a line needs at least three.
+/// The uncompared axis with the most measured numbers. A line needs at least three.
 fn swept_axis(records: &Records) -> Option<String> {
     let values = |name: &str| {
         let measured = records.cases.iter().filter(|r| r.result.is_some());
@@ -202,12 +200,11 @@ fn swept_axis(records: &Records) -> Option<String> {
     counted.rev().max_by_key(|(_, count)| *count).map(|(name, _)| name)
 }
 
-/// The quantity that a chart shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
-    /// The rate of operations is drawn, in GFLOP/s.
+    /// Rate of operations, in GFLOP/s.
     Arithmetic,
-    /// The rate of bytes is drawn, in GB/s.
+    /// Rate of bytes, in GB/s.
     Bandwidth,
     Time(TimeUnit),
 }
@@ -224,7 +221,7 @@ impl Measure {
         }
     }
 
-    /// Returns the measure within a group: what its cases are ranked by.
+    /// The measure within a group, by which its cases are ranked.
     fn of_group(records: &Records, group: &GroupSummary) -> Self {
         match group.basis {
             Basis::Arithmetic => Self::Arithmetic,
@@ -237,7 +234,6 @@ impl Measure {
         !matches!(self, Self::Time(_))
     }
 
-    /// Returns the value with its interval.
     fn value(self, record: &CaseRecord, time: &Estimate) -> Estimate {
         let work = match self {
             Self::Time(unit) => {
@@ -247,7 +243,7 @@ impl Measure {
             Self::Arithmetic => record.work.flops.unwrap_or(0.0),
             Self::Bandwidth => record.work.bytes.unwrap_or(0) as f64,
         };
-        // Work per nanosecond: in 10⁹ per second.
+        // Work per nanosecond is 10⁹ per second.
         Estimate { point: work / time.point, low: work / time.high, high: work / time.low, ..*time }
     }
 
@@ -281,7 +277,7 @@ impl Measure {
     }
 }
 
-/// Returns the device's results with their records, of some groups in one regime.
+/// The device's results with their records, of some groups in one regime.
 fn results_of(
     records: &Records,
     members: impl Iterator<Item = usize>,
@@ -370,13 +366,12 @@ fn sweep(
     }
 }
 
-/// A record with its result.
 type Timed<'a> = (&'a CaseRecord, &'a RegimeResult);
 
-/// Rates whose greatest is more than this many times the least are one bundle of lines, in which no difference is seen.
+/// Ratio of the greatest to the least rate above which the lines are one bundle without visible differences.
 const BUNDLE: f64 = 1000.0;
 
-/// Returns the chart of speedups, where rates would be one bundle and each case has a speedup.
+/// Chart of speedups, if rates would be one bundle and each case has a speedup.
 fn speedups(records: &Records, results: &[Timed<'_>], axis: &str, measure: Measure) -> Option<LineChart> {
     let (baseline, _) = records.header.baseline.as_ref()?;
     let rates = || results.iter().map(|(record, result)| measure.value(record, &result.time).point);
@@ -399,7 +394,7 @@ fn speedups(records: &Records, results: &[Timed<'_>], axis: &str, measure: Measu
     })
 }
 
-/// Makes a line for each contender, in the manifest's order of variants.
+/// One line per contender, in the manifest's order of variants.
 fn lines(
     records: &Records,
     results: &[Timed<'_>],
@@ -434,7 +429,7 @@ fn titled(what: &str, setting: &str) -> String {
     if setting.is_empty() { what.to_owned() } else { format!("{what}, {setting}") }
 }
 
-/// Draws one chart per group: a map if two axes are compared, bars otherwise.
+/// One chart per group: a map if two axes are compared, otherwise bars.
 fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
     let constant = constant_axes(records, summary);
     let mut plots = Vec::new();
@@ -450,7 +445,7 @@ fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
     plots
 }
 
-/// Returns the best of a group and what is as good within the noise.
+/// The best of a group, and everything as good within the noise.
 fn leading(group: &GroupSummary, regime: Regime) -> impl Iterator<Item = usize> + '_ {
     let best = group.best.iter().filter(move |best| best.regime == regime);
     best.flat_map(|best| best.tied.iter().copied().chain([best.index]))

@@ -1,12 +1,14 @@
-//! Breaks sentences into lines of a terminal's width. Lines break between words only: a long path or name stays whole.
-//! Characters that would control the terminal are shown as symbols.
+//! Wraps sentences to a terminal's width.
+//!
+//! Lines break only between words: a long path or name stays whole. Characters that would control the terminal are
+//! shown as symbols.
 
 use textwrap::{Options, WordSplitter};
 
 use crate::format::visible_lines;
 
-/// Returns the text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a
-/// width nothing is wrapped.
+/// The text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a width
+/// nothing is wrapped.
 pub fn prose(text: &str, width: Option<usize>, indent: &str) -> String {
     prose_after("", text, width, indent)
 }
@@ -24,13 +26,13 @@ pub fn prose_after(word: &str, text: &str, width: Option<usize>, indent: &str) -
 /// A blank at which no line breaks.
 const JOINED: char = '\u{a0}';
 
-/// What is written after a number, as its unit.
+/// Units that follow a number.
 const UNITS: [&str; 26] = [
     "%", "ns", "µs", "ms", "s", "min", "h", "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "B/s", "KB/s",
     "MB/s", "GB/s", "TB/s", "MHz", "GHz", "W", "J", "±",
 ];
 
-/// Returns the line with a blank between a number and its unit at which no line breaks.
+/// Joins each number with its unit, so that no line breaks between them.
 fn with_joined_units(line: &str) -> String {
     let mut joined = String::with_capacity(line.len());
     for (place, word) in line.split(' ').enumerate() {

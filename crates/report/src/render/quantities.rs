@@ -1,19 +1,20 @@
-//! Writes times, ratios and rates as texts.
+//! Times, ratios and rates of cases as texts.
+//!
+//! `number` chooses digits; this module knows which value and which marks a cell shows.
 
 use super::number;
 use super::units::{TimeUnit, per_second};
 use crate::analyse::{self, GroupSummary, is_local, is_noise};
 use crate::model::{CaseRecord, Ratio, Records, RegimeResult, Unit};
 
-/// Returns the unit of a group's times.
 pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     let results = members.iter().filter_map(|i| records.cases[*i].result.as_ref());
     TimeUnit::choose(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))
 }
 
-/// Returns the ratio, of rates where cases do different work. `≈` marks one that is no speedup, since its interval
-/// overlaps the noise floor. `†` marks one that holds for this run, while that of another process may be on the other
-/// side of 1.
+/// The ratio of times, or of rates if cases do different work. `≈` marks a ratio that is not a speedup, since its
+/// interval overlaps the noise floor. `†` marks one that holds for this run, although another process's may be on the
+/// other side of 1.
 pub fn speedup(
     records: &Records,
     group: &GroupSummary,
@@ -24,7 +25,6 @@ pub fn speedup(
     Some(marked(records, record.result.as_ref()?, &against))
 }
 
-/// Returns a ratio of a result with its mark.
 pub fn marked(records: &Records, result: &RegimeResult, against: &Ratio) -> String {
     let mark = match () {
         () if is_noise(records, result, against) => " ≈",
@@ -34,19 +34,19 @@ pub fn marked(records: &Records, result: &RegimeResult, against: &Ratio) -> Stri
     ratio(against) + mark
 }
 
-/// `2.150 ± 0.003`, with the interval that covers other processes if it is known.
+/// Writes a ratio, such as `2.150 ± 0.003`, with the interval that covers other processes if it is known.
 pub fn ratio(ratio: &Ratio) -> String {
     number::ratio(&ratio.reproducible.unwrap_or(ratio.speedup))
 }
 
-/// Returns the rate of the least bytes that the job must move.
+/// Rate of the least bytes that the job must move.
 pub fn bandwidth(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.bytes? as f64, &result.time) / 1e9;
     Some(number::derived(rate, &result.time, 1))
 }
 
-/// Returns the job's rate over the peak of the data sheet, which refers to the clock of the device.
+/// The job's rate divided by the data-sheet peak, which refers to the clock of the device.
 pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) -> Option<String> {
     if result.unit != Unit::DeviceNanoseconds {
         return None;
@@ -55,14 +55,14 @@ pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) ->
     Some(number::derived(rate / peak * 100.0, &result.time, 1))
 }
 
-/// Returns the share of the measured roof that the time reaches.
+/// Share of the measured roof that the time reaches.
 pub fn percent_of_ceiling(records: &Records, record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let (result, ceilings) = (result?, records.environment.machine.ceilings.as_ref()?);
     let share = analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings)?;
     Some(number::derived(share * 100.0, &result.time, 1))
 }
 
-/// Returns the rate of the job's floating-point operations.
+/// Rate of the job's floating-point operations.
 pub fn gflops(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.flops?, &result.time) / 1e9;

@@ -1,4 +1,4 @@
-//! Why cases have no time, and what is to be noted of them: one statement with the cases that it is about.
+//! Why cases have no time, and notes about cases: each statement once, with the cases it applies to.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::wording;
 use crate::analyse::{BaselineState, GroupSummary, Summary};
 use crate::model::{CaseRecord, Environment, Outcome, Records, Verdict};
 
-/// More cases than this with the same reason are counted and not named: `results.csv` has all of them.
+/// Maximum number of cases to list per reason; further ones are counted. `results.csv` has all of them.
 const MOST_NAMES: usize = 6;
 
 /// Cases, and a statement about them.
@@ -17,11 +17,10 @@ const MOST_NAMES: usize = 6;
 pub struct Reason {
     /// The first of the cases.
     pub cases: Vec<String>,
-    /// How many are not named.
+    /// Number of cases that are not listed.
     pub more: usize,
     pub what: String,
     pub text: String,
-    /// What the compiler printed.
     pub log: Option<String>,
 }
 
@@ -31,11 +30,10 @@ impl Reason {
     }
 }
 
-/// A case, what is said of it in a word and in a sentence, and the compiler's output.
+/// A case, the statement about it in a word and in a sentence, and the compiler's output.
 pub type Statement = (String, String, String, Option<String>);
 
-/// Puts cases with the same statement together, in order of first appearance. Statements beyond the most that are
-/// allowed are counted.
+/// Groups cases by statement, in order of first appearance. Statements beyond the limit are counted.
 pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut places: HashMap<(String, String, Option<String>), usize> = HashMap::new();
@@ -73,7 +71,7 @@ pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Rea
     reasons
 }
 
-/// Returns the beginning of a text, with a line that says so.
+/// Beginning of a text, with a line that says so.
 fn shortened(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
@@ -82,7 +80,7 @@ fn shortened(text: String, most: usize) -> String {
     format!("{}\n… {} bytes more, which are in records.jsonl", &text[..end], text.len() - end)
 }
 
-/// Returns the launches that the device does not allow, by limit.
+/// Launches that the device does not allow, by limit.
 pub fn invalid(records: &Records, limits: &Limits) -> Vec<Reason> {
     let statement = |record: &CaseRecord| match &record.outcome {
         Outcome::Invalid { limit } => {
@@ -106,7 +104,6 @@ pub fn failures(records: &Records, summary: &Summary, limits: &Limits) -> Vec<Re
     gather(summary.failures.iter().map(statement), limits)
 }
 
-/// Returns the notes on all cases.
 pub fn notes(records: &Records, limits: &Limits) -> Vec<Reason> {
     let each = records.cases.iter().flat_map(|record| {
         let name = wording::case_name(&record.case);
@@ -115,24 +112,23 @@ pub fn notes(records: &Records, limits: &Limits) -> Vec<Reason> {
     gather(each, limits)
 }
 
-/// Returns the notes on a case.
 pub fn notes_on<'r>(record: &'r CaseRecord, environment: &Environment) -> impl Iterator<Item = String> + use<'r> {
     let cached = wording::cached_traffic(record, &environment.device);
     let above = if cached.is_none() { above_ceiling(record, environment) } else { None };
     record.notes.iter().map(wording::note).chain(cached).chain(above)
 }
 
-/// Returns why a case is faster than the measured ceiling.
+/// Why a case is faster than the measured ceiling.
 fn above_ceiling(record: &CaseRecord, environment: &Environment) -> Option<String> {
     let (result, ceilings) = (record.result.as_ref()?, environment.machine.ceilings.as_ref()?);
     let share = crate::analyse::over_roof(&record.work, &result.time, result.unit, ceilings)?;
     (share > 1.0 + LEAST_ABOVE).then(|| wording::above_ceiling(share, record, ceilings, &environment.device))
 }
 
-/// A case that is faster than the ceiling by less than this is at the ceiling.
+/// A case above the ceiling by less than this counts as at the ceiling.
 const LEAST_ABOVE: f64 = 0.0005;
 
-/// Returns why a group whose baseline has no time has no speedups.
+/// Why a group has no speedups if its baseline has no time.
 pub fn no_speedups(records: &Records, group: &GroupSummary) -> Option<Reason> {
     if group.best.is_empty() {
         return None;

@@ -1,4 +1,7 @@
-//! Holds the view model of a report: the whole content, in order, without markup.
+//! View model of a report: the whole content, in order, without markup.
+//!
+//! Templates and the terminal get it as it is. User templates depend on its fields, so `VIEW_VERSION` rises when they
+//! change.
 
 use std::collections::BTreeSet;
 
@@ -18,28 +21,28 @@ use crate::analyse::{self, Summary};
 use crate::format::plural;
 use crate::model::{BackendKind, Records};
 
-/// The number of groups from which on they are folded.
+/// Number of groups from which on they are folded.
 const FOLD_FROM: usize = 5;
 
-/// A longer table over all groups is folded.
+/// A table over all groups with more rows is folded.
 const MOST_OPEN_ROWS: usize = 30;
 
-/// The content of a report. Cells and texts are not escaped: the template does that.
+/// Content of a report. Cells and texts are not escaped: the template does that.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub experiment: String,
-    /// The title, which says what the report lacks if it has no times.
+    /// Title, which says what is missing if the report has no times.
     pub title: String,
-    /// The question that the manifest asks, in Markdown.
+    /// The manifest's question, in Markdown.
     pub question: Option<String>,
     /// What limits the validity of the report, most important first.
     pub warnings: Vec<String>,
-    /// The main results, in a few sentences.
+    /// Main results, in a few sentences.
     pub findings: Vec<Finding>,
-    /// What the manifest claims; `None` where it claims nothing.
+    /// Claims of the manifest; `None` if it claims nothing.
     pub claims: Option<Claims>,
     pub failures: Vec<Reason>,
-    /// Every note, with the cases that it is about.
+    /// Notes, each with its cases.
     pub notes: Vec<Reason>,
     /// Launches that the device does not allow.
     pub limits: Vec<Reason>,
@@ -50,19 +53,19 @@ pub struct Report {
     pub standings: Option<Overall>,
     /// Whether some variants have speedups in fewer groups than others.
     pub uneven: bool,
-    /// The counts divided by the baseline's, over all groups; `None` without counters.
+    /// Counts divided by the baseline's, over all groups; `None` without counters.
     pub counts: Option<Overall>,
     pub fastest: Option<Overall>,
     /// Axes with one value throughout.
     pub common: String,
     pub sections: Vec<Section>,
-    /// Columns that some group's table has no room for.
+    /// Columns for which some group's table has no room.
     pub left_out: Vec<String>,
     /// What the page has no room for, in sentences.
     pub omitted: Vec<String>,
-    /// The machine and the versions.
+    /// Machine and versions.
     pub environment: Vec<String>,
-    /// The meaning of the numbers and the settings of the machine; may be empty.
+    /// Meaning of the numbers and settings of the machine; may be empty.
     pub method: Vec<String>,
     pub manifest_path: String,
     pub manifest_text: String,
@@ -70,12 +73,11 @@ pub struct Report {
     pub command: String,
 }
 
-/// A table over all groups.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overall {
     pub table: Table,
     pub is_folded: bool,
-    /// Rows that the page has no room for.
+    /// Number of rows for which the page has no room.
     pub more_rows: usize,
 }
 
@@ -140,7 +142,7 @@ pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> R
     }
 }
 
-/// Returns the title; of a report without times, with what it has.
+/// The title. For a report without times, it says what the report has.
 fn title(records: &Records, has_times: bool) -> String {
     let title = &records.header.title;
     let has_counters = counters::has_counters(records);
@@ -154,12 +156,12 @@ fn title(records: &Records, has_times: bool) -> String {
 /// Whether some grid has no chart.
 fn has_unmapped_grids(records: &Records, summary: &Summary, plots: &[Plot]) -> bool {
     let maps = plots.iter().filter(|plot| matches!(plot.chart, Chart::Map(_))).count();
-    // The charts that are drawn decide it, as many as there are.
+    // Counting one group more than there are maps is enough.
     let grids = summary.groups.iter().take(maps + 1).map(|group| grids(records, group).len()).sum::<usize>();
     maps < grids
 }
 
-/// Returns the sections of the first groups, as many as there is room for.
+/// Sections of the first groups, as many as there is room for.
 fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Section> {
     let mut room = layout.limits.section_bytes;
     let mut sections = Vec::new();
@@ -172,7 +174,7 @@ fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Sec
     sections
 }
 
-/// Returns what the page has no room for, given the number of groups with tables and of charts left out.
+/// What the page has no room for, given the number of groups with tables and of omitted charts.
 fn omitted(records: &Records, summary: &Summary, (shown, charts): (usize, usize), limits: &Limits) -> Vec<String> {
     let mut omitted = Vec::new();
     if charts > 0 {
@@ -201,7 +203,7 @@ fn command(records: &Records) -> String {
     format!("runner run {}{narrowed} --backend {}", header.manifest_path, header.backend)
 }
 
-/// Returns how many cases an interrupted run left out; `None` for a complete one.
+/// How many cases an interrupted run left out; `None` for a complete one.
 pub fn incomplete(records: &Records) -> Option<String> {
     incomplete_line(records, &analyse::summary(records))
 }
@@ -239,7 +241,7 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
     warnings
 }
 
-/// Returns the text with a capital at its beginning, and a full stop at its end.
+/// The text as a sentence: with a capital at its beginning, and a full stop at its end.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))

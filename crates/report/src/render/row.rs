@@ -1,29 +1,29 @@
-//! Represents a row of a report's tables: a case in one regime, or one launch of its sequence.
+//! A row of a report's tables: a case in one regime, or one launch of its sequence.
+//!
+//! Columns compute their cells from a row and its context, and need not know which table they are in.
 
 use super::quantities::time_unit;
 use super::units::{EnergyUnit, TimeUnit};
 use crate::analyse::{self, GroupSummary};
 use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult};
 
-/// What cells depend on beside their row.
+/// What cells depend on besides their row.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     pub records: &'a Records,
-    /// The group that a table of `report.md` shows; `None` for a table of all cases.
+    /// Group in a table of `report.md`; `None` for a table of all cases.
     pub group: Option<&'a GroupSummary>,
     pub time: TimeUnit,
     pub energy: EnergyUnit,
 }
 
 impl<'a> Context<'a> {
-    /// Returns the context of a table of all cases.
     pub fn of_all(records: &'a Records) -> Self {
         let times = records.cases.iter().filter_map(|record| record.result.as_ref()).map(|result| result.time.point);
         let energies = records.cases.iter().filter_map(|record| record.energy).map(|energy| energy.per_run);
         Self { records, group: None, time: TimeUnit::choose(times), energy: EnergyUnit::choose(energies) }
     }
 
-    /// Returns the context of the table of a group.
     pub fn of_group(records: &'a Records, group: &'a GroupSummary) -> Self {
         let energies = group.members.iter().filter_map(|i| records.cases[*i].energy).map(|energy| energy.per_run);
         let time = time_unit(records, &group.members);
@@ -35,7 +35,7 @@ impl<'a> Context<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     pub record: &'a CaseRecord,
-    /// The number of the launch in a sequence; `None` for the case itself.
+    /// Index of the launch in a sequence; `None` for the case itself.
     pub part: Option<usize>,
     /// Whether the case is the fastest of its group.
     pub is_best: bool,
@@ -43,23 +43,21 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Returns the row of the case itself, which is not marked as the best.
     pub fn from_case(records: &Records, record: &'a CaseRecord) -> Self {
         let is_baseline = analyse::is_baseline(&records.header, &record.case);
         Self { record, part: None, is_best: false, is_baseline }
     }
 
-    /// Returns the rows of its launches.
     pub fn launches(self) -> impl Iterator<Item = Self> {
         (0..self.record.launches.len()).map(move |part| Self { part: Some(part), is_best: false, ..self })
     }
 
-    /// Returns the record, if this is the row of the case itself.
+    /// The record, if this is the row of the case itself.
     pub fn case(&self) -> Option<&'a CaseRecord> {
         self.part.is_none().then_some(self.record)
     }
 
-    /// Returns the result, if this is the row of the case itself.
+    /// The result, if this is the row of the case itself.
     pub fn result(&self) -> Option<&'a RegimeResult> {
         self.case()?.result.as_ref()
     }
@@ -72,7 +70,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the launch of the row; the row of a sequence has none.
+    /// Launch of the row; `None` for a sequence.
     pub fn launch(&self) -> Option<&'a LaunchRecord> {
         match (self.part, self.record.launches.as_slice()) {
             (Some(part), launches) => launches.get(part),
@@ -81,7 +79,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the launch of the row; that of a sequence whose launches are all equal is the first.
+    /// Launch of the row. For a sequence of equal launches, the first.
     pub fn common_launch(&self) -> Option<&'a LaunchRecord> {
         self.launch().or_else(|| self.case()?.repeated().map(|(launch, _)| launch))
     }
@@ -90,7 +88,7 @@ impl<'a> Row<'a> {
         self.result()?.against_baseline.as_ref()
     }
 
-    /// Returns the ratio to the step before, in an experiment that has steps.
+    /// Ratio to the step before, in an experiment that has steps.
     pub fn against_previous(&self, context: &Context<'_>) -> Option<&'a Ratio> {
         self.result()?.against_previous.as_ref().filter(|_| context.records.header.has_steps())
     }

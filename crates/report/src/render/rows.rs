@@ -1,5 +1,7 @@
-//! The table of one group: one row per case and regime that was run, and one per launch below it if a case has several
-//! different launches.
+//! The table of one group.
+//!
+//! It has one row per case and regime that was run, and below it one per launch if a case has several different
+//! launches.
 
 use super::column::Column;
 use super::columns::{CASE, ENERGY, ERROR, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, SAMPLES, TIME, WORK};
@@ -9,10 +11,9 @@ use super::units;
 use crate::analyse::GroupSummary;
 use crate::model::{Outcome, Records};
 
-/// What follows the names of a row, in the order of importance.
+/// Columns after the names of a row, in the order of importance.
 const AFTER_AXES: [&[Column]; 10] = [OUTCOME, TIME, RATIOS, WORK, ROOF, OPERATIONS, ERROR, ENERGY, LAUNCH, SAMPLES];
 
-/// A column with the function that fills it.
 type Filled<'a> = (table::Column, Box<dyn Fn(&Row<'a>) -> Cell + 'a>);
 
 /// Builds the table; [`Table::fold`] removes columns without information.
@@ -50,7 +51,7 @@ fn is_partial(row: &Row<'_>) -> bool {
     part.is_some() || record.launches.len() > 1 || (record.launches.is_empty() && record.result.is_none())
 }
 
-/// Whether a case was not to be run: the reasons below a table name these cases, once for each reason.
+/// Whether a case was not to be run. The reasons below a table list these cases.
 pub const fn is_left_out(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::NotRun { .. })
 }

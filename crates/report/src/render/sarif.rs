@@ -1,5 +1,6 @@
-//! What a source view hints at, and the fault that ended its case, as SARIF 2.1.0: code hosts show each result at its line
-//! of a pull request.
+//! Hints of a source view, and the fault that ended its case, as SARIF 2.1.0.
+//!
+//! Code hosts show each result at its line of a pull request.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,16 +11,14 @@ use super::RenderError;
 use super::source_view::{At, SourceView, sum};
 use crate::model::Counters;
 
-/// The schema of the version that is written.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// A kind of result.
 struct Rule {
     id: &'static str,
     level: &'static str,
     title: &'static str,
     help: &'static str,
-    /// Returns what the counts of a line say of it; `None` where there is nothing to say.
+    /// Hint that follows from the counts of a line, if any.
     hint: fn(&Counters) -> Option<String>,
 }
 
@@ -102,7 +101,7 @@ fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
 }
 
 impl SourceView {
-    /// Returns the hints and the fault as SARIF. Files below `root` are named from there.
+    /// The hints and the fault as SARIF. Files below `root` are named relative to it.
     pub fn sarif(&self, root: &Path) -> Result<String, RenderError> {
         let result = |index: usize, at: Option<At>, text: &str| {
             let rule = &RULES[index];
@@ -155,7 +154,7 @@ impl SourceView {
         Ok(text)
     }
 
-    /// Returns the line that a fault names as `FILE:LINE`, where it is one of a file of the view.
+    /// The line that a fault names as `FILE:LINE`, if it is in a file of the view.
     fn named_in(&self, fault: &str) -> Option<At> {
         self.files.iter().enumerate().find_map(|(file, of)| {
             let name = format!("{}:", Path::new(&of.path).file_name()?.to_str()?);
@@ -168,7 +167,7 @@ impl SourceView {
     }
 }
 
-/// Returns the path of a file as a URI: from `root` if it is below, otherwise from the root of the file system.
+/// Path of a file as a URI: relative to `root` if it is below, otherwise absolute.
 fn uri(path: &str, root: &Path) -> String {
     let below = Path::new(path).strip_prefix(root).ok().and_then(Path::to_str);
     let mut uri = String::from(if below.is_some() || !path.starts_with('/') { "" } else { "file://" });
@@ -193,7 +192,7 @@ mod tests {
         Counters(counts.iter().map(|&(name, count)| (name.into(), count)).collect())
     }
 
-    /// A file whose lines each have what one rule is about, and a line that has nothing wrong.
+    /// A file with one line per rule that violates it, and a line that has nothing wrong.
     fn view() -> SourceView {
         let counts = [
             // Exactly half of the bytes are used.
@@ -220,7 +219,7 @@ mod tests {
         serde_json::from_str(&view.sarif(Path::new(root)).unwrap()).unwrap()
     }
 
-    /// Returns the rule, the line and the text of each result.
+    /// Rule, line and text of each result.
     fn results<'l>(log: &'l Value) -> Vec<(&'l str, u64, &'l str)> {
         let results = log["runs"][0]["results"].as_array().unwrap();
         let line = |result: &Value| result["locations"][0]["physicalLocation"]["region"]["startLine"].as_u64();
@@ -260,8 +259,7 @@ mod tests {
         assert_eq!(uri("k\u{e4}.cu", Path::new("/home/me")), "k%C3%A4.cu");
     }
 
-    /// The properties that the schema of SARIF 2.1.0 requires of each object that is written, and the values of its
-    /// enumerations.
+    /// For each written object, the properties that SARIF 2.1.0 requires, and the values of its enumerations.
     #[test]
     fn a_log_has_what_the_schema_requires() {
         let log = log(&SourceView { fault: Some("somewhere".to_owned()), ..view() }, "/");

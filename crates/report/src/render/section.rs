@@ -1,4 +1,4 @@
-//! Represents one group of a report: the table, the counters, and the reasons for what the table lacks.
+//! One group of a report: the table, the counters, and the reasons for what the table lacks.
 
 use serde::Serialize;
 
@@ -17,20 +17,19 @@ use crate::model::{GroupKey, Outcome, Records, Value};
 /// A table with more rows is folded, so that what follows stays in reach.
 const MOST_OPEN_ROWS: usize = 30;
 
-/// What a report shows of one group.
+/// Content of a report about one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     pub heading: String,
-    /// The summary line of the folded group.
     pub headline: String,
-    /// Whether the group is shown by its summary line.
+    /// Whether only the summary line is shown at first.
     pub is_folded: bool,
-    /// The values that all rows share.
+    /// Values that all rows share.
     pub common: String,
     pub table: Table,
-    /// The summary line of a table that is folded for its length; empty for others.
+    /// Summary line of a table that is folded for its length; otherwise empty.
     pub fold: String,
-    /// Rows that the page has no room for.
+    /// Number of rows for which the page has no room.
     pub more_rows: usize,
     /// Columns that did not fit.
     pub left_out: Vec<String>,
@@ -40,29 +39,26 @@ pub struct Section {
     pub reasons: Vec<Reason>,
 }
 
-/// A grid that has a caption.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GridView {
     pub caption: String,
     pub table: Table,
 }
 
-/// How the groups of a report are shown.
+/// How to show the groups of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout<'a> {
     /// Axes with one value throughout, which headings leave out.
     pub constant: &'a [(String, Value)],
     /// Whether failures are far away at the top of the report, so that their reasons are repeated.
     pub repeats_failures: bool,
-    /// Whether groups are folded.
     pub is_folded: bool,
-    /// Whether grids are tables: if there are no charts of them.
+    /// Whether grids are shown as tables, because there are no charts of them.
     pub has_grids: bool,
     pub limits: &'a Limits,
 }
 
 impl Section {
-    /// Returns about how many bytes the section has on the page.
     pub fn bytes(&self) -> usize {
         let grids = self.grids.iter().map(|grid| grid.table.bytes());
         let counters = self.counters.iter().map(|counted| 100 + counted.common.len() + counted.table.bytes());
@@ -73,7 +69,6 @@ impl Section {
     }
 }
 
-/// Builds the section of a group.
 pub fn section(records: &Records, group: &GroupSummary, layout: Layout<'_>) -> Section {
     let mut table = group_table(records, group);
     let common = in_common(&table.fold());
@@ -112,13 +107,14 @@ fn heading(key: &GroupKey, constant: &[(String, Value)]) -> String {
     if own.is_empty() { "All cases".to_owned() } else { units::axes_text(own) }
 }
 
-/// `variant, bx, by`: the columns that name a row.
+/// The columns that name a row: `variant, bx, by`.
 fn titles(table: &Table) -> String {
     let named = table.columns.iter().take_while(|column| column.title != "check");
     named.map(|column| column.title.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Failures are listed at the top of the report; their reasons are repeated if that is far away.
+/// Reasons and notes of a group. Failures are listed at the top of the report; their reasons are repeated only if that
+/// is far away.
 fn reasons(records: &Records, group: &GroupSummary, layout: Layout<'_>) -> Vec<Reason> {
     let header = &records.header;
     let members = || group.members.iter().map(|i| &records.cases[*i]);
@@ -126,7 +122,7 @@ fn reasons(records: &Records, group: &GroupSummary, layout: Layout<'_>) -> Vec<R
     let here = members().filter(|r| layout.repeats_failures || !is_above(&r.outcome));
     let outcomes = here.filter_map(|record| {
         let text = match &record.outcome {
-            // Its interval is in the table, so that one reason is enough for all of them.
+            // The intervals are in the table, so one reason covers all of them.
             Outcome::Unstable { .. } => "the requested precision was not reached".to_owned(),
             outcome => wording::reason(outcome)?,
         };

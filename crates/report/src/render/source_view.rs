@@ -1,4 +1,4 @@
-//! The lines of a case's sources with what was executed on them, beside the PTX and the machine code that they became.
+//! The source lines of a case with what was executed on them, next to the PTX and the machine code that they became.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,92 +9,82 @@ use super::csv::table;
 use super::{RenderError, Templates};
 use crate::model::Counters;
 
-/// The sources of the kernels of a case, line by line.
+/// Sources of the kernels of a case, line by line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SourceView {
     /// The case, as reports name it.
     pub case: String,
     /// Why there are no counts or no machine code, a sentence each.
     pub notes: Vec<String>,
-    /// The fault that ended the case, if one did.
+    /// The fault that ended the case, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// The files, that of the kernels first.
+    /// Files, the kernels' own first.
     pub files: Vec<SourceFile>,
-    /// The lines of the PTX that hold instructions, labels and names of functions.
+    /// PTX lines with instructions, labels and function names.
     pub ptx: Vec<PtxLine>,
-    /// The machine instructions in the order of their offsets, kernel by kernel.
+    /// Machine instructions in the order of their offsets, kernel by kernel.
     pub machine: Vec<MachineLine>,
 }
 
-/// A file with its lines.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SourceFile {
-    /// The path as the compiler knows it.
+    /// Path as the compiler knows it.
     pub path: String,
-    /// All lines in order.
     pub lines: Vec<SourceLine>,
 }
 
-/// A line of a source.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SourceLine {
-    /// The number of the line, which counts from one.
+    /// Line number, from 1.
     pub line: u32,
-    /// The text of the line.
     pub text: String,
-    /// What was executed on it, without counts that are zero.
+    /// Counts of the line that are not zero.
     pub counters: Counters,
 }
 
-/// The place of code in the sources.
+/// Place of code in the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct At {
-    /// The index of the file in [`SourceView::files`].
+    /// Index in [`SourceView::files`].
     pub file: usize,
-    /// The line of the file.
+    /// Line number in the file.
     pub line: u32,
 }
 
-/// A line of the PTX.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PtxLine {
-    /// The number of the line, which counts from one.
+    /// Line number, from 1.
     pub line: u32,
-    /// The text of the line.
     pub text: String,
-    /// The line of the source that it comes from, if it was executed.
+    /// Source line that it comes from, if it was executed.
     pub source: Option<At>,
-    /// What was executed on it.
     pub counters: Counters,
 }
 
-/// A machine instruction.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct MachineLine {
-    /// The function that contains it.
     pub function: String,
-    /// The offset in the function's section, bytes.
+    /// Offset in the function's section, in bytes.
     pub offset: u64,
-    /// The guard, the operation and its operands.
+    /// Guard, operation and operands.
     pub text: String,
-    /// The cycles until the next instruction of the warp may issue.
+    /// Cycles until the next instruction of the warp may issue.
     pub stall: u8,
     /// The other control bits: the barriers that it waits for, those that it sets, and whether it yields.
     pub control: String,
-    /// The pipelines that count it, by their names in the counters of Nsight Compute; none if it only takes an issue slot.
+    /// Pipelines that count it, by their names in the counters of Nsight Compute; empty if it only takes an issue slot.
     pub pipes: Vec<&'static str>,
-    /// How many warps executed it, derived from the counts of the PTX; `None` where they do not say.
+    /// Number of warps that executed it, derived from the counts of the PTX; `None` if they do not tell.
     pub executed: Option<u64>,
-    /// The line of the PTX that it comes from.
     pub ptx_line: Option<u32>,
-    /// The line of the author's source that it comes from.
+    /// Line of the author's source that it comes from.
     pub source: Option<At>,
     /// All lines that it comes from, the innermost inlined call first.
     pub calls: String,
 }
 
-/// The counters of a line that are shown: title, and names in the vocabulary that are added up.
+/// Counters to show per line: the title, and the names in the vocabulary to add up.
 const SHOWN: [(&str, &[&str]); 8] = [
     ("warps", &["inst_executed"]),
     ("threads", &["thread_inst_executed"]),
@@ -106,10 +96,10 @@ const SHOWN: [(&str, &[&str]); 8] = [
     ("divergent", &["divergent_branch"]),
 ];
 
-/// Lines around those with counts or machine code that are shown on a terminal.
+/// Lines to show on a terminal around those with counts or machine code.
 const AROUND: u32 = 2;
 
-/// What is known of the machine instructions of a line.
+/// Summary of the machine instructions of a line.
 #[derive(Debug, Clone, Copy, Default)]
 struct Machine {
     instructions: u64,
@@ -123,14 +113,14 @@ pub(super) fn sum(counters: &Counters, names: &[&str]) -> u64 {
 }
 
 impl SourceView {
-    /// Returns the counters that some line has.
+    /// Counters that some line has.
     fn shown(&self) -> Vec<(&'static str, &'static [&'static str])> {
         let lines = || self.files.iter().flat_map(|file| &file.lines);
         let has = |(_, names): &(&str, &[&str])| lines().any(|line| sum(&line.counters, names) > 0);
         SHOWN.into_iter().filter(has).collect()
     }
 
-    /// Returns the machine instructions of each line of the sources.
+    /// Machine instructions of each source line.
     fn by_line(&self) -> BTreeMap<At, Machine> {
         let mut by_line: BTreeMap<At, Machine> = BTreeMap::new();
         for (at, instruction) in self.machine.iter().filter_map(|one| Some((one.source?, one))) {
@@ -143,7 +133,7 @@ impl SourceView {
         by_line
     }
 
-    /// Returns what the machine code comes to, in a sentence; `None` without machine code.
+    /// Summary of the machine code in a sentence; `None` without machine code.
     fn join(&self) -> Option<String> {
         let all = self.machine.len();
         let unplaced = self.machine.iter().filter(|one| one.source.is_none()).count();
@@ -159,7 +149,7 @@ impl SourceView {
         })
     }
 
-    /// Returns how many instructions each pipeline executed for warps, in a sentence; `None` where nothing is known.
+    /// How many instructions each pipeline executed for warps, in a sentence; `None` if nothing is known.
     fn pipes(&self) -> Option<String> {
         let mut pipes: BTreeMap<&str, u64> = BTreeMap::new();
         let counts = self.machine.iter().filter_map(|one| Some((&one.pipes, one.executed?)));
@@ -172,7 +162,6 @@ impl SourceView {
         (!parts.is_empty()).then(|| format!("by pipeline: {}", parts.join(", ")))
     }
 
-    /// Returns the view as text for a terminal.
     pub fn text(&self) -> String {
         let (shown, by_line) = (self.shown(), self.by_line());
         let mut text = format!("{}\n", self.case);
@@ -223,14 +212,14 @@ impl SourceView {
         }
     }
 
-    /// Returns the view as JSON: the fields of this type.
+    /// The view as JSON: the fields of this type.
     pub fn json(&self) -> Result<String, RenderError> {
         let mut json = serde_json::to_string_pretty(self)?;
         json.push('\n');
         Ok(json)
     }
 
-    /// Returns one row per line of the sources that was executed or became machine code, by RFC 4180.
+    /// One CSV row per source line that was executed or became machine code, by RFC 4180.
     pub fn csv(&self) -> Result<String, RenderError> {
         let by_line = self.by_line();
         let lines = || self.files.iter().flat_map(|file| &file.lines);
@@ -258,7 +247,7 @@ impl SourceView {
         table(rows)
     }
 
-    /// Returns a page for a browser, in one file that needs no network.
+    /// The view as one HTML file that needs no network.
     pub fn html(&self, templates: &Templates) -> Result<String, RenderError> {
         let (shown, by_line) = (self.shown(), self.by_line());
         let cells = |counters: &Counters| shown.iter().map(|(_, names)| sum(counters, names)).collect::<Vec<_>>();
@@ -297,7 +286,7 @@ impl SourceView {
     }
 }
 
-/// The page as its template sees it.
+/// Input of the page's template.
 #[derive(Debug, Serialize)]
 pub(super) struct Page<'a> {
     case: &'a str,
@@ -322,7 +311,7 @@ struct Row {
     line: u32,
     text: String,
     counts: Vec<u64>,
-    /// The share of the largest count of each column, percent.
+    /// Percentage of the largest count of each column.
     heat: Vec<u64>,
     instructions: u64,
     stall: u64,

@@ -1,4 +1,6 @@
-//! Tables before they are made into Markdown or terminal text.
+//! Tables before they become Markdown or terminal text.
+//!
+//! Columns without information are removed here, and common values are stated once above the table.
 
 use std::fmt;
 
@@ -11,19 +13,18 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// How the head of a column looks.
+/// Head of a column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     pub title: String,
     /// Numbers are right-aligned.
     pub is_number: bool,
-    /// When the column is removed.
     #[serde(skip)]
     pub folding: Folding,
     /// Whether a column in which every cell is zero counts as empty.
     #[serde(skip)]
     pub folds_zeros: bool,
-    /// The rank by which columns of a table that is too wide are removed: the highest goes first; those of rank 0 never.
+    /// Rank by which columns of a table that is too wide are removed. The highest goes first; rank 0 stays.
     #[serde(skip)]
     pub rank: u8,
 }
@@ -34,17 +35,15 @@ impl Column {
     }
 }
 
-/// The widest table, in characters: what GitHub's page shows without a scroll bar, and a terminal of 100 columns.
+/// Widest table, in characters: what GitHub's page shows without a scroll bar, and a terminal of 100 columns.
 pub const WIDEST: usize = 100;
 
-/// When a column is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
-    /// The column is never left out.
     Keep,
     /// If every cell is empty.
     WhenEmpty,
-    /// If every cell is empty, or if all filled cells are equal: these are then stated once above the table.
+    /// If every cell is empty, or if all filled cells are equal. A common value is then stated once above the table.
     WhenCommon,
 }
 
@@ -65,7 +64,7 @@ pub struct Cell {
 pub struct Common {
     pub title: String,
     pub text: String,
-    /// The names of the rows that do not have the value.
+    /// Names of the rows that do not have the value.
     pub but: Vec<String>,
 }
 
@@ -97,7 +96,7 @@ pub fn in_common(common: &[Common]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// A column is kept if more rows than these have no value.
+/// A column is kept if more rows than this have no value.
 const MOST_EXCEPTIONS: usize = 2;
 
 impl Cell {
@@ -109,7 +108,7 @@ impl Cell {
         Self { text: text.into(), is_code: true, ..Self::default() }
     }
 
-    /// Makes a cell, which is empty where there is nothing to say.
+    /// A cell that is empty for `None`.
     pub fn maybe(text: Option<String>) -> Self {
         Self::plain(text.unwrap_or_default())
     }
@@ -164,8 +163,8 @@ impl Table {
         }
     }
 
-    /// Removes the columns that matter least until the table is no wider than `widest` characters, and returns
-    /// their titles.
+    /// Removes the columns that matter least until the table is no wider than `widest` characters, and returns their
+    /// titles.
     pub fn fit(&mut self, widest: usize) -> Vec<String> {
         let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
         let mut keep = vec![true; widths.len()];
@@ -189,7 +188,7 @@ impl Table {
         more
     }
 
-    /// Returns about how many bytes the table has in Markdown.
+    /// Approximate size of the table in Markdown.
     pub fn bytes(&self) -> usize {
         self.rows.iter().flatten().map(|cell| cell.text.len() + 8).sum()
     }
@@ -200,17 +199,15 @@ impl Table {
     }
 }
 
-/// Returns a column of text.
 pub fn text(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: false, folding, folds_zeros: false, rank: 0 }
 }
 
-/// Returns a column of numbers.
 pub fn number(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: true, folding, folds_zeros: false, rank: 0 }
 }
 
-/// Returns a column of sizes, most of which are often zero.
+/// A column of sizes, most of which are often zero.
 pub fn size(title: impl Into<String>, folding: Folding) -> Column {
     Column { folds_zeros: true, ..number(title, folding) }
 }
@@ -257,10 +254,10 @@ mod tests {
         let mut t = table(&[["a", "3084", ""], ["b", "0", ""], ["c", "3084", ""]]);
         assert!(t.fold().is_empty());
         assert_eq!(t.rows[1], [Cell::plain("b"), Cell::plain("0")]);
-        // A column that most rows lack is left out, too.
+        // A column that most rows lack is removed too.
         let mut t = table(&[["a", "3084", ""], ["b", "", ""], ["c", "", ""]]);
         assert!(t.fold().is_empty());
-        // Rows that cannot have one are not exceptions.
+        // Rows that cannot have a value are not exceptions.
         let mut t = table(&[["a", "3084", ""], ["b", "3084", ""], ["↳ c", "", ""]]);
         t.rows[2][1].is_absent = true;
         assert_eq!(t.fold().iter().map(ToString::to_string).collect::<Vec<_>>(), ["block 3084"]);

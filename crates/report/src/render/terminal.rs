@@ -1,6 +1,6 @@
 //! The short table at the end of a run, in the width of the terminal.
 //!
-//! A terminal shows what fits: the first columns of a wide table, the first rows of a long one. What is left out is
+//! A terminal shows what fits: the first columns of a wide table, the first rows of a long one. What is omitted is
 //! named, with the file that has it. Text for other outputs is not shortened, since their width is unknown.
 
 use comfy_table::{Cell as TermCell, CellAlignment, Table as TermTable, presets};
@@ -17,45 +17,42 @@ use crate::analyse;
 use crate::format::{plural, visible};
 use crate::model::Records;
 
-/// The number of groups from which on the terminal shows only the fastest of each.
+/// Number of groups from which on the terminal shows only the fastest of each.
 const MOST_GROUPS: usize = 3;
 
-/// A longer table is shortened.
 const MOST_ROWS: usize = 40;
 
-/// The number of rows above which the tables of counters are only in the report: there is one per theme.
+/// The tables of counters, one per theme, are only in the report if they have more rows than this.
 const MOST_COUNTED: usize = 16;
 
-/// More notes are only in the report.
+/// Notes shown before deferring to the report.
 const MOST_NOTES: usize = 3;
 
-/// More cases with the same note are only in the report.
+/// Cases shown per note before deferring to the report.
 const MOST_NAMES: usize = 3;
 
-/// The titles of tables over many groups.
+/// Titles of tables over many groups.
 const FASTEST: &str = "The fastest of each group";
 const COUNTS: &str = "Counts relative to the baseline, geometric mean over all groups";
 
-/// Indents continued lines.
 const INDENT: &str = "  ";
 
-/// The outcome of cases that an interrupted run left out.
+/// Outcome of cases that an interrupted run left out.
 const NOT_RUN: &str = "not run";
 
-/// Marks around bold text while a table is laid out: they take no column, and `visible` lets no text contain them.
+/// Marks around bold text during layout. They take no column, and `visible` removes them from any text.
 const BOLD: char = '\u{200e}';
 const PLAIN: char = '\u{200f}';
 
-/// How text is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// Whether bold may be used, the only style.
+    /// Whether bold, the only style, may be used.
     pub styled: bool,
     /// Columns of the terminal; `None` for other outputs.
     pub width: Option<usize>,
 }
 
-/// Returns the text for a terminal: tables, findings and failures.
+/// The text for a terminal: tables, findings and failures.
 pub fn terminal(records: &Records, screen: Screen) -> String {
     let Report { warnings, findings, claims, failures, notes, limits, fastest, counts, sections, .. } =
         report_within(records, &analyse::summary(records), &Limits::TERMINAL);
@@ -96,13 +93,13 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns a line for every claim that is not held.
+/// One line per claim that is not held.
 pub fn open_claims(records: &Records) -> Vec<String> {
     let report = report_within(records, &analyse::summary(records), &Limits::TERMINAL);
     report.claims.iter().flat_map(|claims| claimed(claims).into_iter().skip(1)).collect()
 }
 
-/// Returns the counts, and every claim that is not held.
+/// The counts, and every claim that is not held.
 fn claimed(claims: &Claims) -> Vec<String> {
     let open = claims.lines.iter().filter(|line| line.state != "held");
     let line = |line: &ClaimLine| {
@@ -113,8 +110,8 @@ fn claimed(claims: &Claims) -> Vec<String> {
     std::iter::once(format!("Claims: {}.", claims.counts)).chain(open.map(line)).collect()
 }
 
-/// Says how many notes there are (`5 notes; all of them are in report.md:`), and lists the first of them, each with its
-/// first cases.
+/// How many notes there are (`5 notes; all of them are in report.md:`), and the first of them, each with its first
+/// cases.
 fn notes_of(notes: &[Reason]) -> Vec<String> {
     let place = if notes.len() > MOST_NOTES { format!("; all of them are in {REPORT_FILE}") } else { String::new() };
     let heading = match notes.len() {
@@ -138,7 +135,7 @@ fn case_line(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> Str
     format!("{mark} {what}, {}{others}: {text}", cases.join(", "))
 }
 
-/// Returns the tables of the counters, each with its theme as title.
+/// Tables of the counters, each with its theme as title.
 fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
         let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
@@ -155,7 +152,7 @@ fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Colours the mark that a line begins with, and the words of the verdict up to the first comma or colon.
+/// Colours the mark at the beginning of a line, and the words of the verdict up to the first comma or colon.
 pub(super) fn paint(line: String, screen: Screen) -> String {
     let colour = match line.chars().next() {
         Some('✗' | '▲') if screen.styled => 31,
@@ -174,7 +171,7 @@ pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String
     draw_at_least(1, table, screen, elsewhere)
 }
 
-/// Draws a table with at least so many columns, even if they do not fit.
+/// Draws a table with at least `least` columns, even if they do not fit.
 pub(super) fn draw_at_least(least: usize, table: &Table, screen: Screen, elsewhere: &str) -> Vec<String> {
     let whole = drawn(&table.columns, table, screen.styled);
     let shown = columns_within(&whole, screen.width).max(least);
@@ -189,18 +186,17 @@ pub(super) fn draw_at_least(least: usize, table: &Table, screen: Screen, elsewhe
     lines
 }
 
-/// Whether all columns fit.
 pub(super) fn is_narrow(table: &Table, screen: Screen) -> bool {
     let columns = table.columns.len();
     columns_within(&drawn(&table.columns, table, screen.styled), screen.width) >= columns
 }
 
-/// Replaces the marks of bold text by what switches it on and off.
+/// Replaces the marks of bold text by escape sequences.
 fn with_escapes(line: &str) -> String {
     line.replace(BOLD, "\u{1b}[1m").replace(PLAIN, "\u{1b}[0m")
 }
 
-/// Returns the first rows of a table, in its first columns.
+/// The first rows of a table, in its first columns.
 fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     let mut drawn = TermTable::new();
     drawn.load_style(presets::NOTHING);
@@ -223,7 +219,7 @@ fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     drawn
 }
 
-/// Returns how many of a table's first columns fit a line; at least one.
+/// How many of a table's first columns fit a line; at least one.
 fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     let widths = table.column_max_content_widths();
     let Some(width) = width else { return widths.len() };
@@ -235,7 +231,7 @@ fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     ends.take_while(|end| *end <= width).count().max(1)
 }
 
-/// Says what is left out (` … and 3 columns more in report.md: a, b, c`), wrapped at the width of the screen.
+/// What is omitted (` … and 3 columns more in report.md: a, b, c`), wrapped at the width of the screen.
 fn left_out(what: &str, names: &[String], screen: Screen, elsewhere: &str) -> Option<String> {
     let count = names.len();
     let line = format!(" … and {} more in {elsewhere}: {}", plural(count as u64, what), names.join(", "));

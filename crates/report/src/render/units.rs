@@ -3,7 +3,6 @@
 use crate::model::{Case, Estimate, Joules, Value};
 pub use crate::model::{axes_text, axis_value};
 
-/// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
     Nanoseconds,
@@ -13,7 +12,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Returns the unit in which the median of the times (nanoseconds) has one to three digits before its point.
+    /// The unit in which the median of the times (nanoseconds) has one to three digits before its point.
     pub fn choose(times: impl Iterator<Item = f64>) -> Self {
         let mut times: Vec<f64> = times.collect();
         times.sort_by(f64::total_cmp);
@@ -44,7 +43,6 @@ impl TimeUnit {
     }
 }
 
-/// A unit of energy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnergyUnit {
     Nanojoules,
@@ -54,7 +52,7 @@ pub enum EnergyUnit {
 }
 
 impl EnergyUnit {
-    /// Returns the unit in which the median of the energies has one to three digits before its point.
+    /// The unit in which the median of the energies has one to three digits before its point.
     pub fn choose(energies: impl Iterator<Item = Joules>) -> Self {
         let mut energies: Vec<f64> = energies.map(|energy| energy.0).collect();
         energies.sort_by(f64::total_cmp);
@@ -85,17 +83,17 @@ impl EnergyUnit {
     }
 }
 
-/// Returns a rate per second: `amount` in the estimated time.
+/// Rate per second: `amount` in the estimated time.
 pub fn per_second(amount: f64, time: &Estimate) -> f64 {
     amount / (time.point * 1e-9)
 }
 
-/// Returns the case's value of a shared axis.
+/// The case's value of a shared axis.
 pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
     case.key.axes.iter().find(|(n, _)| n == name).map(|(_, value)| value)
 }
 
-/// Lists axes as the name of a contender does: `n=16777216, type=i32`.
+/// Lists axes as in the name of a contender: `n=16777216, type=i32`.
 pub fn axes_list(axes: &[(String, Value)]) -> String {
     axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
 }

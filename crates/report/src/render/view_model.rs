@@ -24,7 +24,8 @@ const TYPES: [(&str, &[&str]); 5] = [
     ("reason", &["cases", "log", "more", "text", "what"]),
 ];
 
-/// `sections[].table`: the path to every value that is not an object or a list, and to the objects with a type.
+/// Collects paths such as `sections[].table`: to every value that is not an object or a list, and to the objects with a
+/// type.
 fn paths(value: &Value, at: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) if is_type(fields) => {
@@ -50,7 +51,7 @@ fn is_type(fields: &Map<String, Value>) -> bool {
     TYPES.iter().any(|(_, known)| names == known.iter().copied().collect())
 }
 
-/// Returns the names in the first column of the table below a heading.
+/// Names in the first column of the table below a heading.
 fn documented(heading: &str) -> BTreeSet<String> {
     let page = include_str!("../../../../docs/reference/templates.md");
     let below = page.split_once(&format!("## {heading}\n")).unwrap().1.split("\n## ").next().unwrap();

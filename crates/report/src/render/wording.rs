@@ -1,4 +1,6 @@
-//! Puts outcomes, notes and environments into words.
+//! Outcomes, notes and environments in words.
+//!
+//! Records hold data; this is where that data becomes sentences.
 
 use super::units::{self, TimeUnit};
 use crate::analyse::{self, Bound};
@@ -9,7 +11,7 @@ use crate::model::{
     ThrottleReason, Unchecked, Unit, Verdict,
 };
 
-/// Returns the cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
+/// Cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
 pub fn check(record: &CaseRecord) -> String {
     match (&record.outcome, &record.verdict) {
         (Outcome::Measured, verdict) => passed(verdict).to_owned(),
@@ -33,19 +35,18 @@ const fn passed(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Returns the outcome's name as words.
 pub fn name(outcome: &Outcome) -> String {
     outcome.name().replace('_', " ")
 }
 
-/// Returns how many cases have an outcome: `2 traps`, `1 compile error`, `3 excluded`.
+/// Counts cases with an outcome: `2 traps`, `1 compile error`, `3 excluded`.
 pub fn tally(outcome: &str, count: usize) -> String {
     let name = outcome.replace('_', " ");
     let is_noun = matches!(outcome, "compile_error" | "launch_error" | "trap");
     if is_noun { plural(count as u64, &name) } else { format!("{count} {name}") }
 }
 
-/// Returns why the case has no time or an imprecise one; `None` if it was measured.
+/// Why the case has no time or an imprecise one; `None` if it was measured.
 pub fn reason(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Unstable { reached } => {
@@ -85,7 +86,6 @@ fn suspect_text(nanoseconds: f64, least: f64, roof: Roof) -> String {
     )
 }
 
-/// Puts one note on a case into words.
 pub fn note(note: &Note) -> String {
     let percent = |part: f64| format!("{:.1} %", part.abs() * 100.0);
     match note {
@@ -162,7 +162,7 @@ pub fn note(note: &Note) -> String {
     }
 }
 
-/// Returns why a device is throttled, as NVML names it.
+/// Why a device is throttled, by NVML's names.
 const fn throttle(reason: ThrottleReason) -> &'static str {
     match reason {
         ThrottleReason::PowerCap => "power cap",
@@ -174,7 +174,7 @@ const fn throttle(reason: ThrottleReason) -> &'static str {
     }
 }
 
-/// Returns the result of comparing the baseline with itself.
+/// Result of comparing the baseline with itself.
 pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     let NoiseFloor { regime, width, comparisons } = *floor;
     let regime = if several { format!("{regime}: ") } else { String::new() };
@@ -189,7 +189,7 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     )
 }
 
-/// Returns the median clock, and the lowest if it differs.
+/// The median clock, and the lowest if it differs.
 pub fn sm_clock(clock: SmClock) -> String {
     if clock.least == clock.median {
         clock.median.to_string()
@@ -198,7 +198,7 @@ pub fn sm_clock(clock: SmClock) -> String {
     }
 }
 
-/// Returns how many runs each sample is the mean of, for each regime with more than one.
+/// How many runs each sample is the mean of, for each regime with more than one.
 pub fn samples(records: &Records) -> Vec<String> {
     let describe = |regime: Regime| {
         let results = records.cases.iter().filter_map(|r| r.result.as_ref());
@@ -225,7 +225,7 @@ pub fn samples(records: &Records) -> Vec<String> {
     Regime::ALL.iter().copied().filter_map(describe).map(|line| line + ".").collect()
 }
 
-/// Returns why a rate is above the bandwidth of the memory: the data came from the cache.
+/// Why a rate is above the bandwidth of the memory: the data came from the cache.
 pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String> {
     let result = record.result.as_ref().filter(|r| r.regime != Regime::Cold && r.unit == Unit::DeviceNanoseconds)?;
     let rate = units::per_second(record.work.bytes? as f64, &result.time);
@@ -239,7 +239,7 @@ pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String
     ))
 }
 
-/// Returns why a case is faster than the measured ceilings.
+/// Why a case is faster than the measured ceilings.
 pub fn above_ceiling(share: f64, record: &CaseRecord, ceilings: &Ceilings, device: &DeviceInfo) -> String {
     let above = format!("{} % faster than the ceiling", rough((share - 1.0) * 100.0));
     if bound_of(record, ceilings) == Bound::Arithmetic {
@@ -254,7 +254,7 @@ pub fn above_ceiling(share: f64, record: &CaseRecord, ceilings: &Ceilings, devic
     )
 }
 
-/// Returns what limits a job whose bytes and operations need not both be known.
+/// What limits a job whose bytes and operations need not both be known.
 fn bound_of(record: &CaseRecord, ceilings: &Ceilings) -> Bound {
     let unknown = if record.work.bytes.is_none() { Bound::Arithmetic } else { Bound::Memory };
     analyse::bound(&record.work, ceilings).unwrap_or(unknown)
@@ -272,7 +272,6 @@ fn shortest(value: f64) -> String {
     if value == 0.0 || (1e-4..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
 }
 
-/// Returns the resource that limits the blocks per SM.
 pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
     match limiter {
         OccupancyLimiter::Blocks => "blocks",
@@ -282,12 +281,12 @@ pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
     }
 }
 
-/// Returns the case by name, with every axis.
+/// The case by name, with every axis.
 pub fn case_name(case: &Case) -> String {
     crate::model::case_name(&case.key)
 }
 
-/// Returns the machine and the versions, in separate sentences.
+/// Machine and versions, in separate sentences.
 pub fn environment(environment: &Environment) -> Vec<String> {
     let device = &environment.device;
     let ticks = device.sm_clock_khz > 0 && device.capabilities.has_clock;
@@ -312,12 +311,12 @@ pub fn environment(environment: &Environment) -> Vec<String> {
     vec![format!("{}: {}", device.name, parts.join(", ")), versions.join(", ")]
 }
 
-/// Returns the measured properties of the machine, in separate sentences.
+/// Measured properties of the machine, in separate sentences.
 pub fn machine(machine: &Machine) -> Vec<String> {
     conditions(machine).into_iter().chain(doubts(machine)).collect()
 }
 
-/// Returns the settings of the machine and its measured rates.
+/// Settings of the machine and its measured rates.
 pub fn conditions(machine: &Machine) -> Vec<String> {
     let settings = machine.settings.as_ref().and_then(settings);
     let calibrated = machine.clock.as_ref().filter(|clock| !is_doubtful(clock)).map(clock);
@@ -325,7 +324,7 @@ pub fn conditions(machine: &Machine) -> Vec<String> {
     settings.into_iter().chain(measured).chain(machine.spread.as_ref().map(spread)).collect()
 }
 
-/// Returns what makes times less reliable.
+/// What makes times less reliable.
 pub fn doubts(machine: &Machine) -> Vec<String> {
     let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
@@ -339,7 +338,7 @@ const fn is_doubtful(clock: &Clock) -> bool {
     matches!(clock, Clock::Uncalibrated { .. })
 }
 
-/// Returns the settings of the device; `None` if they are unknown.
+/// Settings of the device; `None` if unknown.
 fn settings(settings: &Settings) -> Option<String> {
     let clock = |what: &str, chosen: Option<u32>, most: Option<u32>| match (chosen, most) {
         (Some(chosen), Some(most)) => Some(format!("{what} clock set to {chosen} MHz of {most}")),
@@ -361,7 +360,6 @@ fn settings(settings: &Settings) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Settings: {}", parts.join(", ")))
 }
 
-/// Returns the measured rates of the device.
 fn ceilings(c: &Ceilings) -> String {
     let written = c.write.map(|write| format!("{:.0} GB/s written, ", write / 1e9)).unwrap_or_default();
     format!(
@@ -376,7 +374,6 @@ fn ceilings(c: &Ceilings) -> String {
     )
 }
 
-/// Returns the calibration of the clock.
 fn clock(clock: &Clock) -> String {
     let nanoseconds = |value: f64| format!("{:.2} µs", value / 1e3);
     match clock {
@@ -394,7 +391,7 @@ fn clock(clock: &Clock) -> String {
     }
 }
 
-/// Says by how much a speedup's interval is wider than its samples imply.
+/// By how much a speedup's interval is wider than its samples imply.
 fn spread(spread: &Spread) -> String {
     format!(
         "Process-to-process spread: at most {:.0} ns and {:.2} % (standard deviation, {} processes), included in the ± \
@@ -405,7 +402,6 @@ fn spread(spread: &Spread) -> String {
     )
 }
 
-/// Returns what bounds a job on the roofline.
 pub const fn bound(bound: Bound) -> &'static str {
     match bound {
         Bound::Memory => "memory",

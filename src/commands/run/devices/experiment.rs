@@ -18,31 +18,27 @@ use crate::plan::GroupCost;
 use crate::plan::link::CompiledUnits;
 use crate::{render, stored};
 
-/// The folder in which the journals of an interrupted run are merged.
+/// Folder in which the journals of an interrupted run are merged.
 const CONTINUED: &str = "continued";
 
-/// A manifest that runs.
 pub struct Experiment {
     pub manifest: Manifest,
     pub options: RunOptions,
     pub planned: Planned,
     pub units: CompiledUnits,
-    /// What an interrupted run has done.
+    /// Results of an interrupted run.
     pub held: Held,
-    /// The folder that has the journals, one for each GPU.
+    /// Folder with one journal folder per GPU.
     root: PathBuf,
-    /// The time that its groups took together.
     took: Mutex<Duration>,
 }
 
-/// A piece of work: one group of one manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkItem {
     pub experiment: usize,
     pub group: usize,
-    /// Whether it runs alone.
+    /// Whether no other group may run meanwhile.
     pub alone: bool,
-    /// What it costs, as estimated.
     cost: GroupCost,
 }
 
@@ -68,7 +64,6 @@ impl Experiment {
         Ok(Self { manifest, options, planned, units, held, root, took: Mutex::default() })
     }
 
-    /// Returns the folder of the journal of one GPU.
     pub fn folder(&self, gpu: u32) -> PathBuf {
         self.root.join(gpu.to_string())
     }
@@ -77,7 +72,6 @@ impl Experiment {
         *self.took.lock().unwrap_or_else(PoisonError::into_inner) += more;
     }
 
-    /// Merges the journals and writes the report.
     pub fn conclude(&self, device: &DeviceInfo, interrupt: &Interrupt, console: &mut Console) -> Result<Line, Failure> {
         let took = *self.took.lock().unwrap_or_else(PoisonError::into_inner);
         let experiment = self.manifest.name.clone();
@@ -105,9 +99,9 @@ impl Experiment {
     }
 }
 
-/// Returns the groups of all experiments in the order in which they begin: the longest first. Those that run alone come
-/// last, so that the GPUs wait for each other once and not for each of them. Where each worker has cores of its own, only
-/// groups with times of the host's clock run alone: in these, memory is allocated, for which all GPUs share one driver.
+/// Groups of all experiments in the order in which they begin, the longest first. Groups that run alone come last, so
+/// that the GPUs wait for each other only once. If each worker has its own cores, only groups with host-clock times run
+/// alone: these allocate memory, for which all GPUs share one driver.
 pub fn in_order(experiments: &[Experiment], has_own_cores: bool) -> Vec<WorkItem> {
     let mut units = Vec::new();
     for (experiment, Experiment { planned, .. }) in experiments.iter().enumerate() {
@@ -124,7 +118,7 @@ pub fn in_order(experiments: &[Experiment], has_own_cores: bool) -> Vec<WorkItem
 }
 
 impl WorkItem {
-    /// Returns the job of the group, with the estimated nanoseconds of its shortest launch.
+    /// Job of the group, with the estimated nanoseconds of its shortest launch.
     pub fn job<'e>(&self, experiments: &'e [Experiment]) -> (&'e GroupJob, f64) {
         let groups = &experiments[self.experiment].planned.groups;
         (&groups[self.group].job, self.cost.shortest_launch * 1e9)
@@ -146,7 +140,7 @@ fn joined(root: &Path) -> Result<Vec<journal::Merged>, Failure> {
     }
 }
 
-/// Puts the journals of an interrupted run into that of the first GPU, whose session continues it.
+/// Merges the journals of an interrupted run into the first GPU's, whose session continues it.
 fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
     let mut parts = joined(root)?.into_iter();
     let Some(mut part) = parts.next() else { return Ok(Held::default()) };
@@ -168,7 +162,7 @@ fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
     Ok(groups.into_iter().collect())
 }
 
-/// Removes the journals of an earlier run, which the GPUs would continue, except that in one folder.
+/// Removes journals of an earlier run, which the GPUs would continue, except the one in `except`.
 fn removed(root: &Path, except: Option<&Path>) -> Result<(), Failure> {
     match stored::journals(root) {
         Ok(files) => files.iter().filter(|file| file.parent() != except).try_for_each(|file| {

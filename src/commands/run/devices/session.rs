@@ -1,4 +1,4 @@
-//! The journals that one GPU writes: one for each manifest of which it runs a group.
+//! Journals of one GPU, one for each manifest of which it runs a group.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,6 @@ use crate::model::{Case, CaseJob, Environment, Event, GroupJob, GroupKey, Machin
 use crate::plan::ResolvedGroup;
 use crate::plan::link::link;
 
-/// The journals that one GPU writes.
 pub struct GpuJournals<'a, 'r> {
     run: &'a Run<'r>,
     gpu: &'a Gpu,
@@ -28,14 +27,14 @@ pub struct GpuJournals<'a, 'r> {
 
 #[derive(Default)]
 struct State {
-    /// The open journals, by the number of the experiment.
+    /// Open journals by experiment index.
     open: BTreeMap<usize, OpenJournal>,
-    /// Experiments without a journal, which could not be opened.
+    /// Experiments whose journal could not be opened.
     broken: BTreeSet<usize>,
     running: Option<Running>,
 }
 
-/// A journal with what its results depend on.
+/// A journal and the environment of its results.
 struct OpenJournal {
     recorder: Recorder,
     environment: Environment,
@@ -43,7 +42,6 @@ struct OpenJournal {
     started: Instant,
 }
 
-/// The group that runs.
 struct Running {
     experiment: usize,
     key: GroupKey,
@@ -55,7 +53,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         Self { run, gpu, ready, machine, state: RefCell::default() }
     }
 
-    /// Opens a journal for every experiment: that of an interrupted run is continued even if no group is left for it.
+    /// Opens a journal for every experiment. An interrupted run is continued even if no group is left for it.
     pub fn open_all(&self) {
         for experiment in 0..self.run.experiments.len() {
             self.open(&mut self.state.borrow_mut(), experiment);
@@ -74,7 +72,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         let applies = |case: &CaseJob| {
             case.fingerprint.as_ref().is_some_and(|fingerprint| held.holds(&case.case.key, fingerprint))
         };
-        // The journal that is continued has them all.
+        // The continued journal has results for all of them.
         if !job.cases.is_empty() && job.cases.iter().all(applies) {
             return None;
         }
@@ -90,7 +88,6 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         (!job.cases.is_empty()).then_some(job)
     }
 
-    /// Writes an event of the group that runs.
     pub fn emit(&self, event: &Event) {
         let mut state = self.state.borrow_mut();
         let State { open, running, .. } = &mut *state;
@@ -115,7 +112,6 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         }
     }
 
-    /// Ends the journals.
     pub fn close(self, end: &RunEnd) {
         for OpenJournal { recorder, destination, started, .. } in self.state.into_inner().open.into_values() {
             if let Err(failure) = close(Unwritten { end, started, recorder, destination: &destination }) {
@@ -153,7 +149,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         let mut quiet = self.run.with_console(|console| Console { quiet: true, ..*console });
         let (mut recorder, held) = Recorder::open(&options, &manifest.name, &destination, &mut quiet)?;
         recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
-        // The command that makes the report again is that of the whole run: it is the same for every GPU.
+        // The command that reproduces the report covers the whole run, so it is the same for every GPU.
         let whole = RunOptions { target: experiment.options.target.clone(), ..options };
         let command = whole.command(environment.device.backend);
         recorder.emit(&planned.start(
@@ -161,8 +157,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
             &environment,
             self.ready.uuid.clone(),
         ));
-        // Groups are planned one by one, each before it runs. Those that are done already stay in the plan of this
-        // journal.
+        // Groups are planned one by one, each before it runs. Finished ones stay in the plan of this journal.
         let cases = |group: &ResolvedGroup| -> Vec<Case> {
             let settled = group.settled.iter().map(|(case, _)| case);
             settled.chain(group.job.cases.iter().map(|case| &case.case)).cloned().collect()

@@ -1,4 +1,4 @@
-//! Holds what the threads of the GPUs share.
+//! State that the threads of the GPUs share: the queue, the lock for groups that run alone, the console and the times.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +12,14 @@ use crate::dispatch::Interrupt;
 use crate::dispatch::queue::Queue;
 use crate::format::seconds;
 
-/// What the threads share.
 pub struct Run<'a> {
     pub queue: Queue<WorkItem>,
-    /// All that the queue had at first, in its order.
+    /// All work in the initial order of the queue.
     pub planned: Vec<WorkItem>,
     pub experiments: &'a [Experiment],
     pub interrupt: &'a Interrupt,
-    /// Locked by groups that run alone.
+    /// Write-locked by groups that run alone.
     pub groups: RwLock<()>,
-    /// How many GPUs were lost.
     pub lost: AtomicUsize,
     pub console: Mutex<&'a mut Console>,
     pub times: Mutex<Times>,
@@ -43,12 +41,12 @@ impl Run<'_> {
         act(&mut self.console.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes how long a GPU waited until the group that it runs next could begin.
+    /// Records how long a GPU waited before its next group could begin.
     pub fn waited(&self, waited: Duration) {
         self.times().alone += waited;
     }
 
-    /// Notes a group that a GPU has run; returns its time.
+    /// Records a finished group; returns its time.
     pub fn took(&self, gpu: &Gpu, begun: Instant) -> Duration {
         self.times().add(gpu.number, begun, Instant::now())
     }
@@ -58,14 +56,14 @@ impl Run<'_> {
     }
 }
 
-/// How long groups took, and how long GPUs waited.
+/// Time that groups took and GPUs waited.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// The time of all groups, as if one ran after the other.
+    /// Total time of all groups, as if run one after the other.
     sum: Duration,
-    /// The time that GPUs waited for groups that run alone, and these for the others.
+    /// Time that GPUs waited because a group runs alone.
     alone: Duration,
-    /// The beginning of the first group and the end of the last one, by the number of the GPU.
+    /// Start of the first group and end of the last one, by GPU ordinal.
     spans: BTreeMap<u32, (Instant, Instant)>,
 }
 
@@ -79,8 +77,8 @@ impl Times {
         took
     }
 
-    /// Describes the times: `40.0 s of work in 21.0 s, 1.90 at a time`, with what GPUs waited for in all; `None` without
-    /// groups.
+    /// Describes the times, e.g. `40.0 s of work in 21.0 s, 1.90 at a time`, with the total waiting time; `None`
+    /// without groups.
     pub fn describe(&self) -> Option<String> {
         let first = self.spans.values().map(|(begun, _)| *begun).min()?;
         let last = self.spans.values().map(|(_, ended)| *ended).max()?;

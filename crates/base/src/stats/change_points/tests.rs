@@ -17,7 +17,7 @@ const NILE: [f64; 100] = [
     1020., 906., 901., 1170., 912., 746., 919., 718., 714., 740.,
 ];
 
-/// Returns the logarithms of the values as readings without known errors.
+/// The values' logarithms as readings without known errors.
 fn logarithms(values: &[f64]) -> Vec<Reading> {
     values.iter().map(|value| Reading { value: value.ln(), error: 0.0 }).collect()
 }
@@ -26,14 +26,14 @@ fn places(readings: &[Reading]) -> Vec<usize> {
     change_points(readings, LEVEL, 0.0).iter().map(|change| change.index).collect()
 }
 
-/// Draws a normal value of mean 0 and deviation 1, by Box and Muller.
+/// Normal value of mean 0 and deviation 1, by Box and Muller.
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / f64::from(u32::MAX);
     let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());
     radius * angle.cos()
 }
 
-/// Forty revisions with 0.3 % of noise, of which a varying part is known, and a change of 1 % from `at` on.
+/// Forty revisions with 0.3 % noise, of which a varying share is known, and a change of 1 % at `at`.
 fn history(seed: u64, at: usize) -> Vec<Reading> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let reading = |i: usize| {
@@ -56,7 +56,7 @@ fn the_nile_changed_after_1898() {
     assert_eq!(places(&logarithms(&NILE)), [28]);
 }
 
-/// The series of Apache Otava's own tests, with the places that these expect.
+/// A series from Apache Otava's own tests, with the change points that these expect.
 #[test]
 fn the_series_of_otava_change_where_otava_finds_it() {
     let first = [1.02, 0.95, 0.99, 1.00, 1.12, 0.90, 0.50, 0.51, 0.48, 0.48, 0.55];
@@ -65,8 +65,8 @@ fn the_series_of_otava_change_where_otava_finds_it() {
     assert_eq!(places(&logarithms(&second)), [4]);
 }
 
-/// The published formula, without weights, gives the values: distances of 1 between the parts and of 0 within give E =
-/// 2, and Q is 2 · 2 / (2 + 2) times that. The Nile's greatest Q was computed by the plain sums over all pairs.
+/// By the published formula without weights: distances of 1 between the parts and 0 within give E = 2, and Q is 2 · 2 /
+/// (2 + 2) times that. The Nile's greatest Q was computed by plain sums over all pairs.
 #[test]
 fn the_divergence_is_the_published_one() {
     let candidate = |values: &[f64]| {
@@ -100,7 +100,7 @@ fn a_hundred_histories_without_a_change_have_none() {
     }
 }
 
-/// The values before the change have weights of 1/0.01² but two, which have 1: their mean is (2 · 0.5) / (8 · 10⁴ + 2).
+/// The values before the change have weights of 1/0.01², except two with 1: their mean is (2 · 0.5) / (8 · 10⁴ + 2).
 #[test]
 fn values_with_wide_intervals_weigh_little() {
     let exact = |value: f64| Reading { value, error: 0.01 };
@@ -131,7 +131,7 @@ fn a_constant_series_has_no_change() {
     }
 }
 
-/// Anywhere, and however large: the field's tools are weak here.
+/// At any place and of any size.
 #[test]
 fn a_single_outlier_is_no_change() {
     for at in 0..40 {
@@ -176,7 +176,7 @@ fn a_change_that_is_taken_back_is_two_changes() {
     assert_eq!(places(&readings), [12, 24]);
 }
 
-/// Five imprecise values after twenty precise ones: they differ by 1 %, and their own intervals are ±4 %.
+/// Five imprecise values after twenty precise ones. They differ by 1 %, with intervals of ±4 %.
 #[test]
 fn values_whose_intervals_explain_the_difference_are_no_change() {
     let series = |error: f64| -> Vec<Reading> {
@@ -202,9 +202,9 @@ fn five_readings_are_the_fewest_in_which_a_change_is_found() {
     assert_eq!(places(&logarithms(&[1.0, 1.001, f64::NAN, 2.0, 2.001])), [0; 0]);
 }
 
-/// Fifteen commits with 0.3 % of noise, of which a third is known, a step of `step` before the commit that is returned, if
-/// `step` is not 0, and up to two outliers of 2 to 15 % to either side. The times beside the step are none of them: of one
-/// that is, nothing tells on which side it belongs.
+/// Fifteen commits with 0.3 % noise, a third of it known, and up to two outliers of 2 to 15 % to either side. A step of
+/// `step` comes before the returned commit, unless `step` is 0. No outlier is next to the step: it could belong to
+/// either side.
 fn commits(seed: u64, step: f64) -> (Vec<Reading>, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let at = 4 + (rng.next_u32() % 8) as usize;
@@ -238,8 +238,8 @@ fn outliers_hide_no_step_and_make_none() {
     }
 }
 
-/// A step of −5 % with one outlier of 10 %, and one of 2.1 % with outliers of 2 %, before the step or after it. Beside a step
-/// of their own size outliers are none: a step two commits earlier, with an outlier before the place of this one, is the same.
+/// A step of −5 % with one outlier of 10 %, and one of 2.1 % with outliers of 2 %, before or after the step. An outlier
+/// as large as the step is never next to it, since that would equal a step two commits earlier.
 #[test]
 fn one_outlier_hides_no_step() {
     for (step, outlier) in [(-0.05, 0.10), (-0.05, -0.10), (0.021, 0.02), (0.021, -0.02)] {

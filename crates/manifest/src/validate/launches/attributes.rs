@@ -1,4 +1,4 @@
-//! The cluster of a launch, and what stays in the L2 during it.
+//! Validates launch attributes: the cluster, and the buffer that stays in the L2.
 
 use super::super::context::Context;
 use super::{LaunchContext, buffer_of, whole};
@@ -7,7 +7,7 @@ use crate::model::{Diagnostic, Persist};
 use crate::raw::{Expr, RawPersist};
 use crate::read::At;
 
-/// Validates the blocks per cluster, which have one to three dimensions.
+/// Validates the blocks per cluster, in one to three dimensions.
 pub fn cluster(ctx: &mut Context, place: &LaunchContext<'_>, raw: Option<&At<Vec<Expr>>>) -> Option<Vec<Expression>> {
     let dims = raw?;
     if !(1..=3).contains(&dims.value.len()) && !ctx.faulty(&dims.span) {
@@ -20,7 +20,7 @@ pub fn cluster(ctx: &mut Context, place: &LaunchContext<'_>, raw: Option<&At<Vec
     Some(dims.value.iter().map(|Expr(dim)| dim.clone()).collect())
 }
 
-/// Returns a buffer that stays in the L2; `None` if its name was refused.
+/// Buffer to keep in the L2; `None` if its name was refused.
 pub fn persist(
     ctx: &mut Context,
     place: &LaunchContext<'_>,

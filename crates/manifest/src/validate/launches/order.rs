@@ -1,6 +1,6 @@
-//! Compares the buffers of a launch with the parameters of its kernel, as far as the source shows them, to find
-//! arguments in the wrong order. Only what can be nothing else is reported: a type may be a macro, and memory may be
-//! read as another type on purpose.
+//! Finds arguments in the wrong order by comparing the buffers of a launch with the parameters in the kernel's source.
+//!
+//! Only certain mistakes are reported: a type may be a macro, and memory may be read as another type on purpose.
 
 use std::path::Path;
 
@@ -13,17 +13,16 @@ use crate::expr::template::Style;
 use crate::model::{Access, Diagnostic, ElementType, SourceForm};
 use crate::signature::{Parameter, Signature};
 
-/// A buffer that a launch passes, with the parameter that gets it.
+/// A buffer that a launch passes, with its parameter.
 struct Passed<'a> {
     buffer: &'a BufferSpec,
     parameter: &'a Parameter,
-    /// The type that the parameter points to, where it is an element type.
+    /// Element type that the parameter points to, if it is one.
     wanted: Option<ElementType>,
-    /// The type of the buffer.
     has: Option<ElementType>,
 }
 
-/// Reports buffers of a body that are passed in each other's place.
+/// Reports buffers that are passed in each other's place.
 pub fn check(ctx: &mut Context, place: &LaunchContext<'_>, launches: &[LaunchSpec], steps: Option<&[StepSpec]>) {
     let signatures: Vec<_> = launches.iter().map(|launch| signature(ctx, launch)).collect();
     let passed: Vec<Vec<Passed<'_>>> =
@@ -33,13 +32,13 @@ pub fn check(ctx: &mut Context, place: &LaunchContext<'_>, launches: &[LaunchSpe
     }
     let moves = steps.is_some_and(|steps| steps.iter().any(|step| !matches!(step, StepSpec::Launch(_))));
     let known = signatures.iter().all(Option::is_some);
-    // What a step writes or renames is not looked into.
+    // Writes and renames of other steps are not followed.
     if known && !moves {
         never_written(ctx, launches, &passed);
     }
 }
 
-/// Returns the kernel of a launch, if the source has one of this name with as many parameters as there are arguments.
+/// Kernel of a launch, if the source has one of this name with as many parameters as arguments.
 fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
     if SourceForm::from_path(&launch.source) != SourceForm::Cuda || launch.source == Path::new("") {
         return None;
@@ -68,7 +67,7 @@ fn passed<'a>(place: &LaunchContext<'a>, launch: &LaunchSpec, kernel: Option<&'a
         .collect()
 }
 
-/// Returns what a type is in an instance of a template: `float` for `T` of `reduce<float, 4>`.
+/// Type in an instance of a template: `float` for `T` of `reduce<float, 4>`.
 fn argument_of(kernel: &Signature, instance: &str, base: &str) -> String {
     let arguments = instance.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map(|(inside, _)| inside);
     let place = kernel.template.iter().position(|parameter| parameter.name == base);
@@ -80,14 +79,14 @@ fn element_of(template: &Template, scope: &Scope) -> Option<ElementType> {
     template.render(scope, Style::Names).ok()?.trim().parse().ok()
 }
 
-/// Whether a buffer of one type cannot be meant where a parameter points to another: a float for an integer, or another
-/// size. Bytes may be anything.
+/// Whether a buffer's type cannot be meant for a pointer: a float for an integer, or another size. Bytes may be
+/// anything.
 fn disagrees(has: Option<ElementType>, wanted: Option<ElementType>) -> bool {
     let (Some(has), Some(wanted)) = (has, wanted) else { return false };
     wanted.size() > 1 && has.size() > 1 && (has.size() != wanted.size() || has.is_float() != wanted.is_float())
 }
 
-/// Reports two buffers whose types fit if they are exchanged, and not as they are.
+/// Reports two buffers whose types fit only if they are exchanged.
 fn exchanged(ctx: &mut Context, launch: &LaunchSpec, passed: &[Passed<'_>]) {
     for (place, one) in passed.iter().enumerate() {
         let wrong = |other: &&Passed<'_>| {
@@ -119,7 +118,7 @@ fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passe
         let name = &one.buffer.name;
         let read_only = one.buffer.access == Access::Out && one.buffer.symbol.is_none() && one.parameter.is_const;
         let is_written = || {
-            // The buffer is passed as a parameter that is not known, or as an address within it.
+            // Passed to an unknown parameter, or as an address within the buffer.
             let elsewhere = launches.iter().zip(passed).any(|(launch, passed)| {
                 let uses = launch.args.iter().flat_map(ArgSpec::buffers).filter(|buffer| *buffer == name);
                 uses.count() != passed.iter().filter(|one| one.buffer.name == *name).count()

@@ -1,4 +1,4 @@
-//! The sources of a launch: their files, and the keys that do not apply to them.
+//! Validates the sources of a launch: their files, and the keys that do not apply to them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use crate::read::At;
 use crate::regular;
 use crate::validate::context::Context;
 
-/// Keys of the compiler, which have no meaning for code of another compiler.
+/// Compiler keys, which have no meaning for code that is already compiled.
 const OF_COMPILER: [&str; 8] =
     ["defines", "options", "include_paths", "debug", "max_registers", "relocatable", "pending_launches", "compiler"];
 
-/// Reports `relocatable` beside a compiler whose code is not linked.
+/// Reports `relocatable` with a compiler whose code is not linked.
 pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
     let Some(relocatable) =
         raw.compile.0.relocatable.as_ref().filter(|at| at.value && compiler == KernelCompiler::Clang)
@@ -27,7 +27,7 @@ pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
     ctx.fault(Diagnostic::at(relocatable.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
 }
 
-/// Reports keys of the compiler beside code that another compiler made.
+/// Reports compiler keys for code that is already compiled.
 pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
     let Some(source) = raw
         .source
@@ -43,7 +43,7 @@ pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
     }
 }
 
-/// Returns the path of a source; empty if there is no such file in the project.
+/// Path of a source; empty if the project has no such file.
 pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[PathBuf]) -> PathBuf {
     let places = ctx.files.places(&source.value);
     if let Some(found) = places.iter().find(|path| path.is_file()) {
@@ -63,7 +63,7 @@ pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[Path
         return found.clone();
     }
     if places.is_empty() {
-        // The fault is that of the package.
+        // The package has been reported.
         return PathBuf::new();
     }
     let message = format!("there is no source `{}`", source.value);

@@ -1,4 +1,4 @@
-//! Steps of a sequence: launches, loops, and operations on buffers between launches.
+//! Validates the steps of a sequence: launches, loops, and operations on buffers between launches.
 
 use super::super::context::{Context, NTH, Names};
 use super::super::lets;
@@ -8,7 +8,7 @@ use crate::model::{Access, Allocation, Diagnostic, Regime, Span};
 use crate::raw::{Expr, RawLaunch, RawLaunchEntry};
 use crate::read::{At, Table as _};
 
-/// Returns the steps of a list. Launches inherit from `shared` what they leave out, and are added to `launches`.
+/// Validates a list of steps. Launches inherit missing keys from `shared` and are appended to `launches`.
 pub fn steps(
     ctx: &mut Context,
     place: &LaunchContext<'_>,
@@ -69,7 +69,7 @@ fn only_of(ctx: &mut Context, entry: &At<RawLaunchEntry>, kind: Option<&str>) {
     }
 }
 
-/// Returns the names of a step with bindings of its own, which it may use in order.
+/// Names visible in a step, including its own bindings.
 fn local_names(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry, is_repeated: bool) -> Names {
     let mut names = place.names.clone();
     if is_repeated {
@@ -115,7 +115,7 @@ fn repeated(
     Some(LoopSpec { times: times?, lets: lets::bindings(fields.r#let.as_ref()), steps })
 }
 
-/// Returns how often a loop runs; one of `repeat` and `until` says it.
+/// Number of iterations of a loop, from `repeat` or `until`.
 fn times(ctx: &mut Context, place: &LaunchContext<'_>, entry: &At<RawLaunchEntry>) -> Option<Times> {
     let fields = &entry.value;
     let repeat = fields.kernel.0.repeat.as_ref();
@@ -142,7 +142,7 @@ fn times(ctx: &mut Context, place: &LaunchContext<'_>, entry: &At<RawLaunchEntry
     }
 }
 
-/// Validates the condition of a loop, which names at least one buffer for its first element.
+/// Validates the condition of a loop, which reads the first element of at least one buffer.
 fn check_until(ctx: &mut Context, place: &LaunchContext<'_>, condition: &Expression) {
     let mut names = place.names.clone();
     let buffers: Vec<_> = place.declared.buffers_of(place.variant).map(|buffer| buffer.name.clone()).collect();
@@ -196,8 +196,8 @@ fn writable(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>, wha
     ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
 }
 
-/// Checks what loops with a condition need: their launches are in one stream, and nothing follows that would depend on
-/// which buffer a name refers to.
+/// Checks what loops with a condition need. Their launches must be in one stream, and no later step may depend on which
+/// buffer a name refers to.
 pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: &[LaunchSpec]) {
     if !steps.iter().any(StepSpec::has_condition) {
         return;
@@ -229,14 +229,14 @@ fn swaps(steps: &[StepSpec]) -> bool {
     })
 }
 
-/// Whether a step has a loop with a condition and a swap, itself or further in.
+/// Whether a step is or contains a loop with a condition and a swap.
 fn swaps_until(step: &StepSpec) -> bool {
     let StepSpec::Loop(inner) = step else { return false };
     (matches!(inner.times, Times::Until { .. }) && swaps(&inner.steps)) || inner.steps.iter().any(swaps_until)
 }
 
-/// Reports loops with a condition that use the index of the iteration, where graphs are timed: the arguments in a graph
-/// are those of the iteration that it was made of.
+/// Reports loops whose condition or launches use the iteration's index, if graphs are timed: a graph keeps the
+/// arguments of the iteration that it was made from.
 pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime]) {
     if !regimes.contains(&Regime::Graph) {
         return;
@@ -251,7 +251,7 @@ pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime])
     }
 }
 
-/// Returns the condition of a loop that uses the index of its iterations.
+/// Condition of a loop that uses the index of its iterations.
 fn indexed_condition<'a>(steps: &'a [StepSpec], launches: &[LaunchSpec]) -> Option<&'a Expression> {
     steps.iter().find_map(|step| match step {
         StepSpec::Loop(inner) => match &inner.times {
@@ -277,7 +277,7 @@ fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
     let argument = |argument: &ArgSpec| argument.parts().into_iter().any(part);
     spec.lets.iter().any(|binding| uses(&binding.value))
         || spec.steps.iter().any(|step| match step {
-            // The index of a launch that is repeated is its own.
+            // In a launch with `repeat`, the index counts its own repetitions.
             StepSpec::Launch(index) => {
                 let launch = launches.get(*index).filter(|launch| launch.repeat.is_none());
                 launch.is_some_and(|launch| launch.args.iter().any(argument))

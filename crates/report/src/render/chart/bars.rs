@@ -1,21 +1,19 @@
-//! Draws one bar for each contender; on a logarithmic axis, where a bar's length means nothing, a marker.
+//! Bar chart with one bar per contender. On a logarithmic axis, where a bar's length means nothing, it draws a marker.
 
 use super::scale::Scale;
 use super::style::{BAR, BEST_BAR};
 use super::{Area, BOTTOM, Drawing, Mark, TOP, disc, f, marked, rule, text, tick_text, widest};
 
-/// A chart that has one bar for each contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarChart {
     pub title: String,
-    /// The title of the axis of values, which names their unit.
+    /// Title of the value axis, which names the unit.
     pub x_label: String,
     pub bars: Vec<Bar>,
-    /// A value to compare with, such as 1 for ratios.
+    /// Value to compare with, such as 1 for ratios.
     pub reference: Option<f64>,
 }
 
-/// A value that is drawn with its interval, and as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     pub name: String,
@@ -31,12 +29,11 @@ pub struct Bar {
 const STEP: f64 = 24.0;
 const WIDTH: f64 = 440.0;
 
-/// Names that are wider lose what all bars have in common.
+/// If a name is wider than this, all names lose the parts that they have in common.
 const WIDEST_NAME: f64 = 380.0;
-/// The space for names at most, of which a longer one loses its beginning.
+/// Maximum width for names. A longer name loses its beginning.
 const WIDEST_SHORT_NAME: f64 = 800.0;
 
-/// An interval smaller than this cannot be seen.
 const VISIBLE: f64 = 3.0;
 
 impl BarChart {
@@ -66,10 +63,10 @@ impl BarChart {
             draw_bar(&mut drawing, bar, x, (left, middle));
             let class = if bar.is_best { "best-name" } else { "name" };
             drawing.texts.push(text(left - 8.0, middle + 4.0, "end", class, name));
-            // The mark is in a column where no other one is.
+            // The value is in a column of its own, beyond the bars.
             drawing.texts.push(text(left + WIDTH + right - 12.0, middle + 4.0, "end", "tick", &bar.shown));
         }
-        // Above the bars, so that they can be followed through them.
+        // Drawn over the bars, so that the line can be followed through them.
         let baselines = self.bars.iter().filter(|bar| bar.is_baseline).map(|bar| bar.value);
         for value in baselines.chain(self.reference) {
             let at = x.place(value);
@@ -78,7 +75,7 @@ impl BarChart {
         drawing
     }
 
-    /// Returns the names of the bars as they are drawn.
+    /// Names as drawn.
     fn names(&self) -> Vec<String> {
         let drawn = |bar: &Bar, name: &str| marked(name, bar.is_baseline);
         let whole: Vec<String> = self.bars.iter().map(|bar| drawn(bar, &bar.name)).collect();
@@ -113,7 +110,7 @@ impl BarChart {
     }
 }
 
-/// Returns the variant and each `axis=value` of a name such as `plain[n=4, k=1]`.
+/// The variant and each `axis=value` of a name such as `plain[n=4, k=1]`.
 fn parts(name: &str) -> Vec<&str> {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
         Some((variant, values)) => std::iter::once(variant).chain(values.split(", ")).collect(),

@@ -1,4 +1,4 @@
-//! Draws one line for each contender over an axis of sizes.
+//! Line chart with one line per contender over an axis of sizes.
 
 use super::scale::{Scale, Spread, spread_labels};
 use super::style::Style;
@@ -6,15 +6,14 @@ use super::{
     BOTTOM, Drawing, LEFT, Mark, Path, Rule, TOP, f, is_power_of_two, marked, rule, size_texts, text, tick_text, widest,
 };
 
-/// A chart that has one line for each contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineChart {
     pub title: String,
     pub x_label: String,
-    /// The title of the axis of values, which names their unit.
+    /// Title of the value axis, which names the unit.
     pub y_label: String,
     pub more_is_better: bool,
-    /// A level to compare with, by name.
+    /// Level to compare with, and its name.
     pub reference: Option<(String, f64)>,
     pub lines: Vec<Line>,
 }
@@ -23,31 +22,27 @@ pub struct LineChart {
 pub struct Line {
     pub name: String,
     pub is_baseline: bool,
-    /// The points that the line connects, in order of x.
+    /// Connected points, in order of x.
     pub points: Vec<Point>,
 }
 
-/// A value that is drawn with its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     pub x: f64,
     pub y: f64,
     pub low: f64,
     pub high: f64,
-    /// The value as text, with its interval and unit.
     pub shown: String,
 }
 
-/// The width of the plot in page units.
 const WIDTH: f64 = 640.0;
 
-/// The distance between labels.
 const STEP: f64 = 17.0;
 
-/// The length of the part of a line that a label shows.
+/// Length of the line sample in a label.
 const SWATCH: f64 = 34.0;
 
-/// An interval smaller than this cannot be seen behind its marker.
+/// An interval smaller than this is hidden by its marker.
 const VISIBLE: f64 = 9.0;
 
 impl LineChart {
@@ -89,7 +84,7 @@ impl LineChart {
         drawing
     }
 
-    /// Returns what the chart shows, its best and its baseline, in a sentence each.
+    /// Describes the chart, its best and its baseline, in a sentence each.
     fn description(&self, y: Scale) -> String {
         let mut said = vec![format!(
             "{}{} over {}; {} lines; vertical bars are 95 % intervals where they can be seen.",
@@ -113,7 +108,7 @@ impl LineChart {
         said.join(" ")
     }
 
-    /// Returns the values themselves if they are few and far apart, otherwise round ones.
+    /// Ticks at the values themselves if they are few and far apart, otherwise at round ones.
     fn x_ticks(&self, x: Scale) -> Vec<f64> {
         const APART: f64 = 40.0;
         let values = self.xs();
@@ -145,7 +140,7 @@ impl LineChart {
         (Scale::new(spread, ends, (across.0 + 12.0, across.1 - 12.0)), Scale::of_values((low, high), down))
     }
 
-    /// Draws a label for each line with a part of it, near its end and in the order of the ends.
+    /// Draws a label with a line sample for each line, near its end and in the order of the ends.
     fn draw_labels(&self, drawing: &mut Drawing, names: &[String], y: Scale, (right, down): (f64, (f64, f64))) {
         let ends: Vec<f64> = self.lines.iter().map(|l| l.points.last().map_or(down.1, |p| y.place(p.y))).collect();
         let places = spread_labels(&ends, STEP, down);

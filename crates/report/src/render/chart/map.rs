@@ -1,10 +1,9 @@
-//! Draws values over two axes as coloured cells.
+//! Heat map: values over two axes as coloured cells.
 
 use super::style::{heat, is_dark};
 use super::{Area, Drawing, LEFT, TOP, f, text};
 use crate::format::rough;
 
-/// A chart that shows values over two axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeatMap {
     pub title: String,
@@ -15,17 +14,16 @@ pub struct HeatMap {
     pub more_is_better: bool,
     pub across: Vec<String>,
     pub down: Vec<String>,
-    /// Row by row; `None` if there is no cell.
+    /// Cells row by row; `None` if the matrix has no such cell.
     pub cells: Vec<Vec<Option<MapCell>>>,
 }
 
-/// A cell with its text, and with a colour if it has a value.
+/// A cell with its text. It has a colour only if it has a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapCell {
     pub value: Option<f64>,
-    /// The text that the cell shows.
     pub shown: String,
-    /// Where there is room: with interval and unit.
+    /// Longer text with interval and unit, for the tooltip and the description.
     pub about: String,
     pub is_baseline: bool,
     /// Whether it is the best, or as good as the best within the noise.
@@ -34,11 +32,11 @@ pub struct MapCell {
 
 const WIDE: f64 = 84.0;
 const TALL: f64 = 36.0;
-/// Steps of colour in the legend.
+/// Colour steps in the legend.
 const STEPS: usize = 24;
 const LEGEND: f64 = 240.0;
-/// Values this many times worse than the best have the last colour, so that an outlier does not hide the differences of
-/// all others.
+/// Values this many times worse than the best have the last colour, so that an outlier does not hide all other
+/// differences.
 const WORST: f64 = 3.0;
 
 impl HeatMap {
@@ -73,7 +71,6 @@ impl HeatMap {
         drawing
     }
 
-    /// Returns the best and the worst value.
     fn extremes(&self) -> (f64, f64) {
         let values = || self.cells.iter().flatten().flatten().filter_map(|cell| cell.value);
         let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
@@ -146,12 +143,12 @@ fn draw_cell(drawing: &mut Drawing, cell: &MapCell, share: Option<f64>, (x, y): 
     drawing.texts.push(text(x + WIDE / 2.0, y + TALL / 2.0 + 4.5, "middle", class, &cell.shown));
 }
 
-/// Returns the value from which on the colour does not change.
+/// Value from which on the colour does not change.
 fn limit(best: f64, worst: f64) -> f64 {
     if worst >= best { worst.min(WORST * best) } else { worst.max(best / WORST) }
 }
 
-/// Returns the position of a value between the best (0) and the worst (1), by ratio.
+/// Position of a value between the best (0) and the worst (1), by ratio.
 fn share_of(value: f64, best: f64, worst: f64) -> f64 {
     let whole = (limit(best, worst) / best).ln();
     if best > 0.0 && whole != 0.0 { ((value / best).ln() / whole).min(1.0) } else { 0.0 }

@@ -1,8 +1,8 @@
-//! Charts as SVG: this module computes the geometry, the template draws it.
+//! Charts as SVG: this module computes the geometry, and the template draws it.
 //!
-//! A chart draws its own background, so that its text is readable on any page. Colours of data have a middle lightness
-//! and are never the only mark (series have markers and dashes, cells have numbers). Coordinates have one decimal, so
-//! that the bytes are stable.
+//! A chart draws its own background, so that its text is readable on any page. Data colours have a middle lightness and
+//! are never the only mark: series have markers and dashes, cells have numbers. Coordinates have one decimal, so that
+//! the bytes are stable.
 
 mod bars;
 mod lines;
@@ -20,7 +20,7 @@ pub use roofline::{RoofPoint, Roofline};
 pub use scale::{Scale, Spread};
 pub use style::{COLOURS, disc};
 
-/// A chart without a size.
+/// A chart before layout.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chart {
     Lines(LineChart),
@@ -29,13 +29,13 @@ pub enum Chart {
     Roof(Roofline),
 }
 
-/// The data of a template.
+/// Geometry for the template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Drawing {
     pub width: String,
     pub height: String,
     pub title: String,
-    /// What the chart shows, for readers who cannot see it.
+    /// Text description for readers who cannot see the chart.
     pub description: String,
     pub x_label: Option<Label>,
     pub y_label: Option<Label>,
@@ -44,13 +44,13 @@ pub struct Drawing {
     pub boxes: Vec<Area>,
     pub paths: Vec<Path>,
     pub marks: Vec<Mark>,
-    /// What precedes the names of the title and the description, where several charts are in one document.
+    /// Prefix for element ids, for several charts in one document.
     pub prefix: String,
-    /// Whether the document that it is in has the styles.
+    /// Whether the enclosing document already has the styles.
     pub is_part: bool,
 }
 
-/// A text at a place; `class` is of the template's style sheet.
+/// A text at a position. `class` is one of the template's style sheet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Label {
     pub x: String,
@@ -60,7 +60,6 @@ pub struct Label {
     pub text: String,
 }
 
-/// A straight line that is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rule {
     pub x1: String,
@@ -71,7 +70,6 @@ pub struct Rule {
     pub stroke: Option<&'static str>,
 }
 
-/// A rectangle that is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Area {
     pub x: String,
@@ -81,17 +79,14 @@ pub struct Area {
     pub fill: String,
     pub opacity: &'static str,
     pub class: &'static str,
-    /// What it shows: the case and its value.
     pub about: Option<String>,
 }
 
-/// A line through points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Path {
     pub points: String,
     pub stroke: &'static str,
     pub dash: Option<&'static str>,
-    /// The width that the stroke has.
     pub width: &'static str,
 }
 
@@ -100,7 +95,6 @@ pub struct Path {
 pub struct Mark {
     pub outline: String,
     pub fill: &'static str,
-    /// What it shows: the case and its value.
     pub about: Option<String>,
 }
 
@@ -108,7 +102,7 @@ pub const LEFT: f64 = 68.0;
 pub const TOP: f64 = 52.0;
 pub const BOTTOM: f64 = 50.0;
 
-/// Returns a coordinate as text.
+/// A coordinate as text.
 pub fn f(value: f64) -> String {
     let text = format!("{value:.1}");
     if text == "-0.0" { "0.0".to_owned() } else { text }
@@ -122,7 +116,7 @@ pub fn rule(from: (f64, f64), to: (f64, f64), class: &'static str) -> Rule {
     Rule { x1: f(from.0), y1: f(from.1), x2: f(to.0), y2: f(to.1), class, stroke: None }
 }
 
-/// Returns the approximate width of a text: the fonts are the reader's.
+/// Approximate width of a text. The fonts are the reader's.
 fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2
 }
@@ -131,13 +125,13 @@ fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
     texts.map(text_width).fold(0.0, f64::max)
 }
 
-/// Returns a tick of an axis of values.
+/// Label of a tick on a value axis.
 pub fn tick_text(value: f64) -> String {
     let rounded = (value * 1e9).round() / 1e9;
     rounded.to_string()
 }
 
-/// Returns the ticks of an axis of sizes: powers of two as `2^24` if the greatest tick is long as a number.
+/// Labels of ticks on a size axis: powers of two as `2^24` if the greatest is long as a number.
 fn size_texts(ticks: &[f64]) -> Vec<String> {
     const LONG: f64 = 65_536.0;
     const SHORT: f64 = 1024.0;
@@ -154,7 +148,7 @@ fn is_power_of_two(value: f64) -> bool {
     value >= 1.0 && value.log2().fract() == 0.0
 }
 
-/// Returns the name of a case in a chart: the baseline is marked.
+/// Name of a case in a chart, with a mark for the baseline.
 fn marked(name: &str, is_baseline: bool) -> String {
     if is_baseline { format!("{name} (baseline)") } else { name.to_owned() }
 }

@@ -1,44 +1,40 @@
-//! Draws a roofline: the rates that cases reach over their operations per byte, below what memory and arithmetic allow.
+//! Roofline: the rates that cases reach over their operations per byte, below the limits of memory and arithmetic.
 
 use super::scale::{Scale, Spread, spread_labels};
 use super::style::Style;
 use super::{BOTTOM, Drawing, LEFT, Mark, Path, TOP, f, marked, rule, text, tick_text, widest};
 use crate::format::rough;
 
-/// A chart of rates below the ceilings of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Roofline {
     pub title: String,
-    /// The ceiling of device memory, GB/s.
+    /// Ceiling of device memory, in GB/s.
     pub memory: f64,
-    /// The ceiling of arithmetic, GFLOP/s.
+    /// Ceiling of arithmetic, in GFLOP/s.
     pub arithmetic: f64,
     pub points: Vec<RoofPoint>,
 }
 
-/// The highest rate that a contender reached.
+/// Highest rate that a contender reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoofPoint {
     pub name: String,
     pub is_baseline: bool,
-    /// Operations per byte.
     pub intensity: f64,
-    /// The rate of arithmetic, in GFLOP/s.
+    /// Rate in GFLOP/s.
     pub rate: f64,
-    /// The rate as text, with the case that reached it.
+    /// Rate as text, with the case that reached it.
     pub shown: String,
 }
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 360.0;
 
-/// The distance between labels.
 const STEP: f64 = 17.0;
 
-/// How far the axes reach beyond what is shown, as a factor.
+/// Factor by which the axes extend beyond the data.
 const BEYOND: f64 = 3.0;
 
-/// The colour of the roof.
 const ROOF: &str = "#6e7781";
 
 impl Roofline {
@@ -86,7 +82,7 @@ impl Roofline {
         drawing
     }
 
-    /// Draws what memory allows, up to where arithmetic limits, and what arithmetic allows.
+    /// Draws the slope of the memory limit up to the ridge, and the arithmetic limit after it.
     fn draw_roof(&self, drawing: &mut Drawing, (x, y): (Scale, Scale)) {
         let ends = self.across();
         let ridge = self.ridge();
@@ -103,12 +99,12 @@ impl Roofline {
         drawing.texts.push(text(LEFT + WIDTH - 6.0, y.place(self.arithmetic) - 8.0, "end", "tick", arithmetic));
     }
 
-    /// Returns the operations per byte at which memory and arithmetic allow the same rate.
+    /// Operations per byte at which memory and arithmetic allow the same rate.
     fn ridge(&self) -> f64 {
         self.arithmetic / self.memory
     }
 
-    /// Returns the ends of the axis of operations per byte.
+    /// Ends of the axis of operations per byte.
     fn across(&self) -> (f64, f64) {
         let all = || self.points.iter().map(|point| point.intensity).chain([self.ridge()]);
         (all().fold(f64::INFINITY, f64::min) / BEYOND, all().fold(0.0, f64::max) * BEYOND)
@@ -146,8 +142,8 @@ mod tests {
         RoofPoint { name: String::new(), is_baseline: false, intensity, rate, shown: rate.to_string() }
     }
 
-    /// With 1000 GB/s and 20,000 GFLOP/s the ridge is at 20 operations per byte: at 0.25 of them memory allows 250
-    /// GFLOP/s, at 100 arithmetic limits.
+    /// With 1000 GB/s and 20,000 GFLOP/s the ridge is at 20 operations per byte. At 0.25 operations per byte memory
+    /// allows 250 GFLOP/s; at 100 arithmetic limits.
     #[test]
     fn a_share_is_of_what_limits() {
         let roof = Roofline {
@@ -160,7 +156,7 @@ mod tests {
         assert!((roof.share(&roof.points[0]) - 0.8).abs() < 1e-12);
         assert!((roof.share(&roof.points[1]) - 0.75).abs() < 1e-12);
         assert!(roof.description().ends_with("Nearest to the roof: 200."), "{}", roof.description());
-        // The corner of the roof is drawn where both limits meet.
+        // The corner of the roof is drawn at the ridge.
         let (x, y) = roof.scales();
         let corner = format!("{},{}", super::f(x.place(20.0)), super::f(y.place(20_000.0)));
         assert!(roof.draw().paths[0].points.contains(&corner), "{corner}");

@@ -1,33 +1,33 @@
 //! Axes of charts: map values to positions on the page, with ticks at round values.
 
-/// The scale of an axis.
+/// Kind of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     Linear,
-    /// Ticks are at powers of two.
     Log2,
-    /// Ticks suit values over orders of magnitude.
+    /// For values over orders of magnitude.
     Log10,
 }
 
-/// Values that span more than this are shown on a logarithmic axis.
+/// Values that span more than this factor get a logarithmic axis.
 const DECADE: f64 = 10.0;
 
 /// An axis with at most this many decades has ticks within them.
 const FEW_DECADES: f64 = 2.6;
 
-/// A scale that maps values to a range of the page.
+/// Maps values to a range of the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     spread: Spread,
     /// Least and greatest value, after the logarithm if there is one.
     domain: (f64, f64),
-    /// The positions of the domain's ends, in page units.
+    /// Positions of the domain's ends, in page units.
     range: (f64, f64),
 }
 
 impl Scale {
-    /// `low` and `high` may be equal: the value is then in the middle. Logarithms need positive values.
+    /// Builds a scale from `low` to `high`. If they are equal, the value is in the middle. Logarithms need positive
+    /// values.
     pub fn new(spread: Spread, (low, high): (f64, f64), range: (f64, f64)) -> Self {
         let (low, high) = (spread.forward(low), spread.forward(high));
         let domain = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
@@ -39,14 +39,14 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
-    /// Returns the value at a position.
+    /// The value at a position.
     pub fn value(&self, place: f64) -> f64 {
         let share = (place - self.range.0) / (self.range.1 - self.range.0);
         self.spread.back(self.domain.0 + share * (self.domain.1 - self.domain.0))
     }
 
-    /// Returns a scale for values from `low` to `high`, whose ends are round: from zero, or logarithmic if they span
-    /// more than a decade.
+    /// A scale with round ends for values from `low` to `high`: from zero, or logarithmic if they span more than a
+    /// decade.
     pub fn of_values((low, high): (f64, f64), range: (f64, f64)) -> Self {
         if low > 0.0 && high / low > DECADE {
             Self::new(Spread::Log10, (round_down(low), round_step(high)), range)
@@ -55,7 +55,7 @@ impl Scale {
         }
     }
 
-    /// Returns what the title of the axis adds: empty for a linear one.
+    /// What to add to the axis' title; empty for a linear axis.
     pub const fn remark(&self) -> &'static str {
         match self.spread {
             Spread::Linear => "",
@@ -67,7 +67,7 @@ impl Scale {
         !matches!(self.spread, Spread::Linear)
     }
 
-    /// Returns round values within the domain, about `most` at most.
+    /// Round values within the domain, about `most` at most.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high) = self.domain;
         if self.spread == Spread::Log10 && high - low <= FEW_DECADES {
@@ -104,20 +104,20 @@ impl Spread {
 
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// Returns 1, 2 and 5 times the powers of ten between two decimal logarithms.
+/// 1, 2 and 5 times the powers of ten between two decimal logarithms.
 fn within_decades(low: f64, high: f64) -> Vec<f64> {
     let decades = low.floor() as i32..=high.ceil() as i32;
     let all = decades.flat_map(|decade| ROUND.map(|m| m * 10_f64.powi(decade)));
     all.filter(|tick| (low - 1e-9..=high + 1e-9).contains(&tick.log10())).collect()
 }
 
-/// Returns the greatest of 1, 2, 5 times a power of ten that is no more than `value`.
+/// The greatest of 1, 2, 5 times a power of ten that is at most `value`.
 fn round_down(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     ROUND.into_iter().rev().map(|m| m * power).find(|round| *round <= value * (1.0 + 1e-9)).unwrap_or(power)
 }
 
-/// Returns the least of 1, 2, 5 times a power of ten that is no less than `step`.
+/// The least of 1, 2, 5 times a power of ten that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     ROUND.into_iter().map(|m| m * power).find(|s| *s >= step * (1.0 - 1e-9)).unwrap_or(10.0 * power)
@@ -125,7 +125,7 @@ fn round_step(step: f64) -> f64 {
 
 /// Moves labels apart so that no two are closer than `gap`, keeping their order and staying within `range`.
 ///
-/// `places` are in page units from top to bottom in any order; the result is in the same order.
+/// `places` are in page units from top to bottom, in any order. The result has the same order.
 pub fn spread_labels(places: &[f64], gap: f64, range: (f64, f64)) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));

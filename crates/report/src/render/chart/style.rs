@@ -1,29 +1,28 @@
-//! What tells series apart: colours, dashes and markers. Colours repeat after eight series and markers after seven, so
-//! that no two of 56 series share both; and no two of sixteen share a dash and a marker, so that they differ without
-//! colour.
+//! Styles that distinguish series: colours, dashes and markers.
+//!
+//! Colours repeat after eight series and markers after seven, so no two of 56 series share both. No two of sixteen
+//! share a dash and a marker, so they differ without colour.
 
 use super::f;
 
-/// The background of a chart, which it draws itself: a picture knows the system's theme, not the page's.
+/// Background of a chart. It draws its own because a picture knows the system's theme, not the page's.
 #[cfg(test)]
 pub const BACKGROUNDS: [&str; 2] = ["#ffffff", "#0d1117"];
 
-/// The colours of series, which are distinct with normal and with each kind of dichromatic vision, and have a contrast
-/// of 3 or more on both backgrounds. Found by a search for the set whose closest pair is farthest apart; neighbours
-/// differ most.
+/// Colours of series. They are distinct with normal vision and with each kind of dichromacy, and have a contrast of 3
+/// or more on both backgrounds. Found by a search for the set whose closest pair is farthest apart; neighbours differ
+/// most.
 pub const COLOURS: [&str; 8] = ["#781eff", "#969600", "#b41e87", "#1ea578", "#c378a5", "#5a6900", "#a578ff", "#0f785a"];
 
-/// The colour of all bars except the best.
 pub const BAR: &str = "#6e87a8";
 pub const BEST_BAR: &str = "#1a6fd4";
 
-/// The dashes of lines. The continuous line is the first, since most charts have few lines.
+/// Dash patterns. The solid line is the first, since most charts have few lines.
 const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 3"), Some("9 3 2 3")];
 
-/// The number of outlines of markers, which has no divisor in common with the number of colours.
+/// Number of marker shapes, coprime to the number of colours.
 const MARKERS: usize = 7;
 
-/// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub colour: &'static str,
@@ -32,14 +31,13 @@ pub struct Style {
 }
 
 impl Style {
-    /// Returns the style of the series at a position.
     pub const fn from_position(position: usize) -> Self {
         let (place, cycle) = (position % COLOURS.len(), position / COLOURS.len());
         let dash = DASHES[(place % 2 + 2 * cycle) % DASHES.len()];
         Self { colour: COLOURS[place], dash, marker: position % MARKERS }
     }
 
-    /// Returns the outline of the marker at a place, as the data of an SVG path.
+    /// Outline of the marker at a place, as SVG path data.
     pub fn marker(self, x: f64, y: f64) -> String {
         const SHAPES: [&[(f64, f64)]; MARKERS - 1] = [
             &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
@@ -72,13 +70,13 @@ impl Style {
     }
 }
 
-/// Returns a filled circle as the data of an SVG path.
+/// A filled circle as SVG path data.
 pub fn disc(x: f64, y: f64, radius: f64) -> String {
     let r = f(radius);
     format!("M{},{}a{r},{r} 0 1 0 {},0a{r},{r} 0 1 0 -{},0Z", f(x - radius), f(y), f(2.0 * radius), f(2.0 * radius))
 }
 
-/// Returns the colour of a share, from deep blue (0, best) to pale sand (1).
+/// Colour of a share, from deep blue (0, best) to pale sand (1).
 pub fn heat(share: f64) -> String {
     const STOPS: [(f64, f64, f64); 3] = [(8.0, 74.0, 134.0), (102.0, 164.0, 190.0), (243.0, 228.0, 196.0)];
     let scaled = share.clamp(0.0, 1.0) * 2.0;
@@ -88,12 +86,12 @@ pub fn heat(share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
 }
 
-/// Whether white is easier to read on a colour than near-black is.
+/// Whether white is easier to read on a colour than near-black.
 pub fn is_dark(colour: &str) -> bool {
     contrast(colour, "#ffffff") >= contrast(colour, "#1c2128")
 }
 
-/// Returns the contrast of two colours by WCAG, from 1 to 21.
+/// Contrast of two colours by WCAG, from 1 to 21.
 pub fn contrast(a: &str, b: &str) -> f64 {
     let luminance = |colour: &str| {
         let [r, g, b] = linear(colour);
@@ -103,7 +101,7 @@ pub fn contrast(a: &str, b: &str) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// Returns the linear components of `#rrggbb`, from 0 to 1.
+/// Linear components of `#rrggbb`, from 0 to 1.
 fn linear(colour: &str) -> [f64; 3] {
     [1, 3, 5].map(|at| {
         let part = colour.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(0);
@@ -118,7 +116,7 @@ mod tests {
 
     use super::{BACKGROUNDS, BAR, BEST_BAR, COLOURS, Style, contrast, heat, is_dark, linear};
 
-    /// How linear RGB is seen without one kind of cone: Machado, Oliveira, Fernandes 2009, severity 1.
+    /// Linear RGB as seen without one kind of cone: Machado, Oliveira, Fernandes 2009, severity 1.
     const VISIONS: [(&str, [[f64; 3]; 3]); 4] = [
         ("normal", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
         (
@@ -160,7 +158,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// Returns the colour difference CIEDE2000.
+    /// Colour difference CIEDE2000.
     fn difference(one: [f64; 3], two: [f64; 3]) -> f64 {
         let chroma = |[_, a, b]: [f64; 3]| a.hypot(b);
         let seventh = |c: f64| (c.powi(7) / (c.powi(7) + 25_f64.powi(7))).sqrt();

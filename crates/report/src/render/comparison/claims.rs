@@ -1,4 +1,4 @@
-//! The claims of a comparison: those that are not simply held, with what base and new say.
+//! Claims of a comparison that are not simply held, with the results of base and new.
 
 use serde::Serialize;
 
@@ -6,40 +6,37 @@ use super::{Compared, words};
 use crate::analyse::compare::{ClaimChange, ClaimKind, ReportComparison};
 use crate::render::claims::detail;
 
-/// More claims are counted, not named.
+/// Maximum number of claims to list; further ones are counted.
 const MOST_CLAIMS: usize = 50;
 
-/// The claims of a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {
-    /// The counts in words, which read like `1 newly broken, 3 held`.
+    /// Counts in words, such as `1 newly broken, 3 held`.
     pub counts: String,
-    /// The claims that are broken, undecided or repaired, the most important first.
+    /// Claims that are broken, undecided or repaired, the most important first.
     pub lines: Vec<Line>,
-    /// How many of them are not named.
+    /// Number of those that are not listed.
     pub left_out: usize,
 }
 
-/// What is shown of one claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// Differs in shape, for those who see no colour.
+    /// Mark whose shape differs by state, for readers who cannot distinguish colours.
     pub mark: &'static str,
     pub state: &'static str,
-    /// Whether it fails a gate.
     pub fails: bool,
-    /// Experiment and device, where there are several reports; may be empty.
+    /// Experiment and device, if there are several reports; otherwise empty.
     pub report: String,
     pub claim: String,
     /// May be empty.
     pub condition: String,
-    /// What the new results say.
+    /// Verdict of the new results.
     pub new: String,
-    /// What the base's results say.
+    /// Verdict of the base's results.
     pub base: String,
 }
 
-/// `None` where the new reports claim nothing.
+/// `None` if the new reports claim nothing.
 pub fn claims(compared: Compared<'_>) -> Option<Claims> {
     let reports = &compared.comparison.reports;
     let mut all: Vec<(&ReportComparison, &ClaimChange)> =

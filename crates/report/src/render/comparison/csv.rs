@@ -1,4 +1,4 @@
-//! Writes the comparison as a table for programs, in full precision: one row per case and regime.
+//! The comparison as CSV in full precision: one row per case and regime.
 
 use super::{Compared, words};
 use crate::analyse::compare::{Change, Interval, ReportComparison};
@@ -7,7 +7,6 @@ use crate::render::RenderError;
 use crate::render::columns::full;
 use crate::render::csv::table;
 
-/// The cell of a column for a change.
 type Cell = fn(&ReportComparison, &Change) -> String;
 
 const COLUMNS: [(&str, Cell); 16] = [
@@ -29,7 +28,7 @@ const COLUMNS: [(&str, Cell); 16] = [
     ("why", |report, change| words::why(change, report)),
 ];
 
-/// Returns the text, by RFC 4180 as `results.csv`.
+/// The text, by RFC 4180 like `results.csv`.
 pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
     let reports = compared.comparison.reports.iter();
     let rows = reports.flat_map(|report| report.changes.iter().map(move |change| (report, change)));

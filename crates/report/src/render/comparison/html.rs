@@ -1,5 +1,4 @@
-//! The comparison as one file for a browser: the page of a pull request, and all rows with the distributions of their
-//! times.
+//! The comparison as one HTML file: the page of a pull request, and all rows with the distributions of their times.
 
 use super::view::{Section, View, point, unit_of, view};
 use super::{Compared, claims, rollup, words};
@@ -14,14 +13,14 @@ use crate::render::table::Cell;
 use crate::render::units::TimeUnit;
 use crate::render::wording;
 
-/// A row: its report, its change, and the samples of base and new.
+/// A change with its report and the samples of base and new.
 struct Row<'a> {
     report: &'a ReportComparison,
     change: &'a Change,
     samples: Option<&'a [Samples; 2]>,
 }
 
-/// Returns the page. `samples` are those of base and new of each pair of reports, as far as their journals are known.
+/// The page. `samples` are base's and new's for each pair of reports, empty without a journal.
 pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
     let View { headline, facts, warnings, claims, sections, reports, places, method } = view(compared, usize::MAX);
     let rows: Vec<Row<'_>> = compared
@@ -72,7 +71,7 @@ fn claimed(claims: &claims::Claims) -> Part {
     }
 }
 
-/// Returns what became of the variants; the rows of cases are in the table of all.
+/// Summary of each variant. The rows of cases are in the table of all cases.
 fn part(section: Section) -> Part {
     let line = |rollup::Line { report, variant, text }: &rollup::Line| {
         let place = if report.is_empty() { String::new() } else { format!("{report}: ") };
@@ -120,13 +119,12 @@ fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Colu
     columns
 }
 
-/// Returns the time of base or new.
 fn time(change: &Change, side: usize) -> Option<Estimate> {
     let newcomer = || change.newcomer.as_ref().filter(|_| side == 1)?.time;
     change.time.as_ref().map(|time| [time.base, time.new][side]).or_else(newcomer)
 }
 
-/// Returns the change in per cent: that of the time, or that of the count which decides.
+/// Change in percent: of the time, or of the counter that decides.
 fn changed(change: &Change) -> Number {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     if let Some(time) = &change.time {
@@ -159,7 +157,7 @@ fn details(row: &Row<'_>, labels: &[String; 2]) -> Details {
     Details { pairs, lanes: lanes.collect(), counts: counts.collect() }
 }
 
-/// Returns the key that the base has for a case whose variant had another name there.
+/// The base's key for a case whose variant had another name there.
 fn renamed(change: &Change) -> Option<CaseKey> {
     let cause = change.causes.iter().find(|cause| cause.what == CauseKind::Variant)?;
     match &cause.base {

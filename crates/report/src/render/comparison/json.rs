@@ -1,4 +1,4 @@
-//! The comparison for programs. `docs/reference/compare.md` describes the fields.
+//! The comparison as JSON. `docs/reference/compare.md` describes the fields.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
 use crate::render::claims::detail;
 
-/// Raised when a reader of the old form would go wrong.
+/// Format version, raised when a reader of the old form would misread the new one.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -40,20 +40,20 @@ struct Report<'a> {
     backend: BackendKind,
     base: Side<'a>,
     new: Side<'a>,
-    /// Whether the times may be of two GPUs of one model.
+    /// Whether the times may come from two GPUs of one model.
     two_gpus: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clock_offsets: Vec<Offset>,
     differences: &'a [Differs<DifferenceKind>],
     causes: &'a [Differs<CauseKind>],
-    /// The times in the new report divided by those in the base report.
+    /// The new report's times divided by the base report's.
     geometric_mean: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     claims: Vec<Claim<'a>>,
     changes: Vec<Row<'a>>,
 }
 
-/// The offset of the clock of the new report or of one group, in nanoseconds.
+/// Clock offset of the new report or of one group, in nanoseconds.
 #[derive(Serialize)]
 struct Offset {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ struct Row<'a> {
     newcomer: Option<New<'a>>,
 }
 
-/// What a new case shows.
+/// A case that only the new report has.
 #[derive(Serialize)]
 struct New<'a> {
     time_ns: Option<f64>,
@@ -147,7 +147,6 @@ struct Time {
     threshold: Option<f64>,
 }
 
-/// Writes the comparison as one line of JSON.
 pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
     let comparison = compared.comparison;
     let counts = comparison.counts();

@@ -1,4 +1,4 @@
-//! The comparison as `JUnit` XML, which CI services show as tests: a suite per report, a test per case.
+//! The comparison as `JUnit` XML, which CI services show as tests: one suite per report, one test per case.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::analyse::compare::{Change, ClaimChange, Kind, ReportComparison};
 use crate::render::claims::detail;
 use crate::render::{RenderError, Templates, wording};
 
-/// The element that contains all others.
+/// The root element.
 #[derive(Debug, Serialize)]
 pub struct Suites {
     tests: usize,
@@ -32,13 +32,13 @@ struct Suite {
 struct Test {
     name: String,
     class: String,
-    /// The element in it: `failure`, `error`, `skipped`; empty for a test that passes.
+    /// Element of the result: `failure`, `error`, `skipped`; empty for a test that passes.
     result: &'static str,
     kind: &'static str,
     message: String,
 }
 
-/// Returns the comparison as `JUnit` XML: one suite per report, one test per case and regime.
+/// The comparison as `JUnit` XML: one suite per report, one test per case and regime.
 pub fn junit(compared: Compared<'_>) -> Result<String, RenderError> {
     let suites: Vec<Suite> = compared.comparison.reports.iter().map(suite).collect();
     let sum = |count: fn(&Suite) -> usize| suites.iter().map(count).sum();
@@ -66,7 +66,7 @@ fn suite(report: &ReportComparison) -> Suite {
     }
 }
 
-/// Writes a claim, which fails as a gate does; one that is not decided and does not fail is skipped.
+/// A claim as a test, which fails if the claim fails a gate. A claim that is undecided and does not fail is skipped.
 fn of_claim(report: &ReportComparison, ClaimChange { kind, base, new, fails }: &ClaimChange) -> Test {
     let condition = new.claim.condition.as_ref().map(|condition| format!(" where {condition}")).unwrap_or_default();
     let result = match new.state {

@@ -1,21 +1,20 @@
-//! Says at which lines of the sources counts changed.
+//! Source lines at which counts changed.
 
 use crate::analyse::compare::{Change, CounterChange, LineChange};
 use crate::format::{count, plural};
 
-/// The most lines that are named.
 const MOST_LINES: usize = 3;
 
-/// The lines that are named make up at least this share of the change of all lines.
+/// Minimum share of the whole change that the listed lines must make up.
 const LEAST_SHARE: f64 = 0.75;
 
-/// The most lines whose texts are shown.
+/// Maximum number of lines whose texts are shown.
 const MOST_TEXTS: usize = 2;
 
-/// The longest text of a line that is shown, characters.
+/// Longest text of a line, in characters.
 const LONGEST_TEXT: usize = 48;
 
-/// `all at reduce.cu:31`, or the lines where most of the change is; `None` where lines were not counted, or many changed.
+/// Where most of the change is, e.g. `all at reduce.cu:31`; `None` if lines were not counted, or too many changed.
 pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
     let delta = |line: &LineChange| {
         let [base, new] = line.counts(&counter.name);
@@ -41,7 +40,7 @@ pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// `reduce.cu:31 is "b" in place of "a"`: the lines whose text changed, or how many they are.
+/// Lines whose text changed, such as `reduce.cu:31 is "b" in place of "a"`, or their number.
 pub fn texts(change: &Change) -> Option<String> {
     let changed: Vec<&LineChange> = change.lines.iter().filter(|line| line.is_other_text()).collect();
     if changed.len() > MOST_TEXTS {
@@ -64,12 +63,12 @@ pub fn texts(change: &Change) -> Option<String> {
     (!changed.is_empty()).then(|| changed.iter().map(one).collect::<Vec<_>>().join("; "))
 }
 
-/// `reduce.cu:31`: the line in the new source, or in the base if it is only there.
+/// Name of a line, such as `reduce.cu:31`: in the new source, or in the base if it is only there.
 fn name(line: &LineChange) -> String {
     line.new.as_ref().or(line.base.as_ref()).map_or_else(String::new, |line| format!("{}:{}", line.file, line.line))
 }
 
-/// Leaves out of long texts what both begin with.
+/// Removes the common beginning of long texts.
 fn shortened(base: &str, new: &str) -> [String; 2] {
     if base.chars().count().max(new.chars().count()) <= LONGEST_TEXT {
         return [base.to_owned(), new.to_owned()];
@@ -121,7 +120,7 @@ mod tests {
         let moved = |number, base, new| (Some(line(number, "a", base)), Some(line(number, "a", new)));
         let one = change(vec![moved(31, 100.0, 142.0), moved(33, 5.0, 5.0)]);
         assert_eq!(place(&one, &sectors(105.0, 147.0)).as_deref(), Some("all at k.cu:31"));
-        // The whole changed by more than the lines say: some code comes from no line.
+        // The whole changed by more than the lines account for: some code comes from no line.
         assert_eq!(place(&one, &sectors(105.0, 150.0)).as_deref(), Some("+42 at k.cu:31"));
         let two = change(vec![moved(31, 100.0, 110.0), moved(35, 60.0, 20.0), moved(36, 1.0, 2.0)]);
         assert_eq!(place(&two, &sectors(161.0, 132.0)).as_deref(), Some("−40 at k.cu:35"));

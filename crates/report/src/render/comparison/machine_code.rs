@@ -1,16 +1,16 @@
-//! What the machine code of a case has more or less of, in words.
+//! Differences in the machine code of a case, as text.
 
 use crate::analyse::compare::{Change, InstructionChange, OperationChange};
 
-/// More operations than these that changed are counted, not named.
+/// Maximum number of changed operations to list; further ones are counted.
 const MOST_OPERATIONS: usize = 4;
 
-/// Returns the operations and the single instructions that changed, a sentence each.
+/// Changed operations and changed single instructions, a sentence each.
 pub fn texts(change: &Change) -> impl Iterator<Item = String> {
     [operations(&change.operations), instructions(&change.instructions)].into_iter().flatten()
 }
 
-/// `machine code: LDG 4 → 8, BAR 2 → 3`: the operations whose number changed most.
+/// Operations whose number changed most: `machine code: LDG 4 → 8, BAR 2 → 3`.
 fn operations(changes: &[OperationChange]) -> Option<String> {
     let shown = changes.iter().take(MOST_OPERATIONS);
     let mut parts: Vec<String> =
@@ -20,7 +20,7 @@ fn operations(changes: &[OperationChange]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("machine code: {}", parts.join(", ")))
 }
 
-/// `instructions: + LDG at load.cuh:1, − BAR at scale.cu:8`: those that only one side has.
+/// Instructions that only one side has: `instructions: + LDG at load.cuh:1, − BAR at scale.cu:8`.
 fn instructions(changes: &[InstructionChange]) -> Option<String> {
     let one = |InstructionChange { added, instruction }: &InstructionChange| {
         let place = instruction.place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));

@@ -1,17 +1,17 @@
-//! The page of a comparison, short enough for a comment of a pull request.
+//! The page of a comparison, short enough for a comment on a pull request.
 
 use super::view::{View, view};
 use super::{Compared, words};
 use crate::render::{RenderError, Templates};
 
-/// What a comment on GitHub may have.
+/// Size limit of a GitHub comment.
 pub const MOST_CHARACTERS: usize = 65_536;
 
-/// No row is shorter.
+/// Size of the shortest row, in bytes.
 const LEAST_ROW: usize = 20;
 
-/// Returns the page, of at most so many bytes, or else below [`MOST_CHARACTERS`]: rows that it has no room for are left
-/// out from the end, where the least important are, and counted. The verdict is never left out.
+/// The page, of at most `limit` bytes, or else below [`MOST_CHARACTERS`]. Rows without room are omitted from the end,
+/// where the least important are, and counted. The verdict is never omitted.
 pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, RenderError> {
     let templates = Templates::new()?;
     let page = |rows: usize| -> Result<(String, View), RenderError> {
@@ -19,7 +19,7 @@ pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, 
         Ok((templates.comparison(&view)?, view))
     };
     let fits = |page: &str| limit.map_or_else(|| page.chars().count() < MOST_CHARACTERS, |limit| page.len() <= limit);
-    // At most so many rows have room.
+    // More rows than this cannot have room.
     let mut too_many = MOST_CHARACTERS / LEAST_ROW;
     let (text, _) = page(too_many)?;
     if fits(&text) {

@@ -1,4 +1,4 @@
-//! A comparison as people and programs read it: terminal, Markdown, HTML, JSON, CSV and `JUnit` XML.
+//! A comparison for people and programs: terminal, Markdown, HTML, JSON, CSV and `JUnit` XML.
 
 mod claims;
 pub(super) mod csv;
@@ -25,19 +25,19 @@ pub use markdown::{MOST_CHARACTERS, markdown};
 pub use terminal::terminal;
 pub(super) use view::View;
 
-/// A comparison with the places of what was compared.
+/// A comparison with the places of the compared reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
-    /// What is compared, in every pair of reports.
+    /// Comparison of every pair of reports.
     pub comparison: &'a Comparison,
     /// Base and new, as the user named them.
     pub names: &'a [String; 2],
-    /// What base and new are for readers: a commit, or a name.
+    /// Base and new for readers: a commit, or a name.
     pub labels: &'a [String; 2],
     /// Where the reports of each pair were read from.
     pub places: &'a [[String; 2]],
-    /// Reports that only one of them has.
+    /// Reports that only one side has.
     pub alone: &'a [Vec<String>; 2],
-    /// Sentences on what of the base could not be run.
+    /// Sentences about what could not be run of the base.
     pub faults: &'a [String],
 }

@@ -1,4 +1,4 @@
-//! What became of each variant: a line above the rows of its cases.
+//! Summary line per variant, above the rows of its cases.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,49 +9,45 @@ use crate::analyse::compare::{Change, Kind, ReportComparison};
 use crate::format::{plural_of, rough};
 use crate::model::CaseKey;
 
-/// More variants are counted, not named.
+/// Maximum number of variants to list; further ones are counted.
 const MOST_VARIANTS: usize = 20;
 
-/// A change with the report that it is in.
 pub type Row<'a> = (&'a ReportComparison, &'a Change);
 
-/// The lines of a section.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Rollup {
     pub lines: Vec<Line>,
-    /// Variants that are not named.
+    /// Number of variants that are not listed.
     pub left_out: usize,
 }
 
-/// What became of the cases of one variant.
+/// Summary of one variant's cases.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// The experiment, where there are several reports; may be empty.
+    /// Experiment, if there are several reports; otherwise empty.
     pub report: String,
     pub variant: String,
-    /// `13 of 13 cases, +3.1 % to +9.0 %; source changed`.
+    /// Text such as `13 of 13 cases, +3.1 % to +9.0 %; source changed`.
     pub text: String,
 }
 
-/// A variant of a report.
 type Variant<'a> = (*const ReportComparison, &'a str);
 
 fn variant<'a>(report: &ReportComparison, change: &'a Change) -> Variant<'a> {
     (std::ptr::from_ref(report), &change.case.key.variant)
 }
 
-/// How many cases each variant has in all.
+/// Number of cases of each variant, over all changes.
 pub struct Totals<'a>(HashMap<Variant<'a>, usize>);
 
 impl Totals<'_> {
-    /// Returns how many cases the variants of some rows have in all.
+    /// Total number of cases of all variants that occur in `rows`.
     pub fn of_rows(&self, rows: &[Row<'_>]) -> usize {
         let variants: HashSet<Variant<'_>> = rows.iter().map(|(report, change)| variant(report, change)).collect();
         variants.iter().filter_map(|of| self.0.get(of)).sum()
     }
 }
 
-/// Counts the cases of each variant.
 pub fn totals(compared: Compared<'_>) -> Totals<'_> {
     let mut keys: HashMap<Variant<'_>, BTreeSet<String>> = HashMap::new();
     for report in &compared.comparison.reports {
@@ -62,7 +58,7 @@ pub fn totals(compared: Compared<'_>) -> Totals<'_> {
     Totals(keys.into_iter().map(|(of, keys)| (of, keys.len())).collect())
 }
 
-/// Returns a line for each variant of the rows, in the order in which they come first.
+/// One line per variant of the rows, in the order of first occurrence.
 pub fn rollup(compared: Compared<'_>, totals: &Totals<'_>, rows: &[Row<'_>]) -> Rollup {
     let mut places: HashMap<Variant<'_>, usize> = HashMap::new();
     let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
@@ -86,7 +82,7 @@ pub fn rollup(compared: Compared<'_>, totals: &Totals<'_>, rows: &[Row<'_>]) -> 
     Rollup { lines: groups.iter().take(MOST_VARIANTS).map(line).collect(), left_out }
 }
 
-/// `13 of 13 cases, +3.1 % to +9.0 %; source changed`: what became of the cases of some rows, of which there are so many.
+/// Summarises rows that are some of `total` cases: `13 of 13 cases, +3.1 % to +9.0 %; source changed`.
 pub fn text(rows: &[Row<'_>], total: usize) -> String {
     let keys = rows.iter().map(|(report, change)| (std::ptr::from_ref(*report), &change.case.key));
     let keys: HashSet<(*const ReportComparison, &CaseKey)> = keys.collect();
@@ -98,7 +94,7 @@ pub fn text(rows: &[Row<'_>], total: usize) -> String {
     std::iter::once(parts).chain(reasons(rows)).collect::<Vec<_>>().join("; ")
 }
 
-/// Joins the ends of a range that are written alike.
+/// Writes a range, or a single value if both ends look the same.
 fn range([low, high]: [String; 2]) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
@@ -110,13 +106,13 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Returns the range of the changes of times.
+/// Range of the time changes.
 pub fn times<'a>(mut changes: impl Iterator<Item = &'a Change>) -> Option<String> {
     let (low, high) = ends(changes.by_ref().filter_map(|change| change.time.as_ref()).map(|time| time.ratio))?;
     Some(range([words::plain_change(low), words::plain_change(high)]))
 }
 
-/// Returns the range of the count that changed most.
+/// Range of the counter that changed most.
 fn counts(rows: &[Row<'_>]) -> Option<String> {
     let leading = rows.iter().filter_map(|(_, change)| words::leading_count(change));
     let most = leading.max_by(|a, b| words::size(a).total_cmp(&words::size(b)))?;
@@ -130,7 +126,7 @@ fn counts(rows: &[Row<'_>]) -> Option<String> {
     })
 }
 
-/// Returns where new cases are in their groups.
+/// Places of new cases in their groups.
 fn newcomers(rows: &[Row<'_>]) -> Option<String> {
     let found = || rows.iter().filter_map(|(_, change)| change.newcomer.as_ref());
     if let Some((low, high)) = ends(found().filter_map(|new| new.speedup)) {
@@ -146,7 +142,7 @@ fn newcomers(rows: &[Row<'_>]) -> Option<String> {
         return Some(format!("{place}{} times as fast as the baseline", range([rough(low), rough(high)])));
     }
     let counts = &found().next()?.counts;
-    // Instructions say most of what a variant does.
+    // Instructions say most about what a variant does.
     let first = |wanted: &dyn Fn(&str) -> bool| counts.iter().find(|(name, _, ratio)| ratio.is_some() && wanted(name));
     let name = &first(&|name| name == "inst_executed").or_else(|| first(&|_| true))?.0;
     let ratios = found().flat_map(|new| &new.counts).filter(|(other, ..)| other == name);
@@ -154,7 +150,7 @@ fn newcomers(rows: &[Row<'_>]) -> Option<String> {
     Some(format!("{name} {} times the baseline's", range([rough(low), rough(high)])))
 }
 
-/// Returns the reasons that all rows have, or the first one's where they have none in common.
+/// Reasons that all rows share, or the first row's if there are none.
 fn reasons(rows: &[Row<'_>]) -> Option<String> {
     let (report, first) = rows[0];
     if first.kind == Kind::New {
@@ -166,7 +162,7 @@ fn reasons(rows: &[Row<'_>]) -> Option<String> {
         let own = words::reasons(change, report);
         common.retain(|reason| own.contains(reason));
     }
-    // What failed is said of one case, where it is not the same in all.
+    // A failure that is not common to all rows is described for one case.
     if words::fails(first.kind)
         && let Some(failure) = of_first.first().filter(|failure| !common.contains(failure))
     {

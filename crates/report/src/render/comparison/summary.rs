@@ -1,4 +1,4 @@
-//! The first sentences of a comparison: what changed, by how much and why, and whether the results are still right.
+//! First sentences of a comparison: what changed, by how much and why, and whether the results are still correct.
 
 use std::collections::HashSet;
 
@@ -8,16 +8,16 @@ use crate::analyse::compare::{Change, Kind};
 use crate::format::{plural, plural_of};
 use crate::render::wording;
 
-/// The kinds that are no change.
+/// Kinds that are no change.
 const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
 
-/// More kinds are only counted.
+/// Maximum number of kinds to describe; further ones are only counted.
 const MOST_KINDS: usize = 2;
 
-/// More variants are counted, not named.
+/// Maximum number of variants to list; further ones are counted.
 const MOST_NAMES: usize = 3;
 
-/// Returns a sentence on each of the most important kinds of change, or on what did not change, and one on the results.
+/// A sentence on each of the most important kinds of change, or on what did not change, and one on the results.
 pub fn summary(compared: Compared<'_>, totals: &Totals<'_>) -> Vec<String> {
     let rows: Vec<Row<'_>> = compared
         .comparison
@@ -39,7 +39,7 @@ pub fn summary(compared: Compared<'_>, totals: &Totals<'_>) -> Vec<String> {
     sentences
 }
 
-/// `Slower: vector: 2 of 35 cases, +4.1 % to +5.0 %; source changed.`
+/// Sentence such as `Slower: vector: 2 of 35 cases, +4.1 % to +5.0 %; source changed.`
 fn sentence(rows: &[Row<'_>], totals: &Totals<'_>) -> String {
     let (_, first) = rows[0];
     let mut names: Vec<&str> = Vec::new();
@@ -57,7 +57,7 @@ fn sentence(rows: &[Row<'_>], totals: &Totals<'_>) -> String {
     format!("{}: {}{more}: {text}{example}{}.", words::heading(first.kind), names.join(", "), of_all(rows))
 }
 
-/// Returns what differs between the reports as a whole, where all rows are of one report.
+/// Differences between the reports as a whole, if all rows are in one report.
 fn of_all(rows: &[Row<'_>]) -> String {
     let (report, _) = rows[0];
     let is_one = rows.iter().all(|(other, _)| std::ptr::eq(*other, report));
@@ -65,7 +65,7 @@ fn of_all(rows: &[Row<'_>]) -> String {
     if causes.is_empty() { String::new() } else { format!("; in all rows {}", causes.join(", ")) }
 }
 
-/// `No count changed; source changed in 3 of 3 rows.`
+/// Sentence such as `No count changed; source changed in 3 of 3 rows.`
 fn unchanged(rows: &[Row<'_>]) -> String {
     let all = |is_so: fn(&Change) -> bool| rows.iter().all(|(_, change)| is_so(change));
     let what = if all(|change| change.counted_by.is_some() && change.time.is_none() && change.counters.is_empty()) {
@@ -94,7 +94,7 @@ fn unchanged(rows: &[Row<'_>]) -> String {
     format!("{parts}{}.", of_all(rows))
 }
 
-/// `No result is wrong in 3 cases, as before; claims: 1 held.`
+/// Sentence such as `No result is wrong in 3 cases, as before; claims: 1 held.`
 fn results(compared: Compared<'_>, rows: &[Row<'_>]) -> String {
     let cases = |side: usize, is_wrong: bool| -> usize {
         let found = rows.iter().filter(|(_, change)| {

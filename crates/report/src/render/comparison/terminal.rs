@@ -10,16 +10,15 @@ use crate::render::prose::prose;
 use crate::render::table::Table;
 use crate::render::terminal::{draw, draw_at_least, is_narrow, paint};
 
-/// More rows are left to the page, and counted.
+/// Maximum number of rows to show; the page has the others.
 const MOST_ROWS: usize = 200;
 
-/// The largest number of rows that are shown of a kind that does not fail the gate.
+/// Maximum number of rows to show of a kind that does not fail the gate.
 const MOST_HARMLESS: usize = 10;
 
-/// The output that has what the terminal leaves out.
+/// The output that has what the terminal omits.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
-/// The blanks before what a line has no room for.
 const INDENT: &str = "  ";
 
 /// Kinds that the terminal lists; the others are counted.
@@ -36,7 +35,7 @@ const LISTED: [Kind; 10] = [
     Kind::Gone,
 ];
 
-/// Returns the text, in the width that there is.
+/// The text, wrapped to the width of the terminal.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
     let mut lines = vec![paint(prose(&words::headline(compared), screen.width, INDENT), screen)];
@@ -51,7 +50,7 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns the counts, and every claim that is not simply held.
+/// The counts, and every claim that is not simply held.
 fn claimed(claims: &Claims) -> Vec<String> {
     let line = |line: &claims::Line| {
         let report = if line.report.is_empty() { String::new() } else { format!("{}: ", line.report) };
@@ -94,7 +93,7 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Draws a table. Where it is too wide, the case and its change come first, and are never left out.
+/// Draws a table. If it is too wide, the case and its change come first and are always kept.
 fn draw_change(mut table: Table, screen: Screen) -> Vec<String> {
     if is_narrow(&table, screen) {
         return draw(&table, screen, ELSEWHERE);

@@ -1,4 +1,6 @@
-//! The view model of a comparison: everything that its page says, in order, before any markup.
+//! View model of a comparison: the content of its page, in order, before any markup.
+//!
+//! Markdown and HTML pages and the terminal are made from it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,28 +23,26 @@ use crate::render::wording;
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
 const OPEN: [Kind; 5] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable, Kind::NewlyUnstable];
 
-/// The number of pairs of reports above which only the folders that they are in are named.
+/// With more pairs of reports than this, only their parent folders are named.
 const MOST_PLACES: usize = 6;
 
-/// A comparison as a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     pub headline: String,
-    /// What was compared, and how it went.
+    /// What was compared, and the outcome.
     pub facts: Vec<String>,
-    /// What makes the comparison less than the whole truth.
+    /// Caveats of the comparison.
     pub warnings: Vec<String>,
-    /// What the new reports claim; `None` where they claim nothing.
+    /// Claims of the new reports; `None` if they claim nothing.
     pub claims: Option<Claims>,
     pub sections: Vec<Section>,
-    /// The table with a row for each pair of reports, where there are several.
+    /// Table with one row per pair of reports, if there are several.
     pub reports: Option<Table>,
-    /// Where the reports are.
     pub places: Vec<String>,
     pub method: Vec<String>,
 }
 
-/// The cases that changed in one kind of way.
+/// Cases with the same kind of change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     pub title: String,
@@ -50,10 +50,10 @@ pub struct Section {
     pub is_open: bool,
     /// What all rows have in common.
     pub common: String,
-    /// What became of each variant; empty where rows are put together otherwise.
+    /// Summary per variant; empty if rows are grouped otherwise.
     pub rollup: Rollup,
     pub table: Table,
-    /// Rows that the page has no room for.
+    /// Number of rows that do not fit the page.
     pub left_out: usize,
     #[serde(skip)]
     pub kind: Kind,
@@ -62,7 +62,7 @@ pub struct Section {
     pub is_gating: bool,
 }
 
-/// Returns the view with the `most` rows that matter most.
+/// The view with the `most` rows that matter most.
 pub fn view(compared: Compared<'_>, most: usize) -> View {
     let comparison = compared.comparison;
     let mut left = most;
@@ -86,7 +86,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     }
 }
 
-/// Returns the rows of a kind: the largest changes of times first, others in the order of the reports.
+/// Rows of a kind: the largest time changes first, others in the order of the reports.
 fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     let all = compared.comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |c| (report, c)));
     let mut rows: Vec<Row<'_>> = all.filter(|(_, change)| change.kind == kind).collect();
@@ -97,7 +97,7 @@ fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     rows
 }
 
-/// Returns the section of all cases of a kind, with at most so many rows.
+/// Section for all cases of a kind, with at most `most` rows.
 fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize, totals: &Totals<'_>) -> Section {
     let shown = &all[..all.len().min(most)];
     let (mut table, left_out) = if kind == Kind::Incomparable {
@@ -134,12 +134,11 @@ fn is_paired(compared: Compared<'_>) -> bool {
     compared.comparison.reports.iter().all(|report| report.is_paired)
 }
 
-/// Returns the time of a case that is new.
 fn newcomer(change: &Change) -> Option<Estimate> {
     change.newcomer.as_ref()?.time
 }
 
-/// Returns the unit for the times of some changes.
+/// Unit for the times of some changes.
 pub fn unit_of<'a>(changes: impl Iterator<Item = &'a Change>) -> TimeUnit {
     let times = changes.filter_map(|change| change.time.as_ref().map(|time| time.base).or(newcomer(change)));
     TimeUnit::choose(times.map(|time| time.point))
@@ -149,7 +148,6 @@ pub fn point(time: &Estimate, unit: TimeUnit) -> String {
     number::point(time, unit.nanoseconds())
 }
 
-/// Makes a table that has one row for each case.
 fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
     let unit = unit_of(rows.iter().map(|(_, change)| *change));
     let title = |side: &str| format!("{side} ({})", unit.symbol());
@@ -232,7 +230,7 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
             facts.push(format!("Average change of time: {}.", words::geomean(geomean)));
         }
         let causes = words::of_all_rows(report);
-        // The sentences before these have those of a single report.
+        // With a single report, the sentences before these already contain them.
         if !causes.is_empty() && comparison.reports.len() > 1 {
             facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
         }
@@ -324,7 +322,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     warnings
 }
 
-/// Says what was taken out of the ratios.
+/// Describes the clock offsets that ratios are corrected for.
 fn clock_offsets(compared: Compared<'_>) -> Option<String> {
     let (mut found, mut groups) = (Vec::new(), Vec::new());
     for report in &compared.comparison.reports {

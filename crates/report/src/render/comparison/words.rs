@@ -1,4 +1,6 @@
-//! Puts verdicts, changes and causes into words.
+//! Verdicts, changes and causes in words.
+//!
+//! All outputs for people use these, so that terminal, Markdown and HTML say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +14,14 @@ use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUn
 use crate::render::number;
 use crate::render::wording;
 
-/// More counters of a theme than these that changed are counted, not named.
+/// Maximum number of changed counters of a theme to list; further ones are counted.
 const MOST_OF_THEME: usize = 3;
 
-/// The length, in bytes, above which only the words of two values that differ are shown.
+/// Longest value, in bytes, to show in full. Of longer ones only the differing words are shown.
 const LONGEST_FACT: usize = 60;
 
-/// The kinds that fail a gate.
 pub const GATING: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable];
 
-/// Returns the heading of the cases of a kind.
 pub const fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "Newly wrong",
@@ -40,7 +40,7 @@ pub const fn heading(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns what a kind means, for readers of its table.
+/// Meaning of a kind, for readers of its table.
 pub const fn explanation(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "These cases fail, and did not before.",
@@ -70,11 +70,11 @@ pub const fn explanation(kind: Kind) -> &'static str {
     }
 }
 
-/// Explains why cases of one run cannot be compared.
+/// Why cases of one run cannot be compared.
 pub const REFUSED: &str =
     "Buffers or checks differ from those of the base. Only cases with the same ones run side by side.";
 
-/// Returns a mark that differs in shape, for those who see no colour.
+/// Mark whose shape differs by kind, for readers who cannot distinguish colours.
 pub const fn mark(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong | Kind::StillWrong => "✗",
@@ -89,12 +89,12 @@ pub const fn mark(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the verdict and what it is about: `✗ 12 slower (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
+/// The verdict and its subject: `✗ 12 slower (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
 pub fn headline(compared: Compared<'_>) -> String {
     format!("{} ({})", verdict(compared.comparison), subject(compared))
 }
 
-/// Returns what is compared: experiments, devices, whether times were measured, and both sides.
+/// What is compared: experiments, devices, whether times were measured, and both sides.
 fn subject(compared: Compared<'_>) -> String {
     let reports = &compared.comparison.reports;
     let only = |all: BTreeSet<&str>, many: &str| match all.first() {
@@ -114,8 +114,8 @@ fn subject(compared: Compared<'_>) -> String {
     format!("{experiments} on {}, {base} → {new}", parts.join(", "))
 }
 
-/// `3 newly wrong, 12 slower`: the kinds that fail the gate, or `no regression` where there are none; then what is better,
-/// new, or no longer proved.
+/// The kinds that fail the gate, such as `3 newly wrong, 12 slower`, or `no regression` if there are none. Then what is
+/// better, new, or no longer proved.
 fn verdict(comparison: &Comparison) -> String {
     let counted = |is_excused: bool| {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
@@ -133,7 +133,7 @@ fn verdict(comparison: &Comparison) -> String {
     let tallies =
         |kinds: &[Kind]| -> Vec<String> { kinds.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect() };
     let mut named = tallies(&GATING);
-    // The order is that of the exit codes: after what is newly wrong.
+    // Exit codes have the same order: right after what is newly wrong.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     named.splice(place..place, claims);
     let mut less = tallies(&[Kind::Gone]);
@@ -170,7 +170,7 @@ fn verdict(comparison: &Comparison) -> String {
     format!("{mark} {}", named.join(", "))
 }
 
-/// `1 newly broken, 3 held`: every state that occurs, the worst first.
+/// Every state that occurs, the worst first: `1 newly broken, 3 held`.
 pub fn claim_counts(kinds: impl Iterator<Item = ClaimKind>) -> String {
     let tallies = claim_tallies(kinds).into_iter().map(|(count, state)| format!("{count} {state}"));
     tallies.collect::<Vec<_>>().join(", ")
@@ -187,7 +187,6 @@ fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static
         .collect()
 }
 
-/// Returns what became of a claim.
 pub const fn claim_state(kind: ClaimKind) -> &'static str {
     match kind {
         ClaimKind::NewlyBroken => "newly broken",
@@ -201,7 +200,7 @@ pub const fn claim_state(kind: ClaimKind) -> &'static str {
     }
 }
 
-/// Returns a mark that differs in shape, for those who see no colour.
+/// Mark whose shape differs by state, for readers who cannot distinguish colours.
 pub const fn claim_mark(kind: ClaimKind) -> &'static str {
     match kind {
         ClaimKind::NewlyBroken | ClaimKind::StillBroken => "✗",
@@ -212,7 +211,7 @@ pub const fn claim_mark(kind: ClaimKind) -> &'static str {
     }
 }
 
-/// Counts the cases of a kind in words, such as `12 slower`; `None` if there is none.
+/// Counts the cases of a kind in words, such as `12 slower`; `None` if there are none.
 pub fn tally(kind: Kind, count: usize) -> Option<String> {
     let with = if matches!(kind, Kind::MoreWork | Kind::LessWork) { "with " } else { "" };
     (count > 0).then(|| format!("{count} {with}{}", heading(kind).to_lowercase()))
@@ -234,7 +233,7 @@ pub fn time_change(time: &TimeChange) -> String {
     change(time.ratio, time.interval)
 }
 
-/// Writes a ratio as a change in per cent, with its interval if there is one.
+/// Writes a ratio as a change in percent, with its interval if there is one.
 pub fn change(ratio: f64, interval: Option<Interval>) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let Some(Interval { low, high, .. }) = interval else { return signed(&rough(percent.abs()), percent) };
@@ -243,7 +242,7 @@ pub fn change(ratio: f64, interval: Option<Interval>) -> String {
     signed(&shown, percent)
 }
 
-/// Returns a percentage, with its half-width or without, and its sign. Zero has none.
+/// Adds the sign to a percentage. Zero has none.
 fn signed(percent: &str, value: f64) -> String {
     let (point, half) = percent.split_once(" ± ").map_or((percent, None), |(point, half)| (point, Some(half)));
     let is_zero = !point.contains(|c: char| ('1'..='9').contains(&c));
@@ -255,7 +254,7 @@ fn signed(percent: &str, value: f64) -> String {
     format!("{sign}{point} %{}", half.map(|half| format!(" ± {half}")).unwrap_or_default())
 }
 
-/// `+0.28 %`, of a ratio without an interval: finer than hundredths says nothing.
+/// Writes a ratio without an interval, such as `+0.28 %`. More than two decimals would say nothing.
 pub fn plain_change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
@@ -264,18 +263,18 @@ pub fn plain_change(ratio: f64) -> String {
 /// Writes a mean ratio, such as `+1.3 % (geometric mean, 420 rows)`.
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
-    // Finer than hundredths says nothing.
+    // More than two decimals would say nothing.
     let percent = (percent * 100.0).round() / 100.0;
     let change = signed(&rough(percent.abs()), percent);
     format!("{change} (geometric mean, {})", plural(rows as u64, "row"))
 }
 
-/// Returns why a case changed, as far as it is known: differences and causes, joined by `; `.
+/// Why a case changed, as far as it is known: differences and causes, joined by `; `.
 pub fn why(change: &Change, report: &ReportComparison) -> String {
     reasons(change, report).join("; ")
 }
 
-/// Returns the parts of [`why`].
+/// The parts of [`why`].
 pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     let mut parts: Vec<String> =
         change.outcomes[1].as_ref().and_then(|outcome| failure(change.kind, outcome)).into_iter().collect();
@@ -298,12 +297,12 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     parts
 }
 
-/// `accepted up to +10 % (1a2b3c4: bounds are checked)`.
+/// Such as `accepted up to +10 % (1a2b3c4: bounds are checked)`.
 fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
     format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
 }
 
-/// `2nd of 12, 1.31 times as fast as the baseline`, or the counts beside those of the baseline.
+/// Place and speedup, such as `2nd of 12, 1.31 times as fast as the baseline`, or the counts with the baseline's.
 fn newcomer(new: &Newcomer) -> Option<String> {
     let mut parts: Vec<String> = new.place.map(place).into_iter().collect();
     parts.extend(new.speedup.map(|speedup| format!("{} times as fast as the baseline", rough(speedup))));
@@ -316,12 +315,12 @@ fn newcomer(new: &Newcomer) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// `2nd of 12`: a place by time in a group.
+/// Place by time in a group, such as `2nd of 12`.
 pub fn place((place, of): (usize, usize)) -> String {
     format!("{} of {of}", ordinal(place))
 }
 
-/// `2nd`: a place.
+/// A place, such as `2nd`.
 pub fn ordinal(place: usize) -> String {
     let ending = match (place % 100, place % 10) {
         (11..=13, _) => "th",
@@ -333,17 +332,16 @@ pub fn ordinal(place: usize) -> String {
     format!("{place}{ending}")
 }
 
-/// Whether cases of a kind fail.
 pub const fn fails(kind: Kind) -> bool {
     matches!(kind, Kind::NewlyWrong | Kind::StillWrong)
 }
 
-/// Whether a time changed, which is to be explained.
+/// Whether a time changed, so that an explanation is needed.
 const fn has_changed(kind: Kind) -> bool {
     matches!(kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable)
 }
 
-/// Whether a change is to be explained and the records say that the code is the same.
+/// Whether a change needs an explanation although the records say that the code is the same.
 fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
     has_changed(change.kind)
         && report.limits.iter().all(|limits| limits.without_hashes == 0)
@@ -351,7 +349,7 @@ fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
         && report.differences.is_empty()
 }
 
-/// Returns what differs between the reports as a whole.
+/// Differences between the reports as a whole.
 pub fn of_all_rows(report: &ReportComparison) -> Vec<String> {
     report.differences.iter().map(difference).chain(report.causes.iter().map(cause)).collect()
 }
@@ -362,7 +360,7 @@ fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
     is_told.then(|| format!("{}{reason}", wording::name(outcome)))
 }
 
-/// Returns the count that changed most of those that decide, and that the verdict follows.
+/// The deciding counter that changed most in the direction of the verdict.
 pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     let decides = |counter: &&CounterChange| counter.decides && !disagrees(change.kind, counter);
     let is_decided = change.counters.iter().any(|counter| decides(&counter));
@@ -372,13 +370,13 @@ pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     most.or_else(|| costs().next()).or_else(|| change.counters.first())
 }
 
-/// `gld_sectors +3.1 %`: the leading count.
+/// The leading counter with its change: `gld_sectors +3.1 %`.
 pub fn count_change(change: &Change) -> Option<String> {
     let leading = leading_count(change)?;
     Some(relative(leading).map_or_else(|| counter_change(leading), |percent| format!("{} {percent}", leading.name)))
 }
 
-/// Whether more work was counted, and less of this; or less work, and more of this.
+/// Whether this counter contradicts the verdict of more or less work.
 fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
     match kind {
         Kind::MoreWork => counter.is_cost && counter.new < counter.base,
@@ -387,8 +385,8 @@ fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
     }
 }
 
-/// `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`: of each theme those that decide and then those that changed most,
-/// memory first; after them all that disagree with the verdict.
+/// Changed counters, such as `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`. Memory comes first. Each theme lists
+/// the counters that decide, then those that changed most. Counters that contradict the verdict follow.
 fn counters(change: &Change) -> String {
     let theme = |counter: &CounterChange| CounterInfo::named(&counter.name).map(|info| info.theme);
     let themes = [Some(CounterTheme::Global), Some(CounterTheme::SharedAndLocal), Some(CounterTheme::Instructions)];
@@ -421,7 +419,7 @@ fn counters(change: &Change) -> String {
     format!("{by}{}{rest}{but}", named.join(", "))
 }
 
-/// Returns how much a count changed; infinite from zero.
+/// Size of a counter's change; infinite from zero.
 pub fn size(counter: &CounterChange) -> f64 {
     (counter.new / counter.base).ln().abs()
 }
@@ -435,7 +433,7 @@ fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> Stri
     format!("{name} {} → {}", shown(*base), shown(*new))
 }
 
-/// Writes the relative change of a count, as in `+3.1 %`; `None` if the count was zero.
+/// Writes the relative change of a counter, such as `+3.1 %`; `None` if it was zero.
 fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
     let percent = (new / base - 1.0) * 100.0;
     (*base > 0.0 && percent.is_finite()).then(|| signed(&rough(percent.abs()), percent))
@@ -452,7 +450,7 @@ pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> Stri
     format!("{name} {base} → {new}")
 }
 
-/// Shortens long sentences that differ in a few words, with `…` for the words that both begin or end with.
+/// Shortens long sentences that differ in a few words, with `…` for their common beginning and end.
 fn without_common(base: &str, new: &str) -> (String, String) {
     let whole = || (base.to_owned(), new.to_owned());
     if base.len().max(new.len()) <= LONGEST_FACT {

@@ -1,4 +1,4 @@
-//! The charts of a history: one per series, those that changed most first.
+//! Charts of a history: one per series, those that changed most first.
 
 use std::path::Path;
 
@@ -9,33 +9,28 @@ use crate::analyse::history::Series;
 use crate::file_names::FileNames;
 use crate::render::{RenderError, Templates, wording};
 
-/// More charts would not be looked at.
+/// Maximum number of charts. More would not be looked at.
 const MOST_CHARTS: usize = 24;
 
-/// A chart to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
-    /// The case and its regime, with the report if there are several.
+    /// Case and regime, with the report if there are several.
     pub title: String,
-    /// The name of the chart's file in the folder of charts.
+    /// File name in the folder of charts.
     pub file: String,
-    /// The drawing, which is SVG.
     pub svg: String,
 }
 
-/// A chart as a page links to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// The text in place of the picture.
+    /// Alternative text of the picture.
     pub title: String,
-    /// The path that the link leads to.
     pub target: String,
 }
 
-/// A series with the report that it is in.
 type Found<'a> = (&'a ReportHistory<'a>, &'a Series<'a>);
 
-/// Returns the charts of the series that changed most, then of those with breaks, then of the first others.
+/// Charts of the series that changed most, then of series with breaks, then of the first others.
 pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> {
     let templates = Templates::new()?;
     let all = ordered(reports);
@@ -48,7 +43,7 @@ pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> 
     all.into_iter().zip(titles.into_iter().zip(names)).map(chart).collect()
 }
 
-/// Returns the same charts as parts of a page, as SVG.
+/// The same charts as SVG parts of a page.
 pub fn drawn(reports: &[ReportHistory<'_>]) -> Result<Vec<String>, RenderError> {
     let templates = Templates::new()?;
     let draw = |(i, found): (usize, Found<'_>)| {
@@ -78,7 +73,7 @@ fn title(reports: &[ReportHistory<'_>], (report, series): &Found<'_>) -> String 
     if reports.len() == 1 { name } else { format!("{}: {name}", report.place) }
 }
 
-/// Links from a page to the charts in a folder, relative to the page's folder if the charts are in it.
+/// Links from a page to the charts in a folder, relative to the page's folder if the charts are below it.
 pub fn links(charts: &[Chart], dir: &Path, page: Option<&Path>) -> Vec<Link> {
     let beside = page.and_then(Path::parent).and_then(|parent| dir.strip_prefix(parent).ok());
     let dir = beside.unwrap_or(dir);

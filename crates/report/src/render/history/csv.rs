@@ -1,4 +1,4 @@
-//! Writes the times for programs, in full precision: one row per case, regime and revision.
+//! The history as CSV in full precision: one row per case, regime and revision.
 
 use super::{ReportHistory, words};
 use crate::analyse::history::{Change, Point, Series};
@@ -8,23 +8,23 @@ use crate::render::columns::full;
 use crate::render::comparison::csv::axes;
 use crate::render::csv::table;
 
-/// A time of a case in the history of a report.
+/// A time in the history of a report.
 struct Row<'a> {
     report: &'a str,
     commit: &'a Commit,
     series: &'a Series<'a>,
-    /// The place of the time among those of the case.
+    /// Index among the case's times.
     place: usize,
     point: &'a Point,
 }
 
 impl Row<'_> {
-    /// Returns the change that begins with this time.
+    /// The change that begins with this time.
     fn change(&self) -> Option<&Change> {
         self.series.changes.iter().find(|change| change.point == self.place)
     }
 
-    /// Returns why the time is not comparable with those before.
+    /// Why the time is not comparable with those before.
     fn breaks(&self) -> String {
         self.series.breaks.iter().find(|at| at.point == self.place).map(words::reasons).unwrap_or_default()
     }
@@ -50,7 +50,7 @@ const COLUMNS: [(&str, Cell); 15] = [
     ("change_high", |row| full(row.change().map(|change| change.interval.high))),
 ];
 
-/// Returns the text, by RFC 4180 as `results.csv`.
+/// The text, by RFC 4180 like `results.csv`.
 pub fn csv(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
     let all = reports.iter().flat_map(|report| report.series.iter().map(move |series| (report, series)));
     let rows = all.flat_map(|(report, series)| {

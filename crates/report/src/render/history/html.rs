@@ -1,4 +1,4 @@
-//! The history as one file for a browser: its page, its charts, and all cases with their times at every revision.
+//! The history as one HTML file: its page, its charts, and all cases with their times at every revision.
 
 use super::view::{Section, View, comparable_ends, view};
 use super::{ReportHistory, charts, words};
@@ -11,17 +11,17 @@ use crate::render::html::table::{Column, cases, numbers, texts};
 use crate::render::number;
 use crate::render::units::TimeUnit;
 
-/// More revisions of a case are left out, the oldest first.
+/// Maximum number of revisions of a case to show; the oldest are omitted.
 const MOST_LANES: usize = 40;
 
-/// A row: a case in one regime.
+/// A case in one regime.
 struct Row<'a> {
     report: &'a ReportHistory<'a>,
     series: &'a Series<'a>,
     samples: Option<&'a Samples>,
 }
 
-/// Returns the page. `samples` are those of the newest run of each report, as far as its journal is known.
+/// The page. `samples` are those of each report's newest run, empty without a journal.
 pub fn html(reports: &[ReportHistory<'_>], least: f64, samples: &[Samples]) -> Result<String, RenderError> {
     let View { headline, break_note, reports: sections, method, .. } = view(reports, least, Vec::new());
     let rows: Vec<Row<'_>> = reports

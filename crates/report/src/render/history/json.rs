@@ -1,4 +1,4 @@
-//! The history for programs. `docs/reference/history.md` describes the fields.
+//! The history as JSON. `docs/reference/history.md` describes the fields.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::analyse::history::{Change, Series};
 use crate::model::{Commit, Regime, Value};
 use crate::render::RenderError;
 
-/// Raised when a reader of the old form would go wrong.
+/// Format version, raised when a reader of the old form would misread the new one.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ struct Row<'a> {
 
 #[derive(Serialize)]
 struct Point {
-    /// The index of the revision in the list of revisions.
+    /// Index in the list of revisions.
     revision: usize,
     time_ns: f64,
     interval_ns: [f64; 2],
@@ -54,7 +54,7 @@ struct Point {
 
 #[derive(Serialize)]
 struct Break {
-    /// The index of the first revision after the break.
+    /// Index of the first revision after the break.
     revision: usize,
     what: Vec<&'static str>,
     reasons: String,
@@ -70,7 +70,6 @@ struct Step {
     causes: String,
 }
 
-/// Writes the histories as one line of JSON.
 pub fn json(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
     let page = Page { version: VERSION, reports: reports.iter().map(report).collect() };
     Ok(serde_json::to_string(&page)? + "\n")

@@ -1,4 +1,4 @@
-//! Times over revisions as people and programs read them: terminal, Markdown, HTML, JSON, CSV and charts.
+//! Times over revisions for people and programs: terminal, Markdown, HTML, JSON, CSV and charts.
 
 mod charts;
 mod csv;
@@ -18,13 +18,12 @@ pub use json::json;
 pub(super) use view::View;
 pub use view::{markdown, terminal};
 
-/// The history of a report, with the revisions that its points are of.
+/// History of a report, with the revisions of its points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportHistory<'a> {
-    /// The folder that the report is in.
     pub place: &'a str,
-    /// The commits that changed the report, the oldest first.
+    /// Commits that changed the report, oldest first.
     pub commits: Vec<Commit>,
-    /// The series of the report, in the order of tables.
+    /// Series in the order of tables.
     pub series: Vec<Series<'a>>,
 }

@@ -1,4 +1,4 @@
-//! Draws the chart of a series: a point with its interval per revision, the level of each part, breaks and changes.
+//! Chart of a series: a point with its interval per revision, the level of each part, breaks and changes.
 
 use super::words;
 use crate::analyse::history::{Point, Series};
@@ -13,11 +13,11 @@ use crate::stats;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
-/// The height above the plot, which has the title and the labels of breaks.
+/// Height above the plot, for the title and the labels of breaks.
 const TOP: f64 = 76.0;
-/// The least distance between the names of revisions.
+/// Minimum distance between the names of revisions.
 const APART: f64 = 64.0;
-/// The share of what the intervals span that is left free below the lowest and above the highest.
+/// Empty share of the vertical range, below the lowest interval and above the highest.
 const MARGIN: f64 = 0.08;
 
 pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
@@ -69,7 +69,6 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
     drawing
 }
 
-/// Returns what the chart shows, and what changed, in a sentence each.
 fn description(series: &Series<'_>, unit: TimeUnit) -> String {
     let revisions = plural(series.points.len() as u64, "revision");
     let mut said =
@@ -83,7 +82,7 @@ fn description(series: &Series<'_>, unit: TimeUnit) -> String {
     said.join(" ")
 }
 
-/// Returns a scale that is linear around the times, or logarithmic if they span more than a decade.
+/// A scale that is linear around the times, or logarithmic if they span more than a decade.
 fn vertical(series: &Series<'_>, unit: TimeUnit) -> Scale {
     let ends = series.points.iter().map(|point| (point.time.low, point.time.high));
     let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), end| (low.min(end.0), high.max(end.1)));
@@ -107,7 +106,7 @@ fn revisions(drawing: &mut Drawing, series: &Series<'_>, commits: &[Commit], x: 
     }
 }
 
-/// Breaks and changes, each a line before the first point after it. Labels are in two rows.
+/// Draws breaks and changes, each as a line before the first point after it. Labels are in two rows.
 fn marks(drawing: &mut Drawing, series: &Series<'_>, x: Scale) {
     let breaks = series.breaks.iter().map(|at| (at.point, words::names(at).join(", "), "reference", None));
     let changes = series.changes.iter().map(|at| (at.point, words::change(at), "whisker", Some(COLOURS[1])));
@@ -122,7 +121,7 @@ fn marks(drawing: &mut Drawing, series: &Series<'_>, x: Scale) {
     }
 }
 
-/// Returns the median of times that do not differ, which outliers do not move; 0 where there is none.
+/// Median of times that do not differ, so that outliers do not move it; 0 for no times.
 fn level(points: &[Point]) -> f64 {
     stats::median(&points.iter().map(|point| point.time.point).collect::<Vec<f64>>()).unwrap_or_default()
 }

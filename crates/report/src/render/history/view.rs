@@ -1,4 +1,4 @@
-//! Makes the view model of a history, and its forms for the terminal and in Markdown.
+//! View model of a history, and its forms for the terminal and in Markdown.
 
 use serde::Serialize;
 
@@ -16,15 +16,14 @@ use crate::stats::FEWEST_READINGS;
 
 const INDENT: &str = "  ";
 
-/// A scatter of times from this fraction on is named where no change explains it.
+/// Scatter of times, as a fraction, from which on it is mentioned if no change explains it.
 const WIDE: f64 = 0.05;
 
-/// The output that has what the terminal leaves out.
+/// The output that has what the terminal omits.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
 const BREAK_NOTE: &str = "Times before and after are not comparable.";
 
-/// A history as a page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     pub headline: String,
@@ -34,7 +33,7 @@ pub struct View {
     pub method: Vec<String>,
 }
 
-/// What the page says of one report.
+/// The page's content about one report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     pub title: String,
@@ -47,12 +46,11 @@ pub struct Section {
     pub revisions: Table,
 }
 
-/// Returns the page.
 pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> Result<String, RenderError> {
     Templates::new()?.history(&view(reports, least, charts))
 }
 
-/// Writes the page in the width that there is, without the revisions.
+/// Writes the page in the terminal's width, without the revisions.
 pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> String {
     let view = view(reports, least, Vec::new());
     let mut lines = vec![view.headline];
@@ -104,7 +102,7 @@ fn headline(reports: &[ReportHistory<'_>]) -> String {
     format!("{found} in the history of {}{}", plural(cases as u64, "case"), scattered.unwrap_or_default())
 }
 
-/// Returns by which fraction the greatest time exceeds the least where no change and no break is between them.
+/// Fraction by which the greatest time exceeds the least without a change or a break between them.
 fn unexplained_span(series: &Series<'_>) -> f64 {
     let spans = series.levels().into_iter().map(|(start, end)| {
         let times = || series.points[start..end].iter().map(|point| point.time.point);
@@ -147,7 +145,7 @@ fn facts(report: &ReportHistory<'_>) -> Vec<String> {
     facts
 }
 
-/// Returns the largest changes first.
+/// Table of changes, the largest first.
 fn changes(report: &ReportHistory<'_>) -> Table {
     let mut rows: Vec<(&Series<'_>, &Change)> =
         report.series.iter().flat_map(|series| series.changes.iter().map(move |change| (series, change))).collect();
@@ -173,7 +171,7 @@ fn changes(report: &ReportHistory<'_>) -> Table {
     table
 }
 
-/// Breaks of several cases at one revision for one reason are one row.
+/// Table of breaks. Breaks of several cases at one revision for one reason share a row.
 fn breaks(report: &ReportHistory<'_>) -> Table {
     let mut found: Vec<(usize, String, usize)> = Vec::new();
     for series in &report.series {
@@ -196,7 +194,7 @@ fn breaks(report: &ReportHistory<'_>) -> Table {
     table
 }
 
-/// Makes a table with a row for each series, with the oldest time that the newest can be compared with.
+/// Table with one row per series, with the oldest time that the newest can be compared with.
 fn cases(report: &ReportHistory<'_>) -> Table {
     let newest = |series: &Series<'_>| series.points.last().map_or(0.0, |point| point.time.point);
     let unit = TimeUnit::choose(report.series.iter().map(newest));
@@ -229,13 +227,13 @@ fn cases(report: &ReportHistory<'_>) -> Table {
     table
 }
 
-/// Returns the newest measurement, after the oldest that it can be compared with.
+/// The oldest point that the newest can be compared with, and the newest.
 pub fn comparable_ends<'a>(series: &'a Series<'_>) -> Option<(&'a Point, &'a Point)> {
     let start = series.breaks.last().map_or(0, |at: &Break| at.point);
     series.points.get(start).zip(series.points.last())
 }
 
-/// Returns the newest first.
+/// Table of revisions, newest first.
 fn revisions(report: &ReportHistory<'_>) -> Table {
     let columns = ["commit", "date", "subject"].map(|title| text(title, Folding::Keep));
     let mut table = Table::new(columns.into());

@@ -1,18 +1,18 @@
-//! Puts breaks, changes and series into words.
+//! Breaks, changes and series in words.
 
 use crate::analyse::history::{Break, Change, Series};
 use crate::render::comparison::words;
 
-/// The levels of a sparkline.
+/// Levels of a sparkline.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The sign between parts that cannot be compared.
+/// Separator of parts that cannot be compared.
 const BREAK: char = '┊';
 
-/// A sparkline spans at least this fraction of the times, so that noise is flat.
+/// Minimum fraction of the times that a sparkline spans, so that noise looks flat.
 const LEAST_SPAN: f64 = 0.05;
 
-/// More points are left out of a sparkline, the oldest first.
+/// Maximum number of points of a sparkline; the oldest are omitted.
 const MOST_POINTS: usize = 40;
 
 /// Writes a change, such as `+3.1 % ± 0.4`.
@@ -31,13 +31,13 @@ pub fn reasons(at: &Break) -> String {
     differences.chain(at.toolkit.iter().map(words::cause)).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the names of what differs: `driver, toolkit`.
+/// Names of what differs: `driver, toolkit`.
 pub fn names(at: &Break) -> Vec<&'static str> {
     let differences = at.differences.iter().map(|difference| difference.what.name());
     differences.chain(at.toolkit.iter().map(|cause| words::cause_name(cause.what))).collect()
 }
 
-/// Returns the times as a line of blocks, `▁▁▂┊▇█`.
+/// The times as a line of blocks: `▁▁▂┊▇█`.
 pub fn sparkline(series: &Series<'_>) -> String {
     let times = || series.points.iter().map(|point| point.time.point);
     let (low, high) = times().fold((f64::INFINITY, 0.0_f64), |(low, high), time| (low.min(time), high.max(time)));

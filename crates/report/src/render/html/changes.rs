@@ -1,5 +1,5 @@
-//! Makes the page of a comparison or of a history: sentences and short tables, and one table of all rows to sort and
-//! filter, each with the distribution of its times.
+//! HTML page of a comparison or of a history: sentences and short tables, and one table of all rows to sort and filter,
+//! each with the distribution of its times.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::render::table::{Cell, Table};
 use crate::render::{RenderError, Templates};
 use crate::stats;
 
-/// The samples of each case and regime of a run.
+/// Samples of each case and regime of a run.
 pub type Samples = HashMap<(CaseKey, Regime), Vec<Round>>;
 
-/// A journal of another run has other medians.
+/// Relative tolerance for equal medians. The journal of another run has other medians.
 const SAME: f64 = 1e-9;
 
-/// Returns the samples of a case, if they are those that its time is the median of.
+/// Samples of a case, if `time` is their median.
 pub(in crate::render) fn samples_of<'a>(
     samples: &'a Samples,
     key: &CaseKey,
@@ -32,46 +32,42 @@ pub(in crate::render) fn samples_of<'a>(
     ((median / time.point - 1.0).abs() <= SAME).then_some(rounds.as_slice())
 }
 
-/// The page as its template sees it.
+/// Input of the page's template.
 #[derive(Debug, Serialize)]
 pub(in crate::render) struct Page {
     pub title: String,
     pub facts: Vec<String>,
     pub warnings: Vec<String>,
     pub parts: Vec<Part>,
-    /// Charts as SVG, the most informative first.
+    /// SVG charts, the most informative first.
     pub charts: Vec<String>,
     pub rows_title: &'static str,
-    /// A filter that this page understands.
+    /// Example of a filter that fits this page.
     pub example: &'static str,
     pub method: Vec<String>,
-    /// Where the reports are.
     pub places: Vec<String>,
-    /// The table of all rows, as JSON.
+    /// Table of all rows, as JSON.
     pub data: String,
     pub style: &'static str,
     pub script: String,
 }
 
-/// A part of the page with a heading.
 #[derive(Debug, Default, Serialize)]
 pub(in crate::render) struct Part {
     pub title: String,
-    /// Whether it is shown without being opened.
+    /// Whether it is open at first.
     pub is_open: bool,
     pub note: String,
     pub lines: Vec<Line>,
     pub table: Option<Table>,
 }
 
-/// A sentence of a part.
 #[derive(Debug, Default, Serialize)]
 pub(in crate::render) struct Line {
     pub is_bad: bool,
     pub cells: Vec<Cell>,
 }
 
-/// The rows of the page's table.
 #[derive(Debug)]
 pub(in crate::render) struct Rows {
     pub columns: Vec<Column>,
@@ -79,22 +75,22 @@ pub(in crate::render) struct Rows {
     pub details: Vec<Details>,
 }
 
-/// What is shown below a row that is open.
+/// Details below an open row.
 #[derive(Debug, Default)]
 pub(in crate::render) struct Details {
     pub pairs: Vec<(&'static str, String)>,
     pub lanes: Vec<Lane>,
-    /// Counts with what base and new have.
+    /// Name of a counter, with the counts of base and new.
     pub counts: Vec<[String; 3]>,
 }
 
-/// The times of one side or of one revision, beside which others are drawn on the same axis.
+/// Times of one side or of one revision. The lanes of a row share an axis.
 #[derive(Debug, Serialize)]
 pub(in crate::render) struct Lane {
     pub name: String,
-    /// The median and the ends of the interval around it, in nanoseconds.
+    /// Median and ends of its interval, in nanoseconds.
     pub interval: [f64; 3],
-    /// What follows the lane in words; may be empty.
+    /// Text after the lane; may be empty.
     pub note: String,
     /// Nanoseconds, in the order of rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +104,7 @@ impl Lane {
     }
 }
 
-/// The data as the script reads it.
+/// Data for the script.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data {
@@ -123,7 +119,7 @@ struct Data {
 
 #[derive(Serialize)]
 struct Facts {
-    /// The indices of the facts: each name is followed by its text.
+    /// Indices of the facts: each name is followed by its text.
     pairs: Vec<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lanes: Vec<Lane>,
@@ -132,7 +128,7 @@ struct Facts {
 }
 
 impl Page {
-    /// Returns a page that has a title and a table; the caller adds the rest.
+    /// A page with a title and a table; the caller adds the rest.
     pub fn new(title: String, rows: Rows) -> Result<Self, RenderError> {
         Ok(Self {
             title,

@@ -1,4 +1,7 @@
 //! The table of all cases, column by column, for the script of the page.
+//!
+//! Columns with equal values are dropped, and repeated texts are stored once, so that the page of a large report stays
+//! small.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +18,14 @@ use crate::render::columns::{CASE, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TI
 use crate::render::row::{Context, Row};
 use crate::render::{bound, units};
 
-/// Most columns of counters: the others are among the facts of a case.
+/// Maximum number of counters with a column. The others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
 
-/// The largest number of columns of counters that are shown where times have columns too.
+/// Maximum number of counters with a column if times have columns too.
 const MOST_BESIDE_TIMES: usize = 3;
 
-/// The counters that explain most differences.
-const TELLING: [&str; 8] = [
+/// Counters that explain most differences.
+const EXPLANATORY: [&str; 8] = [
     "inst_executed",
     "gld_sectors",
     "gst_sectors",
@@ -33,7 +36,6 @@ const TELLING: [&str; 8] = [
     "barriers",
 ];
 
-/// The data that the page has of one report.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Data {
@@ -43,14 +45,14 @@ pub(super) struct Data {
     best: Vec<usize>,
     unit: PageUnit,
     facts: Vec<Facts>,
-    /// The names that facts have.
+    /// Names of facts.
     names: Vec<String>,
     /// Texts of facts.
     strings: Vec<String>,
     launch_titles: Vec<&'static str>,
     /// Launches as tables, each of which several cases can share.
     launches: Vec<Vec<Vec<String>>>,
-    /// The names of counters, in the order of a case's counts.
+    /// Names of counters, in the order of a case's counts.
     counters: Vec<String>,
     sources: Vec<Vec<SourceFile>>,
     no_samples: &'static str,
@@ -90,17 +92,17 @@ fn columns(context: &Context<'_>) -> Vec<Column> {
     let axes = records.header.axes.iter();
     columns.extend(axes.map(|axis| table::axis(&axis.name, &rows, |row| units::axis(&row.record.case, &axis.name))));
     columns.extend(fixed(OUTCOME));
-    // What does not differ is among the facts of every case.
+    // A column with equal values is among the facts of every case instead.
     columns.retain(|column| column.key == "variant" || column.key == "check" || differs(column));
     columns.extend([TIME, RATIOS, WORK, ROOF, OPERATIONS, LAUNCH].into_iter().flat_map(fixed));
-    // The choice is that of report.md: bytes say more of a job that memory bounds.
+    // As in `report.md`: bytes say more about a job that memory bounds.
     let has_operations = records.cases.iter().any(|record| is_arithmetic(records, record));
     columns.retain(|column| is_filled(column) && (column.key != "arithmetic" || has_operations));
     columns.extend(counted(records, &rows));
     columns
 }
 
-/// Returns a column of the page; `None` for one that is not there.
+/// A column of the page; `None` if the page does not have it.
 fn filled(column: &column::Column, context: &Context<'_>, rows: &[Row<'_>]) -> Option<Column> {
     let (table, page) = (column.table.as_ref()?, column.page.as_ref()?);
     Some(match page.cell {
@@ -125,7 +127,7 @@ fn differs(column: &Column) -> bool {
 fn counted(records: &Records, rows: &[Row<'_>]) -> Vec<Column> {
     let counters = || records.cases.iter().filter_map(|record| record.counters.as_ref()).flat_map(|c| c.0.keys());
     let mut names: Vec<&str> = counters().map(AsRef::as_ref).collect::<BTreeSet<&str>>().into_iter().collect();
-    names.sort_by_key(|name| TELLING.iter().position(|telling| telling == name).unwrap_or(TELLING.len()));
+    names.sort_by_key(|name| EXPLANATORY.iter().position(|telling| telling == name).unwrap_or(EXPLANATORY.len()));
     let column = |name: &str| {
         let count = |row: &Row<'_>| row.record.counters.as_ref()?.get(name).map(|value| (value, format::count(value)));
         numbers(name, name, rows, count)

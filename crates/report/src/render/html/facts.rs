@@ -1,4 +1,6 @@
-//! What is known of each case besides its numbers: compiled code, hashes, counters, samples, source.
+//! Facts about each case besides its numbers: compiled code, hashes, counters, samples, source.
+//!
+//! The page shows them below an open row. Cases refer to shared tables, since most of their facts are equal.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,18 +27,18 @@ pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "limited by",
 ];
 
-/// The most rows of lines of sources on a page: `lines.csv` has all.
+/// Maximum number of rows of source lines on a page. `lines.csv` has all of them.
 const MOST_LINE_ROWS: usize = 1500;
 
-/// The facts of one case: places in the tables that all cases share.
+/// Facts of one case, as indices into the tables that all cases share.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
-    /// The indices of the facts: each name is followed by its text.
+    /// Indices of the facts: each name is followed by its text.
     pairs: Vec<usize>,
     launches: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<Option<String>>>,
-    /// The titles and the rows of a table of the lines of the sources with the largest counts.
+    /// Titles and rows of a table of the source lines with the largest counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<(Vec<&'static str>, Vec<Vec<String>>)>,
     /// Nanoseconds, in the order of rounds.
@@ -44,17 +46,17 @@ pub(super) struct Facts {
     samples: Option<Vec<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds: Option<Vec<u32>>,
-    /// The median and the ends of the interval around it, in nanoseconds.
+    /// Median and ends of its interval, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<usize>,
-    /// The path of the page with the lines of the sources.
+    /// Path of the page with the source lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<String>,
 }
 
-/// What the facts of all cases share.
+/// Tables that the facts of all cases share.
 #[derive(Debug)]
 pub(super) struct Tables<'a> {
     records: &'a Records,
@@ -110,7 +112,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Returns the lines of a case, as long as the page has room for more.
+    /// Source lines of a case, as long as the page has room for more.
     fn lines(&mut self, record: &CaseRecord) -> Option<(Vec<&'static str>, Vec<Vec<String>>)> {
         let found = lines::details(record).filter(|(_, rows)| rows.len() <= self.line_rows_left)?;
         self.line_rows_left -= found.1.len();
@@ -175,7 +177,7 @@ fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// Returns the launches, one row each; launches that are alike are one row.
+/// Launches, one row each. Equal launches share a row.
 fn launches(record: &CaseRecord) -> Vec<Vec<String>> {
     match record.repeated() {
         Some((launch, streams)) => {

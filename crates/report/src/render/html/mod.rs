@@ -1,7 +1,7 @@
-//! Makes one HTML file for a report, or for several, that needs no network: the view of `report.md` with its charts,
-//! and a table of all cases to sort and filter, with what is known of each.
+//! One HTML file for a report or for several, which needs no network: the view of `report.md` with its charts, and a
+//! table of all cases to sort and filter.
 //!
-//! The numbers are embedded once, as JSON, and the script sets them as text only, so that no name can become markup.
+//! The numbers are embedded once, as JSON. The script inserts them only as text, so that no name can become markup.
 
 pub(in crate::render) mod changes;
 mod data;
@@ -19,48 +19,43 @@ use crate::model::Records;
 
 pub use changes::Samples;
 
-/// The style sheet of every page.
 pub(in crate::render) const STYLE: &str = include_str!("../templates/page.css");
 
-/// The script of every page, in parts: the filter, the drawings of times, and the tables that use both.
+/// Script of every page, in parts: the filter, the drawings of times, and the tables that use both.
 const SCRIPT: [&str; 3] = [
     include_str!("../templates/filter.js"),
     include_str!("../templates/times.js"),
     include_str!("../templates/page.js"),
 ];
 
-/// The files beside the records of a report that were found.
+/// Files found next to the records of a report.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Companions {
-    /// The samples from the journal, if it is of the same run.
+    /// Samples from the journal, if it belongs to the same run.
     pub samples: Samples,
-    /// The files that a case's launches were compiled from, by their hash in the records.
+    /// Source files of a case's launches, by their hash in the records.
     pub sources: BTreeMap<String, Vec<SourceFile>>,
-    /// The paths of pages with the lines of a case's sources, by the ordinals of cases.
+    /// Paths of pages with a case's source lines, by case ordinal.
     pub pages: BTreeMap<u64, String>,
 }
 
 /// A file that kernels were compiled from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceFile {
-    /// The file's name in the manifest or in an `#include`.
+    /// Name in the manifest or in an `#include`.
     pub name: String,
-    /// The content of the file.
     pub text: String,
 }
 
-/// A report on the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Page<'a> {
-    /// The folder that the report is in.
     pub place: &'a str,
-    /// The records that the page shows.
     pub records: &'a Records,
-    /// The files that were found beside the records.
+    /// Files found next to the records.
     pub beside: &'a Companions,
 }
 
-/// The page as its template sees it.
+/// Input of the page's template.
 #[derive(Debug, Serialize)]
 pub(super) struct View {
     title: String,
@@ -75,21 +70,20 @@ struct Section {
     place: String,
     device: String,
     view: Report,
-    /// The charts, the most informative first.
+    /// Charts, the most informative first.
     charts: Vec<Figure>,
-    /// JSON in which nothing ends the element that it is in.
+    /// JSON that cannot end its element.
     data: String,
 }
 
-/// A chart on the page.
 #[derive(Debug, Serialize)]
 struct Figure {
-    /// Whether it is shown without being opened.
+    /// Whether it is open at first.
     is_open: bool,
     svg: String,
 }
 
-/// Returns the file: one report by its title, or several with an index.
+/// The HTML file: one report by its title, or several with an index.
 pub fn html(pages: &[Page<'_>]) -> Result<String, RenderError> {
     let templates = Templates::new()?;
     let sections = pages.iter().enumerate().map(|(index, page)| section(index, *page, &templates));
@@ -119,7 +113,7 @@ fn section(index: usize, page: Page<'_>, templates: &Templates) -> Result<Sectio
     })
 }
 
-/// Writes JSON for an element `script`, which `<` could end or turn into a comment.
+/// Writes JSON for a `script` element, which `<` could end or turn into a comment.
 fn embedded(data: &impl Serialize) -> Result<String, RenderError> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A list that has each different value once, in the order of their first use.
+/// A list of distinct values, in the order of their first use.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     pub list: Vec<T>,

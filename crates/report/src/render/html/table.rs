@@ -1,4 +1,4 @@
-//! The columns of a table in a page, which the page's script sorts and filters.
+//! Columns of a table in a page, which the page's script sorts and filters.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::{Case, Regime, Value};
 use crate::render::units::{self, TimeUnit};
 
-/// The unit of times, which are in nanoseconds.
+/// Unit in which to show times, which are in nanoseconds.
 #[derive(Debug, Serialize)]
 pub(in crate::render) struct PageUnit {
     pub name: &'static str,
@@ -20,7 +20,7 @@ impl From<TimeUnit> for PageUnit {
     }
 }
 
-/// What the page needs of one column. Cells are texts, or places in `texts` if that is given; `values` are for sorting.
+/// One column for the page. Cells are texts, or indices into `texts` if that is present; `values` are for sorting.
 #[derive(Debug, Serialize)]
 pub(in crate::render) struct Column {
     pub key: String,
@@ -30,7 +30,7 @@ pub(in crate::render) struct Column {
     pub texts: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<Option<f64>>>,
-    /// The unit of the values, in which comparisons of a filter are.
+    /// Unit of the values in filters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
 }
@@ -42,10 +42,10 @@ pub(in crate::render) enum Cells {
     Places(Vec<usize>),
 }
 
-/// A value for sorting and its text; neither where there is none.
+/// A value for sorting, with its text.
 pub(in crate::render) type Number = Option<(f64, String)>;
 
-/// Returns a column of few different texts.
+/// A column with few distinct texts.
 pub(in crate::render) fn texts<T>(name: &str, rows: &[T], text: impl Fn(&T) -> String) -> Column {
     let mut texts: Vec<String> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -60,7 +60,7 @@ pub(in crate::render) fn texts<T>(name: &str, rows: &[T], text: impl Fn(&T) -> S
     Column { key: name.to_owned(), title: name.to_owned(), cells, texts: Some(texts), values: None, scale: None }
 }
 
-/// Returns a column of numbers, each with its text.
+/// A column of numbers, each with its text.
 pub(in crate::render) fn numbers<T>(
     key: &str,
     title: impl Into<String>,
@@ -76,14 +76,14 @@ pub(in crate::render) fn numbers<T>(
     Column { key: key.to_owned(), title: title.into(), cells, texts: None, values: Some(values), scale: None }
 }
 
-/// Returns a column of an axis, whose values are shown as texts and sorted as numbers.
+/// A column of an axis, whose values are shown as texts and sorted as numbers.
 pub(in crate::render) fn axis<T>(name: &str, rows: &[T], value: impl Fn(&T) -> Option<&Value>) -> Column {
     let shown = |row: &T| value(row).map(units::axis_value).unwrap_or_default();
     let numbers: Vec<Option<f64>> = rows.iter().map(|row| value(row).and_then(number_of)).collect();
     Column { values: numbers.iter().any(Option::is_some).then_some(numbers), ..texts(name, rows, shown) }
 }
 
-/// Returns the columns of the cases and their regimes. That of the regimes is left out if all are one.
+/// Columns for the cases and their regimes. The column of regimes is omitted if there is only one.
 pub(in crate::render) fn cases<T>(rows: &[T], case: impl Fn(&T) -> (&Case, Option<Regime>)) -> Vec<Column> {
     let mut columns = vec![texts("variant", rows, |row| case(row).0.key.variant.clone())];
     let mut axes: Vec<&str> = Vec::new();
@@ -106,7 +106,7 @@ fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// Returns enough to sort by; the full precision is in `results.csv`.
+/// Enough digits to sort by; the full precision is in `results.csv`.
 pub(super) fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
