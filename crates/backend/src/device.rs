@@ -153,6 +153,12 @@ pub trait Clock {
     /// each launch somewhere else; 1 if it always begins in the same place.
     fn cycle(&self) -> u32;
 
+    /// Nanoseconds from one empty launch to the next if they are queued back to back: no kernel can follow another
+    /// faster. `None` where launches take no time.
+    fn launch_interval(&mut self) -> Result<Option<f64>, DeviceError> {
+        Ok(None)
+    }
+
     /// Whether times exclude host latency, because work is queued before it starts.
     fn excludes_host(&self) -> bool;
 

@@ -23,6 +23,11 @@ impl Clock for CudaDevice {
         cycle::LAUNCHES
     }
 
+    fn launch_interval(&mut self) -> Result<Option<f64>, DeviceError> {
+        self.context.enter()?;
+        self.timer.launch_interval(&self.stream).map(Some)
+    }
+
     fn excludes_host(&self) -> bool {
         self.timer.is_gated()
     }

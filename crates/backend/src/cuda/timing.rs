@@ -44,6 +44,7 @@ pub(super) struct Timer {
     overhead: f64,
     /// Resolution of the events' clock in nanoseconds.
     tick: f64,
+    launch_interval: Option<f64>,
     pub graphs: Graphs,
     /// Made for the first host function.
     probe: Option<Probe>,
@@ -80,7 +81,17 @@ impl Timer {
             readings.push(events[0].nanoseconds_to(&events[1])?.round() as u64);
         }
         let (tick, graphs) = (common_step(&readings), Graphs::default());
-        Ok(Self { flush, cycle: Cycle::new(), gate, events, overhead: 0.0, tick, graphs, probe: None })
+        Ok(Self {
+            flush,
+            cycle: Cycle::new(),
+            gate,
+            events,
+            overhead: 0.0,
+            tick,
+            launch_interval: None,
+            graphs,
+            probe: None,
+        })
     }
 
     /// How times are taken, in one sentence for the environment.
@@ -99,6 +110,31 @@ impl Timer {
 
     pub fn tick(&self) -> f64 {
         self.tick
+    }
+
+    /// Nanoseconds from one empty launch to the next, measured on first use.
+    pub fn launch_interval(&mut self, stream: &Stream) -> Result<f64, DeviceError> {
+        if let Some(known) = self.launch_interval {
+            return Ok(known);
+        }
+        let Self { flush, gate, events, .. } = self;
+        let closed = gate.as_mut().ok().map(Gate::close);
+        let queue = || {
+            if let Some(closed) = &closed {
+                closed.wait(stream)?;
+            }
+            flush.queue_empty(stream)?;
+            events[0].record(stream)?;
+            for _ in 0..EMPTY_LAUNCHES {
+                flush.queue_empty(stream)?;
+            }
+            events[1].record(stream)
+        };
+        let queued = queue();
+        drop(closed);
+        stream.settle(queued)?;
+        let interval = self.interval(&self.events[0], &self.events[1])? / f64::from(EMPTY_LAUNCHES);
+        Ok(*self.launch_interval.insert(interval))
     }
 
     /// Takes `batch.samples` samples; `work` is the resolved batch.

@@ -4,6 +4,7 @@
 //! the last one always. A variant that is wrong there has no measurement.
 
 use super::attribution::{Halt, look_at_inputs};
+use super::bench::Bench;
 use super::cases::Cases;
 use super::check::Checked;
 use super::energy::meter_all;
@@ -13,7 +14,7 @@ use super::rounds::measure_regime;
 use super::series::working_set;
 use super::stop::Lost;
 use super::track::{Role, Track};
-use crate::model::{Event, Measurement, Outcome, Phase, Regime};
+use crate::model::{Bytes, Event, Measurement, Note, Outcome, Phase, Regime};
 
 /// Cases of which the last timed launch was right, too, and their samples. On a device without a clock there are none.
 pub struct Measured<'b, 'a> {
@@ -66,8 +67,17 @@ impl<'b, 'a> Measured<'b, 'a> {
             if track.half_width.is_none() || half > precision {
                 reached = Some(reached.map_or(half, |worst| worst.max(half)));
             }
-            for note in track.oddities(precision) {
+            let (tick, launch_interval) = clock_facts(bench, track.regime);
+            let bound = launch_interval.and_then(|interval| track.launch_bound(interval));
+            for note in track.oddities(precision, tick).into_iter().chain(bound) {
                 bench.note(job, note);
+            }
+            if track.regime == Regime::Rotate {
+                let (sets, l2) = (1 + track.series.others.len() as u32, bench.device.info().l2_bytes);
+                let bytes = working_set * u64::from(sets);
+                if bytes < l2 {
+                    bench.note(job, Note::RotatesInCache { sets, bytes: Bytes(bytes), l2: Bytes(l2) });
+                }
             }
             let control =
                 controls.extract_if(.., |control| control.regime == track.regime).flat_map(|control| control.rounds);
@@ -87,6 +97,16 @@ impl<'b, 'a> Measured<'b, 'a> {
         }
         self.cases.settle(place, reached.map_or(Outcome::Measured, |reached| Outcome::Unstable { reached }));
     }
+}
+
+/// Returns the resolution of the device's clock and, where runs are timed back to back, the interval between empty
+/// launches, in nanoseconds.
+fn clock_facts(bench: &mut Bench<'_>, regime: Regime) -> (f64, Option<f64>) {
+    let Some(clock) = bench.device.clock() else { return (0.0, None) };
+    let is_back_to_back = matches!(regime, Regime::Warm | Regime::Rotate);
+    // Without the interval a note is missing, and no result.
+    let interval = if is_back_to_back { clock.launch_interval().ok().flatten() } else { None };
+    (clock.tick().unwrap_or(0.0), interval)
 }
 
 /// Measures the device, and the host's functions at the same time unless they would disturb it.

@@ -20,6 +20,13 @@ const JUDGED_FROM: usize = 60;
 /// A track is given up if it would need this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
 
+/// Number of samples from which two groups of times are reported.
+const MODES_FROM: usize = 20;
+
+/// Launch-bound times, as a multiple of the interval between empty launches. On an H200 that is 1.9 µs, and a copy that
+/// takes 1.5 µs alone is launched every 2.0 µs.
+const LAUNCH_BOUND: f64 = 1.25;
+
 /// Fewest samples from which a search drops a case.
 const DROPPED_FROM: usize = 2;
 
@@ -184,14 +191,22 @@ impl Track {
         self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
     }
 
+    /// Says so if the device could not start launches faster.
+    pub fn launch_bound(&self, interval: f64) -> Option<Note> {
+        let median = stats::median(&self.samples())?;
+        (median < LAUNCH_BOUND * interval).then_some(Note::LaunchBound { regime: self.regime, interval })
+    }
+
     /// Returns what is odd about the samples and wider than the precision.
-    pub fn oddities(&self, precision: f64) -> Vec<Note> {
+    pub fn oddities(&self, precision: f64, tick: f64) -> Vec<Note> {
         let (samples, regime) = (self.samples(), self.regime);
         let mut found: Vec<Note> = self.throttling.note(regime, self.discarded.len()).into_iter().collect();
         let Some(median) = stats::median(&samples) else { return found };
         let drift = stats::trend(&samples).filter(stats::Trend::is_significant).map(|trend| trend.drift / median);
         found.extend(drift.filter(|drift| drift.abs() > precision).map(|drift| Note::Trend { regime, drift }));
-        let modes = stats::two_modes(&samples).filter(|m| (m.high - m.low) / median > 2.0 * precision);
+        // A time between two readings of the clock shows as both of them, and few samples always fall into two groups.
+        let modes = stats::two_modes(&samples)
+            .filter(|m| samples.len() >= MODES_FROM && (m.high - m.low) > 2.0 * (precision * median).max(tick));
         found.extend(modes.map(|m| Note::Bimodal { regime, share: m.share_high, slower: m.high / m.low - 1.0 }));
         let correlated = stats::autocorrelation(&samples).filter(|r| *r > 0.0 && found.is_empty());
         if let (Some(correlation), Some(half)) = (correlated, self.half_width) {

@@ -55,6 +55,19 @@ pub enum Note {
     FixedInputs {
         why: Fixed,
     },
+    /// Launches followed each other as fast as the device starts them, so the time is not the kernel's.
+    LaunchBound {
+        regime: Regime,
+        /// Nanoseconds from one empty launch to the next.
+        #[serde(with = "super::real")]
+        interval: f64,
+    },
+    /// The sets of buffers of `rotate` fit the L2 together.
+    RotatesInCache {
+        sets: u32,
+        bytes: Bytes,
+        l2: Bytes,
+    },
     /// A host function waits for the work that it queues, so its launches cannot be gated.
     NotGated {
         /// C name of the host function.

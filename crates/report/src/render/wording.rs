@@ -124,6 +124,17 @@ pub fn note(note: &Note) -> String {
             };
             format!("the inputs are the same in every launch: {why}")
         }
+        Note::LaunchBound { regime, interval } => format!(
+            "{regime}: launch-bound: an empty kernel takes {:.1} µs from one launch to the next, so this is not the \
+             kernel's own time, which `cold` and `graph` show",
+            interval / 1e3
+        ),
+        Note::RotatesInCache { sets, bytes: all, l2 } => format!(
+            "rotate: all {} of buffers are {} together and stay in the L2 ({}), as in `warm`",
+            plural(u64::from(*sets), "set"),
+            bytes(all.0),
+            bytes(l2.0)
+        ),
         Note::NotGated { function } => {
             format!("`{function}` synchronizes, so its launches are not gated: its times include launch latency")
         }
@@ -214,9 +225,15 @@ pub fn samples(records: &Records) -> Vec<String> {
             Regime::Cold => {
                 format!("cold: a sample is the trimmed mean of {launches} runs, each with a flush of its own")
             }
-            Regime::Warm => format!("warm: a sample is the mean of {launches} runs back to back{sets}"),
+            Regime::Warm => format!(
+                "warm: a sample is the mean of {launches} runs back to back{sets}, each with the gap to the next launch"
+            ),
             Regime::Graph => format!("graph: a sample is the mean of {launches} runs in one launch of a graph{sets}"),
-            Regime::Rotate => format!("rotate: a sample is the mean of {launches} runs back to back{sets}"),
+            Regime::Rotate => {
+                format!(
+                    "rotate: a sample is the mean of {launches} runs back to back{sets}, each with the gap to the next launch"
+                )
+            }
             Regime::Host => {
                 "host: a sample is one run on the CPU's clock, from its first call until the device is idle".to_owned()
             }
