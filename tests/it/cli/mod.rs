@@ -2,6 +2,7 @@
 
 mod against;
 mod check;
+mod checking;
 mod checkout;
 mod ci;
 mod ci_steps;

@@ -18,7 +18,7 @@ use super::sets::{FIRST, MIXED};
 use super::stop::{Lost, Stop};
 use super::unfounded::find_unfounded;
 use super::values::{begin_functions, keep_for_others};
-use super::variables::{look_at_variables, preparation};
+use super::variables::{begin, look_at_variables, preparation};
 use crate::backend::{Batch, CountReport};
 use crate::model::{
     Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Event, ExpectPlan, LineCounts, Note, Outcome,
@@ -223,6 +223,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
         body.run();
         return Ok(String::new());
     }
+    begin(bench, case)?;
     // Launches of an earlier attempt at the group may have written some.
     look_at_variables(bench, case)?;
     let batch = Batch {
