@@ -60,3 +60,33 @@ fn variables_and_the_heap_are_those_of_a_new_process_for_every_variant() {
     let words = ["3 of 4 cases passed", "wrong, copies_a_variable: out against 2 * x: element 1 is 0.0, expected 2.0"];
     expect(run(&folder(), "state.toml", &[]), 1, &words);
 }
+
+#[test]
+fn a_case_that_is_checked_on_one_set_of_inputs_says_so_in_its_row_and_in_a_note() {
+    let folder = folder();
+    let note = "checked on one set of inputs, since a second launch takes more than about a second";
+    expect(run(&folder, "skipped.toml", &["--variant", "burn"]), 0, &[note, "--thorough", "1 of 2"]);
+    let read = |name: &str| fs::read_to_string(folder.path().join("skipped.toml.out").join(name)).unwrap();
+    assert_eq!(read("report.md").matches(note).count(), 1, "{}", read("report.md"));
+    let table = read("results.csv");
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (heads, cells) = (lines.next().unwrap(), lines.next().unwrap());
+    let place = heads.iter().position(|head| *head == "input_sets").unwrap();
+    assert_eq!(cells[place], "1");
+
+    // With all sets checked, the column is left out.
+    let second = "on a second set of inputs";
+    let out = ["--variant", "constant"];
+    let said = expect(run(&folder, "skipped.toml", &out), 1, &[second]);
+    assert!(!said.contains("one set of inputs") && !read("results.csv").contains("input_sets"), "{said}");
+    expect(run(&folder, "skipped.toml", &["--variant", "burn", "--thorough"]), 1, &[second]);
+}
+
+#[test]
+fn a_reference_in_cpp_is_checked_on_one_set_of_inputs_and_on_two_on_request() {
+    let folder = folder();
+    let note = "how long the reference in Python or C++ takes is unknown";
+    expect(run(&folder, "skipped_function.toml", &["--allow-host-code"]), 0, &[note]);
+    let thorough = ["--allow-host-code", "--thorough"];
+    expect(run(&folder, "skipped_function.toml", &thorough), 1, &["on a second set of inputs"]);
+}

@@ -7,8 +7,8 @@ use crate::analyse::{self, Bound};
 use crate::format::{bytes, plural, plural_of, rough};
 use crate::model::{
     Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Fixed, Machine, Mismatch,
-    NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread,
-    ThrottleReason, Unchecked, Unit, Verdict,
+    NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, Skipped, SmClock,
+    Spread, ThrottleReason, Unchecked, Unit, Verdict,
 };
 
 /// Cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
@@ -124,6 +124,20 @@ pub fn note(note: &Note) -> String {
             };
             format!("the inputs are the same in every launch: {why}")
         }
+        Note::OneSet { why } => match why {
+            Skipped::Cost => "checked on one set of inputs, since a second launch takes more than about a second; \
+                              `--thorough` checks two"
+                .to_owned(),
+            Skipped::Function => {
+                "checked on one set of inputs, since how long the reference in Python or C++ takes is \
+                                  unknown; `--thorough` checks two"
+                    .to_owned()
+            }
+            Skipped::Sample => "checked on one set of inputs, since a sample of the blocks does not write all that a \
+                                second launch finds in a variable"
+                .to_owned(),
+            Skipped::Memory => "checked on one set of inputs, since memory has no room for a second one".to_owned(),
+        },
         Note::NotGated { function } => {
             format!("`{function}` synchronizes, so its launches are not gated: its times include launch latency")
         }
