@@ -7,7 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// A folder with the sources and manifests of these tests.
-fn folder() -> TempDir {
+pub fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/checking");
     for entry in fs::read_dir(fixtures).unwrap() {
@@ -31,12 +31,16 @@ fn runner(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String) {
 
 /// Runs a manifest on the simulator with a report in `MANIFEST.out`.
 fn run(folder: &TempDir, manifest: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    run_on("sim", folder, manifest, arguments)
+}
+
+pub fn run_on(backend: &str, folder: &TempDir, manifest: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let out = format!("{manifest}.out");
-    runner(folder, &[&["run", manifest, "--backend", "sim", "--offline", "--out", &out], arguments].concat())
+    runner(folder, &[&["run", manifest, "--backend", backend, "--offline", "--out", &out], arguments].concat())
 }
 
 #[track_caller]
-fn expect(said: (Option<i32>, String), code: i32, words: &[&str]) -> String {
+pub fn expect(said: (Option<i32>, String), code: i32, words: &[&str]) -> String {
     let (ended, text) = said;
     assert_eq!(ended, Some(code), "{text}");
     for word in words {
@@ -89,4 +93,32 @@ fn a_reference_in_cpp_is_checked_on_one_set_of_inputs_and_on_two_on_request() {
     expect(run(&folder, "skipped_function.toml", &["--allow-host-code"]), 0, &[note]);
     let thorough = ["--allow-host-code", "--thorough"];
     expect(run(&folder, "skipped_function.toml", &thorough), 1, &["on a second set of inputs"]);
+}
+
+#[test]
+fn a_result_that_is_rounded_correctly_below_the_normal_values_passes() {
+    expect(run(&folder(), "subnormals.toml", &[]), 0, &["5 of 5 cases passed"]);
+}
+
+#[test]
+fn nan_is_outside_of_the_fraction_of_wrong_elements() {
+    let words = ["NaN or infinity in 8 of the elements, which `fraction` does not allow"];
+    expect(run(&folder(), "fraction.toml", &[]), 1, &words);
+}
+
+#[test]
+fn two_orders_of_one_sum_agree_by_default_and_a_wrong_one_names_what_is_allowed() {
+    let folder = folder();
+    let tried = |kernels: &[&str]| {
+        let kernels = kernels.iter().flat_map(|kernel| ["-k", kernel]).collect::<Vec<_>>();
+        runner(&folder, &[&["try", "orders.cu", "--backend", "sim", "--n", "2**14"], kernels.as_slice()].concat())
+    };
+    expect(tried(&["forward", "backward"]), 0, &["✓ pass"]);
+    let said =
+        expect(tried(&["forward", "wrong_sign"]), 1, &["1e-5 relative or ", " absolute is allowed", "--tolerance"]);
+    // Of half of the elements the sum is larger, and 1e-5 of its median is a few millionths.
+    let allowed = said.split("relative or ").nth(1).unwrap().split(' ').next().unwrap();
+    assert!((1e-6..1e-5).contains(&allowed.parse::<f64>().unwrap()), "{said}");
+    let manifest = expect(run(&folder, "orders.toml", &[]), 1, &["2 of 4 cases passed", "1e-5 relative or "]);
+    assert!(manifest.contains("wrong, wrong_sign") && manifest.contains("wrong, zeros"), "{manifest}");
 }

@@ -2,7 +2,7 @@
 
 mod against;
 mod check;
-mod checking;
+pub mod checking;
 mod checkout;
 mod ci;
 mod ci_steps;
