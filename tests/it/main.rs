@@ -28,6 +28,7 @@ mod gpu;
 mod gpu_accuracy;
 mod gpu_agreement;
 mod gpu_both;
+mod gpu_checking;
 mod gpu_device;
 mod gpu_dynamic;
 mod gpu_energy;

@@ -110,6 +110,11 @@ pub trait Device: std::fmt::Debug {
         Ok(None)
     }
 
+    /// Frees the memory that kernels have allocated on the device and not freed. A GPU cannot: its heap is its context's.
+    fn clear_heap(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError>;
 
     /// Contents of the guard zones before and after a buffer; empty without guard zones.

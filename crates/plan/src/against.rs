@@ -225,7 +225,7 @@ fn differing_check(base: &CaseJob, new: &CaseJob) -> Option<Refused> {
 
 /// Describes a check: `sum(partial) = sum(input), abs 0, rel 0.00001, ulp 0`.
 fn describe_check(check: &CheckPlan) -> String {
-    let Tolerance { abs, rel, ulp } = check.tolerance;
+    let Tolerance { abs, rel, ulp, derived } = check.tolerance;
     let expected = match &check.expect {
         // The plan has numbers instead of the expressions in the manifest's text.
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
@@ -248,7 +248,8 @@ fn describe_check(check: &CheckPlan) -> String {
         ),
         ExpectPlan::List(values) => format!("{} = {values:?}", in_words(&check.actual)),
     };
-    let mut parts = vec![expected, format!("abs {abs}"), format!("rel {rel}"), format!("ulp {ulp}")];
+    let abs = if derived { "abs by the terms".to_owned() } else { format!("abs {abs}") };
+    let mut parts = vec![expected, abs, format!("rel {rel}"), format!("ulp {ulp}")];
     let WholeTolerance { fraction, norm, max_norm } = check.whole;
     for (name, bound) in [("fraction", fraction), ("norm", norm), ("max_norm", max_norm)] {
         if bound > 0.0 {

@@ -16,7 +16,7 @@ use crate::mir::globals::Globals;
 use crate::profile::DeviceProfile;
 use crate::program::Kernel;
 use crate::runtime::errors::Texts;
-use crate::runtime::heap::Heap;
+use crate::runtime::heap::{self, Heap};
 use crate::runtime::limits::violation;
 use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
 use crate::sanitize::Ignored;
@@ -340,6 +340,11 @@ impl Machine {
     /// Copies on the device. Fails if a range is not inside one allocation.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.memory.copy(from, to, bytes)
+    }
+
+    /// Frees all memory that kernels have allocated with `malloc` and not freed.
+    pub fn clear_heap(&mut self) {
+        heap::clear(&self.memory, &self.heap);
     }
 
     /// Returns the number of bytes that may still be allocated.

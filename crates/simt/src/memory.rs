@@ -263,6 +263,11 @@ impl Memory {
         (address < found.end()).then(|| found.clone())
     }
 
+    /// Returns the addresses of all allocations of a name.
+    pub fn named(&self, name: &str) -> Vec<u64> {
+        self.table().live.values().filter(|live| live.name == name).map(|live| live.start).collect()
+    }
+
     /// Returns the address range of the allocation that contains `address`.
     pub fn extent(&self, address: u64) -> Option<Extent> {
         let table = self.table();

@@ -2,6 +2,7 @@
 
 mod against;
 mod check;
+pub mod checking;
 mod checkout;
 mod ci;
 mod ci_steps;

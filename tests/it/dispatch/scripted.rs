@@ -263,5 +263,6 @@ fn mismatch() -> Mismatch {
         error: Some(1.0),
         wrong: 1,
         of: 1,
+        allowed: None,
     }
 }

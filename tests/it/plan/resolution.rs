@@ -64,7 +64,7 @@ fn a_case_is_worked_out_whole() {
         integers: vec![],
     };
     assert_eq!((&check.actual, &check.expect), (&sum("dst"), &ExpectPlan::Reference(sum("src"))));
-    assert_eq!(check.tolerance, Tolerance { abs: 0.0, rel: 2e-3, ulp: 0 });
+    assert_eq!(check.tolerance, Tolerance { abs: 0.0, rel: 2e-3, ulp: 0, derived: false });
     // Two buffers with guard zones of 64 KiB on both sides; the restored one twice.
     assert_eq!(memory_needed(&job).0, 2 * 2000 + 4 + 4 * 65_536);
 }
@@ -253,7 +253,7 @@ fn a_check_against_a_variant_needs_that_variant() {
     let first = plan::resolve(&manifest, &plan, 0);
     assert_eq!(first.job.cases[0].checks, []);
     assert_eq!(first.job.cases[1].checks[0].expect, ExpectPlan::Variant("naive".to_owned()));
-    assert_eq!(first.job.cases[1].checks[0].tolerance, Tolerance { abs: 0.0, rel: 0.0, ulp: 3 });
+    assert_eq!(first.job.cases[1].checks[0].tolerance, Tolerance { abs: 0.0, rel: 0.0, ulp: 3, derived: false });
     let second = plan::resolve(&manifest, &plan, 1);
     let why = "its check expects what variant `naive` computes, which does not run in this group".to_owned();
     assert_eq!((second.job.cases.len(), &second.settled[1].1), (0, &Outcome::NotRun { why }));

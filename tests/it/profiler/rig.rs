@@ -208,7 +208,8 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {
 
 fn mismatch() -> Mismatch {
     let what = "sum(partial)".to_owned();
-    Mismatch { what, index: 0, expected: "1".to_owned(), got: "2".to_owned(), error: Some(1.0), wrong: 1, of: 1 }
+    let (expected, got) = ("1".to_owned(), "2".to_owned());
+    Mismatch { what, index: 0, expected, got, error: Some(1.0), wrong: 1, of: 1, allowed: None }
 }
 
 /// Adds what the profiler has counted of a launch: a's numbers are 1, 2, 3, …, b's ten times as much, and so on.

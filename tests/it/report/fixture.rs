@@ -375,6 +375,7 @@ pub fn mismatch() -> Mismatch {
         error: Some(255.0),
         wrong: 1,
         of: 1,
+        allowed: None,
     }
 }
 

@@ -357,6 +357,11 @@ impl Device for SimDevice {
         self.machine.unwritten(found.address, found.bytes as u64).map_err(host_error)
     }
 
+    fn clear_heap(&mut self) -> Result<(), DeviceError> {
+        self.machine.clear_heap();
+        Ok(())
+    }
+
     fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {
         let found = self.buffers.get_mut(&buffer).ok_or_else(|| unknown("buffer", buffer.0))?;
         found.guards.0.fill(byte);

@@ -69,7 +69,8 @@ fn repeat_alone(cases: &mut Cases<'_, '_>, place: usize) -> Result<Option<Mismat
 fn run_alone<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>) -> Result<Option<Mismatch>, Stop> {
     bench.announce(case.job, Activity::Rechecking, case.job.measure.timeout);
     restore_inputs(bench)?;
-    bench.device.run(&timed_run(bench, case, 1))?;
+    let batch = timed_run(bench, case, 1);
+    bench.device.run(&batch)?;
     match find_trespass(bench, case)? {
         Some(mismatch) => Ok(Some(mismatch)),
         None => find_changed_input(bench),

@@ -33,6 +33,7 @@ pub fn find_outside_of_bins(
         error: None,
         wrong,
         of: len as u64,
+        allowed: None,
     }))
 }
 

@@ -6,6 +6,7 @@
 //! on the host only when a check needs them. Which set of inputs they hold is chosen in [`super::inputs`]. Finds what
 //! changed, and does not judge it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fill;
@@ -97,6 +98,8 @@ pub struct Store {
     buffers: Vec<Option<Buffer>>,
     /// The further sets of a buffer's memory, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
+    /// The case that last ran with each `scratch` buffer, by its place in the group.
+    users: BTreeMap<Slot, usize>,
     pub sets: Sets,
     /// Kernels that fill and compare on the device; `None` where it cannot run them.
     pub kernels: Option<Kernels>,
@@ -246,6 +249,35 @@ impl Store {
         Ok(kernels.digest(device, buffer.id)? == digest)
     }
 
+    pub fn is_scratch(&self, slot: Slot) -> bool {
+        self.get(slot).is_some_and(|buffer| buffer.plan.access == Access::Scratch)
+    }
+
+    /// Makes the `scratch` buffers among these unused, so that the next launch finds nothing in them.
+    pub fn forget_users(&mut self, slots: &[Slot]) {
+        self.users.retain(|slot, _| !slots.contains(slot));
+    }
+
+    /// Takes the `scratch` buffers among these for the case at a place. Returns those that the case was not the last to
+    /// use: what another left must not decide whether it is right.
+    pub fn take_scratch(&mut self, slots: &[Slot], place: usize) -> Vec<Slot> {
+        let scratch: Vec<Slot> = slots.iter().copied().filter(|slot| self.is_scratch(*slot)).collect();
+        scratch.into_iter().filter(|slot| self.users.insert(*slot, place) != Some(place)).collect()
+    }
+
+    /// Returns the variable that a buffer is: its module and mangled name.
+    pub fn variable(&self, slot: Slot) -> Option<(ModuleId, &str)> {
+        self.get(slot)?.variable.as_ref().map(|(module, name)| (*module, name.as_str()))
+    }
+
+    /// Returns the operations that poison a buffer and its copies.
+    pub fn undefine(&self, slot: Slot, poison: Poison) -> Vec<Prepare> {
+        let Some(buffer) = self.get(slot) else { return Vec::new() };
+        let copies = self.copies.iter().filter(|(of, _)| *of == slot).flat_map(|(_, copies)| copies);
+        let byte = poison.byte(buffer.plan.element);
+        std::iter::once(&buffer.id).chain(copies).map(|buffer| Prepare::Undefine { buffer: *buffer, byte }).collect()
+    }
+
     /// Returns the operations that restore the state of a case's buffers before a launch.
     pub fn prepare(&self, slots: &[Slot], poison: Poison) -> Vec<Prepare> {
         let step = |slot: &Slot| {
@@ -291,14 +323,15 @@ impl Store {
         let buffer = self.get(slot);
         let (size, from) = (buffer.map_or(0, |buffer| device.size(buffer.id)), self.first_content(slot));
         let name = buffer.map(|buffer| buffer.plan.name.clone());
+        let byte = Poison::Timed.byte(buffer.map_or(ElementType::U8, |buffer| buffer.plan.element));
         let id = device.alloc(size, GUARD_BYTES as usize)?;
         if let Some(name) = &name {
             device.label(id, name);
         }
         self.copies[place].1.push(id);
-        if let Some(from) = from {
-            device.run(&Batch::once(vec![Prepare::Copy { from, to: id }], Vec::new()))?;
-        }
+        // Memory without content may hold what another case had in it.
+        let first = from.map_or(Prepare::Undefine { buffer: id, byte }, |from| Prepare::Copy { from, to: id });
+        device.run(&Batch::once(vec![first], Vec::new()))?;
         Ok(id)
     }
 

@@ -13,12 +13,12 @@ use super::marks::announce_marks;
 use super::outputs::{keep_lines, keep_outputs};
 use super::prepare::Prepared;
 use super::printed;
-use super::repeat::{count_instructions, repeat};
+use super::repeat::{Repeated, count_instructions, repeat};
 use super::sets::{FIRST, MIXED};
 use super::stop::{Lost, Stop};
 use super::unfounded::find_unfounded;
 use super::values::{begin_functions, keep_for_others};
-use super::variables::{look_at_variables, preparation};
+use super::variables::{begin, look_at_variables, preparation};
 use crate::backend::{Batch, CountReport};
 use crate::model::{
     Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Event, ExpectPlan, LineCounts, Note, Outcome,
@@ -204,9 +204,13 @@ fn check_one<'a>(
     }
     if is_right(&verdict) {
         keep_for_others(bench, case)?;
-        let unfounded = find_unfounded(bench, case, &verdict)?;
-        if let Some(mismatch) = unfounded.map_or_else(|| repeat(bench, case), |found| Ok(Some(found)))? {
+        if let Some(mismatch) = find_unfounded(bench, case, &verdict)? {
             return Ok(Verdict::Mismatch(mismatch));
+        }
+        match repeat(bench, case)? {
+            Repeated::Wrong(mismatch) => return Ok(Verdict::Mismatch(mismatch)),
+            Repeated::Skipped(why) if verdict == Verdict::Pass => events.push(note(Note::OneSet { why })),
+            Repeated::Skipped(_) | Repeated::Right => {}
         }
         // A device without a clock has no timed launches.
         let fixed = bench.device.clock().is_some().then(|| bench.store.fixed(&case.slots())).flatten();
@@ -223,6 +227,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
         body.run();
         return Ok(String::new());
     }
+    begin(bench, case)?;
     // Launches of an earlier attempt at the group may have written some.
     look_at_variables(bench, case)?;
     let batch = Batch {

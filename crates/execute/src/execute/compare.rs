@@ -1,18 +1,31 @@
 //! Compares results with expected values, on all cores.
 //!
-//! Integers are exact. A float passes when the absolute, the relative or the last-place bound allows it; NaN passes
-//! for an expected NaN alone, and an infinity for one of the same sign alone, where "expected" means the reference as
-//! the element type holds it: a sum past the largest f16 is infinite. Refuses to compare arrays of different lengths.
+//! Integers are exact. A float passes if it is what the reference rounds to in its type: a sum past the largest f16 is
+//! infinite, a square below the least f32 is 0. It also passes where the absolute, the relative or the last-place bound
+//! allows it. NaN passes for an expected NaN only, and an infinity for one of the same sign only. Refuses to compare
+//! arrays of different lengths.
 
 use std::ops::Range;
 
 use super::operand::{Number, Operand, PIECE, show};
 use super::parallel;
 use super::typed::{Float, by_type};
-use crate::model::{ElementType, Mismatch, Tolerance};
+use crate::model::{Allowed, ElementType, Mismatch, Tolerance};
 
 /// Elements that one task compares.
 const BLOCK: usize = 1 << 16;
+
+/// Elements of which errors are asked for together.
+const ASKED: usize = 1 << 20;
+
+/// What may be right besides what the tolerance of a check allows.
+#[derive(Clone, Copy, Default)]
+pub struct Leeway<'a> {
+    /// Whether the code may flush subnormal results of f32 to zero.
+    pub flushes: bool,
+    /// Returns the absolute errors that are allowed at some elements, in order.
+    pub errors: Option<&'a dyn Fn(&[usize]) -> Vec<f64>>,
+}
 
 /// The first element that is wrong, and how many are.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +35,8 @@ pub struct Difference {
     pub got: Number,
     pub wrong: u64,
     pub of: u64,
+    /// What was allowed there; `None` for integers.
+    pub allowed: Option<Allowed>,
 }
 
 impl Difference {
@@ -40,6 +55,7 @@ impl Difference {
             error: exact.is_finite().then_some(exact),
             wrong: self.wrong,
             of: self.of,
+            allowed: self.allowed,
         }
     }
 }
@@ -53,6 +69,7 @@ pub fn compare(
     expected: &Operand,
     tolerance: &Tolerance,
     unwritten: &[Range<usize>],
+    leeway: &Leeway<'_>,
 ) -> Result<Option<Difference>, String> {
     let len = match (actual.len(), expected.len()) {
         (Some(0), None) => return Err("the check compares no elements with a number".to_owned()),
@@ -64,8 +81,12 @@ pub fn compare(
             return Err(format!("the check compares {actual} with {expected} elements"));
         }
     };
-    let judge = Judge::new(actual, expected, tolerance);
-    let found = parallel::blocks(len, BLOCK, &|block| judge.block(block));
+    let judge = Judge::new(actual, expected, tolerance, leeway.flushes);
+    let mut found = parallel::blocks(len, BLOCK, &|block| judge.block(block));
+    let errors = leeway.errors.filter(|_| judge.is_of_floats() && found.iter().any(|(_, wrong)| *wrong > 0));
+    if let Some(errors) = errors {
+        found = judge.beyond(len, unwritten, errors);
+    }
     // An unwritten element that has the expected value is not among those that were found.
     let unseen = unwritten.iter().map(|range| (Some(range.start), range.len() as u64 - judge.block(range.clone()).1));
     let (first, wrong) = found.into_iter().chain(unseen).fold((None, 0), earlier);
@@ -75,6 +96,10 @@ pub fn compare(
         got: actual.number(index),
         wrong,
         of: len as u64,
+        allowed: actual.is_float().then(|| {
+            let error = errors.and_then(|errors| errors(&[index]).first().copied()).unwrap_or(0.0);
+            Allowed { rel: tolerance.rel, abs: tolerance.abs.max(error), ulp: tolerance.ulp }
+        }),
     }))
 }
 
@@ -103,6 +128,7 @@ pub fn bitwise(now: &[u8], before: &[u8], element: ElementType) -> Option<Differ
         got: number(now, index),
         wrong,
         of: (before.len() / size) as u64,
+        allowed: None,
     })
 }
 
@@ -119,11 +145,45 @@ struct Judge<'a> {
     abs: f64,
     rel: f64,
     ulp: f64,
+    flushes: bool,
 }
 
 impl<'a> Judge<'a> {
-    fn new(actual: &'a Operand, expected: &'a Operand, tolerance: &Tolerance) -> Self {
-        Self { actual, expected, abs: tolerance.abs, rel: tolerance.rel, ulp: tolerance.ulp as f64 }
+    fn new(actual: &'a Operand, expected: &'a Operand, tolerance: &Tolerance, flushes: bool) -> Self {
+        Self { actual, expected, abs: tolerance.abs, rel: tolerance.rel, ulp: tolerance.ulp as f64, flushes }
+    }
+
+    fn is_of_floats(&self) -> bool {
+        self.actual.is_float()
+    }
+
+    /// Judges elements that do not pass by themselves by the errors that are allowed, unless they were not written.
+    fn beyond(&self, len: usize, unwritten: &[Range<usize>], errors: &dyn Fn(&[usize]) -> Vec<f64>) -> Vec<Found> {
+        let is_unwritten = |index: &usize| {
+            let next = unwritten.partition_point(|range| range.end <= *index);
+            unwritten.get(next).is_some_and(|range| range.contains(index))
+        };
+        let judged = |start: usize| {
+            let end = len.min(start + ASKED);
+            let doubtful = parallel::blocks(end - start, PIECE, &|block: Range<usize>| {
+                let (mut got, mut wanted) = ([0.0; PIECE], [0.0; PIECE]);
+                let (got, wanted) = (&mut got[..block.len()], &mut wanted[..block.len()]);
+                self.actual.read_floats(start + block.start, got);
+                self.expected.read_floats(start + block.start, wanted);
+                let pairs = got.iter().zip(&*wanted).enumerate();
+                let wrong = pairs.filter(|(_, (got, wanted))| !self.passes(**got, **wanted));
+                wrong.map(|(at, (got, wanted))| (start + block.start + at, (got - wanted).abs())).collect::<Vec<_>>()
+            })
+            .concat();
+            let indices: Vec<usize> = doubtful.iter().map(|(index, _)| *index).collect();
+            let allowed = if indices.is_empty() { Vec::new() } else { errors(&indices) };
+            let wrong = doubtful.iter().zip(allowed).filter(|((index, error), allowed)| {
+                let is_near = *error <= *allowed && error.is_finite();
+                !is_near || is_unwritten(index)
+            });
+            wrong.fold((None, 0), |found, ((index, _), _)| earlier(found, (Some(*index), 1)))
+        };
+        (0..len).step_by(ASKED).map(judged).collect()
     }
 
     fn block(&self, block: Range<usize>) -> Found {
@@ -197,17 +257,21 @@ impl<'a> Judge<'a> {
         self.is_near(got, expected) || self.passes_closely(got, expected)
     }
 
-    /// Decides what the common case leaves undecided: NaN, infinities and ULP bounds.
+    /// Decides what the common case leaves undecided: NaN, infinities, what the reference rounds to, and ULP bounds.
     fn passes_closely(&self, got: f64, expected: f64) -> bool {
         if expected.is_nan() {
             return got.is_nan();
         }
         let element = self.actual.element().unwrap_or(ElementType::F64);
-        let rounded = by_type!(element, integer _T => expected, float T => T::nearest(expected).wide());
+        let rounded = nearest(element, expected);
         if rounded.is_infinite() {
             return got.is_infinite() && got.is_sign_positive() == rounded.is_sign_positive();
         }
-        let difference = (got - expected).abs();
+        let is_subnormal = rounded.abs() < f64::from(f32::MIN_POSITIVE);
+        if self.flushes && got == 0.0 && is_subnormal && matches!(element, ElementType::F32 | ElementType::Bf16) {
+            return true;
+        }
+        let difference = (got - rounded).abs();
         // A bound of very many places may itself be infinite.
         difference.is_finite() && difference <= self.ulp * last_place(element, rounded)
     }
@@ -231,6 +295,18 @@ fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Fou
         return (None, 0);
     }
     (got.iter().zip(wanted).position(|(got, wanted)| !passes(*got, *wanted)), wrong as u64)
+}
+
+/// Returns what a number is as an element: the nearest, of two the even one. In one rounding, unlike conversions to
+/// 16-bit types by way of f32.
+fn nearest(element: ElementType, value: f64) -> f64 {
+    if !element.is_float() || element == ElementType::F64 || !value.is_finite() {
+        return value;
+    }
+    let place = last_place(element, value);
+    let rounded = (value / place).round_ties_even() * place;
+    // Past the largest value comes infinity; all others are elements already.
+    by_type!(element, integer _T => rounded, float T => T::nearest(rounded).wide())
 }
 
 /// Returns the distance between neighbours of a float type at a finite `value` of it; 0 for integers.

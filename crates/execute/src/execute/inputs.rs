@@ -59,6 +59,12 @@ impl Store {
         self.has_other_sets() && self.get(slot).is_some_and(|buffer| is_varied(&buffer.plan))
     }
 
+    /// Whether content of these buffers can differ between two sets, so that the results of both are known.
+    pub fn can_vary(&self, slots: &[Slot]) -> bool {
+        let varied = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_varied(&buffer.plan));
+        !self.sets.expects_first && slots.iter().any(varied)
+    }
+
     /// Returns why no content of these buffers differs between the sets; `None` if one does, or none has content.
     pub fn fixed(&self, slots: &[Slot]) -> Option<Fixed> {
         let mut filled =

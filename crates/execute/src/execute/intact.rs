@@ -93,5 +93,6 @@ fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8
         error: None,
         wrong: 1 + broken.count() as u64,
         of,
+        allowed: None,
     })
 }

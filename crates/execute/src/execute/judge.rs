@@ -6,6 +6,7 @@ use super::bins::find_outside_of_bins;
 use super::cases::{Body, ReadyCase};
 use super::intact::find_trespass;
 use super::kernels::check::surely_passes;
+use super::leeway::find_mismatch;
 use super::partial::{Sides, read_sides};
 use super::stop::Stop;
 use super::unwritten::find_unwritten;
@@ -46,7 +47,7 @@ pub fn judge_results(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Judg
         compared += 1;
         notes.extend(sides.note(check));
         let unwritten = if case.is_partial { None } else { find_unwritten(bench, case, check)? };
-        let mut mismatch = sides.mismatch(check, unwritten.as_ref())?;
+        let mut mismatch = find_mismatch(bench, case, (check, &sides), unwritten.as_ref())?;
         if mismatch.is_none() {
             mismatch = find_outside_of_bins(bench, case, check)?;
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::stop::Stop;
-use crate::backend::{BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Struct};
+use crate::backend::{BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
 use crate::expr::{Program, Scope};
 use crate::model::{
     ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, FieldAddress, GridPlan, KernelResources, LaunchPlan, LaunchRecord,
@@ -24,6 +24,8 @@ struct Loaded {
     key: CompileKey,
     module: ModuleId,
     variables: Vec<Variable>,
+    /// Whether a case has run with it.
+    is_used: bool,
 }
 
 /// A variable that the kernels of a module can write.
@@ -32,11 +34,18 @@ pub struct Variable {
     /// Mangled.
     pub name: String,
     pub id: BufferId,
-    /// Content when the module was loaded, on a device that takes times.
-    pub initial: Option<Rc<[u8]>>,
+    /// Content when the module was loaded.
+    pub initial: Rc<[u8]>,
     /// The initial content on the device, once a launch was seen to write the variable. It is then restored before
     /// every launch.
     pub restored_from: Option<BufferId>,
+}
+
+impl Variable {
+    /// Operation that restores it, if the device holds its initial content.
+    pub fn restoration(&self) -> Option<Prepare> {
+        self.restored_from.map(|from| Prepare::Copy { from, to: self.id })
+    }
 }
 
 impl Modules {
@@ -47,7 +56,7 @@ impl Modules {
         }
         let _span = tracing::debug_span!("load a module", key = %code.key.0).entered();
         let module = device.load(code)?;
-        self.loaded.push(Loaded { key: code.key.clone(), module, variables: Vec::new() });
+        self.loaded.push(Loaded { key: code.key.clone(), module, variables: Vec::new(), is_used: false });
         let is_profiled = device.counter().is_some_and(|counter| counter.marks_launches());
         if !is_profiled {
             self.keep_variables(device, module)?;
@@ -59,15 +68,12 @@ impl Modules {
     fn keep_variables(&mut self, device: &mut dyn Device, module: ModuleId) -> Result<(), DeviceError> {
         let names = device.variables(module)?;
         let ids = names.iter().map(|name| device.symbol(module, name)).collect::<Result<Vec<_>, _>>()?;
-        let initial: Vec<Option<Rc<[u8]>>> = if device.clock().is_some() {
-            device.download_all(&ids)?.into_iter().map(|content| Some(content.into())).collect()
-        } else {
-            vec![None; ids.len()]
-        };
+        let initial = device.download_all(&ids)?;
         if let Some(loaded) = self.loaded.last_mut() {
             let kept = names.into_iter().zip(ids).zip(initial);
-            loaded.variables =
-                kept.map(|((name, id), initial)| Variable { name, id, initial, restored_from: None }).collect();
+            loaded.variables = kept
+                .map(|((name, id), initial)| Variable { name, id, initial: initial.into(), restored_from: None })
+                .collect();
         }
         Ok(())
     }
@@ -83,6 +89,20 @@ impl Modules {
         if let Some(known) = variables.find(|known| known.id == variable) {
             known.restored_from = Some(initial);
         }
+    }
+
+    /// A variable of a module.
+    pub fn variable(&self, module: ModuleId, name: &str) -> Option<&Variable> {
+        self.variables(module).iter().find(|variable| variable.name == name)
+    }
+
+    /// Restores all variables of a module if an earlier case may have written them.
+    pub fn begin(&mut self, device: &mut dyn Device, module: ModuleId) -> Result<(), DeviceError> {
+        let Some(loaded) = self.loaded.iter_mut().find(|loaded| loaded.module == module) else { return Ok(()) };
+        if !std::mem::replace(&mut loaded.is_used, true) {
+            return Ok(());
+        }
+        loaded.variables.iter().try_for_each(|variable| device.upload(variable.id, 0, &variable.initial))
     }
 
     /// Unloads everything. A module that stays is freed with the device.

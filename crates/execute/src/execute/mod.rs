@@ -28,6 +28,7 @@ mod intact;
 mod judge;
 mod kernels;
 mod launch;
+mod leeway;
 mod marks;
 mod mask;
 mod measure;

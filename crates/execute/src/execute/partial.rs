@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::bench::Bench;
 use super::buffers::Poison;
 use super::cases::ReadyCase;
-use super::compare::{Difference, compare};
+use super::compare::{Difference, Leeway, compare};
 use super::expected::Expected;
 use super::mask::selected;
 use super::operand::Operand;
@@ -41,7 +41,12 @@ impl Sides {
     }
 
     /// Returns what is wrong; `None` if everything is right. Elements that are known to be unwritten are wrong.
-    pub fn mismatch(&self, check: &CheckPlan, unwritten: Option<&Unwritten>) -> Result<Option<Mismatch>, Stop> {
+    pub fn mismatch(
+        &self,
+        check: &CheckPlan,
+        unwritten: Option<&Unwritten>,
+        leeway: &Leeway<'_>,
+    ) -> Result<Option<Mismatch>, Stop> {
         let Self { actual, expected, elements, .. } = self;
         let missing = match unwritten.map(|found| (found, found.compared())) {
             Some((found, None)) => return Ok(Some(found.mismatch(check))),
@@ -52,7 +57,7 @@ impl Sides {
             None => Vec::new(),
         };
         let text = |problem: String| format!("check `{}`: {problem}", check.text);
-        let Some(difference) = compare(actual, expected, &check.tolerance, &missing).map_err(text)? else {
+        let Some(difference) = compare(actual, expected, &check.tolerance, &missing, leeway).map_err(text)? else {
             return Ok(None);
         };
         let count = missing.iter().map(|range| range.len() as u64).sum();

@@ -59,6 +59,7 @@ fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Mad
         error: None,
         wrong: missing.len().max(surplus.len()) as u64,
         of: expected.len().max(text.lines().count()) as u64,
+        allowed: None,
     })
 }
 

@@ -21,7 +21,7 @@ use super::unfounded::advise;
 use super::values::keep_for_others;
 use super::variables::{look_at_variables, preparation, undeclared_variables};
 use crate::backend::{Batch, CountReport, Prepare};
-use crate::model::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome};
+use crate::model::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped};
 
 /// The most that the second set of inputs may cost on the simulator, seconds, unless `--thorough` is given.
 const MOST_SECONDS: f64 = 1.0;
@@ -55,28 +55,53 @@ pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
     seconds <= MOST_SECONDS && job.checks.iter().all(|check| called(&check.expect).is_none())
 }
 
-/// Whether a case is launched again: all that are timed, and otherwise those that are launched for their
-/// variables or for other inputs. A profiler measures one launch. A sample of blocks does not write all
-/// that a later launch may find in a variable.
-fn is_repeated(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> bool {
+/// What the further launches of a case have shown.
+pub enum Repeated {
+    /// Every result was right, on every set of inputs that the case has.
+    Right,
+    Wrong(Mismatch),
+    /// Every result was right, and a set of inputs was skipped.
+    Skipped(Skipped),
+}
+
+/// Returns why a case is not launched again where no time is taken; `None` if it is. It is launched for its variables
+/// or for other inputs.
+fn skipped(bench: &Bench<'_>, case: &ReadyCase<'_>) -> Option<Skipped> {
     let job = case.job;
-    if !matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_)) || bench.is_profiled() {
-        return false;
-    }
-    if bench.device.clock().is_some() {
-        return true;
-    }
     let keeps_variables = !undeclared_variables(bench, case).is_empty();
     let may_vary = job.thorough || case.instructions.is_some_and(|count| is_cheap(job, count));
-    if job.sampled { may_vary && !keeps_variables } else { may_vary || keeps_variables }
+    match (job.sampled, keeps_variables) {
+        (true, true) => Some(Skipped::Sample),
+        (false, true) => None,
+        (_, false) if may_vary => None,
+        (_, false) if job.checks.iter().any(|check| called(&check.expect).is_some()) => Some(Skipped::Function),
+        (_, false) => Some(Skipped::Cost),
+    }
 }
 
 /// Launches a case that has passed its check again, and says what is wrong with the result. Leaves the first set of
-/// inputs.
-pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Option<Mismatch>, Stop> {
-    if !is_repeated(bench, case) {
-        return Ok(None);
+/// inputs. A profiler measures one launch.
+pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Repeated, Stop> {
+    let is_launched = matches!(case.job.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
+    if !is_launched || bench.is_profiled() {
+        return Ok(Repeated::Right);
     }
+    let can_vary = bench.store.can_vary(&case.slots());
+    if bench.device.clock().is_none()
+        && let Some(why) = skipped(bench, case)
+    {
+        return Ok(if can_vary { Repeated::Skipped(why) } else { Repeated::Right });
+    }
+    match repeat_on_each_set(bench, case)? {
+        (Some(mismatch), _) => Ok(Repeated::Wrong(mismatch)),
+        // On a device that takes times, a note says why inputs do not change.
+        (None, false) if can_vary && bench.device.clock().is_none() => Ok(Repeated::Skipped(Skipped::Memory)),
+        (None, _) => Ok(Repeated::Right),
+    }
+}
+
+/// Returns what is wrong with a result, and whether the inputs have varied.
+fn repeat_on_each_set<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(Option<Mismatch>, bool), Stop> {
     let is_timed = bench.device.clock().is_some();
     if !is_timed {
         bench.store.vary(bench.device, OTHER + 1)?;
@@ -95,7 +120,7 @@ pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Option<
     if !is_timed {
         bench.store.unvary(bench.device);
     }
-    found
+    Ok((found?, varies))
 }
 
 fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> Result<Option<Mismatch>, Stop> {

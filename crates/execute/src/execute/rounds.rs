@@ -76,7 +76,8 @@ fn warm_up<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, regime: Regime) -> R
     bench.announce(case.job, Activity::Measuring, plan.timeout);
     let mut series = make_sets(bench, case, regime)?;
     if plan.warmup > 0 {
-        bench.device.run(&timed_run(bench, case, plan.warmup))?;
+        let batch = timed_run(bench, case, plan.warmup);
+        bench.device.run(&batch)?;
     }
     let is_lengthened = match regime {
         Regime::Cold => {

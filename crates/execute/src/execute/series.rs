@@ -40,7 +40,7 @@ const SHARE_OF_FREE: u64 = 2;
 const SHARE_WITH_ARRAYS: u64 = 3;
 
 /// Returns the work of a case as it is timed, to be run `repeat` times.
-pub fn timed_run(bench: &Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch {
+pub fn timed_run(bench: &mut Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch {
     Batch { repeat, ..Batch::once(preparation(bench, case, Poison::Timed), case.steps().to_vec()) }
 }
 
@@ -132,7 +132,7 @@ pub fn lengthen(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, ser
 }
 
 /// Returns the batch that takes one sample of a case.
-pub fn timed_batch(bench: &Bench<'_>, case: &ReadyCase<'_>, regime: Regime, series: &Series) -> TimedBatch {
+pub fn timed_batch(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, series: &Series) -> TimedBatch {
     let Batch { mut prepare, steps, .. } = timed_run(bench, case, 1);
     let slots = case.slots();
     let mut series = series.clone();

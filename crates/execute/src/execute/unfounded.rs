@@ -57,6 +57,7 @@ pub fn find_unfounded(
                 error: None,
                 wrong,
                 of: value.len().unwrap_or(1) as u64,
+                allowed: None,
             }));
         }
     }

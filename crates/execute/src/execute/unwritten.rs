@@ -43,6 +43,7 @@ impl Unwritten {
             error: None,
             wrong: self.count(),
             of: self.read.len() as u64,
+            allowed: None,
         }
     }
 }

@@ -4,6 +4,8 @@
 //! writes, and restoring these would take longer than a short kernel and change its times. So all are compared with what
 //! they held when the module was loaded: before and after the first launches of a case, and once it has been timed.
 
+use std::rc::Rc;
+
 use super::bench::Bench;
 use super::buffers::Poison;
 use super::cases::ReadyCase;
@@ -16,14 +18,52 @@ const PIECE: usize = 1 << 20;
 
 /// Returns the operations that bring the memory of a case into its state before a launch: its buffers, and the
 /// variables of its modules that the manifest does not name and launches write.
-pub fn preparation(bench: &Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
-    let mut prepare = bench.store.prepare(&case.slots(), poison);
-    let variables = undeclared_variables(bench, case).into_iter();
-    prepare.extend(
-        variables
-            .filter_map(|(_, variable)| variable.restored_from.map(|from| Prepare::Copy { from, to: variable.id })),
-    );
+///
+/// `scratch` that the case was not the last to use is poisoned, or, as a variable, restored.
+pub fn preparation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
+    let slots = case.slots();
+    let mut prepare = bench.store.prepare(&slots, poison);
+    for slot in bench.store.take_scratch(&slots, case.place) {
+        match bench.store.variable(slot) {
+            Some((module, name)) => {
+                prepare.extend(bench.modules.variable(module, name).and_then(Variable::restoration));
+            }
+            None => prepare.extend(bench.store.undefine(slot, poison)),
+        }
+    }
+    prepare.extend(undeclared_variables(bench, case).into_iter().filter_map(|(_, variable)| variable.restoration()));
     prepare
+}
+
+/// Brings what outlives the launches of a case into the state that a new process has, so that its verdict depends on no
+/// other case: `scratch` becomes unused, variables are as their modules were loaded, and the heap is empty.
+pub fn begin(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
+    let slots = case.slots();
+    bench.store.forget_users(&slots);
+    bench.device.clear_heap()?;
+    if bench.device.clock().is_none() {
+        let modules = case.device_body().map_or(&[][..], |body| &body.modules);
+        return Ok(modules.iter().try_for_each(|module| bench.modules.begin(bench.device, *module))?);
+    }
+    // Others are restored as soon as a launch writes them.
+    let scratch = slots.into_iter().filter(|slot| bench.store.is_scratch(*slot));
+    let variables = scratch.filter_map(|slot| {
+        let (module, name) = bench.store.variable(slot)?;
+        let variable = bench.modules.variable(module, name).filter(|variable| variable.restored_from.is_none())?;
+        Some((variable.id, variable.initial.clone()))
+    });
+    let variables: Vec<_> = variables.collect();
+    restore_from_now_on(bench, &variables)
+}
+
+/// Keeps the initial content of variables on the device.
+fn restore_from_now_on(bench: &mut Bench<'_>, variables: &[(BufferId, Rc<[u8]>)]) -> Result<(), Stop> {
+    for (id, initial) in variables {
+        let kept = bench.device.alloc(initial.len(), 0)?;
+        bench.device.upload(kept, 0, initial)?;
+        bench.modules.restore_from(*id, kept);
+    }
+    Ok(())
 }
 
 /// Returns the variables of a case's modules that the manifest does not name.
@@ -38,9 +78,12 @@ pub fn undeclared_variables<'v>(bench: &'v Bench<'_>, case: &ReadyCase<'_>) -> V
 /// Finds variables that launches have written since their module was loaded, and restores them from now on. Returns
 /// whether there are new ones: samples that were taken without restoring them are void.
 pub fn look_at_variables(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool, Stop> {
+    if bench.device.clock().is_none() {
+        return Ok(false);
+    }
     let open = undeclared_variables(bench, case).into_iter().filter(|(_, variable)| variable.restored_from.is_none());
     let (large, small): (Vec<_>, Vec<_>) = open
-        .filter_map(|(_, variable)| Some((variable.id, variable.initial.clone()?)))
+        .map(|(_, variable)| (variable.id, variable.initial.clone()))
         .partition(|(_, initial)| initial.len() > PIECE);
     let now = bench.device.download_all(&small.iter().map(|(id, _)| *id).collect::<Vec<_>>())?;
     let mut written: Vec<_> =
@@ -50,11 +93,7 @@ pub fn look_at_variables(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<
             written.push((id, initial));
         }
     }
-    for (id, initial) in &written {
-        let kept = bench.device.alloc(initial.len(), 0)?;
-        bench.device.upload(kept, 0, initial)?;
-        bench.modules.restore_from(*id, kept);
-    }
+    restore_from_now_on(bench, &written)?;
     Ok(!written.is_empty())
 }
 

@@ -28,11 +28,14 @@ pub fn refusal(
 ) -> Option<String> {
     let WholeTolerance { fraction, norm, max_norm } = *tolerance;
     let wrong = difference.wrong as f64 / (difference.of as f64).max(1.0);
-    if wrong <= fraction {
+    let mut why = Vec::new();
+    let lost = if wrong <= fraction { not_finite(actual, expected, difference.of as usize) } else { 0 };
+    if wrong <= fraction && lost == 0 {
         return None;
     }
-    let mut why = Vec::new();
-    if fraction > 0.0 {
+    if lost > 0 {
+        why.push(format!("NaN or infinity in {lost} of the elements, which `fraction` does not allow"));
+    } else if fraction > 0.0 {
         why.push(format!("{wrong:.4} of the elements are wrong, and {fraction} may be"));
     }
     let has_norm = norm > 0.0 || max_norm > 0.0;
@@ -51,6 +54,23 @@ pub fn refusal(
         }
     }
     Some(why.join("; "))
+}
+
+/// Returns how many elements are NaN or infinite and not expected to be so.
+fn not_finite(actual: &Operand, expected: &Operand, len: usize) -> u64 {
+    if !actual.is_float() {
+        return 0;
+    }
+    let element = actual.element().unwrap_or(ElementType::F64);
+    let parts = parallel::blocks(len, PIECE, &|block| {
+        let (mut got, mut wanted) = ([0.0; PIECE], [0.0; PIECE]);
+        let (got, wanted) = (&mut got[..block.len()], &mut wanted[..block.len()]);
+        actual.read_floats(block.start, got);
+        expected.read_floats(block.start, wanted);
+        let lost = |(got, wanted): &(&f64, &f64)| !got.is_finite() && error(**got, **wanted, element) > 0.0;
+        got.iter().zip(&*wanted).filter(lost).count() as u64
+    });
+    parts.into_iter().sum()
 }
 
 /// Returns an error as a fraction of what is expected; not a number is infinite.
@@ -112,11 +132,11 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::compare;
+    use super::super::compare::{Leeway, compare};
     use super::*;
     use crate::model::Tolerance;
 
-    const EXACT: Tolerance = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
+    const EXACT: Tolerance = Tolerance::EXACT;
 
     fn floats(values: &[f32]) -> Operand {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -126,7 +146,7 @@ mod tests {
     /// Returns why values are wrong; `None` if they pass.
     fn judged(got: &[f32], wanted: &[f32], tolerance: WholeTolerance) -> Option<String> {
         let (got, wanted) = (floats(got), floats(wanted));
-        let difference = compare(&got, &wanted, &EXACT, &[]).ok().flatten()?;
+        let difference = compare(&got, &wanted, &EXACT, &[], &Leeway::default()).ok().flatten()?;
         refusal(&got, &wanted, (&difference, 0), &tolerance)
     }
 
@@ -141,6 +161,21 @@ mod tests {
             judged(&got, &wanted, fraction(0.009)).as_deref(),
             Some("0.0100 of the elements are wrong, and 0.009 may be")
         );
+    }
+
+    #[test]
+    fn nan_and_infinity_are_outside_of_the_fraction_unless_they_are_expected() {
+        let wanted: Vec<f32> = (0..100).map(|i| if i == 50 { f32::NAN } else { i as f32 }).collect();
+        let half = WholeTolerance { fraction: 0.5, ..WholeTolerance::default() };
+        for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut got = wanted.clone();
+            (got[3], got[7]) = (-1.0, wrong);
+            let why = judged(&got, &wanted, half).unwrap_or_default();
+            assert_eq!(why, "NaN or infinity in 1 of the elements, which `fraction` does not allow", "{wrong}");
+        }
+        let mut got = wanted.clone();
+        got[3] = -1.0;
+        assert_eq!(judged(&got, &wanted, half), None, "the expected NaN is no loss");
     }
 
     #[test]

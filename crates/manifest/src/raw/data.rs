@@ -34,8 +34,8 @@ table! {
         /// The first contents; required for `in` and `inout`, refused for `out` and `scratch`.
         pub fill: Option<At<RawFill>>,
         /// What happens before every launch. `in` (the default with a fill): nothing, and a kernel that changes it
-        /// fails; `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: nothing, and it is never
-        /// checked.
+        /// fails; `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: poisoned if another
+        /// case has used it since, and never checked.
         pub access: Option<At<Access>>,
         /// The C++ name of a static `__device__` array whose memory the buffer uses.
         pub symbol: Option<Text>,

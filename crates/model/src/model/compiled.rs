@@ -74,6 +74,16 @@ impl CompileUnit {
         SourceForm::from_path(&self.source)
     }
 
+    /// Whether the manifest's options let the code flush subnormal results of f32 to zero.
+    pub fn flushes_subnormals(&self) -> bool {
+        let flushes = |option: &String| match option.trim_start_matches('-') {
+            "use_fast_math" | "ffast-math" | "fgpu-flush-denormals-to-zero" | "ftz=true" => Some(true),
+            "ftz=false" => Some(false),
+            _ => None,
+        };
+        self.options.iter().rev().find_map(flushes).unwrap_or(false)
+    }
+
     /// Architecture in the manifest's options, which replaces the device's: `sm_90a`.
     pub fn architecture(&self) -> Option<&str> {
         let named = ["-arch=", "--gpu-architecture="];

@@ -399,7 +399,8 @@ impl ExpectPlan {
     }
 }
 
-/// Permitted difference of a float from its reference: it passes if any of the three allows it.
+/// Permitted difference of a float from its reference: it passes if any of these allows it, or if it is what the
+/// reference rounds to in its type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     /// Absolute difference.
@@ -408,14 +409,21 @@ pub struct Tolerance {
     /// Difference as a fraction of the reference.
     #[serde(with = "super::real")]
     pub rel: f64,
-    /// Units in the last place of the element type.
+    /// Units in the last place of the element type, from what the reference rounds to.
     pub ulp: u64,
+    /// Whether an absolute difference that follows from the terms of the reference is allowed, as without a tolerance in
+    /// the manifest. Left out if not, so that hashes of cases stay the same as before this field existed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub derived: bool,
 }
 
 impl Tolerance {
+    /// Exactly what the reference rounds to.
+    pub const EXACT: Self = Self { abs: 0.0, rel: 0.0, ulp: 0, derived: false };
+
     /// Default tolerance of a type. Integers are exact. A float may be some roundings away from the reference, relative
-    /// to it: a tree of additions over 2^28 elements of one sign stays within that. There is no absolute part, because
-    /// it would let zeros pass when the expected values are small.
+    /// to it: a tree of additions over 2^28 elements of one sign stays within that. The absolute part follows from the
+    /// data, because a constant would let zeros pass when the expected values are small.
     pub const fn default_for(element: ElementType) -> Self {
         let rel = match element {
             ElementType::F64 => 1e-12,
@@ -424,7 +432,7 @@ impl Tolerance {
             ElementType::Bf16 => 2e-2,
             _ => 0.0,
         };
-        Self { abs: 0.0, rel, ulp: 0 }
+        if rel > 0.0 { Self { rel, ulp: 1, derived: true, ..Self::EXACT } } else { Self::EXACT }
     }
 
     /// Whether no part is negative, infinite or NaN, with which everything or nothing would pass.

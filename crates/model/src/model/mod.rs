@@ -77,11 +77,11 @@ pub use machine::{
     SurveyRequest, ThrottleReason,
 };
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
-pub use note::{Crowded, Fixed, Note};
+pub use note::{Crowded, Fixed, Note, Skipped};
 pub use operations::{
     ListedOperation, list_of, listed_operations, operation_counts, with_lists, write_list, write_operations,
 };
-pub use outcome::{Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
+pub use outcome::{Allowed, Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
 pub use persist::Persist;
 pub use real::Real;
 pub use record::{

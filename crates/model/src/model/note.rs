@@ -68,6 +68,10 @@ pub enum Note {
         bytes: Bytes,
         l2: Bytes,
     },
+    /// The simulator checked the case on one of its two sets of inputs.
+    OneSet {
+        why: Skipped,
+    },
     /// A host function waits for the work that it queues, so its launches cannot be gated.
     NotGated {
         /// C name of the host function.
@@ -133,6 +137,20 @@ pub enum Fixed {
     /// The expected values are in a file or a list, which is right for only one content of the inputs.
     Expected,
     /// Device memory has no room for a second set.
+    Memory,
+}
+
+/// Why the simulator checked a case on one set of inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skipped {
+    /// Another launch costs more than about a second.
+    Cost,
+    /// How long a reference in Python or C++ takes is unknown.
+    Function,
+    /// A sample of the blocks does not write all that another launch finds in a variable.
+    Sample,
+    /// The host's memory has no room for the second set.
     Memory,
 }
 

@@ -38,6 +38,22 @@ pub struct Mismatch {
     pub wrong: u64,
     /// Number of all elements.
     pub of: u64,
+    /// The difference that is allowed at the element; `None` if it is no float.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Allowed>,
+}
+
+/// How far an element may be from what is expected: any of these suffices.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Allowed {
+    /// The largest difference as a fraction of the expected value.
+    #[serde(with = "super::real")]
+    pub rel: f64,
+    /// The largest absolute difference.
+    #[serde(with = "super::real")]
+    pub abs: f64,
+    /// Units in the last place.
+    pub ulp: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -165,6 +165,12 @@ impl CaseRecord {
         self.notes.iter().find_map(|note| if let Note::Sampled { ran, of } = note { Some((*ran, *of)) } else { None })
     }
 
+    /// Number of input sets that the case was checked on, and how many it has, if that is more.
+    pub fn input_sets(&self) -> Option<(u32, u32)> {
+        let is_one = |note: &Note| matches!(note, Note::OneSet { .. });
+        self.notes.iter().any(is_one).then_some((1, 2))
+    }
+
     /// The launch that all others repeat, perhaps in other streams, and the number of streams.
     pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
         let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;

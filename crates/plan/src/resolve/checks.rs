@@ -173,14 +173,14 @@ fn whole(spec: &ToleranceSpec, element: ElementType) -> WholeTolerance {
 
 /// The manifest's tolerance, with 0 for missing parts; without one, the type's default.
 fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
-    let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
     if !element.is_float() {
-        return exact;
+        return Tolerance::EXACT;
     }
     let bounds = ToleranceSpec { fraction: None, ..*spec };
     if bounds == ToleranceSpec::default() {
         return Tolerance::default_for(element);
     }
     let ToleranceSpec { abs, rel, ulp, .. } = *spec;
-    Tolerance { abs: abs.unwrap_or(0.0), rel: rel.unwrap_or(0.0), ulp: ulp.unwrap_or(0) }
+    let (abs, rel, ulp) = (abs.unwrap_or(0.0), rel.unwrap_or(0.0), ulp.unwrap_or(0));
+    Tolerance { abs, rel, ulp, derived: false }
 }

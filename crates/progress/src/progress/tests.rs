@@ -49,6 +49,7 @@ fn small_run() -> Vec<Event> {
         error: Some(1.0),
         wrong: 1,
         of: 9,
+        allowed: None,
     };
     vec![
         Event::CompileStarted { units: 2 },

@@ -13,7 +13,7 @@ use super::units::per_second;
 use super::{bound, wording};
 use crate::analyse::{self, Basis};
 use crate::format;
-use crate::model::{Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit};
+use crate::model::{CaseRecord, Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit};
 
 /// What is known before a case runs.
 pub static CASE: &[Column] = &[
@@ -54,6 +54,14 @@ pub static OUTCOME: &[Column] = &[
     Column::new("verdict", "`pass`, `mismatch`, `unchecked`", |_, r| r.record.verdict.name().to_owned())
         .in_table(|_| text("check", Keep), |_, r| Cell::maybe(r.case().map(wording::check)))
         .in_page_as_text("check", |_, r| wording::check(r.record)),
+    Column::new("input_sets", "the sets of inputs on which the case was checked; empty if on all of them", |_, r| {
+        show(r.case().and_then(CaseRecord::input_sets).map(|(checked, _)| checked))
+    })
+    .if_known(has_skipped_sets)
+    .in_table(
+        |_| number("input sets", WhenEmpty).ranked(7),
+        |_, r| Cell::maybe(r.case().and_then(CaseRecord::input_sets).map(|(checked, of)| format!("{checked} of {of}"))),
+    ),
     Column::new("reason", "why the outcome is not `measured`", |_, r| {
         show(r.case().and_then(|case| wording::reason(&case.outcome)))
     }),
@@ -502,6 +510,10 @@ fn occupancy(row: &Row<'_>) -> Option<String> {
 
 fn error(row: &Row<'_>) -> Option<ResultError> {
     row.case()?.error
+}
+
+fn has_skipped_sets(records: &Records) -> bool {
+    records.cases.iter().any(|record| record.input_sets().is_some())
 }
 
 fn has_errors(records: &Records) -> bool {

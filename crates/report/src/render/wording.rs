@@ -6,9 +6,9 @@ use super::units::{self, TimeUnit};
 use crate::analyse::{self, Bound};
 use crate::format::{bytes, plural, plural_of, rough};
 use crate::model::{
-    Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Fixed, Machine, Mismatch,
-    NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, SmClock, Spread,
-    ThrottleReason, Unchecked, Unit, Verdict,
+    Allowed, Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Fixed, Machine,
+    Mismatch, NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, Skipped,
+    SmClock, Spread, ThrottleReason, Unchecked, Unit, Verdict,
 };
 
 /// Cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
@@ -135,6 +135,20 @@ pub fn note(note: &Note) -> String {
             bytes(all.0),
             bytes(l2.0)
         ),
+        Note::OneSet { why } => match why {
+            Skipped::Cost => "checked on one set of inputs, since a second launch takes more than about a second; \
+                              `--thorough` checks two"
+                .to_owned(),
+            Skipped::Function => {
+                "checked on one set of inputs, since how long the reference in Python or C++ takes is \
+                                  unknown; `--thorough` checks two"
+                    .to_owned()
+            }
+            Skipped::Sample => "checked on one set of inputs, since a sample of the blocks does not write all that a \
+                                second launch finds in a variable"
+                .to_owned(),
+            Skipped::Memory => "checked on one set of inputs, since memory has no room for a second one".to_owned(),
+        },
         Note::NotGated { function } => {
             format!("`{function}` synchronizes, so its launches are not gated: its times include launch latency")
         }
@@ -278,10 +292,23 @@ fn bound_of(record: &CaseRecord, ceilings: &Ceilings) -> Bound {
 }
 
 fn mismatch_text(mismatch: &Mismatch) -> String {
-    let Mismatch { what, index, expected, got, error, wrong, of } = mismatch;
-    let error = error.map(|e| format!(", off by {}", shortest(e))).unwrap_or_default();
+    let Mismatch { what, index, expected, got, error, wrong, of, allowed } = mismatch;
+    let allowed = error.and(allowed.as_ref()).and_then(allowed_text).unwrap_or_default();
+    let error = error.map(|e| format!(", off by {}{allowed}", shortest(e))).unwrap_or_default();
     let count = if *of > 1 { format!("; {wrong} of {of} elements are wrong") } else { String::new() };
     format!("{what}: element {index} is {got}, expected {expected}{error}{count}")
+}
+
+/// Returns the tolerance at an element, and what changes it; `None` if none is allowed.
+fn allowed_text(allowed: &Allowed) -> Option<String> {
+    let Allowed { rel, abs, ulp } = *allowed;
+    let rough = |value: f64| if value < 1e-4 { format!("{value:.1e}") } else { rough(value) };
+    let mut parts = Vec::new();
+    parts.extend((rel > 0.0).then(|| format!("{} relative", shortest(rel))));
+    parts.extend((abs > 0.0).then(|| format!("{} absolute", rough(abs))));
+    parts.extend((ulp > 0 && parts.is_empty()).then(|| format!("{ulp} ulp")));
+    let text = parts.join(" or ");
+    (!parts.is_empty()).then(|| format!("; {text} is allowed (`tolerance`; `runner try`: --tolerance)"))
 }
 
 /// Writes a number plainly if that is short, otherwise with an exponent.

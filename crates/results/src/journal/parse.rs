@@ -195,6 +195,7 @@ mod tests {
             error: Some(1.0),
             wrong: 1,
             of: 2,
+            allowed: None,
         };
         let counters = Counters([("inst_executed".into(), 1.5), ("of the user".into(), 2.0)].into());
         let rounds = vec![Round { round: 3, place: 1, whole: 0.1 + 0.2, each: vec![0.1], process: 1 }];

@@ -46,6 +46,15 @@ pub fn free(memory: &Memory, heap: &Heap, address: u64) -> bool {
     }
 }
 
+/// Frees everything in the heap.
+pub fn clear(memory: &Memory, heap: &Heap) {
+    if heap.used.swap(0, Ordering::Relaxed) > 0 {
+        for address in memory.named(NAME) {
+            memory.free(address);
+        }
+    }
+}
+
 /// Whether an address is in the heap, or in memory that was freed.
 pub fn owns(memory: &Memory, address: u64) -> bool {
     memory.find(address).is_none_or(|a| a.name == NAME)

@@ -8,11 +8,11 @@ use half::{bf16, f16};
 use proptest::prelude::*;
 
 use super::super::typed::{Float, Typed, by_type};
-use super::{BLOCK, Difference, ElementType, Number, Operand, PIECE, Tolerance, bitwise, compare, last_place};
+use super::{BLOCK, Difference, ElementType, Leeway, Number, Operand, PIECE, Tolerance, bitwise, compare, last_place};
 use crate::execute::operand::Lanes;
 use crate::model::Elementwise;
 
-const EXACT: Tolerance = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
+const EXACT: Tolerance = Tolerance::EXACT;
 
 fn bytes(element: ElementType, bytes: Vec<u8>) -> Operand {
     Operand::Bytes { element, bytes: Arc::new(bytes) }
@@ -43,7 +43,7 @@ fn constant(value: Number) -> Operand {
 }
 
 fn judged(actual: &Operand, expected: &Operand, tolerance: Tolerance) -> Option<Difference> {
-    compare(actual, expected, &tolerance, &[]).unwrap()
+    compare(actual, expected, &tolerance, &[], &Leeway::default()).unwrap()
 }
 
 /// Whether one float passes against one expected value.
@@ -67,10 +67,10 @@ fn each_bound_lets_pass_what_lies_on_it_and_nothing_beyond() {
 
 #[test]
 fn any_one_of_the_three_bounds_is_enough() {
-    let wide_ulp = Tolerance { abs: 0.0, rel: 1e-9, ulp: 1 };
+    let wide_ulp = Tolerance { abs: 0.0, rel: 1e-9, ulp: 1, derived: false };
     // One unit in the last place of 1 as f16 is 2^-10.
     assert!(passes(ElementType::F16, 1.0 + 2f64.powi(-10), 1.0, wide_ulp));
-    let wide_abs = Tolerance { abs: 1.0, rel: 1e-9, ulp: 1 };
+    let wide_abs = Tolerance { abs: 1.0, rel: 1e-9, ulp: 1, derived: false };
     assert!(passes(ElementType::F16, 1.5, 1.0, wide_abs));
     assert!(!passes(ElementType::F16, 2.5, 1.0, wide_abs));
 }
@@ -92,7 +92,7 @@ fn units_in_the_last_place_are_those_of_the_element_type() {
 
 #[test]
 fn an_expected_nan_wants_nan_and_nothing_else_does() {
-    let generous = Tolerance { abs: f64::MAX, rel: f64::MAX, ulp: u64::MAX };
+    let generous = Tolerance { abs: f64::MAX, rel: f64::MAX, ulp: u64::MAX, derived: false };
     for tolerance in [EXACT, generous] {
         for element in [ElementType::F16, ElementType::Bf16, ElementType::F32, ElementType::F64] {
             assert!(passes(element, f64::NAN, f64::NAN, tolerance), "{element}");
@@ -106,7 +106,7 @@ fn an_expected_nan_wants_nan_and_nothing_else_does() {
 
 #[test]
 fn an_expected_infinity_wants_its_own_sign() {
-    let generous = Tolerance { abs: f64::MAX, rel: f64::MAX, ulp: u64::MAX };
+    let generous = Tolerance { abs: f64::MAX, rel: f64::MAX, ulp: u64::MAX, derived: false };
     for tolerance in [EXACT, generous] {
         for infinity in [f64::INFINITY, f64::NEG_INFINITY] {
             assert!(passes(ElementType::F32, infinity, infinity, tolerance));
@@ -125,6 +125,80 @@ fn a_reference_past_the_largest_value_of_the_type_is_infinite() {
     // 65519 rounds down to the largest f16, 65520 up to infinity.
     assert!(!passes(ElementType::F16, f64::INFINITY, 65_519.0, Tolerance::default_for(ElementType::F16)));
     assert!(passes(ElementType::F16, f64::INFINITY, 65_520.0, Tolerance::default_for(ElementType::F16)));
+}
+
+/// The least value above 0, and the least normal one, of each type.
+const LEAST: [(ElementType, i32, i32); 3] =
+    [(ElementType::F16, -24, -14), (ElementType::Bf16, -133, -126), (ElementType::F32, -149, -126)];
+
+#[test]
+fn what_the_reference_rounds_to_passes_below_the_normal_values_too() {
+    for (element, least, normal) in LEAST {
+        let (least, normal) = (2f64.powi(least), 2f64.powi(normal));
+        let just_above = 1.0 + 2f64.powi(-50);
+        // A tie goes to the even neighbour: 0, and twice the least value.
+        for (expected, right, wrong) in [
+            (least / 1e10, 0.0, least),
+            (least / 2.0, 0.0, least),
+            (least / 2.0 * just_above, least, 0.0),
+            (least, least, 0.0),
+            (least * 1.5, 2.0 * least, least),
+            (normal - least / 2.0, normal, normal - least),
+            (normal * just_above, normal, normal + least),
+        ] {
+            for sign in [1.0, -1.0] {
+                assert!(passes(element, sign * right, sign * expected, EXACT), "{element}: {right} for {expected}");
+                assert!(!passes(element, sign * wrong, sign * expected, EXACT), "{element}: {wrong} for {expected}");
+                let default = Tolerance::default_for(element);
+                assert!(passes(element, sign * wrong, sign * expected, default), "{element}: one ulp");
+                let two = right + 2.0 * least;
+                assert!(normal < 4.0 * least || !passes(element, two, right, Tolerance { rel: 0.0, ..default }));
+            }
+        }
+    }
+    assert!(passes(ElementType::F32, 0.0, 1e-60, EXACT) && !passes(ElementType::F32, 1e-38, 1e-60, EXACT));
+    // Every f64 is what it rounds to.
+    let least = f64::from_bits(1);
+    assert!(passes(ElementType::F64, least, least, EXACT) && !passes(ElementType::F64, 0.0, least, EXACT));
+}
+
+#[test]
+fn subnormal_results_of_f32_may_be_zero_where_the_code_flushes_them_and_no_others() {
+    let is_flushed = |element, got, expected| {
+        let leeway = Leeway { flushes: true, errors: None };
+        let (got, expected) = (floats(element, &[got]), wide(element, &[expected]));
+        compare(&got, &expected, &EXACT, &[], &leeway).unwrap().is_none()
+    };
+    for element in [ElementType::F32, ElementType::Bf16] {
+        let normal = 2f64.powi(-126);
+        assert!(is_flushed(element, 0.0, normal / 2.0) && is_flushed(element, -0.0, -normal / 2.0), "{element}");
+        assert!(!is_flushed(element, 0.0, normal) && !is_flushed(element, normal, normal / 2.0), "{element}");
+        assert!(!passes(element, 0.0, normal / 2.0, EXACT), "{element}");
+    }
+    assert!(!is_flushed(ElementType::F16, 0.0, 2f64.powi(-20)), "the subnormals of f16 are normal values of f32");
+    assert!(!is_flushed(ElementType::F64, 0.0, 1e-310));
+}
+
+#[test]
+fn an_error_that_is_allowed_at_an_element_counts_there_only_and_not_for_what_was_never_written() {
+    let len = 3 * PIECE;
+    let mut got = vec![1.0; len];
+    (got[5], got[PIECE + 1], got[PIECE + 2], got[len - 1]) = (1.25, 1.25, f64::NAN, 1.75);
+    let (got, expected) = (floats(ElementType::F32, &got), wide(ElementType::F32, &vec![1.0; len]));
+    let asked = std::cell::RefCell::new(Vec::new());
+    let errors = |elements: &[usize]| {
+        asked.borrow_mut().push(elements.to_vec());
+        elements.iter().map(|element| if *element == PIECE + 1 { 0.2 } else { 0.5 }).collect()
+    };
+    let leeway = Leeway { flushes: false, errors: Some(&errors) };
+    let difference = compare(&got, &expected, &EXACT, &[], &leeway).unwrap().unwrap();
+    assert_eq!((difference.index, difference.wrong), (PIECE as u64 + 1, 3));
+    assert_eq!(asked.borrow()[0], [5, PIECE + 1, PIECE + 2, len - 1], "no other element is asked for");
+    assert!((difference.allowed.unwrap().abs - 0.2).abs() < 1e-15);
+    // Two unwritten elements, one of which holds what is expected.
+    let unwritten = [4..6];
+    let difference = compare(&got, &expected, &EXACT, &unwritten, &leeway).unwrap().unwrap();
+    assert_eq!((difference.index, difference.wrong), (4, 5));
 }
 
 #[test]
@@ -150,7 +224,7 @@ fn the_last_place_is_the_distance_to_the_next_value() {
 
 #[test]
 fn integers_are_exact_whatever_the_tolerance() {
-    let generous = Tolerance { abs: 100.0, rel: 1.0, ulp: 9 };
+    let generous = Tolerance { abs: 100.0, rel: 1.0, ulp: 9, derived: false };
     for element in ElementType::ALL.iter().copied().filter(|e| !e.is_float()) {
         let difference = judged(&ints(element, &[5, 6, 8]), &ints(element, &[5, 6, 7]), generous).unwrap();
         assert_eq!((difference.index, difference.got, difference.expected), (2, Number::Int(8), Number::Int(7)));
@@ -201,7 +275,7 @@ fn a_number_stands_for_every_element_and_an_array_for_none_but_its_own() {
         (one.clone(), array, "the check compares one number with 3 elements"),
         (floats(ElementType::F64, &[]), one, "the check compares no elements with a number"),
     ] {
-        assert_eq!(compare(&actual, &expected, &EXACT, &[]).unwrap_err(), problem);
+        assert_eq!(compare(&actual, &expected, &EXACT, &[], &Leeway::default()).unwrap_err(), problem);
     }
     let none = floats(ElementType::F64, &[]);
     assert!(judged(&none, &none.clone(), EXACT).is_none());
@@ -294,7 +368,7 @@ fn rule(element: ElementType, got: f64, expected: f64, tolerance: Tolerance) -> 
     if held.is_infinite() || got.is_infinite() {
         return held.to_bits() == got.to_bits();
     }
-    distance <= tolerance.ulp as f64 * place
+    (got - held).abs() <= tolerance.ulp as f64 * place
 }
 
 fn any_float() -> impl Strategy<Value = f64> {
@@ -311,6 +385,7 @@ fn any_tolerance() -> impl Strategy<Value = Tolerance> {
         abs,
         rel,
         ulp,
+        derived: false,
     })
 }
 

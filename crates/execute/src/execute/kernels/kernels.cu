@@ -217,7 +217,8 @@ __device__ bool passes(double got, double expected, u32 element, double abs, dou
     if (element != F32 && element != F64) return false;
     double nearest = narrowed(expected, element);
     if (fabs(nearest) == infinity) return got == nearest;
-    return difference < infinity && difference <= __dmul_rn(ulp, last_place(nearest, element));
+    double places = fabs(got - nearest);
+    return places < infinity && places <= __dmul_rn(ulp, last_place(nearest, element));
 }
 
 // Counts in `found[0]` the elements of `got` that may not pass; `found[1]` is the complement of the first one's index.

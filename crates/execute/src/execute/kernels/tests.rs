@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::backend::sim::SimBackend;
 use crate::backend::{Backend, BufferId, Device};
-use crate::execute::compare::compare;
+use crate::execute::compare::{Leeway, compare};
 use crate::execute::fill::fill;
 use crate::execute::operand::{Lanes, Number, Operand};
 use crate::model::{Access, BufferPlan, DeviceId, ElementType, FillPlan, Tolerance, Value};
@@ -174,7 +174,10 @@ fn a_digest_depends_on_every_byte_and_its_place() {
 /// Numbers of a type that judges disagree about: zeros, neighbours, limits, infinities, NaN.
 fn specials(element: ElementType) -> Vec<Vec<u8>> {
     let floats = [0.0, -0.0, 1.0, -1.0, 1.0 + f64::EPSILON, 1.0 + f64::from(f32::EPSILON), 3e38, -3e38, 1e300, 1e-310];
-    let floats = floats.into_iter().chain([f64::INFINITY, f64::NEG_INFINITY, f64::NAN]);
+    // Between 0 and the least f32, in the middle of both, subnormal as f32 and as f16, and the least normal f32.
+    let small = [1e-60, 7.006_492_321_624_085e-46, 1e-45, 1e-40, 1.175_494_350_822_287_5e-38, 1e-8, 6e-8];
+    let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let floats = floats.into_iter().chain(small).chain(special);
     let size = element.size();
     match element {
         ElementType::F64 => floats.map(|x| x.to_le_bytes().to_vec()).collect(),
@@ -198,7 +201,7 @@ fn pairs(got: ElementType, wanted: ElementType) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn tolerances() -> [Tolerance; 4] {
-    let of = |abs, rel, ulp| Tolerance { abs, rel, ulp };
+    let of = |abs, rel, ulp| Tolerance { abs, rel, ulp, derived: false };
     [of(0.0, 0.0, 0), of(0.0, 1e-5, 0), of(2.5, 0.0, 0), of(0.0, 0.0, 1)]
 }
 
@@ -208,7 +211,7 @@ fn judged(got: ElementType, wanted: ElementType, tolerance: &Tolerance) -> (u64,
     let (left, right) = pairs(got, wanted);
     let len = (left.len() / got.size()) as u64;
     let operand = |element, bytes: &Vec<u8>| Operand::Bytes { element, bytes: Arc::new(bytes.clone()) };
-    let host = compare(&operand(got, &left), &operand(wanted, &right), tolerance, &[]).unwrap();
+    let host = compare(&operand(got, &left), &operand(wanted, &right), tolerance, &[], &Leeway::default()).unwrap();
     let (left, right) = (holding(device.as_mut(), &left), holding(device.as_mut(), &right));
     let passes = kernels.passes(device.as_mut(), (left, got, len), &Wanted::Array(wanted, right), tolerance).unwrap();
     let [doubtful] = kernels.found(device.as_mut()).unwrap();
@@ -272,7 +275,7 @@ fn one_wrong_element_is_doubted_wherever_it_stands() {
 fn sums_of_two_arrays_wrap_as_integers_and_are_not_rounded_as_floats() {
     let (mut device, kernels) = bench();
     let device = device.as_mut();
-    let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
+    let exact = Tolerance::EXACT;
     let (x, y, sum) = (holding(device, &[200, 1]), holding(device, &[100, 2]), holding(device, &[44, 3]));
     let wanted = Wanted::Sum(ElementType::U8, x, y);
     assert!(kernels.passes(device, (sum, ElementType::U8, 2), &wanted, &exact).unwrap());
@@ -281,7 +284,9 @@ fn sums_of_two_arrays_wrap_as_integers_and_are_not_rounded_as_floats() {
     let sum = holding(device, &(x + y).to_le_bytes());
     let wanted = Wanted::Sum(ElementType::F32, holding(device, &x.to_le_bytes()), holding(device, &y.to_le_bytes()));
     let side = (sum, ElementType::F32, 1);
-    assert!(!kernels.passes(device, side, &wanted, &exact).unwrap(), "the sum in f64 is no f32");
+    assert!(kernels.passes(device, side, &wanted, &exact).unwrap(), "the f32 next to the sum in f64");
+    let side = (holding(device, &x.next_up().to_le_bytes()), ElementType::F32, 1);
+    assert!(!kernels.passes(device, side, &wanted, &exact).unwrap());
     assert!(kernels.passes(device, side, &wanted, &Tolerance { ulp: 1, ..exact }).unwrap());
 }
 
@@ -289,7 +294,7 @@ fn sums_of_two_arrays_wrap_as_integers_and_are_not_rounded_as_floats() {
 fn one_number_is_expected_of_every_element() {
     let (mut device, kernels) = bench();
     let device = device.as_mut();
-    let exact = Tolerance { abs: 0.0, rel: 0.0, ulp: 0 };
+    let exact = Tolerance::EXACT;
     let of = |value, element| Wanted::Number { value, element };
     let ones = holding(device, &[1, 0, 0, 0, 1, 0, 0, 0]);
     let side = (ones, ElementType::U32, 2);

@@ -6,10 +6,13 @@
 //! or maximum of nothing are errors; nothing is converted silently.
 
 mod arrays;
+mod bound;
 mod matrix;
 mod reduce;
 
 pub use arrays::{gelu, gelu_tanh, normal_of};
+pub use bound::bounds;
+pub use matrix::all_lanes;
 pub use reduce::BLOCK;
 
 use std::cell::Cell;

@@ -33,7 +33,7 @@ fn one_nan_among_a_thousand_floats_is_found_in_its_place() {
 #[test]
 fn an_infinity_never_passes_whatever_the_tolerance() {
     let mut job = case("it", ElementType::F32);
-    job.checks[0].tolerance = Tolerance { abs: f64::MAX, rel: f64::MAX, ulp: u64::MAX };
+    job.checks[0].tolerance = Tolerance { abs: f64::MAX, rel: f64::MAX, ulp: u64::MAX, derived: false };
     let body = |call: &mut Call<'_>| {
         right(call)?;
         call.write(1, 0, &f32::INFINITY.to_le_bytes())
@@ -45,7 +45,7 @@ fn an_infinity_never_passes_whatever_the_tolerance() {
 #[test]
 fn a_bound_of_endless_last_places_does_not_reach_infinity() {
     let mut job = case("it", ElementType::F64);
-    job.checks[0].tolerance = Tolerance { abs: 0.0, rel: 0.0, ulp: u64::MAX };
+    job.checks[0].tolerance = Tolerance { abs: 0.0, rel: 0.0, ulp: u64::MAX, derived: false };
     job.checks[0].expect = ExpectPlan::Reference(RefExpr::Constant(Value::Float(f64::MAX)));
     let body = |call: &mut Call<'_>| call.write(1, 0, &f64::INFINITY.to_le_bytes().repeat(N as usize));
     let mismatch = run(device(vec![("it", kernel(body))]), &group(vec![job])).mismatch("it");
@@ -244,9 +244,9 @@ fn a_large_error_against_a_negative_reference_is_no_small_relative_error() {
 #[test]
 fn an_infinite_tolerance_is_refused_and_not_obeyed() {
     for tolerance in [
-        Tolerance { abs: f64::INFINITY, rel: 0.0, ulp: 0 },
-        Tolerance { abs: 0.0, rel: f64::NAN, ulp: 0 },
-        Tolerance { abs: -1.0, rel: 0.0, ulp: 0 },
+        Tolerance { abs: f64::INFINITY, rel: 0.0, ulp: 0, derived: false },
+        Tolerance { abs: 0.0, rel: f64::NAN, ulp: 0, derived: false },
+        Tolerance { abs: -1.0, rel: 0.0, ulp: 0, derived: false },
     ] {
         let mut job = case("it", ElementType::F32);
         job.checks[0].tolerance = tolerance;
