@@ -29,6 +29,7 @@ mod judge;
 mod kernels;
 mod launch;
 mod leeway;
+mod machine_code;
 mod marks;
 mod mask;
 mod measure;
@@ -61,6 +62,7 @@ mod watch;
 mod whole;
 
 pub use carried::Carried;
+pub use machine_code::count_ptx;
 pub use parallel::leave_a_core;
 pub use processes::{MOST_UNASKED, is_likely_spread, share, wanted_processes};
 pub use stop::Lost;
