@@ -113,6 +113,20 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
     }
 }
 
+/// Returns the message for an mbarrier object that one thread initialises or invalidates while another one uses it.
+pub fn object_race(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
+    let who = earlier_access(launch, hazard.tag, hazard.earlier);
+    match (hazard.before, hazard.now) {
+        (Op::Store, Op::Store) => {
+            format!("race on the mbarrier object at {site}: initialised here, and by {who} with no barrier between")
+        }
+        (Op::Store, _) => {
+            format!("race on the mbarrier object at {site}: used here, initialised by {who} with no barrier between")
+        }
+        _ => format!("race on the mbarrier object at {site}: initialised here, used by {who} with no barrier between"),
+    }
+}
+
 fn earlier_access(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
     let place = place(launch, earlier.line());
     if earlier.several_warps() && earlier.warp() == now.warp() {

@@ -5,7 +5,7 @@ use crate::exec::access::{Region, Survey};
 use crate::exec::context::{Commits, Context};
 use crate::exec::{findings, remote};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::{Access, StateSpace};
+use crate::program::aux::{Access, Fence, StateSpace};
 use crate::program::ins::{Bases, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
@@ -25,7 +25,12 @@ fn request<'r>(
         (true, false) => Strength::Relaxed,
         (_, true) => Strength::Volatile,
     };
-    let strength = if op == Op::Change { Strength::Plain } else { strength };
+    let (op, strong_store, strength) = match (op, strength) {
+        (Op::Change, _) => (op, false, Strength::Plain),
+        (Op::Load, Strength::Volatile | Strength::Relaxed) => (Op::Poll, false, strength),
+        (Op::Store, Strength::Volatile | Strength::Relaxed) => (Op::Change, true, strength),
+        _ => (op, false, strength),
+    };
     let line = cx.launch.shadow.line(cx.function, i.line);
     Request {
         space: if r.space == StateSpace::SHARED { Space::Shared } else { Space::Global },
@@ -39,7 +44,7 @@ fn request<'r>(
         warp: cx.warp.index,
         line,
         strength,
-        quiet: strength != Strength::Plain && cx.shadow.is_reported(strength, line),
+        strong_store,
     }
 }
 
@@ -51,6 +56,16 @@ fn offsets(a: &Row<u64>, r: &Region) -> Row<u64> {
 fn active<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<Item = u64> + use<'a> {
     let (mask, origin) = (cx.mask, r.origin);
     (0..LANES).filter(move |k| mask >> k & 1 == 1).map(move |k| a.0[k].wrapping_sub(origin))
+}
+
+/// Active lanes with their offsets.
+fn lanes<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<Item = (usize, u64)> + use<'a> {
+    let (mask, origin) = (cx.mask, r.origin);
+    (0..LANES).filter(move |k| mask >> k & 1 == 1).map(move |k| (k, a.0[k].wrapping_sub(origin)))
+}
+
+const fn space(r: &Region) -> Space {
+    if matches!(r.space, StateSpace::GLOBAL) { Space::Global } else { Space::Shared }
 }
 
 /// Checks and records a load of shared or global memory.
@@ -66,6 +81,10 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
     }
     if r.space == StateSpace::REMOTE {
         return remote::check(cx, i, a, r, bytes, Op::Load);
+    }
+    if i.has(Access::STRONG) {
+        let (read, warp) = (lanes(cx, a, r), cx.warp.index);
+        cx.shadow.strong_read(space(r), read, warp, i.has(Access::ACQUIRE));
     }
     let request = request(cx, i, a, s, r, bytes, Op::Load);
     if cx.shadow.plain(&request, None, |_, _| 0) {
@@ -126,6 +145,10 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         return remote::check(cx, i, a, r, bytes, Op::Store);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Store);
+    if i.has(Access::STRONG) {
+        let (written, warp) = (lanes(cx, a, r), cx.warp.index);
+        cx.shadow.strong_write(space(r), written, warp, (i.has(Access::RELEASE), false));
+    }
     if cx.shadow.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
         // Its lanes ascend, so that no two have the same address.
         return None;
@@ -356,6 +379,11 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
         }
         cx.shadow.signal(grid, fair, written);
     }
+    let (written, read, warp) = (lanes(cx, a, r), lanes(cx, a, r), cx.warp.index);
+    cx.shadow.strong_write(space(r), written, warp, (i.has(Access::RELEASE), true));
+    if i.o[0] != Slot::NONE {
+        cx.shadow.strong_read(space(r), read, warp, i.has(Access::ACQUIRE));
+    }
     let request = request(cx, i, a, s, r, bytes, Op::Change);
     let fatal = cx.shadow.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))
@@ -370,16 +398,48 @@ pub fn fence_bulk(cx: &mut Context<'_>) {
     }
 }
 
-/// Executes a fence; `device` says that its scope is the device.
-pub fn fence(cx: &mut Context<'_>, device: bool) {
-    cx.shadow.barrier();
-    if !cx.peers.is_empty() && cx.launch.sanitize {
-        cx.shadow.release_to_cluster(&cx.launch.shadow);
+/// Executes a fence.
+pub fn fence(cx: &mut Context<'_>, i: &Ins) {
+    let halves = (i.has(Fence::ACQUIRE), i.has(Fence::RELEASE));
+    if !cx.launch.sanitize || halves == (false, false) {
+        return;
     }
-    if device && cx.launch.sanitize {
+    if cx.peers.is_empty() {
+        cx.shadow.fence(cx.warp.index, cx.mask, halves);
+    } else {
+        cx.shadow.barrier();
+        if !i.has(Fence::BLOCK_SCOPE) {
+            cx.shadow.release_to_cluster(&cx.launch.shadow);
+        }
+    }
+    if i.has(Fence::DEVICE) {
         let fair = is_fair(cx);
         cx.shadow.release(&cx.launch.shadow, fair);
     }
+}
+
+/// Releases what a block of a cluster has done so far, as a whole.
+pub fn release_block(cx: &mut Context<'_>) {
+    if !cx.launch.sanitize {
+        return;
+    }
+    if !cx.peers.is_empty() {
+        cx.shadow.barrier();
+        cx.shadow.release_to_cluster(&cx.launch.shadow);
+    }
+    let fair = is_fair(cx);
+    cx.shadow.release(&cx.launch.shadow, fair);
+}
+
+/// Checks and records the access of a lane to an mbarrier object of the block.
+pub fn object(cx: &mut Context<'_>, i: &Ins, lane: usize, offset: u64, op: Op) -> Option<*const Ins> {
+    let by = sender(cx, i, lane);
+    let fatal = cx.shadow.object(by, offset, op)?;
+    let site = findings::site(cx.launch, Space::Shared, offset);
+    let message = findings::object_race(cx.launch, &fatal, &site);
+    let stopped = cx.trap(i, TrapKind::Race, 1 << lane, message);
+    cx.locate_trap(site);
+    Some(stopped)
 }
 
 /// Releases and acquires of strong accesses to shared memory, the block's own or another block's.
@@ -387,8 +447,8 @@ fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
     if cx.peers.is_empty() || !i.has(Access::STRONG) {
         return;
     }
-    if i.has(Access::RELEASE) {
-        fence(cx, true);
+    if i.has(Access::RELEASE) && !i.has(Access::BLOCK_SCOPE) {
+        release_block(cx);
     }
     if reads {
         remote::acquire(cx);

@@ -14,6 +14,7 @@ use crate::sanitize::grid::GridShadow;
 use crate::sanitize::ignored::Ignored;
 use crate::sanitize::lines::Line;
 use crate::sanitize::log::{Log, is_tracked};
+use crate::sanitize::order::Order;
 use crate::sanitize::part::{ONE_THREAD, Part, judge};
 use crate::sanitize::races::{Fault, Hazard, Touch};
 use crate::sanitize::request::{Op, Request, Space, Strength};
@@ -33,12 +34,12 @@ use remote::RemoteAccesses;
 pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
     pub(super) global: Table,
-    /// Counts barriers and fences; zero where accesses are not checked.
+    /// Counts barriers of the block; zero where accesses are not checked.
     pub(super) epoch: u32,
-    /// Synchronisations of each warp in this epoch.
-    pub(super) syncs: [u32; 32],
+    /// The order of accesses in this epoch.
+    pub(super) order: Order,
     /// Accesses from before the last acquire, or beyond the lines that are kept in detail; by kind of access.
-    pending: [Log; 3],
+    pending: [Log; 4],
     acquired: When,
     /// The block has had an effect in commit order.
     committed: bool,
@@ -97,7 +98,7 @@ impl BlockShadow {
     }
 
     fn advance(&mut self) {
-        self.syncs = [0; 32];
+        self.order.begin_epoch();
         self.epoch += 1;
         if self.epoch == EPOCHS {
             self.condense();
@@ -111,15 +112,73 @@ impl BlockShadow {
         }
     }
 
-    /// Orders all earlier accesses of the lanes of a warp before their later ones.
+    /// Orders all earlier accesses of some lanes of a warp before their later ones; `alive` are the lanes that have not
+    /// exited.
     #[inline]
-    pub const fn warp_sync(&mut self, warp: u32) {
-        self.syncs[(warp & 31) as usize] += 1;
+    pub fn warp_sync(&mut self, warp: u32, mask: u32, alive: u32) {
+        self.order.sync(warp, mask, alive);
+    }
+
+    /// Executes a fence of some lanes, or one half of it.
+    pub fn fence(&mut self, warp: u32, mask: u32, halves: (bool, bool)) {
+        self.order.fence(warp, mask, halves);
+    }
+
+    /// Performs a strong store or an atomic, of lanes at their offsets, for the order within the block.
+    pub fn strong_write(
+        &mut self,
+        space: Space,
+        lanes: impl Iterator<Item = (usize, u64)>,
+        warp: u32,
+        (releases, atomic): (bool, bool),
+    ) {
+        if releases || !self.order.is_quiet() {
+            self.order.write(space, lanes, warp, (releases, atomic));
+        }
+    }
+
+    /// Performs a strong load, or the load of an atomic.
+    pub fn strong_read(&mut self, space: Space, lanes: impl Iterator<Item = (usize, u64)>, warp: u32, acquires: bool) {
+        self.order.read(space, lanes, warp, acquires);
+    }
+
+    /// Arrives at an mbarrier object.
+    pub fn arrive(&mut self, object: u64, thread: (u32, usize)) {
+        self.order.arrive(object, thread);
+    }
+
+    /// Arrives at a barrier without waiting.
+    pub fn arrive_at_barrier(&mut self, id: u32, warp: u32, mask: u32) {
+        self.order.arrive_at_barrier(id, warp, mask);
+    }
+
+    /// Opens a barrier of a part of the block: warps that wait, with their lanes.
+    pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
+        self.order.open_barrier(id, waiting);
+    }
+
+    /// Checks and records the access of a thread to an mbarrier object.
+    pub fn object(&mut self, by: Sender, offset: u64, op: Op) -> Option<Hazard> {
+        let tag = self.now(by.warp, by.line).of_lane(u64::from(by.lane));
+        let (epoch, ignored, synced) = (self.epoch, self.ignored, self.order.synced(by.warp));
+        let (number, from) = (offset / 128, (offset / 4) as usize % WORDS);
+        let (line, order) = self.line_and_order(Space::Shared, number)?;
+        line.expand(epoch);
+        let bytes = byte_mask(from, 2);
+        let part = Part { op, from, count: 2, done: 0, shift: ONE_THREAD, bytes, base: tag, synced };
+        let touch = |k: usize| Touch { word: from + k, op, tag, value: k as u32, silent: false };
+        let found = part.conflict(line, (Space::Shared, number), (epoch, ignored), order, touch);
+        if found.is_none_or(|hazard| hazard.fault.is_lint()) {
+            part.record(line, epoch, |_| 0);
+            self.keep(found);
+            return None;
+        }
+        found
     }
 
     /// Returns the present moment, for thread zero of a warp.
     pub(super) fn now(&self, warp: u32, line: u16) -> Tag {
-        Tag::new(self.epoch, self.syncs[(warp & 31) as usize], warp, line)
+        Tag::new(self.epoch, self.order.time(warp), warp, line)
     }
 
     /// Records a request; `value` returns what a lane stores to a word of its access, `silent` whether a lane's store
@@ -134,9 +193,10 @@ impl BlockShadow {
             self.condense();
         }
         let tag = self.now(r.warp, r.line);
-        let tag = if r.strength == Strength::Plain { tag } else { tag.volatile() };
+        let tag = if r.strength == Strength::Volatile { tag.volatile() } else { tag };
+        let tag = if r.strong_store { tag.write() } else { tag };
         let first = r.mask.trailing_zeros();
-        if r.together && r.op == Op::Load {
+        if r.together && matches!(r.op, Op::Load | Op::Poll) {
             let tag = if r.mask.is_power_of_two() { tag } else { tag.by_lanes() };
             return self.touch_each(r, 1 << first, tag, value, silent);
         }
@@ -149,10 +209,16 @@ impl BlockShadow {
 
     #[inline]
     pub(super) fn line(&mut self, space: Space, number: u64) -> Option<&mut Line> {
-        match space {
-            Space::Shared => self.shared.get_mut(number as usize),
-            Space::Global => Some(self.global.line(number as u32, self.epoch)),
-        }
+        self.line_and_order(space, number).map(|(line, _)| line)
+    }
+
+    #[inline]
+    pub(super) fn line_and_order(&mut self, space: Space, number: u64) -> Option<(&mut Line, &Order)> {
+        let line = match space {
+            Space::Shared => self.shared.get_mut(number as usize)?,
+            Space::Global => self.global.line(number as u32, self.epoch),
+        };
+        Some((line, &self.order))
     }
 
     /// Returns a request whose words are contiguous.
@@ -173,25 +239,24 @@ impl BlockShadow {
             let (number, from) = (at / 128, (at / 4) as usize % WORDS);
             let count = (WORDS - from).min(total - done);
             let bytes = byte_mask(from, count);
-            let part = Part { op: r.op, from, count, done, shift: each.trailing_zeros(), bytes, base };
+            let synced = self.order.synced(r.warp);
+            let part = Part { op: r.op, from, count, done, shift: each.trailing_zeros(), bytes, base, synced };
             let lane_and_word = |k: usize| (first + (done + k) / each, (done + k) % each);
             let touch = |k: usize| {
                 let (lane, word) = lane_and_word(k);
-                let silent = r.op == Op::Store && silent(lane);
+                let silent = r.stores() && silent(lane);
                 Touch { word: from + k, op: r.op, tag: part.tag(k), value: value(lane, word), silent }
             };
             let (epoch, ignored) = (self.epoch, self.ignored);
-            let Some(line) = self.line(r.space, number) else { break };
+            let Some((line, order)) = self.line_and_order(r.space, number) else { break };
             line.expand(epoch);
             let mut lint = None;
-            match judge(line, (r.space, r.quiet), number, (&part, epoch, ignored), touch) {
+            match judge(line, (r.space, number), (&part, epoch, ignored), order, touch) {
                 Some(hazard) if hazard.fault.is_lint() => lint = Some(hazard),
                 None => {}
                 fatal => return fatal,
             }
-            part.record(line, epoch, r.strength == Strength::Relaxed, |k| {
-                value(lane_and_word(k).0, lane_and_word(k).1)
-            });
+            part.record(line, epoch, |k| value(lane_and_word(k).0, lane_and_word(k).1));
             self.keep(lint);
             done += count;
         }
@@ -208,7 +273,7 @@ impl BlockShadow {
         value: impl Fn(usize, usize) -> u32,
         silent: impl Fn(usize) -> bool,
     ) -> Option<Hazard> {
-        if r.op != Op::Store || r.is_rising(mask) {
+        if !r.stores() || r.is_rising(mask) {
             return self.pass(r, (mask, tag), (true, true), &value, &silent);
         }
         let found = self.pass(r, (mask, tag), (true, false), &value, &silent);
@@ -224,17 +289,15 @@ impl BlockShadow {
         value: impl Fn(usize, usize) -> u32,
         silent: impl Fn(usize) -> bool,
     ) -> Option<Hazard> {
-        let (epoch, ignored, relaxed) = (self.epoch, self.ignored, r.strength == Strength::Relaxed);
+        let (epoch, ignored, synced) = (self.epoch, self.ignored, self.order.synced(r.warp));
         let narrow = if r.bytes < 4 { (1_u8 << r.bytes) - 1 } else { 0xf };
         let count = (r.bytes as usize).div_ceil(4);
         let mut lanes = mask;
         while lanes != 0 {
             let number = r.offset(lanes.trailing_zeros() as usize) / 128;
             let mut lint = None;
-            let Some(line) = self.line(r.space, number) else { break };
-            if !relaxed {
-                line.expand(epoch);
-            }
+            let Some((line, order)) = self.line_and_order(r.space, number) else { break };
+            line.expand(epoch);
             while lanes != 0 {
                 let lane = (lanes.trailing_zeros() & 31) as usize;
                 let offset = r.offset(lane);
@@ -246,7 +309,7 @@ impl BlockShadow {
                 let base = tag.of_lane(lane as u64).of_bytes(narrow << (offset & 3));
                 let from = (offset / 4) as usize % WORDS;
                 let bytes = (u128::MAX >> (128 - r.bytes)) << (offset % 128);
-                let part = Part { op: r.op, from, count, done: 0, shift: ONE_THREAD, bytes, base };
+                let part = Part { op: r.op, from, count, done: 0, shift: ONE_THREAD, bytes, base, synced };
                 let value = |word: usize| value(lane, word) << (8 * (offset & 3));
                 if checks {
                     let touch = |word: usize| Touch {
@@ -254,28 +317,21 @@ impl BlockShadow {
                         op: r.op,
                         tag: base,
                         value: value(word),
-                        silent: r.op == Op::Store && silent(lane),
+                        silent: r.stores() && silent(lane),
                     };
-                    match judge(line, (r.space, r.quiet), number, (&part, epoch, ignored), touch) {
+                    match judge(line, (r.space, number), (&part, epoch, ignored), order, touch) {
                         Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
                         None => {}
                         fatal => return fatal,
                     }
                 }
                 if records {
-                    part.record(line, epoch, relaxed, value);
+                    part.record(line, epoch, value);
                 }
             }
             self.keep(lint);
         }
         None
-    }
-
-    /// Whether an access at a source line could cause a lint that is not known yet: relaxed ones never conflict,
-    /// volatile ones cause a lint at most.
-    pub fn is_reported(&self, strength: Strength, line: u16) -> bool {
-        let known = |h: &Hazard| h.fault == Fault::Warp && h.tag.line() == line;
-        strength == Strength::Relaxed || strength == Strength::Volatile && self.lints.iter().any(known)
     }
 
     /// Keeps a lint, one per pair of source lines.

@@ -221,7 +221,7 @@ impl GridShadow {
                 add(when, conflict);
             }
             for (&number, entries) in &shard.summary.lines {
-                if entries.len() < 2 || entries.iter().all(|e| e.op == Op::Load) {
+                if entries.len() < 2 || entries.iter().all(|e| matches!(e.op, Op::Load | Op::Poll)) {
                     continue;
                 }
                 for (k, x) in entries.iter().enumerate() {

@@ -45,6 +45,7 @@ struct Mark {
     loads: u32,
     stores: u32,
     changes: u32,
+    polls: u32,
 }
 
 impl Mark {
@@ -55,8 +56,9 @@ impl Mark {
         }
         let (others, mine) = match op {
             Op::Load => (self.stores | self.changes, &mut self.loads),
-            Op::Store => (self.loads | self.stores | self.changes, &mut self.stores),
+            Op::Store => (self.loads | self.stores | self.changes | self.polls, &mut self.stores),
             Op::Change => (self.loads | self.stores, &mut self.changes),
+            Op::Poll => (self.stores, &mut self.polls),
         };
         self.overlap |= others & mask != 0;
         *mine |= mask;
@@ -75,7 +77,7 @@ impl Marks {
     /// Returns the page of a line. A load gets one only if another access has made it, because loads alone do not
     /// conflict.
     fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
-        if op == Op::Load {
+        if matches!(op, Op::Load | Op::Poll) {
             return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
         }
         let fresh = || vec![Mark::default(); PAGE as usize].into_boxed_slice();
@@ -175,7 +177,9 @@ impl LaunchLog {
         let mut marks = Marks::default();
         for loads in [false, true] {
             for (log_of_block, words) in self.logs() {
-                for (first, count, op, mask) in spans(words).filter(|(_, _, op, _)| (*op == Op::Load) == loads) {
+                for (first, count, op, mask) in
+                    spans(words).filter(|(_, _, op, _)| matches!(op, Op::Load | Op::Poll) == loads)
+                {
                     marks.add(log_of_block.block, (first, count), op, mask);
                 }
             }

@@ -88,6 +88,7 @@ impl Head {
             Op::Load => 0,
             Op::Store => 1,
             Op::Change => 2,
+            Op::Poll => 3,
         };
         let names = match self.names {
             Names::Run { shift } => shift,
@@ -109,7 +110,8 @@ impl Head {
         let op = match bits & 3 {
             0 => Op::Load,
             1 => Op::Store,
-            _ => Op::Change,
+            2 => Op::Change,
+            _ => Op::Poll,
         };
         let names = match bits >> 3 & 7 {
             shift @ 0..=2 => Names::Run { shift },

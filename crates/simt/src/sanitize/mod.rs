@@ -12,6 +12,7 @@ mod ignored;
 mod launch_log;
 mod lines;
 mod log;
+mod order;
 mod part;
 mod races;
 mod request;

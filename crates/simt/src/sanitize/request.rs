@@ -5,15 +5,17 @@
 pub enum Op {
     Load,
     Store,
-    /// An atomic read-modify-write.
+    /// An atomic read-modify-write or a strong store.
     Change,
+    /// A strong load.
+    Poll,
 }
 
 impl Op {
     /// Returns what was done to a word, for messages.
     pub const fn done(self) -> &'static str {
         match self {
-            Self::Load => "read",
+            Self::Load | Self::Poll => "read",
             Self::Store => "written",
             Self::Change => "changed by an atomic",
         }
@@ -31,9 +33,9 @@ pub enum Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
     Plain,
-    /// Does not race, but does not order lanes of a warp either.
+    /// Strong, but meant to order lanes of a warp, which it does not.
     Volatile,
-    /// Does not race.
+    /// Strong: relaxed, acquiring or releasing.
     Relaxed,
 }
 
@@ -54,8 +56,8 @@ pub struct Request<'r> {
     pub warp: u32,
     pub line: u16,
     pub strength: Strength,
-    /// No conflict of it would be reported.
-    pub quiet: bool,
+    /// The access is a strong store, of the kind of an atomic.
+    pub strong_store: bool,
 }
 
 impl Request<'_> {
@@ -63,6 +65,11 @@ impl Request<'_> {
     #[inline]
     pub fn offset(&self, lane: usize) -> u64 {
         self.addresses[lane & 31].wrapping_sub(self.origin)
+    }
+
+    /// Whether the lanes store, and do not read.
+    pub fn stores(&self) -> bool {
+        self.op == Op::Store || self.strong_store
     }
 
     /// Whether each lane follows the one before it.

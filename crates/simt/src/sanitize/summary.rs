@@ -80,7 +80,8 @@ impl Entry {
     /// Returns two accesses that conflict and are not ordered, if the entries have any, and the byte of the line.
     pub fn conflict(&self, other: &Self) -> Option<(usize, Act, Act)> {
         let both = self.bytes & other.bytes;
-        if both == 0 || (self.op == other.op && self.op != Op::Store) {
+        let pair = [self.op, other.op];
+        if both == 0 || !(pair.contains(&Op::Store) || pair.contains(&Op::Load) && pair.contains(&Op::Change)) {
             return None;
         }
         let byte = self.unequal(other, both)?;
@@ -170,7 +171,7 @@ impl Entry {
 /// Condenses one block's accesses to a line into a record per kind of access.
 pub fn condense(line: &Line, number: u32, acquired: When, mut sink: impl FnMut(&AccessRecord)) {
     let (loaded, stored) = line.touched();
-    for (op, bytes) in [(Op::Store, stored), (Op::Load, loaded), (Op::Change, line.changed)] {
+    for (op, bytes) in [(Op::Store, stored), (Op::Load, loaded), (Op::Change, line.changed), (Op::Poll, line.polled)] {
         if bytes == 0 {
             continue;
         }
@@ -178,6 +179,7 @@ pub fn condense(line: &Line, number: u32, acquired: When, mut sink: impl FnMut(&
             Op::Store => line.compact.stores.who,
             Op::Load => line.compact.loads.who,
             Op::Change => line.changes.map(Tag::who),
+            Op::Poll => line.polls.map(Tag::who),
         };
         let values = if op == Op::Store { hashes(bytes, &line.values) } else { [0; WORDS] };
         let partial = (op == Op::Store).then(|| partial(bytes, line)).flatten();

@@ -18,8 +18,8 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy)]
 pub struct LineLoad {
     pub epoch: u32,
-    /// Synchronisations of the warp in the epoch.
-    pub sync: u32,
+    /// The time of the warp in the epoch.
+    pub time: u32,
     /// The thread that loaded word zero, as [`Tag::who`](super::tag::Tag::who) encodes it.
     pub base: u32,
     /// Word `w` was loaded by the thread `w >> shift` after it.
@@ -34,13 +34,14 @@ impl LineLoad {
     /// Whether this load replaces the earlier one: the earlier one is out of date, or equal.
     const fn replaces(self, earlier: Self) -> bool {
         let same = self.base == earlier.base && self.shift == earlier.shift;
-        self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.sync != earlier.sync)
+        self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.time != earlier.time)
     }
 
     /// Records it in a new line.
     fn apply_to(self, line: &mut Line) {
         let lanes = std::array::from_fn(|w| (w >> self.shift) as u8);
-        let now = Moment { epoch: self.epoch, warp: self.warp(), sync: self.sync };
+        let (time, synced) = (self.time, self.time);
+        let now = Moment { epoch: self.epoch, warp: self.warp(), time, synced, event: 0, busy: false };
         line.load_words(now, &Words { mask: u32::MAX, lanes: &lanes, doubled: 0, base: self.base }, false);
     }
 }
@@ -98,7 +99,7 @@ impl Table {
     /// Returns the full state of a line by number, reset in this epoch if the line is new.
     #[inline]
     pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
-        let nothing = LineLoad { epoch: 0, sync: 0, base: 0, shift: 0 };
+        let nothing = LineLoad { epoch: 0, time: 0, base: 0, shift: 0 };
         let at = self.find(number).unwrap_or_else(|slot| self.add(number, slot, nothing));
         if self.held[at].at == NOWHERE {
             self.detail(at, epoch);

@@ -117,7 +117,7 @@ impl BlockShadow {
         let fresh = RemoteAccess { loads: 0, stores: 0, loader: by, storer: by };
         let access = self.remote.lines.entry(offset / 128).or_insert(fresh);
         match op {
-            Op::Load => {
+            Op::Load | Op::Poll => {
                 (access.loads, access.loader) = (access.loads | mask, by);
                 line.being_read |= mask;
                 return Ok(());

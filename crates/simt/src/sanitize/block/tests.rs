@@ -23,7 +23,7 @@ fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, stre
         warp,
         line: op as u16,
         strength,
-        quiet: false,
+        strong_store: false,
     };
     block.touch(&request, |lane, _| lane as u32 + 100 * warp, |_| false)
 }
@@ -163,7 +163,7 @@ fn step(warps: u32) -> impl Strategy<Value = Step> {
 fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> {
     let &Step::Touch { op, space, warp, mask, first, bytes, ref pattern, same, line } = step else {
         match step {
-            Step::Sync(warp) => block.warp_sync(*warp),
+            Step::Sync(warp) => block.warp_sync(*warp, u32::MAX, u32::MAX),
             _ => block.barrier(),
         }
         return None;
@@ -189,7 +189,7 @@ fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> 
         warp,
         line,
         strength: Strength::Plain,
-        quiet: false,
+        strong_store: false,
     };
     let value = |lane: usize, word: usize| if same { 5 } else { (lane * 8 + word) as u32 };
     if in_short && block.plain(&request, None, value) {
