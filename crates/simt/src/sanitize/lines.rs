@@ -81,16 +81,15 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Resets the line, except for tags of earlier epochs, which are never valid. `epoch` is the present one: the
-    /// storage of a line of global memory may have been used for another line.
-    pub fn begin(&mut self, epoch: u32) {
+    /// Resets the line: the storage of a line of global memory may have been used for another line.
+    pub fn begin(&mut self) {
         for (of, tags) in [
             (self.store_epoch, &mut self.stores),
             (self.load_epoch, &mut self.loads),
             (self.change_epoch, &mut self.changes),
             (self.poll_epoch, &mut self.polls),
         ] {
-            if of == epoch {
+            if of != 0 {
                 *tags = [Tag::default(); WORDS];
             }
         }
@@ -127,14 +126,23 @@ impl Line {
 
     /// Expands the compact shadow state to the full one, a tag per word, for the rest of the epoch.
     pub fn expand(&mut self, epoch: u32) {
-        let compact = &mut self.compact;
-        if compact.epoch == epoch && compact.full {
+        if self.compact.epoch == epoch && self.compact.full {
             return;
         }
-        self.loaded |= bytes_of(std::mem::take(&mut compact.loads.ever));
-        self.stored |= bytes_of(std::mem::take(&mut compact.stores.ever));
+        if self.compact.epoch == epoch {
+            self.settle();
+        }
+        self.loaded |= bytes_of(std::mem::take(&mut self.compact.loads.ever));
+        self.stored |= bytes_of(std::mem::take(&mut self.compact.stores.ever));
+        (self.compact.epoch, self.compact.full) = (epoch, true);
+    }
+
+    /// Writes the tags of the last epoch in which the line was accessed.
+    pub fn settle(&mut self) {
+        let compact = &self.compact;
         let times = (compact.time, compact.synced);
-        if compact.epoch == epoch {
+        let epoch = compact.epoch;
+        if !compact.full && epoch != 0 {
             if compact.loads.now != 0 {
                 compact.loads.tag(&mut self.loads, (epoch, compact.warp), times, compact.warps);
                 (self.load_epoch, self.load_bytes, self.last_load.1) = (epoch, bytes_of(compact.loads.now), 0);
@@ -144,7 +152,6 @@ impl Line {
                 self.store_epoch = epoch;
             }
         }
-        (compact.epoch, compact.full) = (epoch, true);
     }
 
     /// Returns the bytes of plain loads, plain stores and atomics since an epoch began, as far as known.
@@ -162,6 +169,12 @@ impl Line {
             of_compact(compact.stores.now) | of_tags(&self.stores),
             of_tags(&self.changes),
         )
+    }
+
+    /// Forgets the bytes that were accessed so far, which are in a log.
+    pub const fn forget_logged(&mut self) {
+        (self.stored, self.loaded, self.changed, self.polled) = (0, 0, 0, 0);
+        (self.compact.loads.ever, self.compact.stores.ever, self.last_load.1) = (0, 0, 0);
     }
 
     /// Returns the bytes of plain loads and stores since the line was begun.

@@ -9,6 +9,7 @@ mod block;
 mod compact;
 mod grid;
 mod ignored;
+mod knowledge;
 mod launch_log;
 mod lines;
 mod log;
@@ -19,7 +20,6 @@ mod request;
 mod summary;
 mod table;
 mod tag;
-mod when;
 mod words;
 
 pub use block::{BlockShadow, Bulk, Earlier, Piece, RemoteConflict, RemoteThread, Run, Sender, Way};

@@ -7,53 +7,74 @@
 //! [`Clock`] of what it has acquired, shared by threads that know the same.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::sanitize::compact::Moment;
+use crate::sanitize::knowledge::{Knowledge, NOTHING, SetId};
 use crate::sanitize::request::Space;
 use crate::sanitize::tag::Tag;
 
 const LANES: usize = 32;
 const WARPS: usize = 32;
 
-/// For each thread of the block the time of its warp before which its accesses are known.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Clock(Vec<u32>);
+/// What a thread knows.
+#[derive(Debug, Clone, Default)]
+pub struct Clock {
+    /// For each thread of the block the time of its warp before which its accesses are known, in one epoch.
+    times: Vec<u32>,
+    /// The known releases of other blocks.
+    blocks: SetId,
+}
 
 impl Clock {
     fn of(&self, thread: u32) -> u32 {
-        self.0.get(thread as usize).copied().unwrap_or(0)
+        self.times.get(thread as usize).copied().unwrap_or(0)
     }
 
     fn raise(&mut self, thread: usize, time: u32) {
-        if self.0.len() <= thread {
-            self.0.resize((thread + 1).next_multiple_of(LANES), 0);
+        if self.times.len() <= thread {
+            self.times.resize((thread + 1).next_multiple_of(LANES), 0);
         }
-        self.0[thread] = self.0[thread].max(time);
+        self.times[thread] = self.times[thread].max(time);
     }
 
-    fn contains(&self, other: &Self) -> bool {
-        other.0.iter().enumerate().all(|(thread, time)| self.of(thread as u32) >= *time)
-    }
-
-    fn join(&mut self, other: &Self) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
+    fn join(&mut self, other: &Self, sets: &Sets) {
+        if self.times.len() < other.times.len() {
+            self.times.resize(other.times.len(), 0);
         }
-        self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+        self.times.iter_mut().zip(&other.times).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+        self.blocks = sets.join(self.blocks, other.blocks);
+    }
+}
+
+/// The sets of the launch.
+#[derive(Debug, Default, Clone)]
+struct Sets(Option<Arc<Mutex<Knowledge>>>);
+
+impl Sets {
+    fn join(&self, a: SetId, b: SetId) -> SetId {
+        match &self.0 {
+            Some(sets) if a != b && a != NOTHING && b != NOTHING => {
+                sets.lock().unwrap_or_else(PoisonError::into_inner).join(a, b)
+            }
+            _ => a.max(b),
+        }
     }
 }
 
 /// A clock, or none for a thread that knows nothing.
 type Known = Option<Arc<Clock>>;
 
-fn join(known: &mut Known, other: &Arc<Clock>) {
+fn join(known: &mut Known, other: &Arc<Clock>, sets: &Sets) {
     match known {
         None => *known = Some(Arc::clone(other)),
-        Some(mine) if Arc::ptr_eq(mine, other) || mine.contains(other) => {}
-        Some(mine) if other.contains(mine) => *known = Some(Arc::clone(other)),
-        Some(mine) => Arc::make_mut(mine).join(other),
+        Some(mine) if Arc::ptr_eq(mine, other) => {}
+        Some(mine) => Arc::make_mut(mine).join(other, sets),
     }
+}
+
+fn same(a: &Known, b: &Known) -> bool {
+    a.as_ref().map(Arc::as_ptr) == b.as_ref().map(Arc::as_ptr)
 }
 
 /// The times of a warp in the present epoch.
@@ -79,20 +100,60 @@ struct View {
 }
 
 impl View {
-    /// Returns what a lane passes on when it releases: what it knows, and its own accesses.
-    fn clock(&self, warp: usize, lane: usize) -> Clock {
-        let mut clock = self.known[lane].as_deref().cloned().unwrap_or_default();
+    /// Adds to a clock what some lanes pass on when they release: what they know, and their own accesses.
+    fn add_to(&self, clock: &mut Clock, warp: u32, mask: u32, sets: &Sets) {
+        let first = warp as usize % WARPS * LANES;
         for mate in 0..LANES {
-            let of_mate = self.mates.as_ref().map_or(0, |mates| mates[lane][mate]);
-            clock.raise(warp * LANES + mate, of_mate.max(self.times.synced));
+            let of_mate = |lane: usize| self.mates.as_ref().map_or(0, |mates| mates[lane][mate]);
+            let known = lanes(mask).map(of_mate).max().unwrap_or(0).max(self.times.synced);
+            clock.raise(first + mate, if mask >> mate & 1 == 1 { self.times.now + 1 } else { known });
         }
-        clock.raise(warp * LANES + lane, self.times.now + 1);
-        clock
+        let mut last: &Known = &None;
+        for lane in lanes(mask) {
+            if let Some(known) = &self.known[lane]
+                && !same(&self.known[lane], last)
+            {
+                clock.join(known, sets);
+                last = &self.known[lane];
+            }
+        }
+    }
+}
+
+/// What a strong store releases to other blocks: all earlier epochs, and what its thread knew in one.
+#[derive(Debug, Clone)]
+pub struct Release {
+    epoch: u32,
+    clock: Arc<Clock>,
+    /// Equal for releases of the same.
+    pub key: Option<(u32, u32, u32)>,
+}
+
+impl Release {
+    /// Returns a release of all epochs before one.
+    pub fn of_epochs_before(epoch: u32, blocks: SetId) -> Self {
+        Self { epoch, clock: Arc::new(Clock { times: Vec::new(), blocks }), key: None }
+    }
+
+    /// Returns the known releases of other blocks, which it passes on.
+    pub fn blocks(&self) -> SetId {
+        self.clock.blocks
+    }
+
+    /// Whether all accesses of an epoch are included.
+    pub const fn includes(&self, epoch: u32) -> bool {
+        epoch < self.epoch
+    }
+
+    pub fn covers(&self, tag: Tag) -> bool {
+        let known = || self.clock.of(tag.thread());
+        let in_epoch = || if tag.time() == Tag::UNKNOWN { known() > 0 } else { known() > tag.time() };
+        tag.epoch() < self.epoch || tag.epoch() == self.epoch && in_epoch()
     }
 }
 
 /// A fence of some lanes: their later strong stores release what they knew then.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Fence {
     mask: u32,
     view: View,
@@ -101,9 +162,13 @@ struct Fence {
 #[derive(Debug, Default)]
 struct Warp {
     view: View,
+    /// The last fence of each lane, and the last of device scope.
     fences: Vec<Fence>,
-    /// What lanes have read by strong loads, and acquire with their next fence.
+    device_fences: Vec<Fence>,
+    /// What lanes have read by strong loads, and acquire with their next fence; from other blocks with one of device
+    /// scope.
     pending: Vec<(u32, Arc<Clock>)>,
+    pending_blocks: Vec<(u32, SetId)>,
 }
 
 /// What is released through an mbarrier object.
@@ -129,6 +194,13 @@ pub struct Order {
     objects: HashMap<u64, Phases>,
     /// What the arrivals at each barrier release that do not wait.
     barriers: HashMap<u32, Clock>,
+    sets: Sets,
+    /// The releases of other blocks that all threads know.
+    base: SetId,
+    /// Threads know of others, or have read what they acquire later.
+    foreign: bool,
+    /// What threads had released by fences of device scope when the last epoch with such fences ended.
+    fenced: Option<Release>,
 }
 
 fn lanes(mask: u32) -> impl Iterator<Item = usize> {
@@ -136,16 +208,101 @@ fn lanes(mask: u32) -> impl Iterator<Item = usize> {
 }
 
 impl Order {
-    /// Orders all accesses so far before all later ones.
-    pub fn begin_epoch(&mut self) {
+    /// Begins a block of a launch with these sets.
+    pub fn begin(&mut self, sets: Arc<Mutex<Knowledge>>) {
+        self.begin_epoch(0);
+        (self.sets, self.base, self.fenced) = (Sets(Some(sets)), NOTHING, None);
+    }
+
+    /// Orders all accesses so far, of which the last ones are of the epoch that ends, before all later ones. What threads
+    /// have read from other blocks counts as acquired.
+    pub fn begin_epoch(&mut self, ended: u32) {
         self.times = [Times::default(); WARPS];
-        if self.busy {
-            self.busy = false;
-            self.warps.clear();
-            self.places.clear();
-            self.objects.clear();
-            self.barriers.clear();
+        if !self.busy {
+            return;
         }
+        let fences =
+            || self.warps.iter().zip(0..).flat_map(|(warp, at)| warp.device_fences.iter().map(move |f| (at, f)));
+        if fences().next().is_some() {
+            let blocks = self.fenced.as_ref().map_or(NOTHING, Release::blocks);
+            let mut clock = Clock { times: Vec::new(), blocks: self.sets.join(blocks, self.base) };
+            fences().for_each(|(warp, fence)| fence.view.add_to(&mut clock, warp, fence.mask, &self.sets));
+            self.fenced = Some(Release { epoch: ended, clock: Arc::new(clock), key: Some((ended, u32::MAX, 0)) });
+        }
+        if self.foreign {
+            for warp in &self.warps {
+                let known = warp.view.known.iter().flatten().map(|clock| clock.blocks);
+                let pending = warp.pending_blocks.iter().map(|(_, set)| *set);
+                self.base = known.chain(pending).fold(self.base, |base, set| self.sets.join(base, set));
+            }
+        }
+        (self.busy, self.foreign) = (false, false);
+        self.warps.clear();
+        self.places.clear();
+        self.objects.clear();
+        self.barriers.clear();
+    }
+
+    /// Whether some threads know more of other blocks than others, or will.
+    pub const fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// Whether lanes of a warp know different things of other blocks.
+    pub fn lanes_differ(&self, warp: u32, mask: u32) -> bool {
+        let Some(Warp { view, .. }) = self.warps.get(warp as usize % WARPS).filter(|_| self.foreign) else {
+            return false;
+        };
+        let blocks = |lane: usize| view.known[lane].as_ref().map_or(NOTHING, |clock| clock.blocks);
+        lanes(mask).any(|lane| blocks(lane) != blocks(mask.trailing_zeros() as usize % LANES))
+    }
+
+    /// Returns the releases of other blocks that all threads know.
+    pub const fn base(&self) -> SetId {
+        self.base
+    }
+
+    /// Makes all threads know releases of other blocks.
+    pub fn acquire_for_all(&mut self, set: SetId) {
+        self.base = self.sets.join(self.base, set);
+    }
+
+    /// Returns the releases of other blocks that a thread knows.
+    pub fn acquired(&self, thread: u32) -> SetId {
+        let warp = self.warps.get(thread as usize / LANES).filter(|_| self.busy);
+        let known = warp.and_then(|warp| warp.view.known[thread as usize % LANES].as_ref());
+        self.sets.join(self.base, known.map_or(NOTHING, |clock| clock.blocks))
+    }
+
+    /// Acquires releases of other blocks, now or with the next fence of device scope.
+    pub fn acquire_blocks(&mut self, (warp, lane): Thread, set: SetId, acquires: bool) {
+        self.foreign = true;
+        if acquires {
+            return self.acquire(warp, 1 << lane, &Arc::new(Clock { times: Vec::new(), blocks: set }));
+        }
+        let pending = &mut self.warp(warp).pending_blocks;
+        match pending.iter_mut().find(|(_, known)| *known == set) {
+            Some((lanes, _)) => *lanes |= 1 << lane,
+            None => pending.push((1 << lane, set)),
+        }
+    }
+
+    /// Returns what a strong store of a thread releases to other blocks, if anything.
+    pub fn release(&mut self, epoch: u32, (warp, lane): Thread, releases: bool) -> Option<Release> {
+        if !releases && !self.busy {
+            return self.fenced.clone();
+        }
+        let sets = self.sets.clone();
+        let mut clock = Clock { times: Vec::new(), blocks: self.base };
+        if releases {
+            self.view(warp).add_to(&mut clock, warp, 1 << lane, &sets);
+            return Some(Release { epoch, clock: Arc::new(clock), key: None });
+        }
+        let fences = &self.warp(warp).device_fences;
+        let Some(fence) = fences.iter().find(|fence| fence.mask >> lane & 1 == 1) else { return self.fenced.clone() };
+        fence.view.add_to(&mut clock, warp, 1 << lane, &sets);
+        let key = Some((epoch, warp * LANES as u32 + lane as u32, fence.view.times.now));
+        Some(Release { epoch, clock: Arc::new(clock), key })
     }
 
     /// Returns the time of a warp.
@@ -181,6 +338,7 @@ impl Order {
 
     #[inline(never)]
     fn sync_views(&mut self, warp: u32, mask: u32, whole: bool) {
+        let sets = self.sets.clone();
         let view = self.view(warp);
         let now = view.times.now;
         if whole {
@@ -194,18 +352,10 @@ impl Order {
             lanes(mask).for_each(|lane| row[lane] = now);
             lanes(mask).for_each(|lane| mates[lane] = row);
         }
-        let mut all: Known = None;
-        let mut differ = false;
         let first = view.known[mask.trailing_zeros() as usize % LANES].clone();
-        for lane in lanes(mask) {
-            let same = match (&first, &view.known[lane]) {
-                (Some(first), Some(known)) => Arc::ptr_eq(first, known),
-                (first, known) => first.is_none() && known.is_none(),
-            };
-            differ |= !same;
-        }
-        if differ {
-            lanes(mask).filter_map(|lane| view.known[lane].as_ref()).for_each(|known| join(&mut all, known));
+        if lanes(mask).any(|lane| !same(&first, &view.known[lane])) {
+            let mut all = first;
+            lanes(mask).filter_map(|lane| view.known[lane].as_ref()).for_each(|known| join(&mut all, known, &sets));
             lanes(mask).for_each(|lane| view.known[lane].clone_from(&all));
         }
     }
@@ -234,19 +384,40 @@ impl Order {
         times.event = times.now;
     }
 
-    /// Executes a fence of some lanes, or one half of it.
-    pub fn fence(&mut self, warp: u32, mask: u32, (acquires, releases): (bool, bool)) {
+    /// Executes a fence of some lanes, or one half of it; `device` says that its scope includes other blocks.
+    pub fn fence(&mut self, warp: u32, mask: u32, (acquires, releases): (bool, bool), device: bool) {
         if acquires {
             self.finish_acquires(warp, mask);
+            if device && self.foreign {
+                let pending = std::mem::take(&mut self.warp(warp).pending_blocks);
+                for (lanes, set) in pending {
+                    let clock = Arc::new(Clock { times: Vec::new(), blocks: set });
+                    self.acquire(warp, lanes & mask, &clock);
+                    if lanes & !mask != 0 {
+                        self.warp(warp).pending_blocks.push((lanes & !mask, set));
+                    }
+                }
+            }
         }
         if releases {
-            let view = self.view(warp).clone();
-            let fences = &mut self.warp(warp).fences;
-            fences.iter_mut().for_each(|fence| fence.mask &= !mask);
-            fences.retain(|fence| fence.mask != 0);
-            fences.push(Fence { mask, view });
+            let fence = Fence { mask, view: self.view(warp).clone() };
+            let state = self.warp(warp);
+            let replace = |fences: &mut Vec<Fence>| {
+                fences.iter_mut().for_each(|fence| fence.mask &= !mask);
+                fences.retain(|fence| fence.mask != 0);
+                fences.push(fence.clone());
+            };
+            replace(&mut state.fences);
+            if device {
+                replace(&mut state.device_fences);
+            }
             self.advance(warp);
         }
+    }
+
+    /// Whether a fence of lanes may make them know more of other blocks.
+    pub fn has_pending_blocks(&self, warp: u32) -> bool {
+        self.foreign && self.warps.get(warp as usize % WARPS).is_some_and(|warp| !warp.pending_blocks.is_empty())
     }
 
     fn finish_acquires(&mut self, warp: u32, mask: u32) {
@@ -262,23 +433,27 @@ impl Order {
     }
 
     fn acquire(&mut self, warp: u32, mask: u32, clock: &Arc<Clock>) {
+        let sets = self.sets.clone();
         let known = &mut self.view(warp).known;
         // Lanes that knew the same still do.
         let mut last: Option<(Known, Known)> = None;
         for lane in lanes(mask) {
-            let before = known[lane].clone();
-            let same = last.as_ref().filter(|(old, _)| match (old, &before) {
-                (Some(old), Some(before)) => Arc::ptr_eq(old, before),
-                (old, before) => old.is_none() && before.is_none(),
-            });
-            match same {
-                Some((_, new)) => known[lane].clone_from(new),
-                None => {
-                    join(&mut known[lane], clock);
+            match &last {
+                Some((old, new)) if same(old, &known[lane]) => known[lane].clone_from(new),
+                _ => {
+                    let before = known[lane].clone();
+                    join(&mut known[lane], clock, &sets);
                     last = Some((before, known[lane].clone()));
                 }
             }
         }
+    }
+
+    /// Returns what a view of some lanes of a warp passes on.
+    fn clock_of(&self, view: &View, warp: u32, mask: u32) -> Clock {
+        let mut clock = Clock::default();
+        view.add_to(&mut clock, warp, mask, &self.sets);
+        clock
     }
 
     /// Whether strong accesses have no effect yet.
@@ -298,10 +473,10 @@ impl Order {
         let at = warp as usize % WARPS;
         for (lane, address) in addresses {
             let released = if releases {
-                Some(view.clock(at, lane))
+                Some(self.clock_of(&view, warp, 1 << lane))
             } else {
                 let fence = self.warps[at].fences.iter().find(|fence| fence.mask >> lane & 1 == 1);
-                fence.map(|fence| fence.view.clock(at, lane))
+                fence.map(|fence| self.clock_of(&fence.view, warp, 1 << lane))
             };
             match (released, atomic) {
                 (None, true) => {}
@@ -309,7 +484,7 @@ impl Order {
                 (Some(clock), false) => drop(self.places.insert((space, address), Arc::new(clock))),
                 (Some(clock), true) => {
                     let mut known = self.places.remove(&(space, address));
-                    join(&mut known, &Arc::new(clock));
+                    join(&mut known, &Arc::new(clock), &self.sets);
                     known.into_iter().for_each(|known| drop(self.places.insert((space, address), known)));
                 }
             }
@@ -340,8 +515,8 @@ impl Order {
 
     /// Arrives at an mbarrier object.
     pub fn arrive(&mut self, object: u64, (warp, lane): Thread) {
-        let clock = self.view(warp).clock(warp as usize % WARPS, lane);
-        self.objects.entry(object).or_default().arriving.join(&clock);
+        let view = self.view(warp).clone();
+        view.add_to(&mut self.objects.entry(object).or_default().arriving, warp, 1 << lane, &self.sets);
         self.advance(warp);
     }
 
@@ -354,8 +529,9 @@ impl Order {
 
     /// Makes what a thread has done known to all that observe the last phase of an object.
     pub fn add_to_phase(&mut self, object: u64, (warp, lane): Thread) {
-        let clock = Arc::new(self.view(warp).clock(warp as usize % WARPS, lane));
-        join(&mut self.objects.entry(object).or_default().ended, &clock);
+        let view = self.view(warp).clone();
+        let clock = Arc::new(self.clock_of(&view, warp, 1 << lane));
+        join(&mut self.objects.entry(object).or_default().ended, &clock, &self.sets);
         self.advance(warp);
     }
 
@@ -369,8 +545,7 @@ impl Order {
     /// Arrives at a barrier of the block without waiting.
     pub fn arrive_at_barrier(&mut self, id: u32, warp: u32, mask: u32) {
         let view = self.view(warp).clone();
-        let clock = self.barriers.entry(id).or_default();
-        lanes(mask).for_each(|lane| clock.join(&view.clock(warp as usize % WARPS, lane)));
+        view.add_to(self.barriers.entry(id).or_default(), warp, mask, &self.sets);
         self.advance(warp);
     }
 
@@ -378,8 +553,8 @@ impl Order {
     pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
         let mut all = self.barriers.remove(&id).unwrap_or_default();
         for (warp, mask) in waiting.clone() {
-            let view = self.view(warp);
-            lanes(mask).for_each(|lane| all.join(&view.clock(warp as usize % WARPS, lane)));
+            let view = self.view(warp).clone();
+            view.add_to(&mut all, warp, mask, &self.sets);
         }
         let all = Arc::new(all);
         for (warp, mask) in waiting {

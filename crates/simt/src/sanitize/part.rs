@@ -156,6 +156,18 @@ impl Part {
         }
     }
 
+    /// Records strong accesses that are plain ones for other blocks; `block` tells their values from those of others.
+    pub fn narrow(&self, line: &mut Line, block: u32) {
+        if self.op == Op::Poll {
+            self.name(&mut line.compact.loads.who);
+            line.loaded |= self.bytes;
+            return;
+        }
+        self.name(&mut line.compact.stores.who);
+        line.values.iter_mut().skip(self.from).take(self.count).for_each(|value| *value = !block);
+        line.stored |= self.bytes;
+    }
+
     /// Keeps thread and source line for the comparison with other blocks, for longer than the tags.
     fn name(&self, who: &mut [u32; WORDS]) {
         for (k, who) in who.iter_mut().skip(self.from).take(self.count).enumerate() {

@@ -58,6 +58,8 @@ pub struct Request<'r> {
     pub strength: Strength,
     /// The access is a strong store, of the kind of an atomic.
     pub strong_store: bool,
+    /// The scope of the strong access does not include other blocks, for which it is a plain one.
+    pub narrow: bool,
 }
 
 impl Request<'_> {
