@@ -25,11 +25,11 @@ fn request<'r>(
         (true, false) => Strength::Relaxed,
         (_, true) => Strength::Volatile,
     };
-    let (op, strong_store, strength) = match (op, strength) {
-        (Op::Change, _) => (op, false, Strength::Plain),
-        (Op::Load, Strength::Volatile | Strength::Relaxed) => (Op::Poll, false, strength),
-        (Op::Store, Strength::Volatile | Strength::Relaxed) => (Op::Change, true, strength),
-        _ => (op, false, strength),
+    let (op, strength) = match (op, strength) {
+        (Op::Change, _) => (op, Strength::Plain),
+        (Op::Load, Strength::Volatile | Strength::Relaxed) => (Op::Poll, strength),
+        (Op::Store, Strength::Volatile | Strength::Relaxed) => (Op::Change, strength),
+        _ => (op, strength),
     };
     let line = cx.launch.shadow.line(cx.function, i.line);
     Request {
@@ -44,7 +44,6 @@ fn request<'r>(
         warp: cx.warp.index,
         line,
         strength,
-        strong_store,
         narrow: i.has(Access::STRONG) && r.space == StateSpace::GLOBAL && !is_wide(cx, i),
     }
 }
@@ -445,15 +444,12 @@ fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
     let hazard = &cx.shadow.with_copy(*hazard);
     let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let site = findings::site(cx.launch, hazard.space, hazard.offset);
-    let (message, cure) = match cx.shadow.remote_access_of(hazard) {
-        Some(remote) => {
-            let cure = findings::cure_of_cluster(&findings::place(cx.launch, hazard.tag.line()));
-            (findings::remote_race(cx.launch, &site, hazard.now, remote), Some(cure))
-        }
-        None => {
-            let cure = (hazard.fault == Fault::Race).then(|| findings::cure(cx.launch, hazard));
-            (findings::message(cx.launch, hazard, &site), cure)
-        }
+    let (message, cure) = if let Some(remote) = cx.shadow.remote_access_of(hazard) {
+        let cure = findings::cure_of_cluster(&findings::place(cx.launch, hazard.tag.line()));
+        (findings::remote_race(cx.launch, &site, hazard.now, remote), Some(cure))
+    } else {
+        let cure = (hazard.fault == Fault::Race).then(|| findings::cure(cx.launch, hazard));
+        (findings::message(cx.launch, hazard, &site), cure)
     };
     let stopped = cx.trap(i, kind, 1 << (hazard.tag.thread() & 31), message);
     cx.locate_trap(site);

@@ -220,7 +220,7 @@ impl BlockShadow {
         }
         let tag = self.now(r.warp, r.line);
         let tag = if r.strength == Strength::Volatile { tag.volatile() } else { tag };
-        let tag = if r.strong_store { tag.write() } else { tag };
+        let tag = if r.is_strong_store() { tag.write() } else { tag };
         let first = r.mask.trailing_zeros();
         if r.together && matches!(r.op, Op::Load | Op::Poll) {
             let tag = if r.mask.is_power_of_two() { tag } else { tag.by_lanes() };

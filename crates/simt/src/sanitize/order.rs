@@ -403,8 +403,10 @@ impl Order {
             let fence = Fence { mask, view: self.view(warp).clone() };
             let state = self.warp(warp);
             let replace = |fences: &mut Vec<Fence>| {
-                fences.iter_mut().for_each(|fence| fence.mask &= !mask);
-                fences.retain(|fence| fence.mask != 0);
+                fences.retain_mut(|fence| {
+                    fence.mask &= !mask;
+                    fence.mask != 0
+                });
                 fences.push(fence.clone());
             };
             replace(&mut state.fences);
@@ -485,7 +487,7 @@ impl Order {
                 (Some(clock), true) => {
                     let mut known = self.places.remove(&(space, address));
                     join(&mut known, &Arc::new(clock), &self.sets);
-                    known.into_iter().for_each(|known| drop(self.places.insert((space, address), known)));
+                    self.places.extend(known.map(|known| ((space, address), known)));
                 }
             }
         }
@@ -575,7 +577,7 @@ impl Order {
         let Some(Warp { view, .. }) = self.warps.get(warp).filter(|_| self.busy) else { return false };
         if later.several_lanes() {
             // Lanes that load one word together: the first one stands for all.
-            return !same_warp && self.knows(view, lane, earlier);
+            return !same_warp && knows(view, lane, earlier);
         }
         if same_thread {
             // Others have accessed the word, too, at moments that are not kept.
@@ -583,11 +585,12 @@ impl Order {
         }
         let of_mate =
             view.mates.as_ref().filter(|_| same_warp).map_or(0, |mates| mates[lane][earlier.thread() as usize % LANES]);
-        of_mate > earlier.time() || self.knows(view, lane, earlier)
+        of_mate > earlier.time() || knows(view, lane, earlier)
     }
+}
 
-    fn knows(&self, view: &View, lane: usize, earlier: Tag) -> bool {
-        let known = view.known[lane].as_ref().map_or(0, |clock| clock.of(earlier.thread()));
-        if earlier.time() == Tag::UNKNOWN { known > 0 } else { known > earlier.time() }
-    }
+/// Whether a lane has acquired an access of a thread.
+fn knows(view: &View, lane: usize, earlier: Tag) -> bool {
+    let known = view.known[lane].as_ref().map_or(0, |clock| clock.of(earlier.thread()));
+    if earlier.time() == Tag::UNKNOWN { known > 0 } else { known > earlier.time() }
 }

@@ -29,7 +29,7 @@ pub enum Space {
     Global,
 }
 
-/// The memory ordering of an access.
+/// The memory ordering of a load or a store; atomics are [`Strength::Plain`] here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
     Plain,
@@ -56,8 +56,6 @@ pub struct Request<'r> {
     pub warp: u32,
     pub line: u16,
     pub strength: Strength,
-    /// The access is a strong store, of the kind of an atomic.
-    pub strong_store: bool,
     /// The scope of the strong access does not include other blocks, for which it is a plain one.
     pub narrow: bool,
 }
@@ -69,9 +67,14 @@ impl Request<'_> {
         self.addresses[lane & 31].wrapping_sub(self.origin)
     }
 
+    /// Whether the access is a strong store, which is of the kind of an atomic.
+    pub fn is_strong_store(&self) -> bool {
+        self.op == Op::Change && self.strength != Strength::Plain
+    }
+
     /// Whether the lanes store, and do not read.
     pub fn stores(&self) -> bool {
-        self.op == Op::Store || self.strong_store
+        self.op == Op::Store || self.is_strong_store()
     }
 
     /// Whether each lane follows the one before it.

@@ -23,7 +23,6 @@ fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, stre
         warp,
         line: op as u16,
         strength,
-        strong_store: false,
         narrow: false,
     };
     block.touch(&request, |lane, _| lane as u32 + 100 * warp, |_| false)
@@ -190,7 +189,6 @@ fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> 
         warp,
         line,
         strength: Strength::Plain,
-        strong_store: false,
         narrow: false,
     };
     let value = |lane: usize, word: usize| if same { 5 } else { (lane * 8 + word) as u32 };
