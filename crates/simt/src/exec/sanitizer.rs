@@ -365,6 +365,13 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     if i.o[0] != Slot::NONE {
         cx.shadow.strong_read(space(r), read, warp, i.has(Access::ACQUIRE));
     }
+    if i.o[0] != Slot::NONE && r.space == StateSpace::GLOBAL && cx.launch.shadow.is_tracking() {
+        // The block knows the value, as after a strong load.
+        let request = Request { op: Op::Poll, ..request(cx, i, a, s, r, bytes, Op::Change) };
+        if let Some(fatal) = cx.shadow.touch(&request, |_, _| 0, |_| false) {
+            return Some(report(cx, i, &fatal));
+        }
+    }
     let request = request(cx, i, a, s, r, bytes, Op::Change);
     let fatal = cx.shadow.touch(&request, |_, _| 0, |_| false)?;
     Some(report(cx, i, &fatal))

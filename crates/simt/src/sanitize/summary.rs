@@ -77,7 +77,7 @@ impl Entry {
     }
 
     /// Returns accesses that conflict and are not ordered: of the first such block here and of the block of `new`, with
-    /// the byte of the line. Changes of the bytes in `own` are known to the block, which has changed these itself.
+    /// the byte of the line. Changes of the bytes in `own` are known to the block, which has read what they left.
     fn conflict(&self, new: &Self, own: u128, knowledge: &Knowledge) -> Option<Conflict> {
         let known = if self.op == Op::Change { own } else { 0 };
         let both = self.bytes & new.bytes & !known;
@@ -232,10 +232,8 @@ impl Summary {
     /// Returns the worst conflict with an earlier entry.
     pub fn add(&mut self, number: u32, entry: Entry, knowledge: &Knowledge) -> Option<Conflict> {
         let known = self.lines.entry(number).or_default();
-        // A block that has read what atomics left in a word knows these atomics.
-        let strong = |e: &&Entry| {
-            matches!(e.op, Op::Change | Op::Poll) && e.sides.binary_search_by_key(&entry.block(), |s| s.block).is_ok()
-        };
+        // A block that has read what atomics left in a word, by a strong load or an atomic with a result, knows these.
+        let strong = |e: &&Entry| e.op == Op::Poll && e.sides.binary_search_by_key(&entry.block(), |s| s.block).is_ok();
         let own = known.iter().filter(strong).fold(0, |bytes, e| bytes | e.bytes);
         let found = known.iter().filter_map(|e| e.conflict(&entry, own, knowledge));
         let conflict = found.min_by_key(Conflict::order);

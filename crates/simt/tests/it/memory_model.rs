@@ -658,6 +658,9 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
         grid("fence, announce", true, 64, last("membar.gl", "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1")),
         grid("release without a barrier", true, 64, last("", "red.release.gpu.global.add.u32 [gf], 1")),
         grid("no fence", true, 64, last("bar.sync 0", "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1")),
+        // The same with atomics, which the reader has executed on the word, too, without their results.
+        grid("histogram", false, 64, histogram("membar.gl; bar.sync 0")),
+        grid("histogram without a barrier", true, 64, histogram("membar.gl")),
         // The thread that announces has fenced before it knew the store.
         grid(
             "fence of the announcing thread before the barrier",
@@ -694,6 +697,18 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
             ],
         ),
     ]);
+}
+
+/// Two blocks add to a word and count themselves; the second one waits for the first and reads the word.
+fn histogram(before: &str) -> Vec<Role> {
+    let announce = "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1";
+    let wait = "POLL ld.acquire.gpu.global.u32 %r10, [gf]; ld.global.u32 %r11, [g]; st.global.u32 [o], %r11";
+    vec![
+        role(0, 0..64, &format!("red.relaxed.gpu.global.add.u32 [g], 1; {before}")),
+        role(0, 0..1, announce),
+        role(1, 0..64, "red.relaxed.gpu.global.add.u32 [g], 1; bar.sync 0"),
+        role(1, 0..1, wait),
+    ]
 }
 
 #[test]

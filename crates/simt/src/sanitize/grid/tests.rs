@@ -24,7 +24,7 @@ struct Access {
 }
 
 fn access() -> impl Strategy<Value = Access> {
-    let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Change)];
+    let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Change), Just(Op::Poll)];
     let words = prop_oneof![
         any::<u32>(),
         (0..32_u32).prop_map(|w| 1 << w),
@@ -78,13 +78,14 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {
         for y in all.iter().filter(|y| y.block > x.block && y.number == x.number) {
-            // What a block has changed itself before, it knows.
+            // What atomics have left in a word that the block has read, it knows.
             let before = all.iter().take_while(|a| !std::ptr::eq(*a, y));
-            let own = before.filter(|a| a.block == y.block && a.number == y.number && a.op == Op::Change);
+            let own = before.filter(|a| a.block == y.block && a.number == y.number && a.op == Op::Poll);
             let known = if x.op == Op::Change { own.fold(0, |words, a| words | a.words) } else { 0 };
             let words = x.words & y.words & !known;
             let ordered = (x.released && y.acquired) || words == 0;
-            let alike = x.op == y.op && x.op != Op::Store;
+            let ops = [x.op, y.op];
+            let alike = !ops.contains(&Op::Store) && !(ops.contains(&Op::Load) && ops.contains(&Op::Change));
             if !ordered && !alike {
                 let race = x.op == Op::Store || y.op == Op::Store || y.acquired;
                 let offset = u64::from(x.number) * 128 + u64::from(words.trailing_zeros()) * 4;
