@@ -79,7 +79,8 @@ impl Entry {
     /// Returns accesses that conflict and are not ordered: of the first such block here and of the block of `new`, with
     /// the byte of the line. Changes of the bytes in `own` are known to the block, which has read what they left.
     fn conflict(&self, new: &Self, own: u128, knowledge: &Knowledge) -> Option<Conflict> {
-        let known = if self.op == Op::Change { own } else { 0 };
+        // An atomic with a result is recorded as both.
+        let known = if matches!(self.op, Op::Change | Op::Poll) { own } else { 0 };
         let both = self.bytes & new.bytes & !known;
         let ops = [self.op, new.op];
         if both == 0 || !(ops.contains(&Op::Store) || ops.contains(&Op::Load) && ops.contains(&Op::Change)) {

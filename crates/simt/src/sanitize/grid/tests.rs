@@ -81,7 +81,7 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
             // What atomics have left in a word that the block has read, it knows.
             let before = all.iter().take_while(|a| !std::ptr::eq(*a, y));
             let own = before.filter(|a| a.block == y.block && a.number == y.number && a.op == Op::Poll);
-            let known = if x.op == Op::Change { own.fold(0, |words, a| words | a.words) } else { 0 };
+            let known = if matches!(x.op, Op::Change | Op::Poll) { own.fold(0, |words, a| words | a.words) } else { 0 };
             let words = x.words & y.words & !known;
             let ordered = (x.released && y.acquired) || words == 0;
             let ops = [x.op, y.op];
