@@ -268,6 +268,7 @@ impl Tree<'_> {
                 thread: Some(thread),
                 kind: TrapKind::OutOfBounds,
                 message: format!("a transfer that the kernel queued: {error}"),
+                cure: None,
                 launched_by: None,
                 site: None,
                 printed: String::new(),

@@ -22,7 +22,8 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
     if wanted & !cx.mask != 0 {
         return Err(cx.stop_at(Event::Lanes { wanted }, i));
     }
-    cx.shadow.warp_sync(cx.warp.index);
+    let alive = cx.alive();
+    cx.shadow.warp_sync(cx.warp.index, cx.mask, alive);
     Ok(mask)
 }
 

@@ -332,6 +332,7 @@ impl Context<'_> {
             thread,
             kind,
             message,
+            cure: None,
             launched_by: None,
             site: None,
             printed: String::new(),
@@ -343,6 +344,14 @@ impl Context<'_> {
     pub fn locate_trap(&mut self, site: Site) {
         if let Event::Trap(trap) = &mut self.event {
             trap.site = Some(site);
+        }
+    }
+
+    /// Adds what would cure the race that the trap just made is about.
+    #[cold]
+    pub fn cure_trap(&mut self, cure: String) {
+        if let Event::Trap(trap) = &mut self.event {
+            trap.cure = Some(cure);
         }
     }
 

@@ -16,7 +16,13 @@ use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
 /// Bits of `aux` that such a request may have, in addition to its one element per lane.
-const ALLOWED: Access = Access::SPACE.union(Access::NARROW).union(Access::STRONG).union(Access::CONST);
+const ALLOWED: Access = Access::SPACE
+    .union(Access::NARROW)
+    .union(Access::STRONG)
+    .union(Access::ACQUIRE)
+    .union(Access::BLOCK_SCOPE)
+    .union(Access::CLUSTER_SCOPE)
+    .union(Access::CONST);
 /// What `aux` may hold if addresses do not have 32 bits.
 const ALLOWED_WIDE: Access = ALLOWED.difference(Access::NARROW);
 

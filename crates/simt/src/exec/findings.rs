@@ -113,6 +113,48 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
     }
 }
 
+/// How to silence a race.
+const SILENCE: &str = "if it is meant, `sanitize = { off = [\"race\"], reason = \"…\" }` in the variant silences it";
+
+/// Returns what would cure a race within a block, which is found at a place.
+pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {
+    let before = place(launch, hazard.tag.line());
+    let barrier = match hazard.fault {
+        Fault::Warp => "`__syncwarp()`",
+        _ => "`__syncthreads()`",
+    };
+    format!("{barrier} before {before} would order them; {SILENCE}")
+}
+
+/// Returns what would cure a race of blocks of a cluster.
+pub fn cure_of_cluster(before: &str) -> String {
+    format!("`cluster.sync()` before {before} would order them; {SILENCE}")
+}
+
+fn cure_of_blocks(launch: &LaunchState<'_>, conflict: &BlockConflict) -> String {
+    let (now, then) = (place(launch, conflict.here.line), place(launch, conflict.there.line));
+    let release = "`__threadfence()`, then `__syncthreads()` if another thread of the block announces it,";
+    format!(
+        "{release} between {then} and the counter or flag on which block {} waits before {now} would order them; \
+         {SILENCE}",
+        named(block(launch, conflict.here.block))
+    )
+}
+
+/// Returns the message for an mbarrier object that one thread initialises or invalidates while another one uses it.
+pub fn object_race(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
+    let who = earlier_access(launch, hazard.tag, hazard.earlier);
+    match (hazard.before, hazard.now) {
+        (Op::Store, Op::Store) => {
+            format!("race on the mbarrier object at {site}: initialised here, and by {who} with no barrier between")
+        }
+        (Op::Store, _) => {
+            format!("race on the mbarrier object at {site}: used here, initialised by {who} with no barrier between")
+        }
+        _ => format!("race on the mbarrier object at {site}: initialised here, used by {who} with no barrier between"),
+    }
+}
+
 fn earlier_access(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
     let place = place(launch, earlier.line());
     if earlier.several_warps() && earlier.warp() == now.warp() {
@@ -198,6 +240,7 @@ pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before):
 /// Returns the fault of an access to the shared memory of the block `owner`, which has ended without a barrier in
 /// between.
 pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
+    let cure = cure_of_cluster("the end of the kernel");
     Trap {
         kernel: launch.kernel.name.clone(),
         place: place(launch, by.line),
@@ -208,6 +251,7 @@ pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owne
             "access to the shared memory of block {}, which ends with no barrier of the cluster between",
             named(owner)
         ),
+        cure: Some(cure),
         launched_by: None,
         site: None,
         printed: String::new(),
@@ -216,6 +260,7 @@ pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owne
 
 fn race(launch: &LaunchState<'_>, conflict: &BlockConflict, site: Site) -> Trap {
     let (here, there) = (conflict.here, conflict.there);
+    let cure = cure_of_blocks(launch, conflict);
     let message = format!(
         "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing that orders them",
         here.op.done(),
@@ -231,6 +276,7 @@ fn race(launch: &LaunchState<'_>, conflict: &BlockConflict, site: Site) -> Trap 
         thread: Some(thread(launch, here.thread)),
         kind: TrapKind::Race,
         message,
+        cure: Some(cure),
         launched_by: None,
         site: Some(site),
         printed: String::new(),
@@ -254,7 +300,7 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     if hazard.fault == Fault::Lanes {
         return format!(
             "kernel `{}`: lanes of a warp store different values to {site} in one instruction at {now}; it is \
-             undefined which one is kept (block {}, threads {} and {})",
+             undefined which one is kept (block {}, threads {} and {}); one lane alone should store; {SILENCE}",
             launch.kernel.name,
             named(block(launch, linear)),
             named(theirs),
@@ -283,6 +329,7 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     } else {
         let _ = write!(text, "{})", named(theirs));
     }
+    let _ = write!(text, "; {}", cure(launch, hazard));
     text
 }
 
@@ -291,7 +338,7 @@ fn mixed(launch: &LaunchState<'_>, conflict: &BlockConflict, site: &Site) -> Str
         if conflict.here.op == Op::Load { (conflict.here, conflict.there) } else { (conflict.there, conflict.here) };
     format!(
         "kernel `{}`: {site} is read at {} and changed by an atomic of another block at {} with nothing that orders \
-         them; the value read may be of any time (thread {} of block {}, thread {} of block {})",
+         them; the value read may be of any time (thread {} of block {}, thread {} of block {}); {}",
         launch.kernel.name,
         place(launch, load.line),
         place(launch, change.line),
@@ -299,5 +346,6 @@ fn mixed(launch: &LaunchState<'_>, conflict: &BlockConflict, site: &Site) -> Str
         named(block(launch, load.block)),
         named(thread(launch, change.thread)),
         named(block(launch, change.block)),
+        cure_of_blocks(launch, conflict),
     )
 }

@@ -171,7 +171,8 @@ fn all_lanes(cx: &mut Context<'_>, i: &Ins) -> Result<(), *const Ins> {
     if cx.mask != wanted {
         return Err(cx.stop_at(Event::Lanes { wanted }, i));
     }
-    cx.shadow.warp_sync(cx.warp.index);
+    let alive = cx.alive();
+    cx.shadow.warp_sync(cx.warp.index, cx.mask, alive);
     Ok(())
 }
 

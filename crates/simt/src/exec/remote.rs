@@ -85,6 +85,10 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     let message = findings::remote_conflict(cx.launch, index, op, conflict);
     let stopped = cx.trap(i, kind, 1 << lane, message);
     cx.locate_trap(Site::inside("shared memory", conflict.offset));
+    if conflict.fault == Fault::Race {
+        let before = cx.launch.shadow.line(cx.function, i.line);
+        cx.cure_trap(findings::cure_of_cluster(&findings::place(cx.launch, before)));
+    }
     stopped
 }
 

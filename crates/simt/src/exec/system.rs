@@ -122,7 +122,7 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 
 /// Executes a fence: the accesses of a warp are in program order anyway.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    sanitizer::fence(cx, i.has(Fence::DEVICE));
+    sanitizer::fence(cx, i);
     if i.has(Fence::BULK) {
         sanitizer::fence_bulk(cx);
     }

@@ -16,6 +16,7 @@ mod ladder;
 mod lines;
 mod linked;
 mod listing;
+mod memory_model;
 mod mixed;
 mod ops;
 mod patterns;

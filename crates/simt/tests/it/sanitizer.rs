@@ -118,7 +118,7 @@ fn blocks_that_all_store_the_same_value_do_not_race() {
 #[test]
 fn a_counter_that_is_cleared_while_others_add_is_a_race() {
     let trap = caught(Shape("clears_counter", 4, 32, false), &zeros(&[1]));
-    expect(&trap, TrapKind::Race, &line("clears_counter(", "atomicAdd"), 3, 31, ("buffer 0", 0));
+    expect(&trap, TrapKind::Race, &line("clears_counter(", "atomicAdd"), 1, 31, ("buffer 0", 0));
     assert!(trap.message.contains("written by thread (0,0,0) of block (0,0,0)"), "{trap}");
 }
 

@@ -38,10 +38,12 @@ impl Block {
         shared.clear();
         shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
         if launch.sanitize {
-            shadow.begin(&launch.shadow, linear as u32, total as usize);
+            let [cx, cy, cz] = std::array::from_fn(|axis| u64::from(index[axis] / launch.cluster[axis]));
+            let cluster = (cz * gy + cy) * gx + cx;
+            shadow.begin(&launch.shadow, linear as u32, total as usize, cluster);
             if launch.cluster != [1; 3] {
                 // Blocks of a cluster are in commit order from the start.
-                shadow.note_commit();
+                shadow.run_in_turns();
             }
         }
         barriers.iter_mut().for_each(Barrier::reset);
