@@ -28,6 +28,10 @@ pub const LOCAL_WINDOW: u64 = 0x2_0000_0000;
 pub const PARAM_WINDOW: u64 = 0x3_0000_0000;
 /// The size of a window in bytes.
 pub const WINDOW: u64 = 0x1_0000_0000;
+/// What a launch that is not cooperative has in place of a workspace of the grid: an address where nothing is allocated.
+pub const ABSENT_WORKSPACE: u64 = 0x6_0000_0000;
+/// The size of the workspace of a grid in bytes.
+pub const WORKSPACE: u64 = 64;
 /// The first address of a device function; addresses are [`FUNCTION_STEP`] apart.
 pub const FUNCTION_BASE: u64 = 0x6_0000_0000;
 pub const FUNCTION_STEP: u64 = 16;

@@ -121,6 +121,10 @@ pub struct Kernel {
     pub param_bytes: u32,
     /// Static shared memory in bytes.
     pub shared_static: u32,
+    /// Where static shared memory starts: behind what the system reserves.
+    pub shared_base: u32,
+    /// Whether the kernel asks where the reserved shared memory is, and so may access it.
+    pub uses_reserved: bool,
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if it was compiled for clusters.
     pub cluster: Option<[u32; 3]>,

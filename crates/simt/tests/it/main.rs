@@ -21,6 +21,7 @@ mod ops;
 mod patterns;
 mod printed;
 mod properties;
+mod reserved;
 mod rounds;
 mod sampling;
 mod sanitizer;

@@ -32,7 +32,7 @@ impl Block {
         let threads = launch.block.iter().product::<u32>();
         let count = threads.div_ceil(32) as usize;
         let kernel = launch.kernel;
-        let total = kernel.shared_static + launch.shared_bytes;
+        let total = launch.shared_end();
         let Storage { mut warps, mut shared, mut shadow, mut barriers, rows } =
             old.map_or_else(Storage::default, Self::storage);
         shared.clear();
