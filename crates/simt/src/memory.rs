@@ -394,8 +394,15 @@ impl Memory {
         }
     }
 
+    /// Records that bytes from an address on have undefined values: a bit per byte.
+    pub fn mark_undefined(&self, address: u64, bytes: u32) {
+        for at in (0..32).filter(|k| bytes >> k & 1 == 1).map(|k| address + k) {
+            self.shadow(at).fetch_and(!(1 << (at % 64)), Ordering::Relaxed);
+        }
+    }
+
     /// Returns which of up to 64 bytes were written; bit `k` is byte `k`.
-    fn written_bits(&self, address: u64, bytes: u64) -> u64 {
+    pub fn written_bits(&self, address: u64, bytes: u64) -> u64 {
         let part =
             |(at, bits): (u64, u64)| (self.shadow(at).load(Ordering::Relaxed) & bits) >> (at % 64) << (at - address);
         stretches(address, bytes).map(part).fold(0, |all, part| all | part)

@@ -38,6 +38,8 @@ pub enum Event {
     Lanes {
         wanted: u32,
     },
+    /// A load reads what was never written; it is retried with undefined bits tracked.
+    Undefined,
     Trap(Box<Trap>),
 }
 

@@ -59,16 +59,9 @@ pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
         "envreg1" => block(offset_of!(BlockRows, workspace)),
         "envreg2" => block(offset_of!(BlockRows, workspace) + size_of::<Row<u32>>()),
         // Performance counters that are not configured do not count.
-        "gridid"
-        | "current_graph_exec"
-        | "pm0"
-        | "pm1"
-        | "pm2"
-        | "pm3"
-        | "pm4"
-        | "pm5"
-        | "pm6"
-        | "pm7" => Some(constants.uniform(0, false)),
+        "gridid" | "current_graph_exec" | "pm0" | "pm1" | "pm2" | "pm3" | "pm4" | "pm5" | "pm6" | "pm7" => {
+            Some(constants.uniform(0, false))
+        }
         "cluster_ctarank" => block(offset_of!(BlockRows, cluster_rank)),
         "cluster_nctarank" => block(offset_of!(BlockRows, cluster_blocks)),
         "is_explicit_cluster" => block(offset_of!(BlockRows, is_clustered)),

@@ -83,6 +83,29 @@ impl BlockShadow {
         }
     }
 
+    /// Returns which bytes of shared memory, which are in one line, were never written: a bit per byte.
+    pub fn shared_unwritten(&self, offset: u64, bytes: u32) -> u32 {
+        let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
+        self.shared.get((offset / 128) as usize).map_or(0, |line| ((mask & !line.written) >> (offset % 128)) as u32)
+    }
+
+    /// Records that bytes of shared memory, which are in one line, have undefined values: a bit per byte.
+    pub fn shared_undefined(&mut self, offset: u64, bytes: u32) {
+        if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
+            line.written &= !(u128::from(bytes) << (offset % 128));
+        }
+    }
+
+    /// Returns the findings that are not reported now.
+    pub const fn ignored(&self) -> Ignored {
+        self.ignored
+    }
+
+    /// Sets the findings that are not reported from now on.
+    pub const fn set_ignored(&mut self, ignored: Ignored) {
+        self.ignored = ignored;
+    }
+
     /// Whether these bytes of shared memory, which are in one line, were written.
     pub fn is_shared_written(&self, offset: u64, bytes: u32) -> bool {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);

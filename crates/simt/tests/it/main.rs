@@ -28,4 +28,5 @@ mod sanitizer;
 mod stores;
 mod system;
 mod textures;
+mod undefined;
 mod vectors_on_simulator;
