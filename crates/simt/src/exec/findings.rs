@@ -269,6 +269,16 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
             named(mine)
         );
     }
+    if hazard.fault == Fault::Absent {
+        return format!(
+            "kernel `{}`: lanes {:#010x} exit without executing the warp operation at {now} whose mask names them; CUDA leaves \
+             its result undefined: name only lanes that execute it (block {}, thread {})",
+            launch.kernel.name,
+            hazard.offset,
+            named(block(launch, linear)),
+            named(mine)
+        );
+    }
     if hazard.fault == Fault::Lanes {
         return format!(
             "kernel `{}`: lanes of a warp store different values to {site} in one instruction at {now}; it is \

@@ -101,6 +101,8 @@ pub struct Warp {
     pub spare: Option<Split>,
     /// The polling instructions that were executed last, with the addresses that they read.
     pub polled: [(usize, u64); 4],
+    /// Operations of the warp that have waited for lanes, with these lanes.
+    pub awaited: Vec<(*const Ins, u32)>,
     /// The undefined bits of the registers, if there are any.
     pub undefined: Option<Box<Undefined>>,
 }
@@ -143,6 +145,7 @@ impl Warp {
         (self.fuel, self.spun, self.arrived, self.released) = (None, 0, 0, 0);
         self.polled = Default::default();
         self.undefined = None;
+        self.awaited.clear();
         self.rounds.clear();
     }
 

@@ -327,6 +327,15 @@ impl BlockShadow {
         self.keep(Some(Hazard { fault: Fault::Lanes, space, offset, now: Op::Store, tag, before: Op::Store, earlier }));
     }
 
+    /// Records that lanes have exited without executing an operation of the warp that names them; `here` is the warp, a lane
+    /// that has executed it, and its line.
+    pub fn note_absent(&mut self, lanes: u32, here: (u32, u32, u16)) {
+        let (warp, lane, line) = here;
+        let tag = self.now(warp, line).of_lane(u64::from(lane));
+        let (space, op, offset) = (Space::Shared, Op::Load, u64::from(lanes));
+        self.keep(Some(Hazard { fault: Fault::Absent, space, offset, now: op, tag, before: op, earlier: tag }));
+    }
+
     /// Records that the block has an effect in commit order.
     pub const fn note_commit(&mut self) {
         self.committed = true;

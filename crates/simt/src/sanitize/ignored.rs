@@ -13,6 +13,7 @@ impl Ignored {
     }
 
     /// Returns the set with one more class.
+    #[must_use]
     pub const fn and(self, class: Class) -> Self {
         Self(self.0 | 1 << class as u8)
     }

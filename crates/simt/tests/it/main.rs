@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+mod absent;
 mod addresses;
 mod bench;
 mod commit_order;

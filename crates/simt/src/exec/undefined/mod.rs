@@ -431,8 +431,8 @@ fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info)
         return Err(fault(shadow, cx, (i, i.o[0]), undefined, "the address of a store"));
     }
     let is_frame = i.has(Access::FRAME);
-    let sources = || info.operands(false).filter(|&k| k > 0);
-    let bad = sources().find(|&k| shadow.lanes(cx, (i.o[k], info.widths[k])) != 0);
+    let sources = 1..=i.access().elements().min(4) as usize;
+    let bad = sources.clone().find(|&k| shadow.lanes(cx, (i.o[k], info.widths[k])) != 0);
     if bad.is_none() && !is_frame {
         return Ok(After::Nothing);
     }
@@ -441,7 +441,7 @@ fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info)
     let mut stored = Vec::new();
     for lane in active(lanes) {
         let (mut undefined, mut is_computed) = (0, false);
-        for k in sources() {
+        for k in sources.clone() {
             let bits = shadow.get(cx, (i.o[k], info.widths[k]), lane);
             let bytes_of = (0..bytes).filter(|k| bits >> (8 * k) & 0xff != 0).fold(0, |m, k| m | 1 << k);
             undefined += u32::count_ones(bytes_of);

@@ -223,12 +223,11 @@ impl Shadow {
         let (mut mirrored, mut undefined) = (*i, 0);
         for k in (0..6).filter(|&k| i.o[k] != Slot::NONE) {
             let operand = (i.o[k], info.widths[k]);
-            mirrored.o[k] = match (info.defs >> k & 1 == 1, operand.1) {
-                (true, Width::Pred) => Slot::NONE,
-                (true, _) => operand.0,
-                (false, Width::None) if k >= control => operand.0,
-                (false, Width::None) => self.spare(cx, ZEROS),
-                (false, _) if k >= control => {
+            let is_written = info.defs >> k & 1 == 1;
+            mirrored.o[k] = match operand.1 {
+                Width::Pred if is_written => Slot::NONE,
+                Width::None if !is_written && k < control => self.spare(cx, ZEROS),
+                width if !is_written && k >= control && width != Width::None => {
                     undefined |= self.lanes(cx, operand);
                     self.hold(cx, operand, k)
                 }
