@@ -55,7 +55,7 @@ pub const fn is_absent_workspace(address: u64) -> bool {
 /// Returns the message for an access to global memory outside of every allocation.
 pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
     if is_absent_workspace(address) {
-        return "a barrier of the grid in a launch that is not cooperative: set `cooperative = true`".to_owned();
+        return "a barrier of the grid in a launch that is not cooperative (set `cooperative = true`)".to_owned();
     }
     let near = match launch.memory.nearest(address, bytes) {
         _ if address < 4096 => "a null pointer".to_owned(),

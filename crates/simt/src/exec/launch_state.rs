@@ -53,6 +53,12 @@ pub struct LaunchState<'m> {
 }
 
 impl LaunchState<'_> {
+    /// Returns the start of the part of a block's shared memory that the kernel may access: behind what the system reserves,
+    /// unless it asks where that is.
+    pub const fn shared_start(&self) -> u32 {
+        if self.kernel.uses_reserved { 0 } else { self.kernel.shared_base }
+    }
+
     /// Returns the end of a block's shared memory, whose first bytes the system reserves.
     pub const fn shared_end(&self) -> u32 {
         self.kernel.shared_base + self.kernel.shared_static + self.shared_bytes

@@ -10,6 +10,8 @@ pub use bulk::{Bulk, Sender, Way};
 pub use plain::{Piece, Run};
 pub use remote::{Earlier, RemoteConflict, RemoteThread};
 
+use std::ops::Range;
+
 use crate::sanitize::grid::GridShadow;
 use crate::sanitize::ignored::Ignored;
 use crate::sanitize::lines::Line;
@@ -58,11 +60,12 @@ pub struct BlockShadow {
 }
 
 impl BlockShadow {
-    /// Resets the state for a block with `bytes` of shared memory.
-    pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: usize) {
-        let lines = bytes.div_ceil(4 * WORDS);
+    /// Resets the state for a block that accesses these bytes of its shared memory.
+    pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: Range<usize>) {
+        let lines = if bytes.is_empty() { 0 } else { bytes.end.div_ceil(4 * WORDS) };
         self.shared.resize_with(lines, Line::default);
-        self.shared.iter_mut().for_each(|line| line.begin(self.epoch));
+        let accessed = self.shared.iter_mut().skip(bytes.start / (4 * WORDS));
+        accessed.for_each(|line| line.begin(self.epoch));
         self.global.clear();
         self.pending.iter_mut().for_each(Log::clear);
         self.advance();

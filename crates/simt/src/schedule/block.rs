@@ -146,7 +146,7 @@ impl Block {
             event: Event::None,
             resume: ptr::null(),
             shared: self.shared.as_mut_ptr().cast(),
-            shared_start: if launch.kernel.uses_reserved { 0 } else { u64::from(launch.kernel.shared_base) },
+            shared_start: u64::from(launch.shared_start()),
             shared_end: u64::from(launch.shared_end()),
             peers: std::mem::take(&mut self.peers),
             shadow: std::mem::take(&mut self.shadow),

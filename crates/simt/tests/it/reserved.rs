@@ -111,5 +111,5 @@ fn the_barrier_of_a_grid_works_in_a_cooperative_launch_only() {
     assert_eq!(run("grid", 0, true).unwrap()[0], 0);
     let (kind, text) = run("grid", 0, false).unwrap_err();
     assert_eq!(kind, TrapKind::Barrier);
-    assert!(text.contains("launch that is not cooperative: set `cooperative = true`"), "{text}");
+    assert!(text.contains("launch that is not cooperative (set `cooperative = true`)"), "{text}");
 }

@@ -9,7 +9,7 @@ mod product;
 mod rule;
 mod shadow;
 
-use crate::error::TrapKind;
+use crate::error::{Site, TrapKind};
 use crate::exec::access::{addresses, truncate_constants};
 use crate::exec::carry::{PRED_AND, PRED_OR};
 use crate::exec::context::{Context, Event};
@@ -27,7 +27,7 @@ use crate::sanitize::{Class, Fault};
 pub use shadow::Shadow as Undefined;
 
 /// What to do about the use of an undefined value.
-const CURE: &str = "write it first, or switch the class `uninitialised` off if this is meant";
+const CURE: &str = "(write it first, or switch the class `uninitialised` off)";
 
 /// Makes the warp continue with undefined bits tracked, if a load has failed only because it reads what was never written.
 /// Returns what the handler returns.
@@ -153,13 +153,18 @@ fn guarded(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     next
 }
 
+/// Returns a place without its address, so that the same fault in two cases reads alike.
+fn named(site: &Site) -> String {
+    format!("{} + {}", site.allocation, site.offset)
+}
+
 /// Ends the launch: an instruction uses an undefined register.
 fn fault(shadow: &Shadow, cx: &mut Context<'_>, (i, slot): (&Ins, Slot), lanes: u32, what: &str) -> *const Ins {
     let Some(source) = shadow.source(cx, slot).cloned() else {
-        return cx.trap(i, TrapKind::Uninitialised, lanes, format!("{what} depends on an undefined value: {CURE}"));
+        return cx.trap(i, TrapKind::Uninitialised, lanes, format!("{what} depends on an undefined value {CURE}"));
     };
     let (site, place) = (source.site, cx.launch.kernel.place(source.place));
-    let message = format!("{what} depends on {site}, which was never written and is read at {place}: {CURE}");
+    let message = format!("{what} depends on {}, which was never written and is read at {place} {CURE}", named(&site));
     let stopped = cx.trap(i, TrapKind::Uninitialised, lanes, message);
     cx.locate_trap(site);
     stopped
@@ -456,7 +461,8 @@ fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info)
         let is_whole = is_remote || is_computed || undefined == whole;
         let leaves = undefined > 0 && is_whole && (is_remote || space == StateSpace::GLOBAL);
         if leaves && let Some(k) = bad {
-            let what = format!("a value stored to {}", findings::site_of(cx.launch, i.access().space(), a.0[lane]));
+            let what =
+                format!("a value stored to {}", named(&findings::site_of(cx.launch, i.access().space(), a.0[lane])));
             return Err(fault(shadow, cx, (i, i.o[k]), 1 << lane, &what));
         }
     }
