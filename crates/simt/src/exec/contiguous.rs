@@ -44,7 +44,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     } else if space == StateSpace::SHARED {
         // Only 32 bits of a wider register count, as in `access::addresses`.
         let at = at & u64::from(u32::MAX);
-        let inside = at < cx.shared_len && cx.shared_len - at >= whole;
+        let inside = at >= cx.shared_start && at < cx.shared_end && cx.shared_end - at >= whole;
         if !inside || (cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store)) {
             return None;
         }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::error::{Site, Trap, TrapKind};
 use crate::exec::launch_state::LaunchState;
 use crate::exec::window::window;
-use crate::memory::GLOBAL_BASE;
+use crate::memory::{ABSENT_WORKSPACE, GLOBAL_BASE, WORKSPACE};
 use crate::program::Position;
 use crate::program::aux::StateSpace;
 use crate::runtime::heap;
@@ -15,8 +15,16 @@ use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict,
 /// Returns the location of an offset in a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     match space {
-        Space::Shared => Site::inside("shared memory", offset),
+        Space::Shared => shared_site(launch, offset),
         Space::Global => site_of(launch, StateSpace::GLOBAL, GLOBAL_BASE + offset),
+    }
+}
+
+/// Returns a place in shared memory, counted from the kernel's own first byte, behind what the system reserves.
+fn shared_site(launch: &LaunchState<'_>, offset: u64) -> Site {
+    match offset.checked_sub(u64::from(launch.kernel.shared_base)) {
+        Some(own) => Site::inside("shared memory", own),
+        None => Site::inside("reserved shared memory", offset),
     }
 }
 
@@ -31,7 +39,7 @@ pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Sit
     };
     if !named.is_empty() {
         let offset = address - base;
-        return Site::inside(named, offset);
+        return if space == StateSpace::SHARED { shared_site(launch, offset) } else { Site::inside(named, offset) };
     }
     match launch.memory.nearest(address, 1) {
         Some(a) => Site { address, offset: address.wrapping_sub(a.start) as i64, allocation: a.name },
@@ -39,8 +47,16 @@ pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Sit
     }
 }
 
+/// Whether an address is in the workspace that only a cooperative launch has.
+pub const fn is_absent_workspace(address: u64) -> bool {
+    address.wrapping_sub(ABSENT_WORKSPACE) < WORKSPACE
+}
+
 /// Returns the message for an access to global memory outside of every allocation.
 pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
+    if is_absent_workspace(address) {
+        return "a barrier of the grid in a launch that is not cooperative (set `cooperative = true`)".to_owned();
+    }
     let near = match launch.memory.nearest(address, bytes) {
         _ if address < 4096 => "a null pointer".to_owned(),
         None => "no memory is allocated".to_owned(),
@@ -57,12 +73,14 @@ pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: 
     format!("out-of-bounds {bytes}-byte {access} global memory at {address:#x}, {near}")
 }
 
-/// Returns the message for an access beyond the `len` bytes of a state space. Offsets have 32 bits: those of the upper
-/// half are meant as negative ones.
+/// Returns the message for an access beyond the `len` bytes of a state space. Addresses have 32 bits, so that the upper half
+/// of the offsets are meant as negative ones.
 pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
-    let place = match u32::try_from(offset).map(u32::cast_signed) {
-        Ok(before @ ..0) => format!("{} bytes before its start", before.unsigned_abs()),
-        _ => format!("at offset {offset:#x}"),
+    let signed = u32::try_from(offset).map_or(offset as i64, |offset| i64::from(offset.cast_signed()));
+    let place = if signed < 0 {
+        format!("{} bytes before its start", signed.unsigned_abs())
+    } else {
+        format!("at offset {offset:#x}")
     };
     format!("out-of-bounds {bytes}-byte access to {what}, {place}: it has {len} bytes")
 }
@@ -208,7 +226,7 @@ fn remote_thread(launch: &LaunchState<'_>, by: RemoteThread) -> String {
 
 /// Returns the message for an access of one block to the shared memory of `owner`, another block of its cluster.
 pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, conflict: &RemoteConflict) -> String {
-    let site = format!("shared memory + {} of block {}", conflict.offset, named(owner));
+    let site = format!("{} of block {}", site(launch, Space::Shared, conflict.offset), named(owner));
     let (now, before) = (now.done(), conflict.before.done());
     let who = match conflict.who {
         Earlier::Own(tag) => {
@@ -294,6 +312,16 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
             launch.kernel.name,
             named(block(launch, linear)),
             named(theirs),
+            named(mine)
+        );
+    }
+    if hazard.fault == Fault::Absent {
+        return format!(
+            "kernel `{}`: lanes {:#010x} exit without executing the warp operation at {now} whose mask names them; CUDA leaves \
+             its result undefined: name only lanes that execute it (block {}, thread {})",
+            launch.kernel.name,
+            hazard.offset,
+            named(block(launch, linear)),
             named(mine)
         );
     }

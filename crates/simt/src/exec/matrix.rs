@@ -147,7 +147,7 @@ impl Multiply {
             | (self.group as i64) << 32
     }
 
-    const fn from_imm(imm: i64) -> Self {
+    pub const fn from_imm(imm: i64) -> Self {
         Self {
             a: Element::ALL[(imm & 15) as usize],
             b: Element::ALL[(imm >> 4 & 15) as usize],

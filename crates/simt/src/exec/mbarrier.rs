@@ -3,14 +3,14 @@
 //! A phase completes when neither arrivals nor bytes are pending. Undefined behaviour ends the launch: an object that
 //! was never initialised, more arrivals than a phase waits for, counts out of range.
 
-use crate::error::{Site, TrapKind};
+use crate::error::TrapKind;
 use crate::exec::access::{Region, addresses, region, survey};
 use crate::exec::context::{Context, Event};
-use crate::exec::{remote, sanitizer};
+use crate::exec::{findings, remote, sanitizer};
 use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
-use crate::sanitize::Op;
+use crate::sanitize::{Op, Space};
 
 /// Operations on an mbarrier object, in slot 5.
 pub const INIT: u32 = 0;
@@ -185,7 +185,7 @@ unsafe fn apply(
     let sanitize = cx.launch.sanitize;
     let (at, offset) = (r.at(lane, address), address - r.origin);
     if sanitize && request.operation != INIT && !remote::owner(cx, r).is_shared_written(offset, 8) {
-        let site = Site::inside("shared memory", offset);
+        let site = findings::site(cx.launch, Space::Shared, offset);
         let message = format!("mbarrier object at {site}, which was never initialised");
         let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
         cx.locate_trap(site);

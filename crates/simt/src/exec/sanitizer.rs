@@ -331,7 +331,7 @@ pub fn local_load(
 ) -> Option<*const Ins> {
     let offsets = offsets(a, r);
     let bad = cx.shadow.local_load(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
-    if bad == 0 || !cx.launch.shadow.ignored().reports(Fault::Unwritten) {
+    if bad == 0 || !cx.shadow.ignored().reports(Fault::Unwritten) {
         return None;
     }
     let offset = offsets.0[bad.trailing_zeros() as usize];

@@ -15,7 +15,7 @@ pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
         (StateSpace::SHARED, base) => {
             let offset = address - base;
             // SAFETY: inside the block's shared memory.
-            (offset < cx.shared_len).then(|| unsafe { *cx.shared.add(offset as usize) })
+            (offset >= cx.shared_start && offset < cx.shared_end).then(|| unsafe { *cx.shared.add(offset as usize) })
         }
         (StateSpace::LOCAL, base) => {
             let offset = (address - base) as usize;

@@ -10,6 +10,8 @@ pub use bulk::{Bulk, Sender, Way};
 pub use plain::{Piece, Run};
 pub use remote::{Earlier, RemoteConflict, RemoteThread};
 
+use std::ops::Range;
+
 use crate::sanitize::grid::GridShadow;
 use crate::sanitize::ignored::Ignored;
 use crate::sanitize::knowledge::{NOTHING, SetId};
@@ -67,11 +69,11 @@ pub struct BlockShadow {
 }
 
 impl BlockShadow {
-    /// Resets the state for a block with `bytes` of shared memory.
-    pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: usize, cluster: u64) {
-        let lines = bytes.div_ceil(4 * WORDS);
+    /// Resets the state for a block that accesses these bytes of its shared memory.
+    pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: Range<usize>, cluster: u64) {
+        let lines = if bytes.is_empty() { 0 } else { bytes.end.div_ceil(4 * WORDS) };
         self.shared.resize_with(lines, Line::default);
-        self.shared.iter_mut().for_each(Line::begin);
+        self.shared.iter_mut().skip(bytes.start / (4 * WORDS)).for_each(Line::begin);
         self.global.clear();
         self.pending.iter_mut().for_each(Log::clear);
         self.unreleased.clear();
@@ -93,6 +95,29 @@ impl BlockShadow {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written |= (u128::MAX >> (128 - bytes)) << (offset % 128);
         }
+    }
+
+    /// Returns which bytes of shared memory, which are in one line, were never written: a bit per byte.
+    pub fn shared_unwritten(&self, offset: u64, bytes: u32) -> u32 {
+        let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
+        self.shared.get((offset / 128) as usize).map_or(0, |line| ((mask & !line.written) >> (offset % 128)) as u32)
+    }
+
+    /// Records that bytes of shared memory, which are in one line, have undefined values: a bit per byte.
+    pub fn shared_undefined(&mut self, offset: u64, bytes: u32) {
+        if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
+            line.written &= !(u128::from(bytes) << (offset % 128));
+        }
+    }
+
+    /// Returns the findings that are not reported now.
+    pub const fn ignored(&self) -> Ignored {
+        self.ignored
+    }
+
+    /// Sets the findings that are not reported from now on.
+    pub const fn set_ignored(&mut self, ignored: Ignored) {
+        self.ignored = ignored;
     }
 
     /// Whether these bytes of shared memory, which are in one line, were written.
@@ -391,6 +416,15 @@ impl BlockShadow {
         let tag = |lane: usize| self.now(warp, line).of_lane(lane as u64);
         let (tag, earlier) = (tag(lanes.1), tag(lanes.0));
         self.keep(Some(Hazard { fault: Fault::Lanes, space, offset, now: Op::Store, tag, before: Op::Store, earlier }));
+    }
+
+    /// Records that lanes have exited without executing an operation of the warp that names them; `here` is the warp, a lane
+    /// that has executed it, and its line.
+    pub fn note_absent(&mut self, lanes: u32, here: (u32, u32, u16)) {
+        let (warp, lane, line) = here;
+        let tag = self.now(warp, line).of_lane(u64::from(lane));
+        let (space, op, offset) = (Space::Shared, Op::Load, u64::from(lanes));
+        self.keep(Some(Hazard { fault: Fault::Absent, space, offset, now: op, tag, before: op, earlier: tag }));
     }
 
     /// Records that the block runs in turns with others from the start.

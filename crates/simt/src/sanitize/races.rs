@@ -44,6 +44,8 @@ pub enum Fault {
     Left,
     /// Lanes of a warp store different values to one address in one instruction.
     Lanes,
+    /// A lane that the mask of an operation of the warp names has exited without executing it.
+    Absent,
 }
 
 impl Fault {
@@ -53,13 +55,14 @@ impl Fault {
             Self::Unwritten => Some(Class::Uninitialised),
             Self::Pending | Self::BeingRead | Self::Unfenced | Self::Left => Some(Class::Asynchronous),
             Self::Race | Self::Warp | Self::Mixed | Self::Lanes => Some(Class::Race),
+            Self::Absent => Some(Class::Shuffle),
             Self::Places => None,
         }
     }
 
     /// Whether it is a note in the report and the launch continues.
     pub const fn is_lint(self) -> bool {
-        matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes)
+        matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes | Self::Absent)
     }
 }
 

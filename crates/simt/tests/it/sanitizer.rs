@@ -196,7 +196,8 @@ fn a_wait_that_lets_too_many_groups_pass_waits_for_nothing() {
 fn reads_of_local_memory_that_was_never_written_are_caught() {
     let trap = caught(Shape("local_sum", 1, 8, false), &with_ints(&[32, 8], &[17]));
     // data[i] is i up to 28: thread 0 has written words 0 to 15 and reads word 16.
-    expect(&trap, TrapKind::Uninitialised, &line("local_sum(", "sum +="), 0, 0, ("local memory", 64));
+    expect(&trap, TrapKind::Uninitialised, &line("local_sum(", "= sum"), 0, 0, ("local memory", 64));
+    assert!(trap.message.contains(&format!("is read at {}", line("local_sum(", "sum +="))), "{trap}");
     assert_eq!(clean(Shape("local_sum", 1, 8, false), &with_ints(&[32, 8], &[16])), [""; 0]);
 }
 

@@ -30,7 +30,7 @@ fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, stre
 
 fn started(grid: &GridShadow) -> BlockShadow {
     let mut block = BlockShadow::default();
-    block.begin(grid, 1, 0, 0);
+    block.begin(&grid, 1, 0..0, 0);
     block
 }
 
@@ -71,7 +71,7 @@ fn a_block_has_no_accesses_of_the_earlier_block_in_its_storage() {
     let mut block = started(&grid);
     assert_eq!(touch(&mut block, Op::Store, 0, u32::MAX, 0, Strength::Plain), None);
     block.end(&grid);
-    block.begin(&grid, 2, 0, 0);
+    block.begin(&grid, 2, 0..0, 0);
     assert_eq!(touch(&mut block, Op::Store, 1, u32::MAX, 0, Strength::Plain), None);
 }
 
@@ -216,7 +216,7 @@ proptest! {
         let grid = grid();
         let (mut short, mut long) = (BlockShadow::default(), BlockShadow::default());
         for block in [&mut short, &mut long] {
-            block.begin(&grid, 1, 4096, 0);
+            block.begin(&grid, 1, 0..4096, 0);
             block.shared.iter_mut().for_each(|line| line.written = u128::MAX);
         }
         for step in &steps {
