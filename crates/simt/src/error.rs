@@ -73,6 +73,8 @@ pub struct Trap {
     pub kind: TrapKind,
     /// The description, with address, allocation and offset if there are any.
     pub message: String,
+    /// What would cure a race, and how to silence it.
+    pub cure: Option<String>,
     /// The launch in a parent kernel that started the grid, if a kernel did.
     pub launched_by: Option<String>,
     /// The memory that the trap is about.
@@ -155,6 +157,9 @@ impl fmt::Display for Trap {
         }
         if let Some(by) = &self.launched_by {
             write!(f, ", launched by {by}")?;
+        }
+        if let Some(cure) = &self.cure {
+            write!(f, "; {cure}")?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::exec::findings;
 use crate::exec::instruction_counts::GridCounts;
 use crate::exec::launch_state::{Deadline, LaunchState, WarpRows};
 use crate::image::Images;
-use crate::memory::Memory;
+use crate::memory::{ABSENT_WORKSPACE, Memory};
 use crate::printed;
 use crate::profile::DeviceProfile;
 use crate::program::Kernel;
@@ -194,6 +194,9 @@ impl Tree<'_> {
         let (workspace, bytes) = self.workspace;
         // Cannot fail: the workspace is an allocation of this size.
         let _ = self.memory.fill(workspace, bytes, 0);
+        // An H100 gives every launch an address, so that `is_valid` of the grid is always true; its barrier only works in
+        // a cooperative launch.
+        let workspace = if cooperative { workspace } else { ABSENT_WORKSPACE };
         let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
         let sample = if self.sampling { sample::choose_blocks(shape.grid) } else { None };
         report.sampled = sample.as_ref().map(|sample| Sampled { ran: sample.len() as u64, of: blocks });
@@ -268,6 +271,7 @@ impl Tree<'_> {
                 thread: Some(thread),
                 kind: TrapKind::OutOfBounds,
                 message: format!("a transfer that the kernel queued: {error}"),
+                cure: None,
                 launched_by: None,
                 site: None,
                 printed: String::new(),

@@ -11,7 +11,7 @@ use crate::image::{Image, Images};
 use crate::launch::{LaunchError, LaunchReport, Options, Tree, resident};
 use crate::link::{self, Part};
 use crate::lower;
-use crate::memory::{Memory, Use};
+use crate::memory::{Memory, Use, WORKSPACE};
 use crate::mir::globals::Globals;
 use crate::profile::DeviceProfile;
 use crate::program::Kernel;
@@ -93,9 +93,6 @@ pub struct Machine {
     deadline: Option<Deadline>,
 }
 
-/// The size of the workspace of a grid in bytes.
-const WORKSPACE: u64 = 64;
-
 impl Machine {
     /// Opens a machine with a profile. Memory is reserved, not committed. Fails if the host cannot reserve it.
     pub fn new(profile: DeviceProfile, options: Options) -> Result<Self, SimError> {
@@ -147,7 +144,7 @@ impl Machine {
         let globals = Globals::new(module, &self.memory)?;
         let (mut kernels, mut refused) = (BTreeMap::new(), BTreeMap::new());
         for entry in module.functions.iter().filter(|f| f.entry && f.body.is_some()) {
-            match lower::kernel(module, &globals, entry, self.isa) {
+            match lower::kernel(module, &globals, entry, self.isa, self.profile.shared_reserved) {
                 Ok(kernel) => {
                     kernels.insert(entry.name.to_owned(), kernel);
                 }

@@ -28,6 +28,10 @@ pub const LOCAL_WINDOW: u64 = 0x2_0000_0000;
 pub const PARAM_WINDOW: u64 = 0x3_0000_0000;
 /// The size of a window in bytes.
 pub const WINDOW: u64 = 0x1_0000_0000;
+/// What a launch that is not cooperative has in place of a workspace of the grid: an address where nothing is allocated.
+pub const ABSENT_WORKSPACE: u64 = 0x6_0000_0000;
+/// The size of the workspace of a grid in bytes.
+pub const WORKSPACE: u64 = 64;
 /// The first address of a device function; addresses are [`FUNCTION_STEP`] apart.
 pub const FUNCTION_BASE: u64 = 0x6_0000_0000;
 pub const FUNCTION_STEP: u64 = 16;
@@ -390,8 +394,15 @@ impl Memory {
         }
     }
 
+    /// Records that bytes from an address on have undefined values: a bit per byte.
+    pub fn mark_undefined(&self, address: u64, bytes: u32) {
+        for at in (0..32).filter(|k| bytes >> k & 1 == 1).map(|k| address + k) {
+            self.shadow(at).fetch_and(!(1 << (at % 64)), Ordering::Relaxed);
+        }
+    }
+
     /// Returns which of up to 64 bytes were written; bit `k` is byte `k`.
-    fn written_bits(&self, address: u64, bytes: u64) -> u64 {
+    pub fn written_bits(&self, address: u64, bytes: u64) -> u64 {
         let part =
             |(at, bits): (u64, u64)| (self.shadow(at).load(Ordering::Relaxed) & bits) >> (at % 64) << (at - address);
         stretches(address, bytes).map(part).fold(0, |all, part| all | part)

@@ -12,6 +12,7 @@ mod devices;
 mod events;
 mod exits;
 mod file_names;
+mod findings;
 mod history;
 mod kernels;
 mod limits;

@@ -28,6 +28,9 @@ use cudarc::driver::sys;
 /// One in this many batches with host functions is probed, on average.
 const PROBE_EVERY: u64 = 4;
 
+/// Launches that are timed together to find the interval between two; they fit the queue behind a gate.
+const EMPTY_LAUNCHES: u32 = 256;
+
 /// Number of readings that determine the clock's resolution.
 const TICK_READINGS: usize = 24;
 

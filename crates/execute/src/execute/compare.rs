@@ -18,13 +18,15 @@ const BLOCK: usize = 1 << 16;
 /// Elements of which errors are asked for together.
 const ASKED: usize = 1 << 20;
 
+/// Absolute errors that are allowed at some elements, in order.
+pub type Errors<'a> = dyn Fn(&[usize]) -> Vec<f64> + 'a;
+
 /// What may be right besides what the tolerance of a check allows.
 #[derive(Clone, Copy, Default)]
 pub struct Leeway<'a> {
     /// Whether the code may flush subnormal results of f32 to zero.
     pub flushes: bool,
-    /// Returns the absolute errors that are allowed at some elements, in order.
-    pub errors: Option<&'a dyn Fn(&[usize]) -> Vec<f64>>,
+    pub errors: Option<&'a Errors<'a>>,
 }
 
 /// The first element that is wrong, and how many are.
@@ -55,7 +57,7 @@ impl Difference {
             error: exact.is_finite().then_some(exact),
             wrong: self.wrong,
             of: self.of,
-            allowed: self.allowed,
+            allowed: self.allowed.map(Box::new),
         }
     }
 }
@@ -158,7 +160,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges elements that do not pass by themselves by the errors that are allowed, unless they were not written.
-    fn beyond(&self, len: usize, unwritten: &[Range<usize>], errors: &dyn Fn(&[usize]) -> Vec<f64>) -> Vec<Found> {
+    fn beyond(&self, len: usize, unwritten: &[Range<usize>], errors: &Errors<'_>) -> Vec<Found> {
         let is_unwritten = |index: &usize| {
             let next = unwritten.partition_point(|range| range.end <= *index);
             unwritten.get(next).is_some_and(|range| range.contains(index))

@@ -9,7 +9,7 @@ use std::cell::{OnceCell, RefCell};
 
 use super::bench::Bench;
 use super::cases::ReadyCase;
-use super::compare::Leeway;
+use super::compare::{Errors, Leeway};
 use super::operand::{Lanes, Operand};
 use super::partial::Sides;
 use super::reference;
@@ -52,7 +52,7 @@ pub fn find_mismatch(
         vec![check.tolerance.rel * typical.get_or_init(|| median(&sides.expected)); elements.len()]
     };
     let has_terms = matches!(check.expect, ExpectPlan::Reference(_));
-    let errors: &dyn Fn(&[usize]) -> Vec<f64> = if has_terms { &of_terms } else { &of_median };
+    let errors: &Errors<'_> = if has_terms { &of_terms } else { &of_median };
     sides.mismatch(check, unwritten, &Leeway { flushes, errors: Some(errors) })
 }
 
@@ -72,7 +72,9 @@ fn median(values: &Operand) -> f64 {
         Lanes::Float(lanes) => lanes,
         Lanes::Int(_) => Vec::new(),
     };
-    sizes.iter_mut().for_each(|size| *size = size.abs());
+    for size in &mut sizes {
+        *size = size.abs();
+    }
     sizes.retain(|size| size.is_finite() && *size > 0.0);
     let middle = sizes.len() / 2;
     if sizes.is_empty() { 0.0 } else { *sizes.select_nth_unstable_by(middle, f64::total_cmp).1 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Regime, ThrottleReason};
+use super::{Bytes, Regime, ThrottleReason};
 
 /// A note on a case. Fractions are of 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -38,9 +38,9 @@ pub struct Mismatch {
     pub wrong: u64,
     /// Number of all elements.
     pub of: u64,
-    /// The difference that is allowed at the element; `None` if it is no float.
+    /// The difference that is allowed at the element; `None` unless it is a float.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<Allowed>,
+    pub allowed: Option<Box<Allowed>>,
 }
 
 /// How far an element may be from what is expected: any of these suffices.

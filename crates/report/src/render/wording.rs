@@ -301,7 +301,7 @@ fn bound_of(record: &CaseRecord, ceilings: &Ceilings) -> Bound {
 
 fn mismatch_text(mismatch: &Mismatch) -> String {
     let Mismatch { what, index, expected, got, error, wrong, of, allowed } = mismatch;
-    let allowed = error.and(allowed.as_ref()).and_then(allowed_text).unwrap_or_default();
+    let allowed = error.and(allowed.as_deref()).and_then(allowed_text).unwrap_or_default();
     let error = error.map(|e| format!(", off by {}{allowed}", shortest(e))).unwrap_or_default();
     let count = if *of > 1 { format!("; {wrong} of {of} elements are wrong") } else { String::new() };
     format!("{what}: element {index} is {got}, expected {expected}{error}{count}")

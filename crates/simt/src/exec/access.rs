@@ -146,7 +146,7 @@ pub fn region(
             Ok(Region { host: cx.launch.memory.host(GLOBAL_BASE), origin: GLOBAL_BASE, stride: 0, space })
         }
         StateSpace::SHARED => {
-            if s.hi - base + bytes > cx.shared_len {
+            if s.lo - base < cx.shared_start || s.hi - base + bytes > cx.shared_end {
                 return in_cluster(cx, i, a, s, base, bytes);
             }
             Ok(Region { host: cx.shared, origin: base, stride: 0, space })
@@ -180,10 +180,12 @@ fn in_cluster(
 ) -> Result<Region, *const Ins> {
     let (rank, first) = owner(s.lo - base);
     let origin = s.lo - first;
-    let known = rank.filter(|&rank| rank < cx.cluster_blocks() && s.hi - origin + bytes <= cx.shared_len);
+    let inside = first >= cx.shared_start && s.hi - origin + bytes <= cx.shared_end;
+    let known = rank.filter(|&rank| rank < cx.cluster_blocks() && inside);
     let Some(rank) = known else {
         let start = if rank.is_some_and(|rank| rank < cx.cluster_blocks()) { origin } else { base };
-        return Err(outside(cx, i, a, start, cx.shared_len, bytes, "shared memory"));
+        let (first, len) = (start + cx.shared_start, cx.shared_end - cx.shared_start);
+        return Err(outside(cx, i, a, first, len, bytes, "shared memory"));
     };
     if rank == cx.cluster_rank() {
         return Ok(Region { host: cx.shared, origin, stride: 0, space: StateSpace::SHARED });
@@ -239,7 +241,8 @@ fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64, store: bool) 
 #[cold]
 fn out_of_bounds(cx: &mut Context<'_>, i: &Ins, lane: u32, (address, bytes): (u64, u64), store: bool) -> *const Ins {
     let message = findings::out_of_bounds(cx.launch, address, bytes, store);
-    fault(cx, i, TrapKind::OutOfBounds, lane, message, address)
+    let kind = if findings::is_absent_workspace(address) { TrapKind::Barrier } else { TrapKind::OutOfBounds };
+    fault(cx, i, kind, lane, message, address)
 }
 
 #[cold]

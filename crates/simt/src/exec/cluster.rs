@@ -95,7 +95,7 @@ pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.warp.arrived |= cx.mask;
     cx.counters.barriers += 1;
     cx.progress();
-    sanitizer::fence(cx, true);
+    sanitizer::release_block(cx);
     Context::next(i)
 }
 

@@ -1,5 +1,7 @@
 //! Operations of the lanes of a warp together, except shuffles: votes, match, reductions, and arrivals at barriers.
 
+use std::ptr;
+
 use crate::error::TrapKind;
 use crate::exec::context::{Arrival, Context, Event, Handler};
 use crate::exec::control;
@@ -20,10 +22,46 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
     }
     let wanted = mask & cx.alive();
     if wanted & !cx.mask != 0 {
+        cx.warp.awaited.retain(|&(at, _)| !ptr::eq(at, i));
+        let expected = wanted & !exiting(cx);
+        cx.warp.awaited.push((i, expected));
         return Err(cx.stop_at(Event::Lanes { wanted }, i));
     }
-    cx.shadow.warp_sync(cx.warp.index);
+    if !cx.warp.awaited.is_empty() {
+        note_absent(cx, i);
+    }
+    let alive = cx.alive();
+    cx.shadow.warp_sync(cx.warp.index, cx.mask, alive);
     Ok(mask)
+}
+
+/// Returns the lanes of waiting paths that do nothing more but exit.
+fn exiting(cx: &Context<'_>) -> u32 {
+    let (mut seen, mut exiting) = (cx.mask, 0);
+    for waiting in cx.stack.iter().rev() {
+        // A lane goes on with the path nearest to the top.
+        let lanes = waiting.mask & !seen;
+        seen |= lanes;
+        if control::leads_to_exit(waiting.pc) {
+            exiting |= lanes;
+        }
+    }
+    exiting
+}
+
+/// Notes lanes that an operation has waited for and that have exited instead. PTX waits for "all non-exited threads" of the
+/// mask (PTX ISA, `shfl.sync`); CUDA C++ demands that all that have not exited execute the operation, and leaves the result
+/// undefined otherwise (CUDA C++ Programming Guide, "Warp Shuffle Functions").
+#[cold]
+fn note_absent(cx: &mut Context<'_>, i: &Ins) {
+    let Some(at) = cx.warp.awaited.iter().position(|&(at, _)| ptr::eq(at, i)) else { return };
+    let (_, wanted) = cx.warp.awaited.swap_remove(at);
+    let absent = wanted & cx.warp.exited;
+    if absent != 0 && cx.launch.sanitize {
+        let line = cx.launch.shadow.line(cx.function, i.line);
+        let (warp, here) = (cx.warp.index, cx.first_lane());
+        cx.shadow.note_absent(absent, (warp, here as u32, line));
+    }
 }
 
 /// Runs `part` for each group of lanes with the same member mask, if the active lanes have several masks, as tiles of a

@@ -38,6 +38,8 @@ pub enum Event {
     Lanes {
         wanted: u32,
     },
+    /// A load reads what was never written; it is retried with undefined bits tracked.
+    Undefined,
     Trap(Box<Trap>),
 }
 
@@ -103,7 +105,9 @@ pub struct Context<'m> {
     /// Where a stopped path continues.
     pub resume: *const Ins,
     pub shared: *mut u8,
-    pub shared_len: u64,
+    /// The part of shared memory that the kernel may access: without what the system reserves, unless it uses that.
+    pub shared_start: u64,
+    pub shared_end: u64,
     /// The blocks of the cluster, by rank; empty if the block is alone.
     pub peers: Vec<Peer>,
     pub shadow: BlockShadow,
@@ -332,6 +336,7 @@ impl Context<'_> {
             thread,
             kind,
             message,
+            cure: None,
             launched_by: None,
             site: None,
             printed: String::new(),
@@ -343,6 +348,14 @@ impl Context<'_> {
     pub fn locate_trap(&mut self, site: Site) {
         if let Event::Trap(trap) = &mut self.event {
             trap.site = Some(site);
+        }
+    }
+
+    /// Adds what would cure the race that the trap just made is about.
+    #[cold]
+    pub fn cure_trap(&mut self, cure: String) {
+        if let Event::Trap(trap) = &mut self.event {
+            trap.cure = Some(cure);
         }
     }
 

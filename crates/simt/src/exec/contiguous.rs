@@ -16,7 +16,13 @@ use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
 /// Bits of `aux` that such a request may have, in addition to its one element per lane.
-const ALLOWED: Access = Access::SPACE.union(Access::NARROW).union(Access::STRONG).union(Access::CONST);
+const ALLOWED: Access = Access::SPACE
+    .union(Access::NARROW)
+    .union(Access::STRONG)
+    .union(Access::ACQUIRE)
+    .union(Access::BLOCK_SCOPE)
+    .union(Access::CLUSTER_SCOPE)
+    .union(Access::CONST);
 /// What `aux` may hold if addresses do not have 32 bits.
 const ALLOWED_WIDE: Access = ALLOWED.difference(Access::NARROW);
 
@@ -38,7 +44,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     } else if space == StateSpace::SHARED {
         // Only 32 bits of a wider register count, as in `access::addresses`.
         let at = at & u64::from(u32::MAX);
-        let inside = at < cx.shared_len && cx.shared_len - at >= whole;
+        let inside = at >= cx.shared_start && at < cx.shared_end && cx.shared_end - at >= whole;
         if !inside || (cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store)) {
             return None;
         }

@@ -359,7 +359,7 @@ pub unsafe fn guard<const COUNTED: bool>(cx: &mut Context<'_>, i: &Ins) -> *cons
     // SAFETY: the loader puts a guard only before an instruction that goes on to its successor.
     let next = unsafe { ((*guarded).run.handler())(cx, &*guarded) };
     cx.set_mask(whole);
-    if next.is_null() && matches!(cx.event, Event::Commit | Event::Lanes { .. }) {
+    if next.is_null() && matches!(cx.event, Event::Commit | Event::Lanes { .. } | Event::Undefined) {
         // The guard is retried together with its instruction.
         cx.resume = i;
         cx.counters.thread_instructions += idle;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::error::{Site, Trap, TrapKind};
 use crate::exec::launch_state::LaunchState;
 use crate::exec::window::window;
-use crate::memory::GLOBAL_BASE;
+use crate::memory::{ABSENT_WORKSPACE, GLOBAL_BASE, WORKSPACE};
 use crate::program::Position;
 use crate::program::aux::StateSpace;
 use crate::runtime::heap;
@@ -15,8 +15,16 @@ use crate::sanitize::{BlockConflict, Earlier, Fault, Hazard, Op, RemoteConflict,
 /// Returns the location of an offset in a state space.
 pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     match space {
-        Space::Shared => Site::inside("shared memory", offset),
+        Space::Shared => shared_site(launch, offset),
         Space::Global => site_of(launch, StateSpace::GLOBAL, GLOBAL_BASE + offset),
+    }
+}
+
+/// Returns a place in shared memory, counted from the kernel's own first byte, behind what the system reserves.
+fn shared_site(launch: &LaunchState<'_>, offset: u64) -> Site {
+    match offset.checked_sub(u64::from(launch.kernel.shared_base)) {
+        Some(own) => Site::inside("shared memory", own),
+        None => Site::inside("reserved shared memory", offset),
     }
 }
 
@@ -31,7 +39,7 @@ pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Sit
     };
     if !named.is_empty() {
         let offset = address - base;
-        return Site::inside(named, offset);
+        return if space == StateSpace::SHARED { shared_site(launch, offset) } else { Site::inside(named, offset) };
     }
     match launch.memory.nearest(address, 1) {
         Some(a) => Site { address, offset: address.wrapping_sub(a.start) as i64, allocation: a.name },
@@ -39,8 +47,16 @@ pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Sit
     }
 }
 
+/// Whether an address is in the workspace that only a cooperative launch has.
+pub const fn is_absent_workspace(address: u64) -> bool {
+    address.wrapping_sub(ABSENT_WORKSPACE) < WORKSPACE
+}
+
 /// Returns the message for an access to global memory outside of every allocation.
 pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
+    if is_absent_workspace(address) {
+        return "a barrier of the grid in a launch that is not cooperative (set `cooperative = true`)".to_owned();
+    }
     let near = match launch.memory.nearest(address, bytes) {
         _ if address < 4096 => "a null pointer".to_owned(),
         None => "no memory is allocated".to_owned(),
@@ -57,12 +73,14 @@ pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: 
     format!("out-of-bounds {bytes}-byte {access} global memory at {address:#x}, {near}")
 }
 
-/// Returns the message for an access beyond the `len` bytes of a state space. Offsets have 32 bits: those of the upper
-/// half are meant as negative ones.
+/// Returns the message for an access beyond the `len` bytes of a state space. Addresses have 32 bits, so that the upper half
+/// of the offsets are meant as negative ones.
 pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
-    let place = match u32::try_from(offset).map(u32::cast_signed) {
-        Ok(before @ ..0) => format!("{} bytes before its start", before.unsigned_abs()),
-        _ => format!("at offset {offset:#x}"),
+    let signed = u32::try_from(offset).map_or(offset as i64, |offset| i64::from(offset.cast_signed()));
+    let place = if signed < 0 {
+        format!("{} bytes before its start", signed.unsigned_abs())
+    } else {
+        format!("at offset {offset:#x}")
     };
     format!("out-of-bounds {bytes}-byte access to {what}, {place}: it has {len} bytes")
 }
@@ -110,6 +128,48 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
             let who = earlier_access(launch, hazard.tag, hazard.earlier);
             format!("race on {site}: {now} here, {before} by {who} with no barrier between")
         }
+    }
+}
+
+/// How to silence a race.
+const SILENCE: &str = "if it is meant, `sanitize = { off = [\"race\"], reason = \"…\" }` in the variant silences it";
+
+/// Returns what would cure a race within a block, which is found at a place.
+pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {
+    let before = place(launch, hazard.tag.line());
+    let barrier = match hazard.fault {
+        Fault::Warp => "`__syncwarp()`",
+        _ => "`__syncthreads()`",
+    };
+    format!("{barrier} before {before} would order them; {SILENCE}")
+}
+
+/// Returns what would cure a race of blocks of a cluster.
+pub fn cure_of_cluster(before: &str) -> String {
+    format!("`cluster.sync()` before {before} would order them; {SILENCE}")
+}
+
+fn cure_of_blocks(launch: &LaunchState<'_>, conflict: &BlockConflict) -> String {
+    let (now, then) = (place(launch, conflict.here.line), place(launch, conflict.there.line));
+    let release = "`__threadfence()`, then `__syncthreads()` if another thread of the block announces it,";
+    format!(
+        "{release} between {then} and the counter or flag on which block {} waits before {now} would order them; \
+         {SILENCE}",
+        named(block(launch, conflict.here.block))
+    )
+}
+
+/// Returns the message for an mbarrier object that one thread initialises or invalidates while another one uses it.
+pub fn object_race(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
+    let who = earlier_access(launch, hazard.tag, hazard.earlier);
+    match (hazard.before, hazard.now) {
+        (Op::Store, Op::Store) => {
+            format!("race on the mbarrier object at {site}: initialised here, and by {who} with no barrier between")
+        }
+        (Op::Store, _) => {
+            format!("race on the mbarrier object at {site}: used here, initialised by {who} with no barrier between")
+        }
+        _ => format!("race on the mbarrier object at {site}: initialised here, used by {who} with no barrier between"),
     }
 }
 
@@ -166,7 +226,7 @@ fn remote_thread(launch: &LaunchState<'_>, by: RemoteThread) -> String {
 
 /// Returns the message for an access of one block to the shared memory of `owner`, another block of its cluster.
 pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, conflict: &RemoteConflict) -> String {
-    let site = format!("shared memory + {} of block {}", conflict.offset, named(owner));
+    let site = format!("{} of block {}", site(launch, Space::Shared, conflict.offset), named(owner));
     let (now, before) = (now.done(), conflict.before.done());
     let who = match conflict.who {
         Earlier::Own(tag) => {
@@ -198,6 +258,7 @@ pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before):
 /// Returns the fault of an access to the shared memory of the block `owner`, which has ended without a barrier in
 /// between.
 pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
+    let cure = cure_of_cluster("the end of the kernel");
     Trap {
         kernel: launch.kernel.name.clone(),
         place: place(launch, by.line),
@@ -208,6 +269,7 @@ pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owne
             "access to the shared memory of block {}, which ends with no barrier of the cluster between",
             named(owner)
         ),
+        cure: Some(cure),
         launched_by: None,
         site: None,
         printed: String::new(),
@@ -216,6 +278,7 @@ pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owne
 
 fn race(launch: &LaunchState<'_>, conflict: &BlockConflict, site: Site) -> Trap {
     let (here, there) = (conflict.here, conflict.there);
+    let cure = cure_of_blocks(launch, conflict);
     let message = format!(
         "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing that orders them",
         here.op.done(),
@@ -231,6 +294,7 @@ fn race(launch: &LaunchState<'_>, conflict: &BlockConflict, site: Site) -> Trap 
         thread: Some(thread(launch, here.thread)),
         kind: TrapKind::Race,
         message,
+        cure: Some(cure),
         launched_by: None,
         site: Some(site),
         printed: String::new(),
@@ -251,10 +315,20 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
             named(mine)
         );
     }
+    if hazard.fault == Fault::Absent {
+        return format!(
+            "kernel `{}`: lanes {:#010x} exit without executing the warp operation at {now} whose mask names them; CUDA leaves \
+             its result undefined: name only lanes that execute it (block {}, thread {})",
+            launch.kernel.name,
+            hazard.offset,
+            named(block(launch, linear)),
+            named(mine)
+        );
+    }
     if hazard.fault == Fault::Lanes {
         return format!(
             "kernel `{}`: lanes of a warp store different values to {site} in one instruction at {now}; it is \
-             undefined which one is kept (block {}, threads {} and {})",
+             undefined which one is kept (block {}, threads {} and {}); one lane alone should store; {SILENCE}",
             launch.kernel.name,
             named(block(launch, linear)),
             named(theirs),
@@ -283,6 +357,7 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     } else {
         let _ = write!(text, "{})", named(theirs));
     }
+    let _ = write!(text, "; {}", cure(launch, hazard));
     text
 }
 
@@ -291,7 +366,7 @@ fn mixed(launch: &LaunchState<'_>, conflict: &BlockConflict, site: &Site) -> Str
         if conflict.here.op == Op::Load { (conflict.here, conflict.there) } else { (conflict.there, conflict.here) };
     format!(
         "kernel `{}`: {site} is read at {} and changed by an atomic of another block at {} with nothing that orders \
-         them; the value read may be of any time (thread {} of block {}, thread {} of block {})",
+         them; the value read may be of any time (thread {} of block {}, thread {} of block {}); {}",
         launch.kernel.name,
         place(launch, load.line),
         place(launch, change.line),
@@ -299,5 +374,6 @@ fn mixed(launch: &LaunchState<'_>, conflict: &BlockConflict, site: &Site) -> Str
         named(block(launch, load.block)),
         named(thread(launch, change.thread)),
         named(block(launch, change.block)),
+        cure_of_blocks(launch, conflict),
     )
 }

@@ -53,6 +53,17 @@ pub struct LaunchState<'m> {
 }
 
 impl LaunchState<'_> {
+    /// Returns the start of the part of a block's shared memory that the kernel may access: behind what the system reserves,
+    /// unless it asks where that is.
+    pub const fn shared_start(&self) -> u32 {
+        if self.kernel.uses_reserved { 0 } else { self.kernel.shared_base }
+    }
+
+    /// Returns the end of a block's shared memory, whose first bytes the system reserves.
+    pub const fn shared_end(&self) -> u32 {
+        self.kernel.shared_base + self.kernel.shared_static + self.shared_bytes
+    }
+
     /// Returns the cluster that runs at a place in the order, and how many clusters it represents.
     pub fn cluster_at(&self, place: u64) -> Chosen {
         self.sample.as_ref().map_or(Chosen { linear: place, weight: 1 }, |sample| sample[place as usize])
@@ -79,6 +90,8 @@ pub struct BlockRows {
     pub sm_id: Row<u32>,
     pub sm_count: Row<u32>,
     pub total_shared: Row<u32>,
+    /// The total with what the system reserves.
+    pub aggregate_shared: Row<u32>,
     pub workspace: [Row<u32>; 2],
     /// The place of the block in its cluster and of its cluster in the grid, with the sizes of both.
     pub cluster_place: [Row<u32>; 3],
@@ -105,6 +118,7 @@ impl BlockRows {
             sm_id: Row::splat(0),
             sm_count: Row::splat(launch.sm_count),
             total_shared: Row::splat(launch.kernel.shared_static + launch.shared_bytes),
+            aggregate_shared: Row::splat(launch.shared_end()),
             workspace: [Row::splat((workspace >> 32) as u32), Row::splat(workspace as u32)],
             cluster_place: [Row::splat(0); 3],
             cluster_index: [Row::splat(0); 3],

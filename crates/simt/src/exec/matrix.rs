@@ -147,7 +147,7 @@ impl Multiply {
             | (self.group as i64) << 32
     }
 
-    const fn from_imm(imm: i64) -> Self {
+    pub const fn from_imm(imm: i64) -> Self {
         Self {
             a: Element::ALL[(imm & 15) as usize],
             b: Element::ALL[(imm >> 4 & 15) as usize],
@@ -171,7 +171,8 @@ fn all_lanes(cx: &mut Context<'_>, i: &Ins) -> Result<(), *const Ins> {
     if cx.mask != wanted {
         return Err(cx.stop_at(Event::Lanes { wanted }, i));
     }
-    cx.shadow.warp_sync(cx.warp.index);
+    let alive = cx.alive();
+    cx.shadow.warp_sync(cx.warp.index, cx.mask, alive);
     Ok(())
 }
 

@@ -3,13 +3,14 @@
 //! A phase completes when neither arrivals nor bytes are pending. Undefined behaviour ends the launch: an object that
 //! was never initialised, more arrivals than a phase waits for, counts out of range.
 
-use crate::error::{Site, TrapKind};
+use crate::error::TrapKind;
 use crate::exec::access::{Region, addresses, region, survey};
 use crate::exec::context::{Context, Event};
-use crate::exec::{remote, sanitizer};
-use crate::program::aux::StateSpace;
+use crate::exec::{findings, remote, sanitizer};
+use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
+use crate::sanitize::{Op, Space};
 
 /// Operations on an mbarrier object, in slot 5.
 pub const INIT: u32 = 0;
@@ -140,7 +141,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     if cx.launch.sanitize && r.space == StateSpace::REMOTE && operation == ARRIVE {
         // Threads that wait for the object acquire what the block has done.
-        sanitizer::fence(cx, true);
+        sanitizer::release_block(cx);
     }
     if matches!(operation, TEST | TEST_PARITY) {
         if r.space == StateSpace::REMOTE {
@@ -184,11 +185,17 @@ unsafe fn apply(
     let sanitize = cx.launch.sanitize;
     let (at, offset) = (r.at(lane, address), address - r.origin);
     if sanitize && request.operation != INIT && !remote::owner(cx, r).is_shared_written(offset, 8) {
-        let site = Site::inside("shared memory", offset);
+        let site = findings::site(cx.launch, Space::Shared, offset);
         let message = format!("mbarrier object at {site}, which was never initialised");
         let stopped = cx.trap(i, TrapKind::Uninitialised, 1 << lane, message);
         cx.locate_trap(site);
         return Err(stopped);
+    }
+    if sanitize && r.space != StateSpace::REMOTE {
+        let op = if matches!(request.operation, INIT | INVALIDATE) { Op::Store } else { Op::Change };
+        if let Some(stopped) = sanitizer::object(cx, i, lane, offset, op) {
+            return Err(stopped);
+        }
     }
     #[expect(clippy::cast_ptr_alignment, reason = "it is read and written unaligned")]
     let at = at.cast::<u64>();
@@ -203,8 +210,12 @@ unsafe fn apply(
     // SAFETY: as above.
     unsafe { at.write_unaligned(new) };
     if sanitize {
+        remote::owner(cx, r).shared_written(offset, 8);
+        if r.space != StateSpace::REMOTE && i.has(Access::RELEASE) && matches!(request.operation, ARRIVE | ARRIVE_DROP)
+        {
+            cx.shadow.arrive(offset, (cx.warp.index, lane));
+        }
         let owner = remote::owner(cx, r);
-        owner.shared_written(offset, 8);
         if ended {
             owner.phase_ended(offset);
         }
@@ -248,15 +259,24 @@ unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &
         let phase = unsafe { r.at(k, a.0[k]).cast::<u64>().read_unaligned() } >> 63;
         passed |= u32::from(phase != asked) << k;
     }
+    if cx.launch.sanitize {
+        let asking = cx.mask;
+        for k in (0..LANES).filter(|k| asking >> k & 1 == 1) {
+            if let Some(stopped) = sanitizer::object(cx, i, k, a.0[k] - r.origin, Op::Poll) {
+                return stopped;
+            }
+        }
+    }
     // SAFETY: a test's destination is a predicate.
     unsafe { cx.set_pred(i.o[0], passed) };
     if passed != 0 {
-        cx.shadow.barrier();
+        if !cx.peers.is_empty() {
+            cx.shadow.barrier();
+        }
         remote::acquire(cx);
         if cx.launch.sanitize {
-            let whole = passed == cx.alive();
             for k in (0..LANES).filter(|k| passed >> k & 1 == 1) {
-                cx.shadow.phase_observed(a.0[k] - r.origin, cx.warp.index, k as u32, whole);
+                cx.shadow.phase_observed(a.0[k] - r.origin, cx.warp.index, k as u32);
             }
         }
     }

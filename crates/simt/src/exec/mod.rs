@@ -46,6 +46,7 @@ pub mod store;
 pub mod system;
 pub mod texture;
 pub mod traffic;
+pub mod undefined;
 pub mod vector;
 pub mod warp;
 pub mod window;

@@ -1,6 +1,6 @@
 //! Passes accesses to the shared memory of other blocks of the cluster to the sanitizer.
 
-use crate::error::{Site, TrapKind};
+use crate::error::TrapKind;
 use crate::exec::access::Region;
 use crate::exec::context::Context;
 use crate::exec::findings;
@@ -8,7 +8,7 @@ use crate::exec::window::rank_at;
 use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
-use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread, Sender, Way};
+use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread, Sender, Space, Way};
 
 /// Returns the shadow state of the block that owns the shared memory of a region.
 pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
@@ -84,7 +84,11 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     let kind = if conflict.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let message = findings::remote_conflict(cx.launch, index, op, conflict);
     let stopped = cx.trap(i, kind, 1 << lane, message);
-    cx.locate_trap(Site::inside("shared memory", conflict.offset));
+    cx.locate_trap(findings::site(cx.launch, Space::Shared, conflict.offset));
+    if conflict.fault == Fault::Race {
+        let before = cx.launch.shadow.line(cx.function, i.line);
+        cx.cure_trap(findings::cure_of_cluster(&findings::place(cx.launch, before)));
+    }
     stopped
 }
 

@@ -6,7 +6,7 @@
 use crate::exec::access::{addresses, enter, poll, region, same_region, split, survey, truncate_constants};
 use crate::exec::context::Context;
 use crate::exec::elements::{Elements, Pointers};
-use crate::exec::{contiguous, traffic};
+use crate::exec::{contiguous, traffic, undefined};
 use crate::memory::GLOBAL_BASE;
 use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
@@ -60,7 +60,7 @@ fn resolve<const STORE: bool>(
     };
     let fault = if STORE { traffic::store(cx, i, &a, &s, &r, each) } else { traffic::load(cx, i, &a, &s, &r, each) };
     if let Some(stopped) = fault {
-        return Elements::Done(stopped);
+        return Elements::Done(if STORE { stopped } else { undefined::defer(cx, i, stopped) });
     }
     if r.stride == 0 && s.contiguous && cx.mask == u32::MAX && whole {
         return Elements::All(r.at(0, s.lo));

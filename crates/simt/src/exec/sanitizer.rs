@@ -5,7 +5,7 @@ use crate::exec::access::{Region, Survey};
 use crate::exec::context::{Commits, Context};
 use crate::exec::{findings, remote};
 use crate::memory::GLOBAL_BASE;
-use crate::program::aux::{Access, StateSpace};
+use crate::program::aux::{Access, Fence, StateSpace};
 use crate::program::ins::{Bases, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
@@ -25,7 +25,12 @@ fn request<'r>(
         (true, false) => Strength::Relaxed,
         (_, true) => Strength::Volatile,
     };
-    let strength = if op == Op::Change { Strength::Plain } else { strength };
+    let (op, strength) = match (op, strength) {
+        (Op::Change, _) => (op, Strength::Plain),
+        (Op::Load, Strength::Volatile | Strength::Relaxed) => (Op::Poll, strength),
+        (Op::Store, Strength::Volatile | Strength::Relaxed) => (Op::Change, strength),
+        _ => (op, strength),
+    };
     let line = cx.launch.shadow.line(cx.function, i.line);
     Request {
         space: if r.space == StateSpace::SHARED { Space::Shared } else { Space::Global },
@@ -39,7 +44,7 @@ fn request<'r>(
         warp: cx.warp.index,
         line,
         strength,
-        quiet: strength != Strength::Plain && cx.shadow.is_reported(strength, line),
+        narrow: i.has(Access::STRONG) && r.space == StateSpace::GLOBAL && !is_wide(cx, i),
     }
 }
 
@@ -47,25 +52,32 @@ fn offsets(a: &Row<u64>, r: &Region) -> Row<u64> {
     Row(a.0.map(|x| x.wrapping_sub(r.origin)))
 }
 
-/// Offsets of the active lanes.
-fn active<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<Item = u64> + use<'a> {
+/// Active lanes with their offsets.
+fn lanes<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<Item = (usize, u64)> + use<'a> {
     let (mask, origin) = (cx.mask, r.origin);
-    (0..LANES).filter(move |k| mask >> k & 1 == 1).map(move |k| a.0[k].wrapping_sub(origin))
+    (0..LANES).filter(move |k| mask >> k & 1 == 1).map(move |k| (k, a.0[k].wrapping_sub(origin)))
+}
+
+const fn space(r: &Region) -> Space {
+    if matches!(r.space, StateSpace::GLOBAL) { Space::Global } else { Space::Shared }
 }
 
 /// Checks and records a load of shared or global memory.
 #[inline(never)]
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL {
-        let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
-        let acquired = active(cx, a, r);
-        cx.shadow.acquire(grid, fair, acquired);
+    if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL && is_wide(cx, i) {
+        let (grid, fair, warp) = (&cx.launch.shadow, is_fair(cx), cx.warp.index);
+        cx.shadow.acquire(grid, fair, lanes(cx, a, r), (warp, i.has(Access::ACQUIRE)));
     }
     if r.space != StateSpace::GLOBAL {
         order(cx, i, true);
     }
     if r.space == StateSpace::REMOTE {
         return remote::check(cx, i, a, r, bytes, Op::Load);
+    }
+    if i.has(Access::STRONG) {
+        let (read, warp) = (lanes(cx, a, r), cx.warp.index);
+        cx.shadow.strong_read(space(r), read, warp, i.has(Access::ACQUIRE));
     }
     let request = request(cx, i, a, s, r, bytes, Op::Load);
     if cx.shadow.plain(&request, None, |_, _| 0) {
@@ -109,13 +121,9 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: StateSpace, at: u64, b
 /// Checks and records a store to shared or global memory, which still has the old bytes.
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
-    if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL {
-        let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
-        if i.has(Access::RELEASE) {
-            cx.shadow.release(grid, fair);
-        }
-        let written = active(cx, a, r);
-        cx.shadow.signal(grid, fair, written);
+    if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL && is_wide(cx, i) {
+        let (grid, fair, warp) = (&cx.launch.shadow, is_fair(cx), cx.warp.index);
+        cx.shadow.release(grid, fair, lanes(cx, a, r), (warp, i.has(Access::RELEASE), false));
     }
     if r.space != StateSpace::GLOBAL {
         order(cx, i, false);
@@ -126,6 +134,10 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         return remote::check(cx, i, a, r, bytes, Op::Store);
     }
     let request = request(cx, i, a, s, r, bytes, Op::Store);
+    if i.has(Access::STRONG) {
+        let (written, warp) = (lanes(cx, a, r), cx.warp.index);
+        cx.shadow.strong_write(space(r), written, warp, (i.has(Access::RELEASE), false));
+    }
     if cx.shadow.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
         // Its lanes ascend, so that no two have the same address.
         return None;
@@ -259,10 +271,6 @@ pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
 
 /// Checks and records one side of a lane's bulk copy, whose source starts at `from` on the host.
 pub fn bulk(cx: &mut Context<'_>, i: &Ins, lane: usize, side: Bulk, op: Op, from: *const u8) -> Option<*const Ins> {
-    if side.space == Space::Global && op == Op::Change {
-        let written = (side.offset..side.offset + side.bytes).step_by(4);
-        cx.shadow.signal(&cx.launch.shadow, is_fair(cx), written);
-    }
     let by = sender(cx, i, lane);
     let fatal = cx.shadow.bulk(by, side, (op, true), words(from))?;
     Some(report(cx, i, &fatal))
@@ -323,7 +331,7 @@ pub fn local_load(
 ) -> Option<*const Ins> {
     let offsets = offsets(a, r);
     let bad = cx.shadow.local_load(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
-    if bad == 0 || !cx.launch.shadow.ignored().reports(Fault::Unwritten) {
+    if bad == 0 || !cx.shadow.ignored().reports(Fault::Unwritten) {
         return None;
     }
     let offset = offsets.0[bad.trailing_zeros() as usize];
@@ -345,16 +353,24 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     if r.space == StateSpace::REMOTE {
         return remote::check(cx, i, a, r, bytes, Op::Change);
     }
-    if r.space == StateSpace::GLOBAL {
-        let (grid, fair) = (&cx.launch.shadow, is_fair(cx));
-        if i.has(Access::RELEASE) {
-            cx.shadow.release(grid, fair);
-        }
-        let (acquired, written) = (active(cx, a, r), active(cx, a, r));
+    if r.space == StateSpace::GLOBAL && is_wide(cx, i) {
+        let (grid, fair, warp) = (&cx.launch.shadow, is_fair(cx), cx.warp.index);
+        cx.shadow.release(grid, fair, lanes(cx, a, r), (warp, i.has(Access::RELEASE), true));
         if i.o[0] != Slot::NONE {
-            cx.shadow.acquire(grid, fair, acquired);
+            cx.shadow.acquire(grid, fair, lanes(cx, a, r), (warp, i.has(Access::ACQUIRE)));
         }
-        cx.shadow.signal(grid, fair, written);
+    }
+    let (written, read, warp) = (lanes(cx, a, r), lanes(cx, a, r), cx.warp.index);
+    cx.shadow.strong_write(space(r), written, warp, (i.has(Access::RELEASE), true));
+    if i.o[0] != Slot::NONE {
+        cx.shadow.strong_read(space(r), read, warp, i.has(Access::ACQUIRE));
+    }
+    if i.o[0] != Slot::NONE && r.space == StateSpace::GLOBAL && cx.launch.shadow.is_tracking() {
+        // The block knows the value, as after a strong load.
+        let request = Request { op: Op::Poll, ..request(cx, i, a, s, r, bytes, Op::Change) };
+        if let Some(fatal) = cx.shadow.touch(&request, |_, _| 0, |_| false) {
+            return Some(report(cx, i, &fatal));
+        }
     }
     let request = request(cx, i, a, s, r, bytes, Op::Change);
     let fatal = cx.shadow.touch(&request, |_, _| 0, |_| false)?;
@@ -370,16 +386,46 @@ pub fn fence_bulk(cx: &mut Context<'_>) {
     }
 }
 
-/// Executes a fence; `device` says that its scope is the device.
-pub fn fence(cx: &mut Context<'_>, device: bool) {
-    cx.shadow.barrier();
-    if !cx.peers.is_empty() && cx.launch.sanitize {
+/// Executes a fence.
+pub fn fence(cx: &mut Context<'_>, i: &Ins) {
+    let halves = (i.has(Fence::ACQUIRE), i.has(Fence::RELEASE));
+    if !cx.launch.sanitize || halves == (false, false) {
+        return;
+    }
+    if !cx.peers.is_empty() {
+        cx.shadow.barrier();
+        if !i.has(Fence::BLOCK_SCOPE) {
+            cx.shadow.release_to_cluster(&cx.launch.shadow);
+        }
+    }
+    let device = i.has(Fence::DEVICE) || !i.has(Fence::BLOCK_SCOPE) && cx.launch.cluster != [1; 3];
+    cx.shadow.fence(cx.warp.index, cx.mask, halves, device);
+}
+
+/// Whether the scope of a strong access includes other blocks.
+fn is_wide(cx: &Context<'_>, i: &Ins) -> bool {
+    !i.has(Access::BLOCK_SCOPE) && (!i.has(Access::CLUSTER_SCOPE) || cx.launch.cluster != [1; 3])
+}
+
+/// Releases what a block of a cluster has done so far, as a whole.
+pub fn release_block(cx: &mut Context<'_>) {
+    if cx.launch.sanitize && !cx.peers.is_empty() {
+        cx.shadow.barrier();
         cx.shadow.release_to_cluster(&cx.launch.shadow);
     }
-    if device && cx.launch.sanitize {
-        let fair = is_fair(cx);
-        cx.shadow.release(&cx.launch.shadow, fair);
-    }
+}
+
+/// Checks and records the access of a lane to an mbarrier object of the block.
+pub fn object(cx: &mut Context<'_>, i: &Ins, lane: usize, offset: u64, op: Op) -> Option<*const Ins> {
+    let by = sender(cx, i, lane);
+    let fatal = cx.shadow.object(by, offset, op)?;
+    let site = findings::site(cx.launch, Space::Shared, offset);
+    let message = findings::object_race(cx.launch, &fatal, &site);
+    let cure = findings::cure(cx.launch, &fatal);
+    let stopped = cx.trap(i, TrapKind::Race, 1 << lane, message);
+    cx.locate_trap(site);
+    cx.cure_trap(cure);
+    Some(stopped)
 }
 
 /// Releases and acquires of strong accesses to shared memory, the block's own or another block's.
@@ -387,8 +433,8 @@ fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
     if cx.peers.is_empty() || !i.has(Access::STRONG) {
         return;
     }
-    if i.has(Access::RELEASE) {
-        fence(cx, true);
+    if i.has(Access::RELEASE) && !i.has(Access::BLOCK_SCOPE) {
+        release_block(cx);
     }
     if reads {
         remote::acquire(cx);
@@ -405,11 +451,17 @@ fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
     let hazard = &cx.shadow.with_copy(*hazard);
     let kind = if hazard.fault == Fault::Unwritten { TrapKind::Uninitialised } else { TrapKind::Race };
     let site = findings::site(cx.launch, hazard.space, hazard.offset);
-    let message = match cx.shadow.remote_access_of(hazard) {
-        Some(remote) => findings::remote_race(cx.launch, &site, hazard.now, remote),
-        None => findings::message(cx.launch, hazard, &site),
+    let (message, cure) = if let Some(remote) = cx.shadow.remote_access_of(hazard) {
+        let cure = findings::cure_of_cluster(&findings::place(cx.launch, hazard.tag.line()));
+        (findings::remote_race(cx.launch, &site, hazard.now, remote), Some(cure))
+    } else {
+        let cure = (hazard.fault == Fault::Race).then(|| findings::cure(cx.launch, hazard));
+        (findings::message(cx.launch, hazard, &site), cure)
     };
     let stopped = cx.trap(i, kind, 1 << (hazard.tag.thread() & 31), message);
     cx.locate_trap(site);
+    if let Some(cure) = cure {
+        cx.cure_trap(cure);
+    }
     stopped
 }

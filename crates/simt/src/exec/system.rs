@@ -15,7 +15,7 @@ pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
         (StateSpace::SHARED, base) => {
             let offset = address - base;
             // SAFETY: inside the block's shared memory.
-            (offset < cx.shared_len).then(|| unsafe { *cx.shared.add(offset as usize) })
+            (offset >= cx.shared_start && offset < cx.shared_end).then(|| unsafe { *cx.shared.add(offset as usize) })
         }
         (StateSpace::LOCAL, base) => {
             let offset = (address - base) as usize;
@@ -122,7 +122,7 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 
 /// Executes a fence: the accesses of a warp are in program order anyway.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    sanitizer::fence(cx, i.has(Fence::DEVICE));
+    sanitizer::fence(cx, i);
     if i.has(Fence::BULK) {
         sanitizer::fence_bulk(cx);
     }

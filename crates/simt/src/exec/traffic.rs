@@ -15,30 +15,37 @@ use crate::sanitize::Fault;
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
         StateSpace::GLOBAL => {
-            let mask = cx.mask;
-            footprint::count(&mut cx.accesses(i).global_load, mask, a, s, bytes);
+            // A load that must be retried is not counted.
             if cx.launch.sanitize {
                 if reads_unwritten(cx, a, s, bytes) {
                     return Some(uninitialised(cx, i, a, bytes));
                 }
-                return sanitizer::load(cx, i, a, s, r, bytes);
+                if let fault @ Some(_) = sanitizer::load(cx, i, a, s, r, bytes) {
+                    return fault;
+                }
             }
+            let mask = cx.mask;
+            footprint::count(&mut cx.accesses(i).global_load, mask, a, s, bytes);
         }
         StateSpace::SHARED | StateSpace::REMOTE => {
+            if cx.launch.sanitize
+                && let fault @ Some(_) = sanitizer::load(cx, i, a, s, r, bytes)
+            {
+                return fault;
+            }
             let (mask, conflicts) = (cx.mask, conflicts(cx, a, s, bytes));
             cx.accesses(i).shared_load.count(conflicts);
             if cx.per_instruction.is_some() && !is_free(s) && bytes <= 8 {
                 widen(&mut cx.accesses(i).shared_load, mask, a);
             }
-            if cx.launch.sanitize {
-                return sanitizer::load(cx, i, a, s, r, bytes);
-            }
         }
         StateSpace::LOCAL if !i.has(Access::FRAME) => {
-            cx.accesses(i).local_load_requests += 1;
-            if cx.launch.sanitize {
-                return sanitizer::local_load(cx, i, a, s, r, bytes);
+            if cx.launch.sanitize
+                && let fault @ Some(_) = sanitizer::local_load(cx, i, a, s, r, bytes)
+            {
+                return fault;
             }
+            cx.accesses(i).local_load_requests += 1;
         }
         _ => {}
     }
@@ -178,7 +185,7 @@ fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
 /// Whether active lanes read global memory that was never written, and that is reported.
 #[inline(always)]
 pub fn reads_unwritten(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
-    !written(cx, a, s, bytes) && cx.launch.shadow.ignored().reports(Fault::Unwritten)
+    !written(cx, a, s, bytes) && cx.shadow.ignored().reports(Fault::Unwritten)
 }
 
 #[inline(always)]

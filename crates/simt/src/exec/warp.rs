@@ -3,6 +3,7 @@
 use std::ptr;
 
 use crate::exec::prefetch::prefetch;
+use crate::exec::undefined::Undefined;
 use crate::program::Kernel;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
@@ -100,6 +101,10 @@ pub struct Warp {
     pub spare: Option<Split>,
     /// The polling instructions that were executed last, with the addresses that they read.
     pub polled: [(usize, u64); 4],
+    /// Operations of the warp that have waited for lanes, with these lanes.
+    pub awaited: Vec<(*const Ins, u32)>,
+    /// The undefined bits of the registers, if there are any.
+    pub undefined: Option<Box<Undefined>>,
 }
 
 impl Default for Split {
@@ -139,6 +144,8 @@ impl Warp {
         (self.exited, self.carry, self.reduced, self.current) = (0, 0, (0, 0), 0);
         (self.fuel, self.spun, self.arrived, self.released) = (None, 0, 0, 0);
         self.polled = Default::default();
+        self.undefined = None;
+        self.awaited.clear();
         self.rounds.clear();
     }
 

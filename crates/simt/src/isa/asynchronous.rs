@@ -111,7 +111,7 @@ fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Do
         [none, row, none, none, none, arrives],
         0,
         imm,
-        (aux | Access::STRONG).with_elements(1).bits(),
+        (aux | Access::STRONG | Access::RELEASE).with_elements(1).bits(),
     );
     Ok(())
 }
@@ -235,7 +235,8 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 /// Lowers `mbarrier`.
 pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    f.ignore(&["acquire", "release", "relaxed"]);
+    let relaxed = f.flag("relaxed");
+    f.ignore(&["acquire", "release"]);
     let expects = f.flag("expect_tx");
     let operation = f
         .one_of(&["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "complete_tx"])
@@ -283,7 +284,8 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
     };
     let (count, bytes) = if bytes { (Opnd::None, second) } else { (second, Opnd::None) };
     let raw = Opnd::Fixed(Slot(what));
-    let aux = (aux | Access::STRONG).with_elements(1);
+    let releases = if relaxed { Access::empty() } else { Access::RELEASE };
+    let aux = (aux | Access::STRONG | releases).with_elements(1);
     b.emit(mbarrier::barrier_object, [d, row, count, bytes, Opnd::None, raw], u8::from(at == 1), imm, aux.bits());
     Ok(())
 }

@@ -2,8 +2,7 @@
 
 use crate::exec::context::Handler;
 use crate::isa::address::{address, space};
-use crate::isa::decode::{Done, Form};
-use crate::isa::forms::SCOPES;
+use crate::isa::decode::{Done, Form, scope};
 use crate::isa::reductions::{Handlers, ReductionUnit, cell, operation};
 use crate::isa::{moves, sending};
 use crate::mir::builder::{Builder, class_of};
@@ -20,8 +19,11 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return sending::reduce(b, f);
     }
     let strong = f.one_of(&["relaxed", "acquire", "release", "acq_rel"]);
-    f.ignore(&SCOPES);
+    let scope = scope(f);
     f.ignore(&["noftz", "L2::cache_hint"]);
+    let mut order = scope;
+    order.set(Access::RELEASE, matches!(strong, Some("release" | "acq_rel")));
+    order.set(Access::ACQUIRE, matches!(strong, Some("acquire" | "acq_rel")));
     let space = space(f);
     let operation = operation(f)?;
     let vector = f.one_of(&["v2", "v4", "v8"]);
@@ -35,8 +37,7 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let first = usize::from(returns);
     let (row, imm, aux) = address(b, f.operand(first)?, space)?;
     if let Some(vector) = vector {
-        let release = if matches!(strong, Some("release" | "acq_rel")) { Access::RELEASE } else { Access::empty() };
-        return atomic_vector(b, f, (vector, ty, returns), (run, operation), (row, imm, aux | release));
+        return atomic_vector(b, f, (vector, ty, returns), (run, operation), (row, imm, aux | order));
     }
     if !returns && matches!(operation, "exch" | "cas") {
         return Err(format!("`red` has no `.{operation}`, which returns the old value"));
@@ -55,9 +56,8 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let y = if operation == "cas" { source(2)? } else { Opnd::None };
     let local_order = aux.space() == StateSpace::SHARED;
     let polls = if matches!(operation, "cas" | "exch") || strong.is_some() { Access::POLL } else { Access::empty() };
-    let release = if matches!(strong, Some("release" | "acq_rel")) { Access::RELEASE } else { Access::empty() };
     let replaces = if operation == "exch" { Access::REPLACES } else { Access::empty() };
-    let aux = (aux | Access::STRONG | polls | release | replaces).with_elements(1);
+    let aux = (aux | Access::STRONG | polls | order | replaces).with_elements(1);
     let inst = b.emit(run, [d, row, x, y], u8::from(returns), imm, aux.bits());
     inst.address = 1;
     inst.polls = returns && !local_order;

@@ -72,7 +72,10 @@ pub fn nop<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 pub fn fence<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let device = f.one_of(&["gpu", "sys", "gl"]).is_some();
-    f.ignore(&["sc", "acq_rel", "acquire", "release", "relaxed", "cta", "cluster", "proxy"]);
+    let block = f.flag("cta");
+    let half = f.one_of(&["acquire", "release"]);
+    let proxy = f.flag("proxy");
+    f.ignore(&["sc", "acq_rel", "acquire", "release", "relaxed", "cta", "cluster"]);
     f.ignore(&["alias", "mbarrier_init", "sync_restrict::shared::cta", "sync_restrict::shared::cluster"]);
     let bulk = f.one_of(&["async", "async::generic"]).is_some();
     let shared = !f.flag("global");
@@ -80,6 +83,9 @@ pub fn fence<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mut flags = Fence::empty();
     flags.set(Fence::DEVICE, device);
     flags.set(Fence::BULK, bulk && shared);
+    flags.set(Fence::ACQUIRE, !proxy && half != Some("release"));
+    flags.set(Fence::RELEASE, !proxy && half != Some("acquire"));
+    flags.set(Fence::BLOCK_SCOPE, block);
     b.emit::<0>(system::fence, [], 0, 0, flags.bits());
     f.done()
 }

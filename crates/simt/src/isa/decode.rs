@@ -2,7 +2,9 @@
 
 use crate::exec::context::Handler;
 use crate::exec::vector;
+use crate::isa::forms::SCOPES;
 use crate::mir::builder::Builder;
+use crate::program::aux::Access;
 use ptx_parser::{Instruction, Operand, ScalarType};
 
 /// Success, or why the instruction is refused.
@@ -114,4 +116,13 @@ pub fn apply<'a, const N: usize>(
 /// Returns the handler of `selp`.
 pub fn selector(b: &Builder<'_, '_>, wide: bool) -> Handler {
     if wide { vector::select(b.isa, |x: u64| x) } else { vector::select(b.isa, |x: u32| x) }
+}
+
+/// Takes the scope of a strong access.
+pub fn scope(f: &mut Form<'_, '_>) -> Access {
+    match f.one_of(&SCOPES) {
+        Some("cta") => Access::BLOCK_SCOPE,
+        Some("cluster") => Access::CLUSTER_SCOPE,
+        _ => Access::empty(),
+    }
 }

@@ -4,8 +4,8 @@ use crate::exec::context::Handler;
 use crate::exec::vector::{binary, unary};
 use crate::exec::{load, store, system};
 use crate::isa::address::{address, space};
-use crate::isa::decode::{Done, Form, elements, no_type};
-use crate::isa::forms::{CACHE, SCOPES};
+use crate::isa::decode::{Done, Form, elements, no_type, scope};
+use crate::isa::forms::CACHE;
 use crate::isa::{moves, sending};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::mir::builder::{Builder, class_of};
@@ -24,13 +24,15 @@ struct Strength {
 fn strength(f: &mut Form<'_, '_>) -> Strength {
     let volatile = f.flag("volatile");
     let semantics = f.one_of(&["relaxed", "acquire", "release"]);
-    f.ignore(&SCOPES);
+    let scope = scope(f);
     f.ignore(&CACHE);
     let strong = volatile || semantics.is_some();
     let mut flags = Access::empty();
     flags.set(Access::STRONG, strong);
     flags.set(Access::VOLATILE, volatile);
     flags.set(Access::RELEASE, semantics == Some("release"));
+    flags.set(Access::ACQUIRE, semantics == Some("acquire"));
+    flags.set(scope, semantics.is_some());
     let order = match semantics {
         Some(_) => Order::Always,
         None if volatile => Order::Volatile,

@@ -4,10 +4,10 @@ use crate::exec::control;
 use crate::lower::flow::Graph;
 use crate::lower::place::{Placed, place};
 use crate::mir;
-use crate::mir::{Body, Flow, Inst, Opnd, Work};
+use crate::mir::{Body, Class, Flow, Inst, Opnd, Work};
 use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Area, Entry, Ins, Slot};
-use crate::program::{Line, Origin};
+use crate::program::{Line, Origin, Width};
 
 /// What a function is emitted to: flat bytecode.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         length += 1 + usize::from(joins[k]) + usize::from(inst.guard.is_some());
     }
     at.push(length);
+    let mut used = vec![false; body.classes.len()];
+    body.insts.iter().flat_map(Body::uses).for_each(|r| used[r.0 as usize] = true);
     let layout = Layout { at, joins };
     let mut ins = Vec::with_capacity(length);
     let mut lines = Vec::new();
@@ -112,12 +114,28 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         ins.push(flat);
         let branches = matches!(inst.flow, Flow::Jump(_) | Flow::Branch(_));
         let (opcode, defs, counts) = (inst.opcode, inst.defs, inst.counts);
-        origins.push(Origin::Instruction { opcode, defs, branches, counts, ends: inst.flow != Flow::Next, decides });
+        let (ends, widths) = (inst.flow != Flow::Next, inst.o.map(|o| width(body, o)));
+        let is_read = |o: Opnd| matches!(o, Opnd::Reg(r) if used[r.0 as usize]);
+        let read = (0..6).fold(0, |m, k| m | u8::from(defs >> k & 1 == 1 && is_read(inst.o[k])) << k);
+        origins.push(Origin::Instruction { opcode, defs, read, widths, branches, counts, ends, decides });
     }
     count_stretches(body, &layout, &mut ins);
     // The instruction itself is the last of those that it becomes.
     let left_out = body.left_out.iter().map(|&(k, line, counts)| (layout.at[k + 1] - 1, line, counts)).collect();
     Emitted { ins, lines, origins, left_out, frame, reads_unwritten }
+}
+
+/// Returns what kind of register an operand is.
+fn width(body: &Body, operand: Opnd) -> Width {
+    match operand {
+        Opnd::Reg(r) => match body.classes[r.0 as usize] {
+            Class::Pred => Width::Pred,
+            Class::Narrow => Width::Narrow,
+            Class::Wide => Width::Wide,
+            Class::Quad => Width::Quad,
+        },
+        _ => Width::None,
+    }
 }
 
 /// Gives each instruction the number of counted instructions from it to the end of its straight-line run: the next

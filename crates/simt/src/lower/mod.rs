@@ -32,18 +32,20 @@ use crate::program::aux::Branch;
 use crate::program::{Code, Kernel, Line, Param, source_place};
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
 
-/// Lowers a kernel and all functions that it can call.
+/// Lowers a kernel and all functions that it can call. The system reserves the first `reserved` bytes of a block's shared
+/// memory.
 pub fn kernel<'a>(
     module: &'a Module<'a>,
     globals: &Globals<'a>,
     entry: &'a Function<'a>,
     isa: HostIsa,
+    reserved: u32,
 ) -> Result<Kernel, SimError> {
     let files: Vec<(u32, String)> = module.files.iter().map(|f| (f.index, f.path.to_owned())).collect();
     let number = globals.numbers[entry.name];
     let mut dynamic_base = 0;
     loop {
-        let mut parts = KernelParts { dynamic_base, ..KernelParts::default() };
+        let mut parts = KernelParts { reserved, shared_bytes: reserved, dynamic_base, ..KernelParts::default() };
         parts.reach(number);
         let mut functions = Vec::new();
         while functions.len() < parts.functions.len() {
@@ -104,7 +106,9 @@ fn assemble<'a>(
         reads_unwritten,
         params,
         param_bytes,
-        shared_static: parts.shared_bytes.max(dynamic_base),
+        shared_static: parts.shared_bytes.max(dynamic_base) - parts.reserved,
+        shared_base: parts.reserved,
+        uses_reserved: parts.uses_reserved,
         max_threads,
         cluster: cluster(entry),
         registers: 0,

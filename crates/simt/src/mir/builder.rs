@@ -45,7 +45,11 @@ pub struct KernelParts<'a> {
     pub tables: Vec<Vec<i64>>,
     /// Offsets of the shared variables used so far.
     pub shared: HashMap<&'a str, u32>,
+    /// The end of the static shared variables so far.
     pub shared_bytes: u32,
+    /// The first bytes of shared memory, which the system reserves, and whether the kernel asks where they are.
+    pub reserved: u32,
+    pub uses_reserved: bool,
     /// Numbers of the functions that the kernel can call; their positions are the indices in the kernel.
     pub functions: Vec<u32>,
     /// The address of a function is taken: an indirect call may call any of them.
@@ -227,6 +231,10 @@ impl<'a, 'g> Builder<'a, 'g> {
     }
 
     fn named(&mut self, name: &str, offset: i64, class: Class) -> Result<Opnd, String> {
+        if let Some(offset) = special::reserved_shared(name, self.parts.reserved) {
+            self.parts.uses_reserved = true;
+            return Ok(self.parts.constants.uniform(u64::from(offset), class == Class::Wide));
+        }
         if let Some(special) = special::row(&mut self.parts.constants, name) {
             return Ok(self.adapt(special, Class::Narrow, class, false));
         }

@@ -8,6 +8,21 @@ use crate::mir::constants::Constants;
 use crate::program::ins::{Area, Slot};
 use crate::program::row::Row;
 
+/// Bytes at the end of the reserved shared memory that cooperative groups may use (`multi_warp_scratch` in their headers),
+/// for the barriers of tiles of more than 32 threads.
+const GROUPS: u32 = 288;
+
+/// Returns the value of a special register about the `reserved` bytes of shared memory at the start of each block's (PTX
+/// ISA, special registers, `%reserved_smem_offset_begin`).
+pub fn reserved_shared(name: &str, reserved: u32) -> Option<u32> {
+    match name.strip_prefix("%reserved_smem_offset_")? {
+        "begin" | "0" => Some(0),
+        "end" | "cap" => Some(reserved),
+        "1" => Some(reserved.saturating_sub(GROUPS)),
+        _ => None,
+    }
+}
+
 /// Returns the row of a special register; clocks have none.
 pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
     let name = name.strip_prefix('%')?;
@@ -39,26 +54,14 @@ pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
         "smid" => block(offset_of!(BlockRows, sm_id)),
         "nsmid" => block(offset_of!(BlockRows, sm_count)),
         "dynamic_smem_size" => block(offset_of!(BlockRows, dynamic_shared)),
-        "total_smem_size" | "aggr_smem_size" => block(offset_of!(BlockRows, total_shared)),
+        "total_smem_size" => block(offset_of!(BlockRows, total_shared)),
+        "aggr_smem_size" => block(offset_of!(BlockRows, aggregate_shared)),
         "envreg1" => block(offset_of!(BlockRows, workspace)),
         "envreg2" => block(offset_of!(BlockRows, workspace) + size_of::<Row<u32>>()),
-        // Shared memory reserved by the system starts after the block's window, which contains none of it. Performance
-        // counters that are not configured do not count.
-        "reserved_smem_offset_begin"
-        | "reserved_smem_offset_end"
-        | "reserved_smem_offset_cap"
-        | "reserved_smem_offset_0"
-        | "reserved_smem_offset_1"
-        | "gridid"
-        | "current_graph_exec"
-        | "pm0"
-        | "pm1"
-        | "pm2"
-        | "pm3"
-        | "pm4"
-        | "pm5"
-        | "pm6"
-        | "pm7" => Some(constants.uniform(0, false)),
+        // Performance counters that are not configured do not count.
+        "gridid" | "current_graph_exec" | "pm0" | "pm1" | "pm2" | "pm3" | "pm4" | "pm5" | "pm6" | "pm7" => {
+            Some(constants.uniform(0, false))
+        }
         "cluster_ctarank" => block(offset_of!(BlockRows, cluster_rank)),
         "cluster_nctarank" => block(offset_of!(BlockRows, cluster_blocks)),
         "is_explicit_cluster" => block(offset_of!(BlockRows, is_clustered)),

@@ -43,6 +43,11 @@ bitflags! {
         const CONST = 0x1_0000;
         /// The atomic replaces the value without reading it.
         const REPLACES = 0x2_0000;
+        /// A load or atomic that acquires what its value was released with.
+        const ACQUIRE = 0x4_0000;
+        /// The scope of a strong access is the block, or the cluster.
+        const BLOCK_SCOPE = 0x8_0000;
+        const CLUSTER_SCOPE = 0x10_0000;
     }
 
     /// A branch or a guard.
@@ -124,6 +129,12 @@ bitflags! {
         const DEVICE = 1;
         /// The fence is a proxy fence for bulk copies.
         const BULK = 2;
+        /// The fence completes acquires by the strong loads before it.
+        const ACQUIRE = 4;
+        /// Strong stores after the fence release what is before it.
+        const RELEASE = 8;
+        /// The fence's scope is the block.
+        const BLOCK_SCOPE = 16;
     }
 
     /// An address in the shared memory of a cluster.

@@ -36,13 +36,48 @@ pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
     Some(format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source))
 }
 
+/// The size of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// The operand is no register.
+    None,
+    Pred,
+    /// 32 bits per lane, 64 or 128.
+    Narrow,
+    Wide,
+    Quad,
+}
+
+impl Width {
+    /// Returns the number of words that each lane has; zero for a predicate.
+    pub const fn words(self) -> usize {
+        match self {
+            Self::None | Self::Pred => 0,
+            Self::Narrow => 1,
+            Self::Wide => 2,
+            Self::Quad => 4,
+        }
+    }
+}
+
 /// What an instruction of the bytecode comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
     /// written. The immediate of a branch is a distance. It counts as `counts` instructions of the PTX, `ends` its
     /// straight-line run, or `decides` the branch after it, which it also runs.
-    Instruction { opcode: u32, defs: u8, branches: bool, counts: u32, ends: bool, decides: bool },
+    Instruction {
+        opcode: u32,
+        defs: u8,
+        /// The written operands that some instruction of the function reads.
+        read: u8,
+        /// What kind of register each operand is.
+        widths: [Width; 6],
+        branches: bool,
+        counts: u32,
+        ends: bool,
+        decides: bool,
+    },
     /// The guard of the next instruction.
     Guard,
     /// A point where lanes reconverge.
@@ -121,6 +156,10 @@ pub struct Kernel {
     pub param_bytes: u32,
     /// Static shared memory in bytes.
     pub shared_static: u32,
+    /// Where static shared memory starts: behind what the system reserves.
+    pub shared_base: u32,
+    /// Whether the kernel asks where the reserved shared memory is, and so may access it.
+    pub uses_reserved: bool,
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if it was compiled for clusters.
     pub cluster: Option<[u32; 3]>,

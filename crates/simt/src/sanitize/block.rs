@@ -10,17 +10,20 @@ pub use bulk::{Bulk, Sender, Way};
 pub use plain::{Piece, Run};
 pub use remote::{Earlier, RemoteConflict, RemoteThread};
 
+use std::ops::Range;
+
 use crate::sanitize::grid::GridShadow;
 use crate::sanitize::ignored::Ignored;
+use crate::sanitize::knowledge::{NOTHING, SetId};
 use crate::sanitize::lines::Line;
-use crate::sanitize::log::{Log, is_tracked};
+use crate::sanitize::log::{AccessRecord, Log, is_tracked, words_of};
+use crate::sanitize::order::{Order, Release};
 use crate::sanitize::part::{ONE_THREAD, Part, judge};
 use crate::sanitize::races::{Fault, Hazard, Touch};
 use crate::sanitize::request::{Op, Request, Space, Strength};
-use crate::sanitize::summary::condense;
+use crate::sanitize::summary::{NEVER, condense};
 use crate::sanitize::table::{Known, LineLoad, Table};
 use crate::sanitize::tag::{EPOCHS, Tag};
-use crate::sanitize::when::When;
 use crate::sanitize::words::{WORDS, byte_mask};
 
 use bulk::BulkCopies;
@@ -33,15 +36,23 @@ use remote::RemoteAccesses;
 pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
     pub(super) global: Table,
-    /// Counts barriers and fences; zero where accesses are not checked.
+    /// Counts barriers of the block; zero where accesses are not checked.
     pub(super) epoch: u32,
-    /// Synchronisations of each warp in this epoch.
-    pub(super) syncs: [u32; 32],
+    /// The order of accesses in this epoch.
+    pub(super) order: Order,
     /// Accesses from before the last acquire, or beyond the lines that are kept in detail; by kind of access.
-    pending: [Log; 3],
-    acquired: When,
+    pending: [Log; 4],
+    /// Accesses that the block's releases so far do not include, with the tags of their words.
+    unreleased: Vec<(AccessRecord, Box<[Tag; WORDS]>)>,
+    /// The number of releases so far, and the key of the last one.
+    releases: u32,
+    last_release: Option<(u32, u32, u32)>,
     /// The block has had an effect in commit order.
     committed: bool,
+    /// Blocks run in turns.
+    in_turns: bool,
+    /// The number of the block's cluster.
+    cluster: u64,
     block: u32,
     /// No other block can conflict with it.
     alone: bool,
@@ -58,15 +69,18 @@ pub struct BlockShadow {
 }
 
 impl BlockShadow {
-    /// Resets the state for a block with `bytes` of shared memory.
-    pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: usize) {
-        let lines = bytes.div_ceil(4 * WORDS);
+    /// Resets the state for a block that accesses these bytes of its shared memory.
+    pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: Range<usize>, cluster: u64) {
+        let lines = if bytes.is_empty() { 0 } else { bytes.end.div_ceil(4 * WORDS) };
         self.shared.resize_with(lines, Line::default);
-        self.shared.iter_mut().for_each(|line| line.begin(self.epoch));
+        self.shared.iter_mut().skip(bytes.start / (4 * WORDS)).for_each(Line::begin);
         self.global.clear();
         self.pending.iter_mut().for_each(Log::clear);
+        self.unreleased.clear();
+        self.order.begin(grid.knowledge());
         self.advance();
-        (self.acquired, self.committed, self.block) = (When::Never, false, block);
+        (self.releases, self.last_release, self.committed, self.in_turns) = (0, None, false, false);
+        (self.block, self.cluster) = (block, cluster);
         (self.alone, self.sparse) = (!grid.is_tracking(), grid.sparse());
         self.lints.clear();
         self.ignored = grid.ignored();
@@ -83,6 +97,29 @@ impl BlockShadow {
         }
     }
 
+    /// Returns which bytes of shared memory, which are in one line, were never written: a bit per byte.
+    pub fn shared_unwritten(&self, offset: u64, bytes: u32) -> u32 {
+        let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
+        self.shared.get((offset / 128) as usize).map_or(0, |line| ((mask & !line.written) >> (offset % 128)) as u32)
+    }
+
+    /// Records that bytes of shared memory, which are in one line, have undefined values: a bit per byte.
+    pub fn shared_undefined(&mut self, offset: u64, bytes: u32) {
+        if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
+            line.written &= !(u128::from(bytes) << (offset % 128));
+        }
+    }
+
+    /// Returns the findings that are not reported now.
+    pub const fn ignored(&self) -> Ignored {
+        self.ignored
+    }
+
+    /// Sets the findings that are not reported from now on.
+    pub const fn set_ignored(&mut self, ignored: Ignored) {
+        self.ignored = ignored;
+    }
+
     /// Whether these bytes of shared memory, which are in one line, were written.
     pub fn is_shared_written(&self, offset: u64, bytes: u32) -> bool {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
@@ -92,12 +129,15 @@ impl BlockShadow {
     /// Starts a new epoch: orders all earlier accesses of the block before all later ones.
     pub fn barrier(&mut self) {
         if self.epoch != 0 {
+            if self.order.is_foreign() {
+                self.collect(None, true);
+            }
             self.advance();
         }
     }
 
     fn advance(&mut self) {
-        self.syncs = [0; 32];
+        self.order.begin_epoch(self.epoch);
         self.epoch += 1;
         if self.epoch == EPOCHS {
             self.condense();
@@ -111,15 +151,85 @@ impl BlockShadow {
         }
     }
 
-    /// Orders all earlier accesses of the lanes of a warp before their later ones.
+    /// Orders all earlier accesses of some lanes of a warp before their later ones; `alive` are the lanes that have not
+    /// exited.
     #[inline]
-    pub const fn warp_sync(&mut self, warp: u32) {
-        self.syncs[(warp & 31) as usize] += 1;
+    pub fn warp_sync(&mut self, warp: u32, mask: u32, alive: u32) {
+        if self.order.is_foreign() && self.order.lanes_differ(warp, mask) {
+            self.collect(None, true);
+        }
+        self.order.sync(warp, mask, alive);
+    }
+
+    /// Executes a fence of some lanes, or one half of it.
+    pub fn fence(&mut self, warp: u32, mask: u32, halves: (bool, bool), device: bool) {
+        if self.order.has_pending_blocks(warp) {
+            self.collect(None, true);
+        }
+        self.order.fence(warp, mask, halves, device);
+    }
+
+    /// Performs a strong store or an atomic, of lanes at their offsets, for the order within the block.
+    pub fn strong_write(
+        &mut self,
+        space: Space,
+        lanes: impl Iterator<Item = (usize, u64)>,
+        warp: u32,
+        (releases, atomic): (bool, bool),
+    ) {
+        if releases || !self.order.is_quiet() {
+            self.order.write(space, lanes, warp, (releases, atomic));
+        }
+    }
+
+    /// Performs a strong load, or the load of an atomic.
+    pub fn strong_read(&mut self, space: Space, lanes: impl Iterator<Item = (usize, u64)>, warp: u32, acquires: bool) {
+        if self.order.is_foreign() && acquires {
+            self.collect(None, true);
+        }
+        self.order.read(space, lanes, warp, acquires);
+    }
+
+    /// Arrives at an mbarrier object.
+    pub fn arrive(&mut self, object: u64, thread: (u32, usize)) {
+        self.order.arrive(object, thread);
+    }
+
+    /// Arrives at a barrier without waiting.
+    pub fn arrive_at_barrier(&mut self, id: u32, warp: u32, mask: u32) {
+        self.order.arrive_at_barrier(id, warp, mask);
+    }
+
+    /// Opens a barrier of a part of the block: warps that wait, with their lanes.
+    pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
+        if self.order.is_foreign() {
+            self.collect(None, true);
+        }
+        self.order.open_barrier(id, waiting);
+    }
+
+    /// Checks and records the access of a thread to an mbarrier object.
+    pub fn object(&mut self, by: Sender, offset: u64, op: Op) -> Option<Hazard> {
+        let tag = self.now(by.warp, by.line).of_lane(u64::from(by.lane));
+        let (epoch, ignored, synced) = (self.epoch, self.ignored, self.order.synced(by.warp));
+        let (number, from) = (offset / 128, (offset / 4) as usize % WORDS);
+        let (line, order) = self.line_and_order(Space::Shared, number)?;
+        line.expand(epoch);
+        let bytes = byte_mask(from, 2);
+        let part = Part { op, from, count: 2, done: 0, shift: ONE_THREAD, bytes, base: tag, synced };
+        let touch = |k: usize| Touch { word: from + k, op, tag, value: k as u32, silent: false };
+        let found = part.conflict(line, (Space::Shared, number), (epoch, ignored), order, touch);
+        if found.is_none_or(|hazard| hazard.fault.is_lint()) {
+            part.record(line, epoch, |_| 0);
+            self.keep(found);
+            return None;
+        }
+        found
     }
 
     /// Returns the present moment, for thread zero of a warp.
     pub(super) fn now(&self, warp: u32, line: u16) -> Tag {
-        Tag::new(self.epoch, self.syncs[(warp & 31) as usize], warp, line)
+        Tag::new(self.epoch, self.order.time(warp), warp, line)
     }
 
     /// Records a request; `value` returns what a lane stores to a word of its access, `silent` whether a lane's store
@@ -134,9 +244,10 @@ impl BlockShadow {
             self.condense();
         }
         let tag = self.now(r.warp, r.line);
-        let tag = if r.strength == Strength::Plain { tag } else { tag.volatile() };
+        let tag = if r.strength == Strength::Volatile { tag.volatile() } else { tag };
+        let tag = if r.is_strong_store() { tag.write() } else { tag };
         let first = r.mask.trailing_zeros();
-        if r.together && r.op == Op::Load {
+        if r.together && matches!(r.op, Op::Load | Op::Poll) {
             let tag = if r.mask.is_power_of_two() { tag } else { tag.by_lanes() };
             return self.touch_each(r, 1 << first, tag, value, silent);
         }
@@ -149,10 +260,16 @@ impl BlockShadow {
 
     #[inline]
     pub(super) fn line(&mut self, space: Space, number: u64) -> Option<&mut Line> {
-        match space {
-            Space::Shared => self.shared.get_mut(number as usize),
-            Space::Global => Some(self.global.line(number as u32, self.epoch)),
-        }
+        self.line_and_order(space, number).map(|(line, _)| line)
+    }
+
+    #[inline]
+    pub(super) fn line_and_order(&mut self, space: Space, number: u64) -> Option<(&mut Line, &Order)> {
+        let line = match space {
+            Space::Shared => self.shared.get_mut(number as usize)?,
+            Space::Global => self.global.line(number as u32),
+        };
+        Some((line, &self.order))
     }
 
     /// Returns a request whose words are contiguous.
@@ -173,25 +290,27 @@ impl BlockShadow {
             let (number, from) = (at / 128, (at / 4) as usize % WORDS);
             let count = (WORDS - from).min(total - done);
             let bytes = byte_mask(from, count);
-            let part = Part { op: r.op, from, count, done, shift: each.trailing_zeros(), bytes, base };
+            let synced = self.order.synced(r.warp);
+            let part = Part { op: r.op, from, count, done, shift: each.trailing_zeros(), bytes, base, synced };
             let lane_and_word = |k: usize| (first + (done + k) / each, (done + k) % each);
             let touch = |k: usize| {
                 let (lane, word) = lane_and_word(k);
-                let silent = r.op == Op::Store && silent(lane);
+                let silent = r.stores() && silent(lane);
                 Touch { word: from + k, op: r.op, tag: part.tag(k), value: value(lane, word), silent }
             };
-            let (epoch, ignored) = (self.epoch, self.ignored);
-            let Some(line) = self.line(r.space, number) else { break };
+            let (epoch, ignored, block) = (self.epoch, self.ignored, self.block);
+            let Some((line, order)) = self.line_and_order(r.space, number) else { break };
             line.expand(epoch);
             let mut lint = None;
-            match judge(line, (r.space, r.quiet), number, (&part, epoch, ignored), touch) {
+            match judge(line, (r.space, number), (&part, epoch, ignored), order, touch) {
                 Some(hazard) if hazard.fault.is_lint() => lint = Some(hazard),
                 None => {}
                 fatal => return fatal,
             }
-            part.record(line, epoch, r.strength == Strength::Relaxed, |k| {
-                value(lane_and_word(k).0, lane_and_word(k).1)
-            });
+            part.record(line, epoch, |k| value(lane_and_word(k).0, lane_and_word(k).1));
+            if r.narrow {
+                part.narrow(line, block);
+            }
             self.keep(lint);
             done += count;
         }
@@ -208,7 +327,7 @@ impl BlockShadow {
         value: impl Fn(usize, usize) -> u32,
         silent: impl Fn(usize) -> bool,
     ) -> Option<Hazard> {
-        if r.op != Op::Store || r.is_rising(mask) {
+        if !r.stores() || r.is_rising(mask) {
             return self.pass(r, (mask, tag), (true, true), &value, &silent);
         }
         let found = self.pass(r, (mask, tag), (true, false), &value, &silent);
@@ -224,17 +343,16 @@ impl BlockShadow {
         value: impl Fn(usize, usize) -> u32,
         silent: impl Fn(usize) -> bool,
     ) -> Option<Hazard> {
-        let (epoch, ignored, relaxed) = (self.epoch, self.ignored, r.strength == Strength::Relaxed);
+        let (epoch, ignored, synced) = (self.epoch, self.ignored, self.order.synced(r.warp));
+        let block = self.block;
         let narrow = if r.bytes < 4 { (1_u8 << r.bytes) - 1 } else { 0xf };
         let count = (r.bytes as usize).div_ceil(4);
         let mut lanes = mask;
         while lanes != 0 {
             let number = r.offset(lanes.trailing_zeros() as usize) / 128;
             let mut lint = None;
-            let Some(line) = self.line(r.space, number) else { break };
-            if !relaxed {
-                line.expand(epoch);
-            }
+            let Some((line, order)) = self.line_and_order(r.space, number) else { break };
+            line.expand(epoch);
             while lanes != 0 {
                 let lane = (lanes.trailing_zeros() & 31) as usize;
                 let offset = r.offset(lane);
@@ -246,7 +364,7 @@ impl BlockShadow {
                 let base = tag.of_lane(lane as u64).of_bytes(narrow << (offset & 3));
                 let from = (offset / 4) as usize % WORDS;
                 let bytes = (u128::MAX >> (128 - r.bytes)) << (offset % 128);
-                let part = Part { op: r.op, from, count, done: 0, shift: ONE_THREAD, bytes, base };
+                let part = Part { op: r.op, from, count, done: 0, shift: ONE_THREAD, bytes, base, synced };
                 let value = |word: usize| value(lane, word) << (8 * (offset & 3));
                 if checks {
                     let touch = |word: usize| Touch {
@@ -254,28 +372,24 @@ impl BlockShadow {
                         op: r.op,
                         tag: base,
                         value: value(word),
-                        silent: r.op == Op::Store && silent(lane),
+                        silent: r.stores() && silent(lane),
                     };
-                    match judge(line, (r.space, r.quiet), number, (&part, epoch, ignored), touch) {
+                    match judge(line, (r.space, number), (&part, epoch, ignored), order, touch) {
                         Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
                         None => {}
                         fatal => return fatal,
                     }
                 }
                 if records {
-                    part.record(line, epoch, relaxed, value);
+                    part.record(line, epoch, value);
+                    if r.narrow {
+                        part.narrow(line, block);
+                    }
                 }
             }
             self.keep(lint);
         }
         None
-    }
-
-    /// Whether an access at a source line could cause a lint that is not known yet: relaxed ones never conflict,
-    /// volatile ones cause a lint at most.
-    pub fn is_reported(&self, strength: Strength, line: u16) -> bool {
-        let known = |h: &Hazard| h.fault == Fault::Warp && h.tag.line() == line;
-        strength == Strength::Relaxed || strength == Strength::Volatile && self.lints.iter().any(known)
     }
 
     /// Keeps a lint, one per pair of source lines.
@@ -304,51 +418,91 @@ impl BlockShadow {
         self.keep(Some(Hazard { fault: Fault::Lanes, space, offset, now: Op::Store, tag, before: Op::Store, earlier }));
     }
 
+    /// Records that lanes have exited without executing an operation of the warp that names them; `here` is the warp, a lane
+    /// that has executed it, and its line.
+    pub fn note_absent(&mut self, lanes: u32, here: (u32, u32, u16)) {
+        let (warp, lane, line) = here;
+        let tag = self.now(warp, line).of_lane(u64::from(lane));
+        let (space, op, offset) = (Space::Shared, Op::Load, u64::from(lanes));
+        self.keep(Some(Hazard { fault: Fault::Absent, space, offset, now: op, tag, before: op, earlier: tag }));
+    }
+
+    /// Records that the block runs in turns with others from the start.
+    pub const fn run_in_turns(&mut self) {
+        (self.committed, self.in_turns) = (true, true);
+    }
+
     /// Records that the block has an effect in commit order.
     pub const fn note_commit(&mut self) {
         self.committed = true;
     }
 
-    /// Whether blocks run in commit order now; `fair` is how the block is scheduled.
-    const fn in_commit_order(&self, fair: bool) -> bool {
-        self.committed && fair
+    /// Reads a word through which other blocks may have released, by lanes at their offsets.
+    pub fn acquire(
+        &mut self,
+        grid: &GridShadow,
+        fair: bool,
+        lanes: impl Iterator<Item = (usize, u64)>,
+        (warp, acquires): (u32, bool),
+    ) {
+        self.forget_remote();
+        self.in_turns |= fair && self.committed;
+        if !grid.is_tracking() || !grid.has_releases() {
+            return;
+        }
+        for (lane, at) in lanes {
+            let set = grid.read(at);
+            if set == NOTHING {
+                continue;
+            }
+            if acquires {
+                self.collect(None, true);
+            }
+            self.order.acquire_blocks((warp, lane), set, acquires);
+        }
     }
 
-    /// Acquires: the block reads a word through which another block may signal.
-    pub fn acquire(&mut self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
+    /// Writes words through which other blocks may acquire, by lanes at their offsets.
+    pub fn release(
+        &mut self,
+        grid: &GridShadow,
+        fair: bool,
+        lanes: impl Iterator<Item = (usize, u64)>,
+        (warp, releases, atomic): (u32, bool, bool),
+    ) {
+        self.in_turns |= fair && self.committed;
         if !grid.is_tracking() {
             return;
         }
-        let acquired = if self.in_commit_order(fair) {
-            let released = offsets.map(|at| grid.acquired(at)).max().unwrap_or(0);
-            When::At(released.max(self.acquired.acquired(self.block)))
-        } else {
-            When::Own
-        };
-        self.acquire_all(acquired);
-    }
-
-    /// Acquires all that was released before a moment.
-    pub(super) fn acquire_all(&mut self, acquired: When) {
-        self.forget_remote();
-        if acquired > self.acquired {
-            self.condense();
-            self.acquired = acquired;
+        for (lane, at) in lanes {
+            match self.order.release(self.epoch, (warp, lane), releases) {
+                Some(release) => {
+                    if release.key.is_none() || release.key != self.last_release {
+                        self.publish(grid, &release);
+                    }
+                    grid.write(at, (release.blocks(), self.block, self.releases), atomic);
+                }
+                None if atomic => {}
+                None => grid.clear(at),
+            }
         }
     }
 
-    /// Releases the accesses of the block so far.
-    pub fn release(&mut self, grid: &GridShadow, fair: bool) {
+    /// Releases all earlier epochs to the other blocks of its cluster.
+    fn release_epochs(&mut self, grid: &GridShadow) {
         if grid.is_tracking() {
-            let released = if self.in_commit_order(fair) { When::At(grid.tick()) } else { When::Own };
-            self.publish(grid, released);
+            let release = Release::of_epochs_before(self.epoch, self.order.base());
+            self.publish(grid, &release);
+            grid.release_to_cluster(self.cluster, (release.blocks(), self.block, self.releases));
         }
     }
 
-    /// Records that the block writes a word through which it may signal another block.
-    pub fn signal(&self, grid: &GridShadow, fair: bool, offsets: impl Iterator<Item = u64>) {
-        if grid.is_tracking() && self.in_commit_order(fair) {
-            offsets.for_each(|at| grid.signal(at));
+    /// Acquires what the other blocks of its cluster have released.
+    fn acquire_cluster(&mut self, grid: &GridShadow) {
+        self.forget_remote();
+        if grid.is_tracking() {
+            self.collect(None, true);
+            self.order.acquire_for_all(grid.acquire_from_cluster(self.cluster));
         }
     }
 
@@ -356,7 +510,12 @@ impl BlockShadow {
     pub fn end(&mut self, grid: &GridShadow) {
         self.leave_copies();
         if grid.is_tracking() {
-            self.publish(grid, When::Never);
+            self.condense();
+            for (record, _) in self.unreleased.drain(..) {
+                self.pending[record.op as usize].add(&record);
+            }
+            grid.publish(self.block, NEVER, &self.pending, self.in_turns);
+            self.pending.iter_mut().for_each(Log::clear);
         }
         if !self.lints.is_empty() {
             grid.note(self.block, &self.lints);
@@ -365,28 +524,129 @@ impl BlockShadow {
 
     /// Logs the block's accesses to global memory, and drops the details.
     pub(super) fn condense(&mut self) {
+        self.collect(None, false);
+    }
+
+    /// Logs the block's accesses to global memory. Those that a release does not include are kept with their tags; and
+    /// all of this epoch, if `keeps` says so.
+    fn collect(&mut self, release: Option<&Release>, keeps: bool) {
+        let Self { global, pending, unreleased, order, epoch, .. } = self;
         if !self.alone {
-            let sparse = self.sparse;
-            for (number, known) in self.global.sorted().filter(|(number, _)| is_tracked(*number, sparse)) {
+            let (sparse, base, epoch) = (self.sparse, order.base(), *epoch);
+            let exact = release.is_some() || keeps;
+            if exact {
+                global.settle();
+            }
+            let mut router =
+                Router { pending, unreleased, order, release, since: if keeps { epoch } else { u32::MAX } };
+            let is_early = |of: u32| match release {
+                _ if order.is_foreign() => false,
+                Some(release) => release.includes(of),
+                None => !keeps || of != epoch,
+            };
+            for (number, known) in global.sorted().filter(|(number, _)| is_tracked(*number, sparse)) {
                 match known {
-                    Known::LineLoad(LineLoad { base, shift, .. }) => {
-                        self.pending[Op::Load as usize].add_whole_load(number, self.acquired, (base, shift));
+                    Known::LineLoad(load) if is_early(load.epoch) => {
+                        router.pending[Op::Load as usize].add_whole_load(number, base, (load.base, load.shift));
                     }
-                    Known::Details(line) => {
-                        condense(line, number, self.acquired, |record| self.pending[record.op as usize].add(record));
-                    }
+                    Known::LineLoad(load) => router.route_load(number, load, base),
+                    Known::Details(line) => condense(line, number, base, |record, tags| router.route(record, tags)),
                 }
             }
         }
-        self.global.clear();
+        if release.is_some() || keeps {
+            self.global.forget_logged();
+        } else {
+            self.global.clear();
+        }
     }
 
-    fn publish(&mut self, grid: &GridShadow, released: When) {
-        self.condense();
-        let in_commit_order = matches!(released, When::At(_)) || matches!(self.acquired, When::At(_));
-        grid.publish(self.block, released, &self.pending, in_commit_order);
+    /// Publishes the accesses that a release includes.
+    fn publish(&mut self, grid: &GridShadow, release: &Release) {
+        let earlier = std::mem::take(&mut self.unreleased);
+        self.collect(Some(release), false);
+        for (record, tags) in earlier {
+            let late = words_of(record.bytes) & late_words(&tags, |tag| !release.covers(tag));
+            let punctual = record.restricted(!late);
+            if punctual.bytes != 0 {
+                self.pending[record.op as usize].add(&punctual);
+            }
+            if late != 0 {
+                self.unreleased.push((record.restricted(late), tags));
+            }
+        }
+        (self.releases, self.last_release) = (self.releases + 1, release.key);
+        grid.publish(self.block, self.releases, &self.pending, self.in_turns);
         self.pending.iter_mut().for_each(Log::clear);
     }
+}
+
+/// Records that a block keeps until a release includes them; more count as included in the next one.
+const MOST_UNRELEASED: usize = 4096;
+
+/// Sorts a block's accesses into those that its next release includes and the others.
+struct Router<'r> {
+    pending: &'r mut [Log; 4],
+    unreleased: &'r mut Vec<(AccessRecord, Box<[Tag; WORDS]>)>,
+    order: &'r Order,
+    release: Option<&'r Release>,
+    /// The epoch from which on accesses are kept until a release.
+    since: u32,
+}
+
+impl Router<'_> {
+    fn route(&mut self, record: AccessRecord, tags: &[Tag; WORDS]) {
+        if self.release.is_none() && self.since == u32::MAX && !self.order.is_foreign() {
+            return self.pending[record.op as usize].add(&record);
+        }
+        let is_late = |tag: Tag| match self.release {
+            Some(release) => !release.covers(tag),
+            None => tag.epoch() >= self.since,
+        };
+        let late = late_words(tags, is_late);
+        for record in by_knowledge(record, self.order) {
+            let late = words_of(record.bytes) & late;
+            if late == 0 || self.unreleased.len() >= MOST_UNRELEASED {
+                self.pending[record.op as usize].add(&record);
+                continue;
+            }
+            let punctual = record.restricted(!late);
+            if punctual.bytes != 0 {
+                self.pending[record.op as usize].add(&punctual);
+            }
+            self.unreleased.push((record.restricted(late), Box::new(*tags)));
+        }
+    }
+
+    /// Routes the load of a whole line.
+    fn route_load(&mut self, number: u32, load: LineLoad, acquired: SetId) {
+        let who = std::array::from_fn(|w| load.base + (w as u32 >> load.shift));
+        let tags = who.map(|who| Tag::at(who, load.epoch, load.time));
+        let (op, bytes, values) = (Op::Load, u128::MAX, [0; WORDS]);
+        self.route(AccessRecord { number, op, bytes, acquired, who, values, partial: None }, &tags);
+    }
+}
+
+/// Returns the words with a tag that is late.
+fn late_words(tags: &[Tag; WORDS], is_late: impl Fn(Tag) -> bool) -> u32 {
+    tags.iter().zip(0..).fold(0, |late, (tag, w)| late | u32::from(is_late(*tag)) << w)
+}
+
+/// Splits a record by what its threads know of other blocks.
+fn by_knowledge(record: AccessRecord, order: &Order) -> Vec<AccessRecord> {
+    if !order.is_foreign() {
+        return vec![record];
+    }
+    let mut left = words_of(record.bytes);
+    let acquired = record.who.map(|who| order.acquired(Tag::of_who(who).thread()));
+    let mut parts = Vec::new();
+    while left != 0 {
+        let set = acquired[left.trailing_zeros() as usize % WORDS];
+        let alike = acquired.iter().zip(0..).fold(0, |m, (other, w)| m | u32::from(*other == set) << w) & left;
+        parts.push(AccessRecord { acquired: set, ..record.restricted(alike) });
+        left &= !alike;
+    }
+    parts
 }
 
 #[cfg(test)]

@@ -18,8 +18,14 @@ const FEW: u32 = 4;
 pub struct Moment {
     pub epoch: u32,
     pub warp: u32,
-    /// Synchronisations of the warp in the epoch.
-    pub sync: u32,
+    /// The time of the warp in the epoch.
+    pub time: u32,
+    /// When the whole warp last synchronised.
+    pub synced: u32,
+    /// When the time last advanced otherwise.
+    pub event: u32,
+    /// Threads have synchronised in the epoch otherwise than as whole warps.
+    pub busy: bool,
 }
 
 /// The whole words of one line that a request accesses.
@@ -90,11 +96,16 @@ impl Track {
         }
     }
 
-    /// Writes the tags of the words that this epoch accessed. Words that are not fresh count as synchronised.
-    pub fn tag(&self, tags: &mut [Tag; WORDS], epoch: u32, sync: u32, warps: u32) {
+    /// Writes the tags of the words that this epoch accessed. Words that are not fresh were accessed before the line's
+    /// warp last synchronised; other warps have accessed them at any time.
+    pub fn tag(&self, tags: &mut [Tag; WORDS], (epoch, warp): (u32, u32), (time, synced): (u32, u32), warps: u32) {
         for w in each(self.now) {
-            let sync = if self.fresh & BIT[w] == 0 { Tag::SYNCED } else { sync };
-            let tag = Tag::at(self.who[w], epoch, sync);
+            let time = match self.fresh & BIT[w] {
+                0 if (self.who[w] & THREAD) / 32 != warp => Tag::UNKNOWN,
+                0 => synced.saturating_sub(1),
+                _ => time,
+            };
+            let tag = Tag::at(self.who[w], epoch, time);
             let tag = if self.lanes & BIT[w] == 0 { tag } else { tag.by_lanes() };
             tags[w] = if warps & BIT[w] == 0 { tag } else { tag.by_warps() };
         }
@@ -106,8 +117,10 @@ impl Track {
 pub struct Compact {
     pub epoch: u32,
     /// The first warp of the epoch. No other warp has stored.
-    warp: u32,
-    pub sync: u32,
+    pub warp: u32,
+    /// When that warp last accessed the line, and when it had synchronised as a whole by then.
+    pub time: u32,
+    pub synced: u32,
     /// The line is expanded: its tags are valid in this epoch.
     pub full: bool,
     pub loads: Track,
@@ -128,7 +141,8 @@ impl Compact {
     #[inline]
     fn enter(&mut self, now: Moment) -> Option<bool> {
         if self.epoch != now.epoch {
-            (self.epoch, self.warp, self.sync, self.full) = (now.epoch, now.warp, now.sync, false);
+            (self.epoch, self.warp, self.full) = (now.epoch, now.warp, false);
+            (self.time, self.synced) = (now.time, now.synced);
             (self.others, self.warps) = (0, 0);
             for track in [&mut self.loads, &mut self.stores] {
                 (track.now, track.fresh, track.lanes) = (0, 0, 0);
@@ -138,8 +152,12 @@ impl Compact {
         if self.full {
             return None;
         }
-        if self.warp == now.warp && self.sync != now.sync {
-            self.sync = now.sync;
+        if self.warp == now.warp && self.time != now.time {
+            // Releases and synchronisations of some lanes were between: the full form keeps both moments.
+            if now.event > self.time {
+                return None;
+            }
+            (self.time, self.synced) = (now.time, now.synced);
             for track in [&mut self.loads, &mut self.stores] {
                 (track.fresh, track.lanes) = (0, 0);
             }
@@ -154,7 +172,7 @@ impl Compact {
         match self.enter(now) {
             None => return false,
             Some(true) => {}
-            Some(false) if self.stores.now & mask != 0 => return false,
+            Some(false) if self.stores.now & mask != 0 || now.busy => return false,
             Some(false) => {
                 self.share(now, words);
                 return true;

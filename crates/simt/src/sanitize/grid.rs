@@ -1,24 +1,22 @@
 //! Accesses of all blocks of a launch to global memory, and the conflicts among them.
 //!
-//! The result does not depend on the order in which blocks are added: entries are merged in any order while blocks run
-//! in parallel, and compared when all blocks have ended. Two blocks are ordered if the first released its access after
-//! it (by a fence of device scope, or a release) and the second acquired before its own (by an atomic, a volatile load,
-//! or an acquire). While blocks run in parallel, the first is the one with the lower number, because a block that
-//! acquires waits for all earlier blocks. In commit order it is the one whose fence came before the last write to the
-//! word that the other one read.
+//! Blocks that run in parallel wait for all earlier blocks before they have an effect that others can see. So their
+//! accesses are kept until all have ended, and then compared in the order of the blocks. Where blocks run in turns, they
+//! are compared as they come. Two accesses are ordered if the thread of the second one knows of a release of the first
+//! block after the first one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sanitize::ignored::Ignored;
+use crate::sanitize::knowledge::{Knowledge, NOTHING, SetId};
 use crate::sanitize::launch_log::LaunchLog;
 use crate::sanitize::lines::scattered;
 use crate::sanitize::log::Log;
 use crate::sanitize::races::{Fault, Hazard};
 use crate::sanitize::request::Op;
-use crate::sanitize::summary::{Act, Entry, Summary};
-use crate::sanitize::when::When;
+use crate::sanitize::summary::{Act, Conflict, Entry, Summary};
 use crate::sanitize::{log, tag};
 
 /// Shards of the shadow state, which threads can change at the same time.
@@ -34,18 +32,21 @@ pub struct BlockConflict {
     /// The access that is at fault, and the other one.
     pub here: Act,
     pub there: Act,
+    /// One of the blocks has acquired something from the other: it relies on an order.
+    pub synchronised: bool,
 }
 
 impl BlockConflict {
     /// Describes a race, in which the later block is the faulting one.
-    fn new(offset: u64, a: Act, b: Act) -> Self {
-        let (there, here) = if a.block < b.block { (a, b) } else { (b, a) };
-        Self { offset, here, there }
+    fn new(number: u32, conflict: &Conflict) -> Self {
+        let &Conflict { byte, old, new, synchronised } = conflict;
+        let (there, here) = if old.block < new.block { (old, new) } else { (new, old) };
+        Self { offset: u64::from(number) * 128 + byte as u64, here, there, synchronised }
     }
 
     pub fn fault(&self) -> Fault {
         let ops = [self.here.op, self.there.op];
-        if ops.contains(&Op::Store) { Fault::Race } else { Fault::Mixed }
+        if self.synchronised || ops.contains(&Op::Store) { Fault::Race } else { Fault::Mixed }
     }
 }
 
@@ -54,8 +55,8 @@ struct Shard {
     summary: Summary,
     /// Lines are tracked whose hashed number ends in this number of zero bits.
     sparse: u32,
-    /// The first conflict found in commit order, with its moment.
-    found: Option<(u64, BlockConflict)>,
+    /// The worst conflict of each pair of source lines.
+    found: BTreeMap<(u16, u16), BlockConflict>,
 }
 
 /// A lint of a block.
@@ -66,16 +67,19 @@ pub type Lint = (u32, Hazard);
 pub struct GridShadow {
     /// False if there is no other block.
     tracking: bool,
-    /// The number of blocks, which is also the first moment in commit order.
-    blocks: u64,
     clock: AtomicU64,
+    /// A block has released something.
+    releases: AtomicBool,
     /// Accesses of blocks that ran in parallel, not compared yet.
     launch_log: Mutex<LaunchLog>,
     /// The log keeps one in 2 to this power stretches of memory.
     sparse: AtomicU32,
     shards: Vec<Mutex<Shard>>,
-    /// The last write, by a block in commit order, to each word that blocks may acquire from.
-    signals: Mutex<HashMap<u64, u64>>,
+    /// What threads know of blocks.
+    knowledge: Arc<Mutex<Knowledge>>,
+    /// What the last strong store to an address of global memory released, with the atomics after it; the same for
+    /// clusters.
+    released: Mutex<(HashMap<u64, SetId>, HashMap<u64, SetId>)>,
     lints: Mutex<BTreeMap<(Fault, u16, u16), Lint>>,
     /// The number of each function's first source line.
     starts: Vec<u32>,
@@ -97,12 +101,13 @@ impl GridShadow {
         }
         Self {
             tracking: sanitize && blocks > 1 && blocks < u64::from(u32::MAX),
-            blocks,
-            clock: AtomicU64::new(blocks),
+            clock: AtomicU64::new(1),
+            releases: AtomicBool::new(false),
             launch_log: Mutex::new(LaunchLog::new(log::MOST)),
             sparse: AtomicU32::new(0),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            signals: Mutex::default(),
+            knowledge: Arc::new(Mutex::new(Knowledge::new(blocks))),
+            released: Mutex::default(),
             lints: Mutex::default(),
             starts,
             ignored: Ignored::default(),
@@ -137,19 +142,56 @@ impl GridShadow {
         Some((function, u32::from(line) - self.starts[function]))
     }
 
-    /// Returns the next moment in commit order.
+    /// Returns the next moment, for blocks of a cluster.
     pub fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Records a write that other blocks may acquire from.
-    pub fn signal(&self, offset: u64) {
-        lock(&self.signals).insert(offset / 4, self.tick());
+    pub fn knowledge(&self) -> Arc<Mutex<Knowledge>> {
+        Arc::clone(&self.knowledge)
     }
 
-    /// Returns the moment before which everything is acquired by a read of this word.
-    pub fn acquired(&self, offset: u64) -> u64 {
-        lock(&self.signals).get(&(offset / 4)).map_or(self.blocks, |t| t + 1)
+    /// Whether any block has released anything.
+    pub fn has_releases(&self) -> bool {
+        self.releases.load(Ordering::Relaxed)
+    }
+
+    /// Records a strong store that releases nothing.
+    pub fn clear(&self, offset: u64) {
+        if self.has_releases() {
+            lock(&self.released).0.remove(&offset);
+        }
+    }
+
+    /// Records a strong store or an atomic of a block, with its release and what that passes on.
+    pub fn write(&self, offset: u64, (set, block, release): (SetId, u32, u32), atomic: bool) {
+        self.releases.store(true, Ordering::Relaxed);
+        let set = lock(&self.knowledge).with(set, block, release);
+        let places = &mut lock(&self.released).0;
+        if atomic {
+            let known = places.entry(offset).or_insert(NOTHING);
+            *known = lock(&self.knowledge).join(*known, set);
+        } else {
+            places.insert(offset, set);
+        }
+    }
+
+    /// Returns what a strong load from an address acquires.
+    pub fn read(&self, offset: u64) -> SetId {
+        lock(&self.released).0.get(&offset).copied().unwrap_or(NOTHING)
+    }
+
+    /// Releases to all blocks of a cluster.
+    pub fn release_to_cluster(&self, cluster: u64, (set, block, release): (SetId, u32, u32)) {
+        let set = lock(&self.knowledge).with(set, block, release);
+        let clusters = &mut lock(&self.released).1;
+        let known = clusters.entry(cluster).or_insert(NOTHING);
+        *known = lock(&self.knowledge).join(*known, set);
+    }
+
+    /// Returns what blocks of a cluster have released to each other.
+    pub fn acquire_from_cluster(&self, cluster: u64) -> SetId {
+        lock(&self.released).1.get(&cluster).copied().unwrap_or(NOTHING)
     }
 
     /// Returns `n` where one in 2ⁿ stretches of memory is tracked by now.
@@ -157,17 +199,19 @@ impl GridShadow {
         self.sparse.load(Ordering::Relaxed)
     }
 
-    /// Adds a block's accesses and the moments of their release; `in_commit_order` where blocks run in commit order.
-    pub fn publish(&self, block: u32, released: When, logs: &[Log], in_commit_order: bool) {
+    /// Adds a block's accesses before a release of it; `in_turns` where blocks run in turns.
+    pub fn publish(&self, block: u32, released: u32, logs: &[Log], in_turns: bool) {
         let mut launch_log = lock(&self.launch_log);
-        if in_commit_order {
-            // The order is known from now on.
-            let mut publisher = self.publisher(false);
+        if in_turns {
+            // From now on accesses come in order.
+            let mut publisher = self.publisher();
             launch_log.close(|number, entry| publisher.add(number, entry));
         }
-        for log in logs.iter().filter(|log| !log.is_empty()) {
+        // What is strong comes first.
+        let ops = [Op::Change, Op::Poll, Op::Store, Op::Load];
+        for log in ops.iter().filter_map(|op| logs.get(*op as usize)).filter(|log| !log.is_empty()) {
             if launch_log.is_closed() {
-                let mut publisher = self.publisher(in_commit_order);
+                let mut publisher = self.publisher();
                 let sparse = launch_log.sparse();
                 let access_records = log::access_records(log.words(), |number| log::is_tracked(number, sparse));
                 access_records.for_each(|record| publisher.add(record.number, Entry::new(&record, block, released)));
@@ -178,9 +222,8 @@ impl GridShadow {
         self.sparse.store(launch_log.sparse(), Ordering::Relaxed);
     }
 
-    /// Adds entries one by one; `in_commit_order` where blocks run in commit order.
-    fn publisher(&self, in_commit_order: bool) -> Publisher<'_> {
-        Publisher { grid: self, in_commit_order, held: None }
+    fn publisher(&self) -> Publisher<'_> {
+        Publisher { grid: self, knowledge: lock(&self.knowledge), held: None }
     }
 
     /// Adds the lints of a block.
@@ -203,40 +246,22 @@ impl GridShadow {
     /// Compares the accesses after all blocks have ended. Returns those that are not ordered, by address, one per pair
     /// of source lines.
     pub fn conflicts(&self) -> Vec<BlockConflict> {
-        let mut publisher = self.publisher(false);
+        let mut publisher = self.publisher();
         lock(&self.launch_log).judge(|number, entry| publisher.add(number, entry));
         drop(publisher);
-        let mut conflicts = BTreeMap::new();
-        let mut add = |when: u64, m: BlockConflict| {
-            let order = (m.fault(), when, m.offset, m.here, m.there);
-            let of = (m.here.line, m.there.line);
-            let known = conflicts.entry(of).or_insert((order, m));
-            if order < known.0 {
-                *known = (order, m);
-            }
-        };
+        let order = |c: &BlockConflict| (c.fault(), c.offset, c.here, c.there);
+        let mut conflicts: BTreeMap<(u16, u16), BlockConflict> = BTreeMap::new();
         for shard in &self.shards {
-            let shard = lock(shard);
-            if let Some((when, conflict)) = shard.found {
-                add(when, conflict);
-            }
-            for (&number, entries) in &shard.summary.lines {
-                if entries.len() < 2 || entries.iter().all(|e| e.op == Op::Load) {
-                    continue;
-                }
-                for (k, x) in entries.iter().enumerate() {
-                    for y in &entries[k + 1..] {
-                        if let Some((byte, a, b)) = x.conflict(y) {
-                            let offset = u64::from(number) * 128 + byte as u64;
-                            add(u64::MAX, BlockConflict::new(offset, a, b));
-                        }
-                    }
+            for (lines, conflict) in &lock(shard).found {
+                let known = conflicts.entry(*lines).or_insert(*conflict);
+                if order(conflict) < order(known) {
+                    *known = *conflict;
                 }
             }
         }
         let mut all: Vec<_> = conflicts.into_values().collect();
-        all.sort_by_key(|(order, _)| *order);
-        all.into_iter().map(|(_, conflict)| conflict).collect()
+        all.sort_by_key(order);
+        all
     }
 
     /// Returns `n` where one in `n` stretches of memory was tracked; `None` if all were.
@@ -250,42 +275,37 @@ impl GridShadow {
 #[derive(Debug)]
 struct Publisher<'b> {
     grid: &'b GridShadow,
-    in_commit_order: bool,
+    knowledge: MutexGuard<'b, Knowledge>,
     held: Option<(usize, MutexGuard<'b, Shard>)>,
 }
 
 impl Publisher<'_> {
     fn add(&mut self, number: u32, entry: Entry) {
         let at = (number / 32) as usize % SHARDS;
-        let time = self.in_commit_order.then(|| self.grid.clock.load(Ordering::Relaxed));
         if let Some((held, shard)) = &mut self.held
             && *held == at
         {
-            return shard.add(number, entry, time);
+            return shard.add(number, entry, &self.knowledge);
         }
         // Releases one lock before it takes the next.
         self.held = None;
         let mut shard = lock(&self.grid.shards[at]);
-        shard.add(number, entry, time);
+        shard.add(number, entry, &self.knowledge);
         self.held = Some((at, shard));
     }
 }
 
 impl Shard {
-    fn add(&mut self, number: u32, entry: Entry, time: Option<u64>) {
+    fn add(&mut self, number: u32, entry: Entry, knowledge: &Knowledge) {
         if scattered(number).trailing_zeros() < self.sparse {
             return;
         }
-        let Some(time) = time else {
-            self.summary.add(number, entry);
-            self.thin();
-            return;
-        };
-        if let Some((byte, a, b)) = self.summary.add_in_commit_order(number, entry) {
-            let conflict = BlockConflict::new(u64::from(number) * 128 + byte as u64, a, b);
-            let worse = self.found.is_none_or(|(_, old)| conflict.fault() < old.fault());
-            if worse {
-                self.found = Some((time, conflict));
+        if let Some(conflict) = self.summary.add(number, entry, knowledge) {
+            let conflict = BlockConflict::new(number, &conflict);
+            let known = self.found.entry((conflict.here.line, conflict.there.line)).or_insert(conflict);
+            let order = |c: &BlockConflict| (c.fault(), c.offset, c.here, c.there);
+            if order(&conflict) < order(known) {
+                *known = conflict;
             }
         }
         self.thin();

@@ -12,6 +12,12 @@ impl Ignored {
         Self(classes.into_iter().fold(0, |all, class| all | 1 << class as u8))
     }
 
+    /// Returns the set with one more class.
+    #[must_use]
+    pub const fn and(self, class: Class) -> Self {
+        Self(self.0 | 1 << class as u8)
+    }
+
     /// Whether findings of a class are reported.
     pub const fn reports_class(self, class: Class) -> bool {
         self.0 >> class as u8 & 1 == 0

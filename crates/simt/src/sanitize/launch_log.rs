@@ -7,7 +7,6 @@ use crate::sanitize::lines::ByLine;
 use crate::sanitize::log::{Log, access_records, access_records_among, is_tracked, spans};
 use crate::sanitize::request::Op;
 use crate::sanitize::summary::Entry;
-use crate::sanitize::when::When;
 
 /// The number of lines on each page of marks.
 const PAGE: u32 = 1024;
@@ -16,7 +15,8 @@ const PAGE: u32 = 1024;
 #[derive(Debug, Clone, Copy)]
 struct BlockLog {
     block: u32,
-    released: When,
+    /// The number of the block's first release after the accesses.
+    released: u32,
     /// The index at which the block's words end.
     end: usize,
 }
@@ -45,6 +45,7 @@ struct Mark {
     loads: u32,
     stores: u32,
     changes: u32,
+    polls: u32,
 }
 
 impl Mark {
@@ -55,8 +56,9 @@ impl Mark {
         }
         let (others, mine) = match op {
             Op::Load => (self.stores | self.changes, &mut self.loads),
-            Op::Store => (self.loads | self.stores | self.changes, &mut self.stores),
+            Op::Store => (self.loads | self.stores | self.changes | self.polls, &mut self.stores),
             Op::Change => (self.loads | self.stores, &mut self.changes),
+            Op::Poll => (self.stores, &mut self.polls),
         };
         self.overlap |= others & mask != 0;
         *mine |= mask;
@@ -75,7 +77,7 @@ impl Marks {
     /// Returns the page of a line. A load gets one only if another access has made it, because loads alone do not
     /// conflict.
     fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
-        if op == Op::Load {
+        if matches!(op, Op::Load | Op::Poll) {
             return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
         }
         let fresh = || vec![Mark::default(); PAGE as usize].into_boxed_slice();
@@ -122,7 +124,7 @@ impl LaunchLog {
     }
 
     /// Adds a block's accesses. Drops stretches of memory beyond the limit.
-    pub fn add(&mut self, block: u32, released: When, log: &Log) {
+    pub fn add(&mut self, block: u32, released: u32, log: &Log) {
         if self.sparse == 0 {
             self.push(block, released, log);
         } else {
@@ -136,7 +138,7 @@ impl LaunchLog {
         }
     }
 
-    fn push(&mut self, block: u32, released: When, log: &Log) {
+    fn push(&mut self, block: u32, released: u32, log: &Log) {
         if !log.is_empty() {
             self.words.extend_from_slice(log.words());
             self.logs.push(BlockLog { block, released, end: self.words.len() });
@@ -175,7 +177,9 @@ impl LaunchLog {
         let mut marks = Marks::default();
         for loads in [false, true] {
             for (log_of_block, words) in self.logs() {
-                for (first, count, op, mask) in spans(words).filter(|(_, _, op, _)| (*op == Op::Load) == loads) {
+                for (first, count, op, mask) in
+                    spans(words).filter(|(_, _, op, _)| matches!(op, Op::Load | Op::Poll) == loads)
+                {
                     marks.add(log_of_block.block, (first, count), op, mask);
                 }
             }
@@ -189,7 +193,10 @@ impl LaunchLog {
         wanted: impl Fn(u32) -> bool + Copy,
         mut sink: impl FnMut(u32, Entry),
     ) {
-        for (log_of_block, words) in self.logs() {
+        // Blocks that ran in parallel have ended in any order.
+        let mut logs: Vec<_> = self.logs().collect();
+        logs.sort_by_key(|(log_of_block, _)| log_of_block.block);
+        for (log_of_block, words) in logs {
             access_records_among(words, &some, wanted)
                 .for_each(|record| sink(record.number, Entry::new(&record, log_of_block.block, log_of_block.released)));
         }

@@ -15,10 +15,12 @@ pub const MOST: usize = 4096;
 pub struct Line {
     /// The compact shadow state: this epoch and the last ones, as long as it suffices.
     pub compact: Compact,
-    /// Bytes of plain stores, plain loads and atomics since the line was begun.
+    /// Bytes of plain stores, plain loads, and atomics and strong stores since the line was begun.
     pub stored: u128,
     pub loaded: u128,
     pub changed: u128,
+    /// Bytes of strong loads.
+    pub polled: u128,
     /// Bytes written in any way.
     pub written: u128,
     /// Bytes that an asynchronous copy has yet to write.
@@ -29,10 +31,12 @@ pub struct Line {
     pub being_read: u128,
     /// Words that threads have stored to since the last fence between them and bulk copies.
     pub unfenced: u32,
-    /// The last epoch in which a word was stored, loaded, or changed by an atomic.
+    /// The last epoch in which a word was stored, loaded, changed by an atomic or a strong store, or loaded by a strong
+    /// load.
     pub store_epoch: u32,
     pub load_epoch: u32,
     pub change_epoch: u32,
+    pub poll_epoch: u32,
     /// Bytes that were loaded in that epoch.
     pub load_bytes: u128,
     /// The last load of several words: the threads and the words. An equal load adds nothing.
@@ -40,6 +44,7 @@ pub struct Line {
     pub stores: [Tag; WORDS],
     pub loads: [Tag; WORDS],
     pub changes: [Tag; WORDS],
+    pub polls: [Tag; WORDS],
     /// The values that were stored.
     pub values: [u32; WORDS],
     /// Words of which a store wrote a part.
@@ -53,6 +58,7 @@ impl Default for Line {
             stored: 0,
             loaded: 0,
             changed: 0,
+            polled: 0,
             written: 0,
             pending: 0,
             merging: 0,
@@ -61,11 +67,13 @@ impl Default for Line {
             store_epoch: 0,
             load_epoch: 0,
             change_epoch: 0,
+            poll_epoch: 0,
             load_bytes: 0,
             last_load: (Tag::default(), 0),
             stores: [Tag::default(); WORDS],
             loads: [Tag::default(); WORDS],
             changes: [Tag::default(); WORDS],
+            polls: [Tag::default(); WORDS],
             values: [0; WORDS],
             partial: 0,
         }
@@ -73,21 +81,21 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Resets the line, except for tags of earlier epochs, which are never valid. `epoch` is the present one: the
-    /// storage of a line of global memory may have been used for another line.
-    pub fn begin(&mut self, epoch: u32) {
+    /// Resets the line: the storage of a line of global memory may have been used for another line.
+    pub fn begin(&mut self) {
         for (of, tags) in [
             (self.store_epoch, &mut self.stores),
             (self.load_epoch, &mut self.loads),
             (self.change_epoch, &mut self.changes),
+            (self.poll_epoch, &mut self.polls),
         ] {
-            if of == epoch {
+            if of != 0 {
                 *tags = [Tag::default(); WORDS];
             }
         }
-        (self.stored, self.loaded, self.changed, self.written) = (0, 0, 0, 0);
+        (self.stored, self.loaded, self.changed, self.polled, self.written) = (0, 0, 0, 0, 0);
         (self.pending, self.merging, self.being_read, self.unfenced, self.partial) = (0, 0, 0, 0, 0);
-        (self.store_epoch, self.load_epoch, self.change_epoch) = (0, 0, 0);
+        (self.store_epoch, self.load_epoch, self.change_epoch, self.poll_epoch) = (0, 0, 0, 0);
         self.last_load.1 = 0;
         self.compact.forget();
     }
@@ -118,23 +126,32 @@ impl Line {
 
     /// Expands the compact shadow state to the full one, a tag per word, for the rest of the epoch.
     pub fn expand(&mut self, epoch: u32) {
-        let compact = &mut self.compact;
-        if compact.epoch == epoch && compact.full {
+        if self.compact.epoch == epoch && self.compact.full {
             return;
         }
-        self.loaded |= bytes_of(std::mem::take(&mut compact.loads.ever));
-        self.stored |= bytes_of(std::mem::take(&mut compact.stores.ever));
-        if compact.epoch == epoch {
+        if self.compact.epoch == epoch {
+            self.settle();
+        }
+        self.loaded |= bytes_of(std::mem::take(&mut self.compact.loads.ever));
+        self.stored |= bytes_of(std::mem::take(&mut self.compact.stores.ever));
+        (self.compact.epoch, self.compact.full) = (epoch, true);
+    }
+
+    /// Writes the tags of the last epoch in which the line was accessed.
+    pub fn settle(&mut self) {
+        let compact = &self.compact;
+        let times = (compact.time, compact.synced);
+        let epoch = compact.epoch;
+        if !compact.full && epoch != 0 {
             if compact.loads.now != 0 {
-                compact.loads.tag(&mut self.loads, epoch, compact.sync, compact.warps);
+                compact.loads.tag(&mut self.loads, (epoch, compact.warp), times, compact.warps);
                 (self.load_epoch, self.load_bytes, self.last_load.1) = (epoch, bytes_of(compact.loads.now), 0);
             }
             if compact.stores.now != 0 {
-                compact.stores.tag(&mut self.stores, epoch, compact.sync, 0);
+                compact.stores.tag(&mut self.stores, (epoch, compact.warp), times, 0);
                 self.store_epoch = epoch;
             }
         }
-        (compact.epoch, compact.full) = (epoch, true);
     }
 
     /// Returns the bytes of plain loads, plain stores and atomics since an epoch began, as far as known.
@@ -152,6 +169,12 @@ impl Line {
             of_compact(compact.stores.now) | of_tags(&self.stores),
             of_tags(&self.changes),
         )
+    }
+
+    /// Forgets the bytes that were accessed so far, which are in a log.
+    pub const fn forget_logged(&mut self) {
+        (self.stored, self.loaded, self.changed, self.polled) = (0, 0, 0, 0);
+        (self.compact.loads.ever, self.compact.stores.ever, self.last_load.1) = (0, 0, 0);
     }
 
     /// Returns the bytes of plain loads and stores since the line was begun.

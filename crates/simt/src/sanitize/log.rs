@@ -5,11 +5,11 @@
 //! is dropped, then three of four, and so on. Which ones are dropped depends on the launch as a whole, not on the order
 //! of the blocks.
 
+use crate::sanitize::knowledge::{NOTHING, SetId};
 use crate::sanitize::lines::scattered;
 use crate::sanitize::request::Op;
 use crate::sanitize::tag::Tag;
-use crate::sanitize::when::When;
-use crate::sanitize::words::{BIT, WORDS, each};
+use crate::sanitize::words::{BIT, WORDS, bytes_of, each};
 
 /// Words of all records of a launch, each line counted on its own, beyond which stretches are dropped.
 pub const MOST: u64 = 1 << 25;
@@ -30,14 +30,34 @@ pub struct AccessRecord {
     pub op: Op,
     /// A bit per byte.
     pub bytes: u128,
-    /// What the block had acquired before.
-    pub acquired: When,
+    /// What the threads knew of other blocks.
+    pub acquired: SetId,
     /// The thread that accessed each word, as [`Tag::who`] encodes it.
     pub who: [u32; WORDS],
     /// A hash of the values stored to each word.
     pub values: [u8; WORDS],
     /// The values of words of which a store wrote a part.
     pub partial: Option<Box<Partial>>,
+}
+
+impl AccessRecord {
+    /// Returns the accesses to some words only.
+    pub fn restricted(&self, words: u32) -> Self {
+        let bytes = self.bytes & bytes_of(words);
+        let mask = words_of(bytes);
+        let has = |w: usize| mask & BIT[w] != 0;
+        let partial = self.partial.as_ref().filter(|partial| partial.words & mask != 0).map(|partial| {
+            let values = std::array::from_fn(|w| if has(w) { partial.values[w] } else { 0 });
+            Box::new(Partial { words: partial.words & mask, values })
+        });
+        Self {
+            bytes,
+            who: std::array::from_fn(|w| if has(w) { self.who[w] } else { 0 }),
+            values: std::array::from_fn(|w| if has(w) { self.values[w] } else { 0 }),
+            partial,
+            ..*self
+        }
+    }
 }
 
 /// Values of words that were stored in parts, so that stores of blocks to other bytes of them can be compared by byte.
@@ -67,7 +87,7 @@ struct Head {
     op: Op,
     whole: bool,
     names: Names,
-    acquired: When,
+    acquired: SetId,
     /// Values of words that were stored in parts follow.
     partial: bool,
     /// The number of lines that the record is about; above one only for whole lines.
@@ -88,39 +108,33 @@ impl Head {
             Op::Load => 0,
             Op::Store => 1,
             Op::Change => 2,
+            Op::Poll => 3,
         };
         let names = match self.names {
             Names::Run { shift } => shift,
             Names::Near => 3,
             Names::Each => 4,
         };
-        let acquired = match self.acquired {
-            When::Never => 0,
-            When::Own => 1,
-            When::At(_) => 2,
-        };
+        let acquired = u32::from(self.acquired != NOTHING);
         let partial = if self.partial { PARTIAL } else { 0 };
         let bits = op | u32::from(self.whole) << 2 | names << 3 | acquired << 6 | self.lines << LINES | partial;
         [self.number, bits, self.base]
     }
 
-    /// Reads a head; the moment of [`When::At`] follows it.
+    /// Reads a head; the number of a set that knows anything follows it.
     fn decode([number, bits, base]: [u32; HEAD]) -> Self {
         let op = match bits & 3 {
             0 => Op::Load,
             1 => Op::Store,
-            _ => Op::Change,
+            2 => Op::Change,
+            _ => Op::Poll,
         };
         let names = match bits >> 3 & 7 {
             shift @ 0..=2 => Names::Run { shift },
             3 => Names::Near,
             _ => Names::Each,
         };
-        let acquired = match bits >> 6 & 3 {
-            0 => When::Never,
-            1 => When::Own,
-            _ => When::At(0),
-        };
+        let acquired = bits >> 6 & 1;
         let (partial, lines) = (bits & PARTIAL != 0, bits >> LINES & MOST_LINES);
         Self { number, op, whole: bits & 4 != 0, names, acquired, partial, lines, base }
     }
@@ -131,6 +145,7 @@ impl Head {
 struct Open {
     at: usize,
     next: [u32; HEAD],
+    acquired: SetId,
 }
 
 /// Records of one block, or of several in sequence.
@@ -215,7 +230,7 @@ impl Log {
     }
 
     /// Adds a load of a whole line, word `w` by the thread `w >> shift` after the first one.
-    pub fn add_whole_load(&mut self, number: u32, acquired: When, (base, shift): (u32, u32)) {
+    pub fn add_whole_load(&mut self, number: u32, acquired: SetId, (base, shift): (u32, u32)) {
         let names = Names::Run { shift };
         let head = Head { number, op: Op::Load, whole: true, names, acquired, partial: false, lines: 1, base };
         let before = self.words.len();
@@ -231,23 +246,23 @@ impl Log {
     fn begin(&mut self, head: Head) {
         let at = self.words.len();
         self.words.extend(head.encode());
-        self.last = match (head.names, head.acquired) {
-            (Names::Run { shift }, When::Never | When::Own) if head.whole && !head.partial => {
+        self.last = match head.names {
+            Names::Run { shift } if head.whole && !head.partial => {
                 let (number, base) = (head.number.wrapping_add(1), head.base.wrapping_add(WORDS as u32 >> shift));
-                Some(Open { at, next: Head { number, base, ..head }.encode() })
+                Some(Open { at, next: Head { number, base, ..head }.encode(), acquired: head.acquired })
             }
             _ => None,
         };
-        if let When::At(t) = head.acquired {
-            self.words.extend([t as u32, (t >> 32) as u32]);
+        if head.acquired != NOTHING {
+            self.words.push(head.acquired);
         }
     }
 
     /// Extends the last record by one line, if the line follows it and is equal in every other respect.
     fn grow(&mut self, head: Head, shift: u32) -> bool {
-        let Some(Open { at, next }) = &mut self.last else { return false };
+        let Some(Open { at, next, acquired }) = &mut self.last else { return false };
         let bits = &mut self.words[*at + 1];
-        if *next != head.encode() || *bits >> LINES >= MOST_LINES {
+        if *next != head.encode() || *acquired != head.acquired || *bits >> LINES >= MOST_LINES {
             return false;
         }
         *bits += 1 << LINES;
@@ -371,9 +386,8 @@ impl<'l> Reader<'l> {
         }
         let head = self.take(HEAD);
         let mut head = Head::decode([head[0], head[1], head[2]]);
-        if let When::At(_) = head.acquired {
-            let t = self.take(2);
-            head.acquired = When::At(u64::from(t[0]) | u64::from(t[1]) << 32);
+        if head.acquired != NOTHING {
+            head.acquired = self.take(1)[0];
         }
         let bytes = if head.whole {
             u128::MAX

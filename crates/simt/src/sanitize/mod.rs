@@ -9,16 +9,17 @@ mod block;
 mod compact;
 mod grid;
 mod ignored;
+mod knowledge;
 mod launch_log;
 mod lines;
 mod log;
+mod order;
 mod part;
 mod races;
 mod request;
 mod summary;
 mod table;
 mod tag;
-mod when;
 mod words;
 
 pub use block::{BlockShadow, Bulk, Earlier, Piece, RemoteConflict, RemoteThread, Run, Sender, Way};

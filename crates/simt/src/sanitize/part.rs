@@ -2,6 +2,7 @@
 
 use crate::sanitize::ignored::Ignored;
 use crate::sanitize::lines::Line;
+use crate::sanitize::order::Order;
 use crate::sanitize::races::{Fault, Hazard, Touch, check, spread};
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
@@ -19,6 +20,8 @@ pub struct Part {
     /// The bytes that are accessed.
     pub bytes: u128,
     pub base: Tag,
+    /// When the whole warp last synchronised.
+    pub synced: u32,
 }
 
 impl Part {
@@ -35,11 +38,13 @@ impl Part {
     /// Hazards that do not depend on earlier threads: a read of bytes never written, an access to bytes being copied.
     #[inline]
     pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
-        let unwritten = if space == Space::Shared && self.op == Op::Load { self.bytes & !line.written } else { 0 };
+        let reads = matches!(self.op, Op::Load | Op::Poll);
+        let unwritten = if space == Space::Shared && reads { self.bytes & !line.written } else { 0 };
         // Atomics do not conflict with reductions that combine with the same bytes.
-        let minded = if self.op == Op::Change { line.pending & !line.merging } else { line.pending };
+        let combines = self.op == Op::Change && !self.base.is_write();
+        let minded = if combines { line.pending & !line.merging } else { line.pending };
         let pending = self.bytes & minded;
-        let being_read = if self.op == Op::Load { 0 } else { self.bytes & line.being_read };
+        let being_read = if reads { 0 } else { self.bytes & line.being_read };
         if unwritten | pending | being_read == 0 {
             return None;
         }
@@ -71,37 +76,48 @@ impl Part {
                 return false;
             }
             if self.count == 1 {
-                return tags[self.from % WORDS].may_conflict(self.tag(0));
+                return tags[self.from % WORDS].may_conflict(self.tag(0), self.synced);
             }
             let tags = tags.iter().skip(self.from).take(self.count);
-            tags.enumerate().fold(false, |conflicts, (k, tag)| conflicts | tag.may_conflict(self.tag(k)))
+            tags.enumerate().fold(false, |conflicts, (k, tag)| conflicts | tag.may_conflict(self.tag(k), self.synced))
         };
         (conflicts(line.store_epoch, &line.stores))
-            || (self.op != Op::Change && conflicts(line.change_epoch, &line.changes))
-            || (self.op != Op::Load && conflicts(line.load_epoch, &line.loads))
+            || ((self.op != Op::Change || self.base.is_volatile()) && conflicts(line.change_epoch, &line.changes))
+            || (matches!(self.op, Op::Store | Op::Change) && conflicts(line.load_epoch, &line.loads))
+            || ((self.op == Op::Store || self.base.is_volatile()) && conflicts(line.poll_epoch, &line.polls))
     }
 
-    /// Records the accesses; `value` returns what is stored to word `k` of the part. Relaxed ones only mark the bytes
-    /// as written.
+    /// Returns the conflict with an earlier access that ends the launch, or else the first lint.
     #[inline]
-    pub fn record(&self, line: &mut Line, epoch: u32, relaxed: bool, value: impl Fn(usize) -> u32) {
-        if self.op != Op::Load {
-            line.unfenced |= self.words();
+    pub fn conflict(
+        &self,
+        line: &Line,
+        (space, number): (Space, u64),
+        (epoch, ignored): (u32, Ignored),
+        order: &Order,
+        touch: impl Fn(usize) -> Touch,
+    ) -> Option<Hazard> {
+        if !self.may_conflict(line, epoch) {
+            return None;
         }
-        if relaxed {
-            line.written |= if self.op == Op::Load { 0 } else { self.bytes };
-            return;
-        }
-        let plain = if self.base.is_volatile() { 0 } else { self.bytes };
-        if !self.base.is_volatile() {
-            match self.op {
-                Op::Load => self.name(&mut line.compact.loads.who),
-                Op::Store => self.name(&mut line.compact.stores.who),
-                Op::Change => {}
+        let mut lint = None;
+        for k in 0..self.count {
+            match check(line, space, number, touch(k), order) {
+                Some(hazard) if !ignored.reports(hazard.fault) => {}
+                Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
+                None => {}
+                fatal => return fatal,
             }
         }
+        lint
+    }
+
+    /// Records the accesses; `value` returns what is stored to word `k` of the part.
+    #[inline]
+    pub fn record(&self, line: &mut Line, epoch: u32, value: impl Fn(usize) -> u32) {
         match self.op {
             Op::Load => {
+                self.name(&mut line.compact.loads.who);
                 if line.load_epoch != epoch {
                     (line.load_epoch, line.load_bytes) = (epoch, 0);
                 }
@@ -113,23 +129,43 @@ impl Part {
                 } else {
                     self.merge(&mut line.loads);
                 }
-                line.loaded |= plain;
+                line.loaded |= self.bytes;
                 line.load_bytes |= self.bytes;
                 line.last_load = (self.base, self.bytes);
             }
             Op::Store => {
+                line.unfenced |= self.words();
+                self.name(&mut line.compact.stores.who);
                 self.store(line, value);
-                line.stored |= plain;
+                line.stored |= self.bytes;
                 line.written |= self.bytes;
                 line.store_epoch = epoch;
             }
+            Op::Poll => {
+                self.merge(&mut line.polls);
+                line.polled |= self.bytes;
+                line.poll_epoch = epoch;
+            }
             Op::Change => {
+                line.unfenced |= self.words();
                 self.merge(&mut line.changes);
                 line.changed |= self.bytes;
                 line.written |= self.bytes;
                 line.change_epoch = epoch;
             }
         }
+    }
+
+    /// Records strong accesses that are plain ones for other blocks; `block` tells their values from those of others.
+    pub fn narrow(&self, line: &mut Line, block: u32) {
+        if self.op == Op::Poll {
+            self.name(&mut line.compact.loads.who);
+            line.loaded |= self.bytes;
+            return;
+        }
+        self.name(&mut line.compact.stores.who);
+        line.values.iter_mut().skip(self.from).take(self.count).for_each(|value| *value = !block);
+        line.stored |= self.bytes;
     }
 
     /// Keeps thread and source line for the comparison with other blocks, for longer than the tags.
@@ -153,11 +189,11 @@ impl Part {
     fn merge(&self, tags: &mut [Tag; WORDS]) {
         if self.count == 1 {
             let tag = &mut tags[self.from % WORDS];
-            *tag = tag.merged(self.tag(0));
+            *tag = tag.merged(self.tag(0), self.synced);
             return;
         }
         for (k, tag) in tags.iter_mut().skip(self.from).take(self.count).enumerate() {
-            *tag = tag.merged(self.tag(k));
+            *tag = tag.merged(self.tag(k), self.synced);
         }
     }
 
@@ -188,23 +224,14 @@ pub const ONE_THREAD: u32 = 6;
 #[inline]
 pub fn judge(
     line: &Line,
-    (space, quiet): (Space, bool),
-    number: u64,
+    (space, number): (Space, u64),
     (part, epoch, ignored): (&Part, u32, Ignored),
+    order: &Order,
     touch: impl Fn(usize) -> Touch,
 ) -> Option<Hazard> {
     let forbidden = part.forbidden(line, space, number).filter(|hazard| ignored.reports(hazard.fault));
-    if forbidden.is_some() || quiet || !part.may_conflict(line, epoch) {
+    if forbidden.is_some() {
         return forbidden;
     }
-    let mut lint = None;
-    for k in 0..part.count {
-        match check(line, space, number, touch(k)) {
-            Some(hazard) if !ignored.reports(hazard.fault) => {}
-            Some(hazard) if hazard.fault.is_lint() => lint = lint.or(Some(hazard)),
-            None => {}
-            fatal => return fatal,
-        }
-    }
-    lint
+    part.conflict(line, (space, number), (epoch, ignored), order, touch)
 }

@@ -1,10 +1,10 @@
 //! Defines which accesses of one block conflict, and how severe that is.
 //!
-//! Two accesses are ordered if a barrier, a fence or a completed asynchronous wait of the block is between them, or,
-//! for lanes of one warp, a synchronisation of that warp. Each of these counts for the whole block or the whole warp.
-//! So a program that synchronises only some of its threads is never reported wrongly; races in it may be missed.
+//! Two accesses conflict if one of them is a write and they are not both strong: atomics, and volatile, relaxed,
+//! acquiring or releasing accesses are. [`Order`] says which ones are ordered.
 
 use crate::sanitize::lines::Line;
+use crate::sanitize::order::Order;
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 
@@ -44,6 +44,8 @@ pub enum Fault {
     Left,
     /// Lanes of a warp store different values to one address in one instruction.
     Lanes,
+    /// A lane that the mask of an operation of the warp names has exited without executing it.
+    Absent,
 }
 
 impl Fault {
@@ -53,13 +55,14 @@ impl Fault {
             Self::Unwritten => Some(Class::Uninitialised),
             Self::Pending | Self::BeingRead | Self::Unfenced | Self::Left => Some(Class::Asynchronous),
             Self::Race | Self::Warp | Self::Mixed | Self::Lanes => Some(Class::Race),
+            Self::Absent => Some(Class::Shuffle),
             Self::Places => None,
         }
     }
 
     /// Whether it is a note in the report and the launch continues.
     pub const fn is_lint(self) -> bool {
-        matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes)
+        matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes | Self::Absent)
     }
 }
 
@@ -76,23 +79,21 @@ pub struct Hazard {
     pub earlier: Tag,
 }
 
-/// Compares an access with an earlier one to the same word.
-fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op) -> Option<Fault> {
-    if earlier.epoch() != tag.epoch() || earlier.bytes() & tag.bytes() == 0 {
-        return None;
-    }
-    let other_warp = earlier.warp() != tag.warp() || earlier.several_warps();
-    let other_lane = earlier.thread() != tag.thread() || earlier.several_lanes() || tag.several_lanes();
-    let plain = !earlier.is_volatile() && !tag.is_volatile();
-    if !other_warp && (!other_lane || !earlier.unsynced(tag)) {
-        return None;
-    }
+/// Returns what it is if two accesses to the same word are not ordered; `one_warp` says that they are of one warp.
+/// Volatile accesses of one warp are strong, but old programs have them in place of a synchronisation.
+fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op, one_warp: bool) -> Option<Fault> {
+    let (volatile, both) = (earlier.is_volatile() || tag.is_volatile(), earlier.is_volatile() && tag.is_volatile());
     match (before, now) {
-        (Op::Load, Op::Load) | (Op::Change, Op::Change) => None,
-        (Op::Load, Op::Change) | (Op::Change, Op::Load) => plain.then_some(Fault::Mixed),
-        _ if !other_warp => Some(Fault::Warp),
-        _ => plain.then_some(Fault::Race),
+        (Op::Load | Op::Poll, Op::Load | Op::Poll) => None,
+        (Op::Change | Op::Poll, Op::Change | Op::Poll) => (one_warp && both).then_some(Fault::Warp),
+        (Op::Load, Op::Change) | (Op::Change, Op::Load) if !(one_warp && volatile) => Some(Fault::Mixed),
+        _ => Some(if one_warp { Fault::Warp } else { Fault::Race }),
     }
+}
+
+/// Returns the kind of an access for messages, in which a strong store is a store.
+const fn named(op: Op, tag: Tag) -> Op {
+    if tag.is_write() { Op::Store } else { op }
 }
 
 /// An access of one thread to one word.
@@ -108,21 +109,27 @@ pub struct Touch {
 }
 
 /// Checks an access to a word of a line; the word has this number in its state space.
-pub fn check(line: &Line, space: Space, number: u64, touch: Touch) -> Option<Hazard> {
+pub fn check(line: &Line, space: Space, number: u64, touch: Touch, order: &Order) -> Option<Hazard> {
     let Touch { word, op, tag, value, silent } = touch;
     let found = |before: Op, earlier: Tag| {
-        let fault = conflict(earlier, before, tag, op)?;
+        if earlier.epoch() != tag.epoch() || earlier.bytes() & tag.bytes() == 0 {
+            return None;
+        }
+        let one_warp = earlier.warp() == tag.warp() && !earlier.several_warps();
+        let fault = conflict(earlier, before, tag, op, one_warp).filter(|_| !order.is_before(earlier, tag))?;
         let byte = u64::from((earlier.bytes() & tag.bytes()).trailing_zeros());
-        Some(Hazard { fault, space, offset: 128 * number + 4 * word as u64 + byte, now: op, tag, before, earlier })
+        let (now, before) = (named(op, tag), named(before, earlier));
+        Some(Hazard { fault, space, offset: 128 * number + 4 * word as u64 + byte, now, tag, before, earlier })
     };
     let same_value = || {
         let both = tag.bytes() & line.stores[word].bytes();
         (line.values[word] ^ value) & spread(both) == 0
     };
     let stored = found(Op::Store, line.stores[word]).filter(|_| op != Op::Store || !(silent || same_value()));
-    let changed = found(Op::Change, line.changes[word]);
+    let changed = found(Op::Change, line.changes[word]).filter(|_| !(tag.is_write() && silent));
     let loaded = found(Op::Load, line.loads[word]).filter(|_| op != Op::Store || !silent);
-    let hazards = [stored, changed, loaded];
+    let polled = found(Op::Poll, line.polls[word]).filter(|_| !silent);
+    let hazards = [stored, changed, loaded, polled];
     // A race is more severe than a lint.
     hazards.into_iter().flatten().min_by_key(|h| h.fault)
 }

@@ -5,15 +5,17 @@
 pub enum Op {
     Load,
     Store,
-    /// An atomic read-modify-write.
+    /// An atomic read-modify-write or a strong store.
     Change,
+    /// A strong load.
+    Poll,
 }
 
 impl Op {
     /// Returns what was done to a word, for messages.
     pub const fn done(self) -> &'static str {
         match self {
-            Self::Load => "read",
+            Self::Load | Self::Poll => "read",
             Self::Store => "written",
             Self::Change => "changed by an atomic",
         }
@@ -27,13 +29,13 @@ pub enum Space {
     Global,
 }
 
-/// The memory ordering of an access.
+/// The memory ordering of a load or a store; atomics are [`Strength::Plain`] here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
     Plain,
-    /// Does not race, but does not order lanes of a warp either.
+    /// Strong, but meant to order lanes of a warp, which it does not.
     Volatile,
-    /// Does not race.
+    /// Strong: relaxed, acquiring or releasing.
     Relaxed,
 }
 
@@ -54,8 +56,8 @@ pub struct Request<'r> {
     pub warp: u32,
     pub line: u16,
     pub strength: Strength,
-    /// No conflict of it would be reported.
-    pub quiet: bool,
+    /// The scope of the strong access does not include other blocks, for which it is a plain one.
+    pub narrow: bool,
 }
 
 impl Request<'_> {
@@ -63,6 +65,16 @@ impl Request<'_> {
     #[inline]
     pub fn offset(&self, lane: usize) -> u64 {
         self.addresses[lane & 31].wrapping_sub(self.origin)
+    }
+
+    /// Whether the access is a strong store, which is of the kind of an atomic.
+    pub fn is_strong_store(&self) -> bool {
+        self.op == Op::Change && self.strength != Strength::Plain
+    }
+
+    /// Whether the lanes store, and do not read.
+    pub fn stores(&self) -> bool {
+        self.op == Op::Store || self.is_strong_store()
     }
 
     /// Whether each lane follows the one before it.

@@ -1,23 +1,38 @@
 //! Accesses of blocks to a line, in a form in which many blocks share one entry.
 //!
-//! Blocks run on several host threads, so that entries must merge in any order: an entry keeps the first and the last
-//! of all blocks with the same accesses to the same bytes. Blocks share an entry only where their moments are equal
-//! relative to the block's number. Moments in commit order are unique.
+//! Entries come in an order in which everything is after what it is ordered after. So an entry is compared with those
+//! that are known, and a store replaces all that it is ordered after.
 
+use std::sync::Arc;
+
+use crate::sanitize::knowledge::{Knowledge, SetId};
 use crate::sanitize::lines::{ByLine, Line};
 use crate::sanitize::log::{AccessRecord, Partial, words_of};
 use crate::sanitize::races::spread;
 use crate::sanitize::request::Op;
 use crate::sanitize::tag::Tag;
-use crate::sanitize::when::When;
 use crate::sanitize::words::WORDS;
 
+/// The number of a release that never comes.
+pub const NEVER: u32 = u32::MAX;
+
 /// The part of an entry that belongs to one block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Side {
+#[derive(Debug, Clone)]
+struct Side {
     block: u32,
+    /// The block's first release after the accesses.
+    released: u32,
+    /// What the threads knew of other blocks.
+    acquired: SetId,
     /// The last access to each word: the source line and the thread of its tag.
-    who: [u32; WORDS],
+    who: Arc<[u32; WORDS]>,
+}
+
+impl Side {
+    /// Whether the accesses of one block are before those of the other.
+    fn is_before(&self, later: &Self, knowledge: &Knowledge) -> bool {
+        self.released != NEVER && knowledge.of(later.acquired, self.block) >= self.released
+    }
 }
 
 /// A block's access to a word.
@@ -36,7 +51,7 @@ enum Stored {
 }
 
 /// The accesses in which several blocks are equal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Entry {
     pub op: Op,
     pub bytes: u128,
@@ -44,56 +59,45 @@ pub struct Entry {
     pub values: [u8; WORDS],
     /// The values of words of which a store wrote a part.
     partial: Option<Box<Partial>>,
-    /// What the blocks had acquired before.
-    pub acquired: When,
-    /// When they released the accesses.
-    pub released: When,
-    pub first: Side,
-    /// `None` if only one block has them.
-    pub last: Option<Box<Side>>,
-}
-
-/// Whether the accesses of block `a` of `x` and block `b` of `y` are ordered.
-fn ordered(x: &Entry, a: u32, y: &Entry, b: u32) -> bool {
-    x.released.released(a) < y.acquired.acquired(b) || y.released.released(b) < x.acquired.acquired(a)
+    /// The blocks, by number.
+    sides: Vec<Side>,
 }
 
 impl Entry {
-    /// Returns an entry of one block's accesses and their release. An atomic releases itself, to all blocks that
-    /// acquire later.
-    pub fn new(record: &AccessRecord, block: u32, released: When) -> Self {
+    /// Returns an entry of one block's accesses and their release.
+    pub fn new(record: &AccessRecord, block: u32, released: u32) -> Self {
         let &AccessRecord { op, bytes, values, acquired, who, .. } = record;
-        let released = if op == Op::Change { When::Own } else { released };
-        let partial = record.partial.clone();
-        Self { op, bytes, values, partial, acquired, released, first: Side { block, who }, last: None }
+        let side = Side { block, released, acquired, who: Arc::new(who) };
+        Self { op, bytes, values, partial: record.partial.clone(), sides: vec![side] }
     }
 
-    #[cfg(test)]
-    pub const fn first_block(&self) -> u32 {
-        self.first.block
+    /// Returns the first block.
+    pub fn block(&self) -> u32 {
+        self.sides.first().map_or(0, |side| side.block)
     }
 
-    fn last(&self) -> &Side {
-        self.last.as_deref().unwrap_or(&self.first)
-    }
-
-    /// Returns two accesses that conflict and are not ordered, if the entries have any, and the byte of the line.
-    pub fn conflict(&self, other: &Self) -> Option<(usize, Act, Act)> {
-        let both = self.bytes & other.bytes;
-        if both == 0 || (self.op == other.op && self.op != Op::Store) {
+    /// Returns accesses that conflict and are not ordered: of the first such block here and of the block of `new`, with
+    /// the byte of the line. Changes of the bytes in `own` are known to the block, which has read what they left.
+    fn conflict(&self, new: &Self, own: u128, knowledge: &Knowledge) -> Option<Conflict> {
+        // An atomic with a result is recorded as both.
+        let known = if matches!(self.op, Op::Change | Op::Poll) { own } else { 0 };
+        let both = self.bytes & new.bytes & !known;
+        let ops = [self.op, new.op];
+        if both == 0 || !(ops.contains(&Op::Store) || ops.contains(&Op::Load) && ops.contains(&Op::Change)) {
             return None;
         }
-        let byte = self.unequal(other, both)?;
-        let word = byte / 4;
-        let (mine, theirs) = ([&self.first, self.last()], [&other.first, other.last()]);
-        let pairs = mine.into_iter().flat_map(|a| theirs.into_iter().map(move |b| (a, b)));
-        let bad = |(a, b): &(&Side, &Side)| a.block != b.block && !ordered(self, a.block, other, b.block);
+        let byte = self.unequal(new, both)?;
+        let mine = new.sides.first()?;
+        let apart = |side: &&Side| {
+            side.block != mine.block && !side.is_before(mine, knowledge) && !mine.is_before(side, knowledge)
+        };
+        let side = self.sides.iter().find(apart)?;
         let act = |op: Op, side: &Side| {
-            let who = Tag::of_who(side.who[word]);
+            let who = Tag::of_who(side.who[byte / 4]);
             Act { op, block: side.block, thread: who.thread(), line: who.line() }
         };
-        let pair = pairs.filter(bad).min_by_key(|(a, b)| (a.block.min(b.block), a.block.max(b.block)))?;
-        Some((byte, act(self.op, pair.0), act(other.op, pair.1)))
+        let synchronised = knowledge.of(mine.acquired, side.block) > 0 || knowledge.of(side.acquired, mine.block) > 0;
+        Some(Conflict { byte, old: act(self.op, side), new: act(new.op, mine), synchronised })
     }
 
     /// Returns the first byte of `both` whose values differ or are not known to be equal. Where only hashes are known,
@@ -132,56 +136,60 @@ impl Entry {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        let timed = |e: &Self| matches!(e.acquired, When::At(_)) || matches!(e.released, When::At(_));
-        let same_time =
-            if timed(self) { timed(other) } else { (self.acquired, self.released) == (other.acquired, other.released) };
         let same_values = self.values == other.values && self.partial == other.partial;
-        same_time && self.op == other.op && self.bytes == other.bytes && same_values
+        self.op == other.op && self.bytes == other.bytes && same_values
     }
 
-    fn absorb(&mut self, other: &Self) {
-        let timed = |e: &Self| matches!(e.acquired, When::At(_)) || matches!(e.released, When::At(_));
-        let (first, last) = (self.first.block, self.last().block);
-        let (others_first, others_last) = (other.first.block, other.last().block);
-        if timed(self) || timed(other) {
-            if self.released.released(last) < other.acquired.acquired(others_first) {
-                // A conflict with the earlier blocks is also one with the later blocks.
-                *self = other.clone();
-                return;
+    /// Adds the blocks of an equal entry. Later accesses of a block replace its earlier ones, which are before them.
+    fn absorb(&mut self, other: Self) {
+        for mut side in other.sides {
+            if let Some(first) = self.sides.first().filter(|first| first.who == side.who) {
+                side.who = Arc::clone(&first.who);
             }
-            let merge = |a: When, b: When, merged: u64| {
-                if matches!(a, When::At(_)) || matches!(b, When::At(_)) { When::At(merged) } else { a }
-            };
-            let acquired = self.acquired.acquired(last).max(other.acquired.acquired(others_last));
-            let released = self.released.released(first).min(other.released.released(others_first));
-            (self.acquired, self.released) =
-                (merge(self.acquired, other.acquired, acquired), merge(self.released, other.released, released));
-        }
-        if others_first < first {
-            let mine = std::mem::replace(&mut self.first, other.first.clone());
-            self.last.get_or_insert_with(|| Box::new(mine));
-        }
-        if others_last > last {
-            self.last = Some(Box::new(other.last().clone()));
+            match self.sides.binary_search_by_key(&side.block, |known| known.block) {
+                Ok(at) => self.sides[at] = side,
+                Err(at) => self.sides.insert(at, side),
+            }
         }
     }
 }
 
-/// Condenses one block's accesses to a line into a record per kind of access.
-pub fn condense(line: &Line, number: u32, acquired: When, mut sink: impl FnMut(&AccessRecord)) {
+/// Two accesses that are not ordered.
+#[derive(Debug, Clone, Copy)]
+pub struct Conflict {
+    /// The byte of the line.
+    pub byte: usize,
+    pub old: Act,
+    pub new: Act,
+    /// One of the blocks has acquired something from the other.
+    pub synchronised: bool,
+}
+
+impl Conflict {
+    /// How severe it is, and where.
+    fn order(&self) -> (bool, usize, Act, Act) {
+        let is_mixed = !self.synchronised && [self.old.op, self.new.op].iter().all(|op| *op != Op::Store);
+        (is_mixed, self.byte, self.old, self.new)
+    }
+}
+
+/// Condenses one block's accesses to a line into a record per kind of access; `sink` also gets the last access to each
+/// word.
+pub fn condense(line: &Line, number: u32, acquired: SetId, mut sink: impl FnMut(AccessRecord, &[Tag; WORDS])) {
     let (loaded, stored) = line.touched();
-    for (op, bytes) in [(Op::Store, stored), (Op::Load, loaded), (Op::Change, line.changed)] {
+    for (op, bytes) in [(Op::Change, line.changed), (Op::Poll, line.polled), (Op::Store, stored), (Op::Load, loaded)] {
         if bytes == 0 {
             continue;
         }
-        let who = match op {
-            Op::Store => line.compact.stores.who,
-            Op::Load => line.compact.loads.who,
-            Op::Change => line.changes.map(Tag::who),
+        let (who, tags) = match op {
+            Op::Store => (line.compact.stores.who, &line.stores),
+            Op::Load => (line.compact.loads.who, &line.loads),
+            Op::Change => (line.changes.map(Tag::who), &line.changes),
+            Op::Poll => (line.polls.map(Tag::who), &line.polls),
         };
         let values = if op == Op::Store { hashes(bytes, &line.values) } else { [0; WORDS] };
         let partial = (op == Op::Store).then(|| partial(bytes, line)).flatten();
-        sink(&AccessRecord { number, op, bytes, acquired, who, values, partial });
+        sink(AccessRecord { number, op, bytes, acquired, who, values, partial }, tags);
     }
 }
 
@@ -221,33 +229,34 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds an entry to a line.
-    pub fn add(&mut self, number: u32, entry: Entry) {
+    /// Adds an entry to a line. It comes after all entries that it is ordered after, so that a store replaces these.
+    /// Returns the worst conflict with an earlier entry.
+    pub fn add(&mut self, number: u32, entry: Entry, knowledge: &Knowledge) -> Option<Conflict> {
         let known = self.lines.entry(number).or_default();
+        // A block that has read what atomics left in a word, by a strong load or an atomic with a result, knows these.
+        let strong = |e: &&Entry| e.op == Op::Poll && e.sides.binary_search_by_key(&entry.block(), |s| s.block).is_ok();
+        let own = known.iter().filter(strong).fold(0, |bytes, e| bytes | e.bytes);
+        let found = known.iter().filter_map(|e| e.conflict(&entry, own, knowledge));
+        let conflict = found.min_by_key(Conflict::order);
+        if entry.op == Op::Store && conflict.is_none() {
+            let before = known.len();
+            for e in known.iter_mut().filter(|e| e.bytes & entry.bytes != 0) {
+                let mine = &entry.sides[0];
+                if e.sides.iter().all(|side| side.block == mine.block || side.is_before(mine, knowledge)) {
+                    e.bytes &= !entry.bytes;
+                }
+            }
+            known.retain(|e| e.bytes != 0);
+            self.entries -= before - known.len();
+        }
         if let Some(like) = known.iter_mut().find(|e| e.is_like(&entry)) {
-            like.absorb(&entry);
+            like.absorb(entry);
         } else {
             // Most lines have one or two entries.
             known.reserve_exact(usize::from(known.len() < 4));
             known.push(entry);
             self.entries += 1;
         }
-    }
-
-    /// Adds an entry of a block in commit order. It comes after all entries that it is ordered with, so that a store
-    /// without conflicts replaces them. Returns the first conflict.
-    pub fn add_in_commit_order(&mut self, number: u32, entry: Entry) -> Option<(usize, Act, Act)> {
-        let known = self.lines.entry(number).or_default();
-        let conflict = known.iter().find_map(|e| e.conflict(&entry));
-        if conflict.is_none() && entry.op == Op::Store {
-            let before = known.len();
-            for e in known.iter_mut() {
-                e.bytes &= !entry.bytes;
-            }
-            known.retain(|e| e.bytes != 0);
-            self.entries -= before - known.len();
-        }
-        self.add(number, entry);
         conflict
     }
 }

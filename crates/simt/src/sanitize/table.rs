@@ -18,8 +18,8 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy)]
 pub struct LineLoad {
     pub epoch: u32,
-    /// Synchronisations of the warp in the epoch.
-    pub sync: u32,
+    /// The time of the warp in the epoch.
+    pub time: u32,
     /// The thread that loaded word zero, as [`Tag::who`](super::tag::Tag::who) encodes it.
     pub base: u32,
     /// Word `w` was loaded by the thread `w >> shift` after it.
@@ -34,13 +34,14 @@ impl LineLoad {
     /// Whether this load replaces the earlier one: the earlier one is out of date, or equal.
     const fn replaces(self, earlier: Self) -> bool {
         let same = self.base == earlier.base && self.shift == earlier.shift;
-        self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.sync != earlier.sync)
+        self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.time != earlier.time)
     }
 
     /// Records it in a new line.
     fn apply_to(self, line: &mut Line) {
         let lanes = std::array::from_fn(|w| (w >> self.shift) as u8);
-        let now = Moment { epoch: self.epoch, warp: self.warp(), sync: self.sync };
+        let (time, synced) = (self.time, self.time);
+        let now = Moment { epoch: self.epoch, warp: self.warp(), time, synced, event: 0, busy: false };
         line.load_words(now, &Words { mask: u32::MAX, lanes: &lanes, doubled: 0, base: self.base }, false);
     }
 }
@@ -53,6 +54,8 @@ struct Held {
     at: u32,
     /// The load of a line that has none.
     line_load: LineLoad,
+    /// That load is in a log already.
+    logged: bool,
 }
 
 /// Returns the slot of a number.
@@ -95,13 +98,13 @@ impl Table {
         self.held.len() >= lines::MOST
     }
 
-    /// Returns the full state of a line by number, reset in this epoch if the line is new.
+    /// Returns the full state of a line by number, reset if the line is new.
     #[inline]
-    pub fn line(&mut self, number: u32, epoch: u32) -> &mut Line {
-        let nothing = LineLoad { epoch: 0, sync: 0, base: 0, shift: 0 };
+    pub fn line(&mut self, number: u32) -> &mut Line {
+        let nothing = LineLoad { epoch: 0, time: 0, base: 0, shift: 0 };
         let at = self.find(number).unwrap_or_else(|slot| self.add(number, slot, nothing));
         if self.held[at].at == NOWHERE {
-            self.detail(at, epoch);
+            self.detail(at);
         }
         &mut self.lines[self.held[at].at as usize]
     }
@@ -119,10 +122,10 @@ impl Table {
         let held = &mut self.held[at];
         if held.at == NOWHERE {
             if line_load.replaces(held.line_load) {
-                held.line_load = line_load;
+                (held.line_load, held.logged) = (line_load, false);
                 return None;
             }
-            self.detail(at, line_load.epoch);
+            self.detail(at);
         }
         Some(&mut self.lines[self.held[at].at as usize])
     }
@@ -141,7 +144,7 @@ impl Table {
 
     fn add(&mut self, number: u32, slot: Option<usize>, line_load: LineLoad) -> usize {
         let at = self.held.len();
-        self.held.push(Held { number, at: NOWHERE, line_load });
+        self.held.push(Held { number, at: NOWHERE, line_load, logged: false });
         if let Some(slot) = slot {
             self.slots.resize(SLOTS, NOWHERE);
             self.slots[slot] = at as u32;
@@ -152,14 +155,17 @@ impl Table {
     }
 
     /// Makes the full state of a line that has a load or nothing.
-    fn detail(&mut self, at: usize, epoch: u32) {
+    fn detail(&mut self, at: usize) {
         match self.lines.get_mut(self.used) {
-            Some(line) => line.begin(epoch),
+            Some(line) => line.begin(),
             None => self.lines.push(Line::default()),
         }
         let held = &mut self.held[at];
         if held.line_load.epoch != 0 {
             held.line_load.apply_to(&mut self.lines[self.used]);
+            if held.logged {
+                self.lines[self.used].forget_logged();
+            }
         }
         held.at = self.used as u32;
         self.used += 1;
@@ -180,7 +186,8 @@ impl Table {
         let (held, lines) = (&self.held, &self.lines);
         self.sorted.iter().flat_map(move |&place| {
             let row = (place >> 32..).zip(&held[place as u32 as usize..]);
-            row.take_while(|(number, held)| *number == u64::from(held.number)).map(move |(_, held)| {
+            let row = row.take_while(|(number, held)| *number == u64::from(held.number));
+            row.filter(|(_, held)| held.at != NOWHERE || !held.logged).map(move |(_, held)| {
                 let known = match held.at {
                     NOWHERE => Known::LineLoad(held.line_load),
                     at => Known::Details(&lines[at as usize]),
@@ -188,6 +195,17 @@ impl Table {
                 (held.number, known)
             })
         })
+    }
+
+    /// Writes the tags of the last accesses to all lines that have their full state.
+    pub fn settle(&mut self) {
+        self.lines.iter_mut().take(self.used).for_each(Line::settle);
+    }
+
+    /// Records that all accesses are in a log. What is needed within the block is kept.
+    pub fn forget_logged(&mut self) {
+        self.held.iter_mut().for_each(|held| held.logged = true);
+        self.lines.iter_mut().take(self.used).for_each(Line::forget_logged);
     }
 
     /// Resets all tags, when epochs start again from one.

@@ -1,10 +1,9 @@
 //! The last access to a word in 64 bits: thread, epoch and source line.
 
 /// The limit of epochs per block; at the limit all tags are reset and epochs start again.
-pub const EPOCHS: u32 = 1 << 20;
-/// Synchronisations of a warp since the last barrier, beyond which the count saturates: later ones are not
-/// distinguished.
-const SYNCS: u32 = (1 << 11) - 1;
+pub const EPOCHS: u32 = 1 << 19;
+/// The time of a warp since the last barrier, beyond which it saturates: later moments are not distinguished.
+const TIMES: u32 = (1 << 11) - 1;
 /// The number of all source lines beyond the range.
 pub const NO_LINE: u16 = u16::MAX;
 
@@ -13,29 +12,30 @@ const THREAD: u64 = (1 << LINE) - 1;
 const WARPS: u64 = 1 << 26;
 const LANES: u64 = 1 << 27;
 const VOLATILE: u64 = 1 << 28;
-const BYTES: u32 = 29;
-const SYNC: u32 = 33;
-const EPOCH: u32 = 44;
+const WRITE: u64 = 1 << 29;
+const BYTES: u32 = 30;
+const TIME: u32 = 34;
+const EPOCH: u32 = 45;
 
 /// The access of a thread to a word of four bytes. The default is "never": epochs start at one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tag(u64);
 
 impl Tag {
-    /// Returns the tag of an access by thread zero of a warp to all four bytes; `sync` counts the warp's own synchronisations.
-    pub fn new(epoch: u32, sync: u32, warp: u32, line: u16) -> Self {
-        Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, sync)
+    /// Returns the tag of an access by thread zero of a warp to all four bytes; `time` is the warp's own.
+    pub fn new(epoch: u32, time: u32, warp: u32, line: u16) -> Self {
+        Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, time)
     }
 
     /// The bit at which the source line begins in the result of [`Self::who`].
     pub const WHO_LINE: u32 = LINE;
-    /// The count of synchronisations of an access that is ordered with all later ones of the warp.
-    pub const SYNCED: u32 = SYNCS;
+    /// The time of an access that is ordered with all later ones of the warp, and of which no more is known.
+    pub const UNKNOWN: u32 = TIMES;
 
     /// Returns an access to all four bytes, by thread and source line as [`Self::who`] encodes them.
     #[inline]
-    pub fn at(who: u32, epoch: u32, sync: u32) -> Self {
-        let bits = u64::from(epoch) << EPOCH | u64::from(sync.min(SYNCS)) << SYNC | 0xf << BYTES;
+    pub fn at(who: u32, epoch: u32, time: u32) -> Self {
+        let bits = u64::from(epoch) << EPOCH | u64::from(time.min(TIMES)) << TIME | 0xf << BYTES;
         Self(bits | u64::from(who))
     }
 
@@ -45,6 +45,11 @@ impl Tag {
         Self(self.0 + lane)
     }
 
+    /// Returns the tag of the same thread at another source line.
+    pub const fn at_line(self, line: u16) -> Self {
+        Self(self.0 & !(0xffff << LINE) | (line as u64) << LINE)
+    }
+
     /// Returns the tag of the same access to some bytes only, a bit per byte.
     pub const fn of_bytes(self, bytes: u8) -> Self {
         Self(self.0 & !(0xf << BYTES) | (bytes as u64 & 0xf) << BYTES)
@@ -52,6 +57,11 @@ impl Tag {
 
     pub const fn volatile(self) -> Self {
         Self(self.0 | VOLATILE)
+    }
+
+    /// Records that the access is a strong store, not an atomic.
+    pub const fn write(self) -> Self {
+        Self(self.0 | WRITE)
     }
 
     /// Records that other lanes of the warp access the word at the same time.
@@ -64,15 +74,16 @@ impl Tag {
         Self(self.0 | WARPS)
     }
 
-    /// Merges two accesses of one kind to a word, of which `self` is the earlier one.
+    /// Merges two accesses of one kind to a word, of which `self` is the earlier one. The whole warp has synchronised last
+    /// at `synced`.
     ///
     /// Accesses of different threads to different bytes are not merged: the later one is kept.
-    pub fn merged(self, later: Self) -> Self {
+    pub fn merged(self, later: Self, synced: u32) -> Self {
         if self.epoch() != later.epoch() || self.is_volatile() != later.is_volatile() {
             return later;
         }
         if self.thread() == later.thread() {
-            let lanes = if self.unsynced(later) { self.0 & LANES } else { 0 };
+            let lanes = if self.is_since(synced) { self.0 & LANES } else { 0 };
             return Self(later.0 | lanes | self.0 & WARPS | self.0 & 0xf << BYTES);
         }
         if self.bytes() != later.bytes() {
@@ -81,7 +92,7 @@ impl Tag {
         if self.warp() != later.warp() {
             return Self(self.0 | WARPS);
         }
-        Self(later.0 | self.0 & WARPS | if self.unsynced(later) { LANES } else { 0 })
+        Self(later.0 | self.0 & WARPS | if self.is_since(synced) { LANES } else { 0 })
     }
 
     /// Adds the bytes of an earlier access of the same thread in the same epoch.
@@ -106,15 +117,15 @@ impl Tag {
         Self(who as u64)
     }
 
-    /// Whether an access may conflict with a later one: it is of the same epoch, by another thread or by several,
-    /// without a synchronisation of their warp in between. Vectorises over tags.
+    /// Whether an access may conflict with a later one: it is of the same epoch, by another thread or by several, and
+    /// not before the last synchronisation of the whole warp if both are of one warp. Vectorises over tags.
     #[inline]
-    pub const fn may_conflict(self, later: Self) -> bool {
+    pub const fn may_conflict(self, later: Self, synced: u32) -> bool {
         let apart = self.0 ^ later.0;
         let alike = apart >> EPOCH == 0;
         let alone = apart & THREAD == 0 && (self.0 | later.0) & (WARPS | LANES) == 0;
         let one_warp = apart & (THREAD & !31) == 0 && self.0 & WARPS == 0;
-        alike && !alone && (!one_warp || self.unsynced(later))
+        alike && !alone && (!one_warp || self.is_since(synced))
     }
 
     /// Returns the thread's number in the block.
@@ -146,9 +157,17 @@ impl Tag {
         self.0 & LANES != 0
     }
 
-    /// Whether no synchronisation of the warp is between this access and `later`; both are of one warp and one epoch.
-    pub const fn unsynced(self, later: Self) -> bool {
-        let (mine, theirs) = (self.0 >> SYNC & SYNCS as u64, later.0 >> SYNC & SYNCS as u64);
-        mine == theirs && mine != SYNCS as u64
+    pub const fn is_write(self) -> bool {
+        self.0 & WRITE != 0
+    }
+
+    /// The time of the warp at the access.
+    pub const fn time(self) -> u32 {
+        (self.0 >> TIME) as u32 & TIMES
+    }
+
+    /// Whether the access is not before a synchronisation of its whole warp, in the same epoch.
+    pub const fn is_since(self, synced: u32) -> bool {
+        self.time() >= synced && self.time() != TIMES
     }
 }

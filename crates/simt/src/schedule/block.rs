@@ -13,6 +13,7 @@ use crate::error::{Trap, TrapKind};
 use crate::exec::context::{Arrival, Commits, Context, Event, Peer};
 use crate::exec::launch_state::{BlockRows, Deadline, LaunchState};
 use crate::exec::prefetch::Strides;
+use crate::exec::undefined;
 use crate::exec::warp::{CLUSTER_BARRIER, SplitState, Warp};
 use crate::memory::Extent;
 use crate::printed;
@@ -145,7 +146,8 @@ impl Block {
             event: Event::None,
             resume: ptr::null(),
             shared: self.shared.as_mut_ptr().cast(),
-            shared_len: u64::from(launch.kernel.shared_static + launch.shared_bytes),
+            shared_start: u64::from(launch.shared_start()),
+            shared_end: u64::from(launch.shared_end()),
             peers: std::mem::take(&mut self.peers),
             shadow: std::mem::take(&mut self.shadow),
             block_index: self.index,
@@ -383,7 +385,7 @@ impl Block {
     fn settle_event(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
         let resume = cx.resume;
         match std::mem::replace(&mut cx.event, Event::None) {
-            Event::None | Event::Exited | Event::Sync { .. } => {
+            Event::None | Event::Exited | Event::Sync { .. } | Event::Undefined => {
                 cx.warp.spare = cx.warp.splits.pop();
                 regroup(cx);
                 self.arrive_if_all_wait(cx, at);
@@ -443,8 +445,17 @@ impl Block {
 
 /// Runs from `pc` until a handler stops the path: the dispatch loop.
 fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
-    while !pc.is_null() {
-        // SAFETY: `pc` points into the code of a loaded function; the loader matched handlers and operands.
-        pc = unsafe { ((*pc).run.handler())(cx, &*pc) };
+    if cx.warp.undefined.is_some() {
+        pc = undefined::run(cx, pc);
+    }
+    loop {
+        while !pc.is_null() {
+            // SAFETY: `pc` points into the code of a loaded function; the loader matched handlers and operands.
+            pc = unsafe { ((*pc).run.handler())(cx, &*pc) };
+        }
+        if !matches!(cx.event, Event::Undefined) {
+            return;
+        }
+        pc = undefined::begin(cx);
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
+mod absent;
 mod addresses;
 mod bench;
 mod commit_order;
@@ -16,15 +17,18 @@ mod ladder;
 mod lines;
 mod linked;
 mod listing;
+mod memory_model;
 mod mixed;
 mod ops;
 mod patterns;
 mod printed;
 mod properties;
+mod reserved;
 mod rounds;
 mod sampling;
 mod sanitizer;
 mod stores;
 mod system;
 mod textures;
+mod undefined;
 mod vectors_on_simulator;

@@ -196,8 +196,8 @@ fn an_error_that_is_allowed_at_an_element_counts_there_only_and_not_for_what_was
     assert_eq!(asked.borrow()[0], [5, PIECE + 1, PIECE + 2, len - 1], "no other element is asked for");
     assert!((difference.allowed.unwrap().abs - 0.2).abs() < 1e-15);
     // Two unwritten elements, one of which holds what is expected.
-    let unwritten = [4..6];
-    let difference = compare(&got, &expected, &EXACT, &unwritten, &leeway).unwrap().unwrap();
+    let unwritten = std::slice::from_ref(&(4..6));
+    let difference = compare(&got, &expected, &EXACT, unwritten, &leeway).unwrap().unwrap();
     assert_eq!((difference.index, difference.wrong), (4, 5));
 }
 

@@ -35,7 +35,9 @@ pub fn bounds<E: From<String>>(
     let Terms { sizes, roundings } = terms(expression, Some(elements), buffer)?;
     let mut bounds = vec![0.0; elements.len()];
     sizes.read_floats(0, &mut bounds);
-    bounds.iter_mut().for_each(|bound| *bound *= roundings);
+    for bound in &mut bounds {
+        *bound *= roundings;
+    }
     Ok(bounds)
 }
 
@@ -50,7 +52,8 @@ fn terms<E: From<String>>(
         RefExpr::Constant(value) => {
             let value = Number::from_value(value).map_or(0.0, Number::as_f64);
             // A fraction may have no value in the type of the buffers.
-            let roundings = f64::from(f64::from(value as f32) != value);
+            let is_exact = f64::from(value as f32).to_bits() == value.to_bits();
+            let roundings = if is_exact { 0.0 } else { 1.0 };
             Ok(Terms { sizes: constant(value.abs()), roundings })
         }
         RefExpr::Elementwise { operation, operands } => {
@@ -212,7 +215,10 @@ fn summed(len: Option<usize>) -> f64 {
 }
 
 fn selected(operand: Operand, elements: Option<&[usize]>) -> Result<Operand, String> {
-    elements.map_or(Ok(operand.clone()), |elements| operand.select(elements))
+    match elements {
+        Some(elements) => operand.select(elements),
+        None => Ok(operand),
+    }
 }
 
 fn constant(value: f64) -> Operand {

@@ -76,7 +76,7 @@ impl<'m> Call<'_, 'm> {
         let offset = (address - base) as usize;
         match space {
             StateSpace::SHARED => {
-                if offset + data.len() > cx.shared_len as usize {
+                if offset < cx.shared_start as usize || offset + data.len() > cx.shared_end as usize {
                     return Err(fault("the block's shared memory"));
                 }
                 // SAFETY: the range was checked to lie in the block's shared memory.

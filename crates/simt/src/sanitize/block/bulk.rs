@@ -121,22 +121,23 @@ impl BlockShadow {
             if side.space == Space::Global {
                 self.make_room();
             }
-            let (epoch, ignored) = (self.epoch, self.ignored);
-            let line = self.line(side.space, number)?;
+            let (epoch, ignored, synced) = (self.epoch, self.ignored, self.order.synced(by.warp));
+            let (line, order) = self.line_and_order(side.space, number)?;
             line.expand(epoch);
-            let part = Part { op, from, count, done: 0, shift: ONE_THREAD, bytes: byte_mask(from, count), base };
+            let bytes = byte_mask(from, count);
+            let part = Part { op, from, count, done: 0, shift: ONE_THREAD, bytes, base, synced };
             if let Some(fault) = unreadable(line, side.space, &part, bulk).filter(|(fault, _)| ignored.reports(*fault))
             {
                 return Some(part.refused(line, side.space, number, fault));
             }
             let touch = |k: usize| Touch { word: from + k, op, tag: base, value: value(done + k), silent: false };
-            match judge(line, (side.space, false), number, (&part, epoch, ignored), touch) {
+            match judge(line, (side.space, number), (&part, epoch, ignored), order, touch) {
                 Some(lint) if lint.fault.is_lint() => {
-                    part.record(line, epoch, false, |k| value(done + k));
+                    part.record(line, epoch, |k| value(done + k));
                     self.keep(Some(lint));
                 }
                 Some(fatal) => return Some(fatal),
-                None => part.record(line, epoch, false, |k| value(done + k)),
+                None => part.record(line, epoch, |k| value(done + k)),
             }
         }
         None
@@ -178,6 +179,7 @@ impl BlockShadow {
 
     /// Records that a phase of an mbarrier object has completed: its copies are complete.
     pub fn phase_ended(&mut self, at: u64) {
+        self.order.end_phase(at);
         for copy in &mut self.bulk.open {
             if copy.until == (Until::Phase { object: at, ended: false }) {
                 copy.until = Until::Phase { object: at, ended: true };
@@ -185,15 +187,19 @@ impl BlockShadow {
         }
     }
 
-    /// Records that a lane has observed that a phase of an object has completed; `whole` says that its whole warp has.
-    pub fn phase_observed(&mut self, at: u64, warp: u32, lane: u32, whole: bool) {
+    /// Records that a lane has observed that a phase of an object has completed. Its copies count as stores of the first
+    /// lane that has, and the later ones know them.
+    pub fn phase_observed(&mut self, at: u64, warp: u32, lane: u32) {
+        self.order.observe_phase(at, (warp, lane as usize));
         let seen = Until::Phase { object: at, ended: true };
         if !self.bulk.open.iter().any(|copy| copy.until == seen) {
             return;
         }
-        for copy in self.take(|copy| copy.until == seen) {
-            let now = self.now(warp, copy.sender.line).of_lane(u64::from(lane));
-            let tag = if whole { Tag::at(now.who(), self.epoch, Tag::SYNCED) } else { now };
+        let copies = self.take(|copy| copy.until == seen);
+        let base = self.now(warp, 0).of_lane(u64::from(lane));
+        self.order.add_to_phase(at, (warp, lane as usize));
+        for copy in copies {
+            let tag = base.at_line(copy.sender.line);
             for (number, from, count, _) in copy.side.pieces() {
                 self.store_again(number * 128 + 4 * from as u64, 4 * count as u32, tag);
             }
@@ -323,8 +329,8 @@ impl BlockShadow {
         remote: (RemoteThread, u64),
     ) -> Option<RemoteConflict> {
         let line = self.shared.get((start / 128) as usize)?;
-        let base = Tag::default();
-        let part = Part { op: way.op(), from, count, done: 0, shift: ONE_THREAD, bytes: byte_mask(from, count), base };
+        let (base, bytes) = (Tag::default(), byte_mask(from, count));
+        let part = Part { op: way.op(), from, count, done: 0, shift: ONE_THREAD, bytes, base, synced: 0 };
         if let Some((fault, bad)) = unreadable(line, Space::Shared, &part, way.bulk) {
             let offset = start + u64::from(bad.trailing_zeros());
             return Some(RemoteConflict { fault, offset, before: Op::Store, who: self.who_stored(offset) });

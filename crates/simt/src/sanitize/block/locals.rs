@@ -66,6 +66,20 @@ impl BlockShadow {
         lanes(mask).filter(|&lane| written(offsets[lane]) >> lane & 1 == 0).fold(0, |m, lane| m | 1 << lane)
     }
 
+    /// Returns which bytes of a lane's local memory are in words that it has not written: a bit per byte.
+    pub fn local_unwritten(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) -> u32 {
+        let Locals(known) = self.local(warp);
+        let written = |at: u64| known.get((at / 4) as usize).is_some_and(|lanes| lanes >> lane & 1 == 1);
+        (0..bytes).filter(|&k| !written(offset + u64::from(k))).fold(0, |m, k| m | 1 << k)
+    }
+
+    /// Records that bytes of a lane's local memory have undefined values: a bit per byte.
+    pub fn local_undefined(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) {
+        for at in (0..32).filter(|k| bytes >> k & 1 == 1).map(|k| offset + k) {
+            self.set(warp, words(at, 1), 1 << (lane & 31), false);
+        }
+    }
+
     /// Records that lanes enter a function whose locals are in `frame`; its arguments, given by offset and size, are
     /// written.
     pub fn enter_frame(&mut self, warp: u32, mask: u32, frame: std::ops::Range<u32>, args: &[(u32, u32)]) {

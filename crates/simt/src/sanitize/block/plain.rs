@@ -88,7 +88,7 @@ impl BlockShadow {
     }
 
     fn moment(&self, warp: u32, line: u16) -> (Moment, u32) {
-        let moment = Moment { epoch: self.epoch, warp, sync: self.syncs[(warp & 31) as usize] };
+        let moment = self.order.moment(self.epoch, warp);
         (moment, Tag::new(0, 0, warp, line).who())
     }
 
@@ -146,7 +146,7 @@ impl BlockShadow {
             let count = (WORDS - from).min(total - done);
             let line = if r.op == Op::Load && r.space == Space::Global && count == WORDS && r.shift < 3 {
                 let base = base + (r.first + (done >> r.shift)) as u32;
-                let line_load = LineLoad { epoch: now.epoch, sync: now.sync, base, shift: r.shift };
+                let line_load = LineLoad { epoch: now.epoch, time: now.time, base, shift: r.shift };
                 self.global.line_load((at / 128) as u32, line_load)
             } else {
                 let Some(line) = self.line(r.space, at / 128) else { return false };

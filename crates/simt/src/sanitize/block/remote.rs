@@ -12,7 +12,6 @@ use crate::sanitize::lines::Line;
 use crate::sanitize::races::{Fault, Hazard};
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
-use crate::sanitize::when::When;
 
 /// A thread of another block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +116,7 @@ impl BlockShadow {
         let fresh = RemoteAccess { loads: 0, stores: 0, loader: by, storer: by };
         let access = self.remote.lines.entry(offset / 128).or_insert(fresh);
         match op {
-            Op::Load => {
+            Op::Load | Op::Poll => {
                 (access.loads, access.loader) = (access.loads | mask, by);
                 line.being_read |= mask;
                 return Ok(());
@@ -219,13 +218,14 @@ impl BlockShadow {
     /// Releases the block's accesses so far to the others of its cluster.
     pub fn release_to_cluster(&mut self, grid: &GridShadow) {
         self.remote.release(grid.tick(), self.epoch);
+        self.release_epochs(grid);
     }
 
     /// Acquires all accesses of the others of its cluster.
     pub fn acquire_from_cluster(&mut self, grid: &GridShadow) {
         self.remote.started = true;
         self.remote.acquired = grid.tick();
-        self.acquire_all(When::At(self.remote.acquired));
+        self.acquire_cluster(grid);
     }
 
     /// Drops other blocks' accesses.

@@ -23,14 +23,14 @@ fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, stre
         warp,
         line: op as u16,
         strength,
-        quiet: false,
+        narrow: false,
     };
     block.touch(&request, |lane, _| lane as u32 + 100 * warp, |_| false)
 }
 
 fn started(grid: &GridShadow) -> BlockShadow {
     let mut block = BlockShadow::default();
-    block.begin(grid, 1, 0);
+    block.begin(&grid, 1, 0..0, 0);
     block
 }
 
@@ -45,7 +45,7 @@ fn a_reused_line_has_no_accesses_of_its_earlier_use() {
         let mut block = started(&grid);
         assert_eq!(touch(&mut block, op, 0, u32::MAX, 0, Strength::Plain), None);
         // The block's accesses so far are summarised in the middle of an epoch.
-        block.acquire(&grid, false, std::iter::once(4096));
+        block.condense();
         assert_eq!(touch(&mut block, Op::Store, 1, 1, 1280, Strength::Plain), None, "after {op:?}");
         assert_eq!(touch(&mut block, Op::Change, 2, 4, 1280, Strength::Plain), None, "after {op:?}");
     }
@@ -71,7 +71,7 @@ fn a_block_has_no_accesses_of_the_earlier_block_in_its_storage() {
     let mut block = started(&grid);
     assert_eq!(touch(&mut block, Op::Store, 0, u32::MAX, 0, Strength::Plain), None);
     block.end(&grid);
-    block.begin(&grid, 2, 0);
+    block.begin(&grid, 2, 0..0, 0);
     assert_eq!(touch(&mut block, Op::Store, 1, u32::MAX, 0, Strength::Plain), None);
 }
 
@@ -163,7 +163,7 @@ fn step(warps: u32) -> impl Strategy<Value = Step> {
 fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> {
     let &Step::Touch { op, space, warp, mask, first, bytes, ref pattern, same, line } = step else {
         match step {
-            Step::Sync(warp) => block.warp_sync(*warp),
+            Step::Sync(warp) => block.warp_sync(*warp, u32::MAX, u32::MAX),
             _ => block.barrier(),
         }
         return None;
@@ -189,7 +189,7 @@ fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> 
         warp,
         line,
         strength: Strength::Plain,
-        quiet: false,
+        narrow: false,
     };
     let value = |lane: usize, word: usize| if same { 5 } else { (lane * 8 + word) as u32 };
     if in_short && block.plain(&request, None, value) {
@@ -216,7 +216,7 @@ proptest! {
         let grid = grid();
         let (mut short, mut long) = (BlockShadow::default(), BlockShadow::default());
         for block in [&mut short, &mut long] {
-            block.begin(&grid, 1, 4096);
+            block.begin(&grid, 1, 0..4096, 0);
             block.shared.iter_mut().for_each(|line| line.written = u128::MAX);
         }
         for step in &steps {

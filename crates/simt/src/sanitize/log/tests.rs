@@ -20,7 +20,7 @@ fn record() -> impl Strategy<Value = AccessRecord> {
     let op = prop_oneof![Just(Op::Load), Just(Op::Store), Just(Op::Change)];
     let whole = any::<u32>().prop_map(bytes_of);
     let bytes = prop_oneof![Just(u128::MAX), whole, any::<u128>()].prop_map(|bytes| bytes.max(1));
-    let acquired = prop_oneof![Just(When::Never), Just(When::Own), any::<u64>().prop_map(When::At)];
+    let acquired = prop_oneof![Just(NOTHING), 1..u32::MAX];
     let stored = (any::<[u8; 32]>(), any::<u32>(), any::<[u32; 32]>());
     (any::<u32>(), op, bytes, acquired, who(), stored).prop_map(|(number, op, bytes, acquired, who, stored)| {
         // A word that was not accessed has neither thread nor value.
@@ -64,7 +64,7 @@ fn adjacent_lines_of_one_instruction_make_one_record() {
         for line in 0..16_u32 {
             let who = std::array::from_fn(|w| 7 << 10 | (line * 32 + w as u32));
             let values = if op == Op::Store { [line as u8; WORDS] } else { [0; WORDS] };
-            let (bytes, acquired) = (u128::MAX, When::Own);
+            let (bytes, acquired) = (u128::MAX, NOTHING);
             log.add(&AccessRecord { number: 100 + line, op, bytes, acquired, who, values, partial: None });
         }
         assert_eq!(log.words().len(), HEAD + 16 * words);

@@ -79,6 +79,9 @@ impl Block {
         if !arrival.waits {
             cx.counters.barriers += 1;
             barrier.threads += 32;
+            if cx.launch.sanitize {
+                cx.shadow.arrive_at_barrier(arrival.id, cx.warp.index, cx.mask);
+            }
             cx.leave(last, resume, SplitState::Ready);
             return None;
         }
@@ -139,7 +142,12 @@ impl Block {
                 continue;
             }
             let barrier = &mut self.barriers[id];
-            cx.shadow.barrier();
+            if barrier.waiting.len() >= self.live {
+                cx.shadow.barrier();
+            } else if cx.launch.sanitize {
+                let lanes = |&at: &usize| (at as u32, self.warps[at].existing & !self.warps[at].exited);
+                cx.shadow.open_barrier(id as u32, barrier.waiting.iter().map(lanes));
+            }
             let reduced = (barrier.yes_votes, barrier.votes);
             (barrier.threads, barrier.expected, barrier.yes_votes, barrier.votes) = (0, None, 0, 0);
             barrier.first = None;

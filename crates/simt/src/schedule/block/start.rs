@@ -32,16 +32,18 @@ impl Block {
         let threads = launch.block.iter().product::<u32>();
         let count = threads.div_ceil(32) as usize;
         let kernel = launch.kernel;
-        let total = kernel.shared_static + launch.shared_bytes;
+        let (start, total) = (launch.shared_start(), launch.shared_end());
         let Storage { mut warps, mut shared, mut shadow, mut barriers, rows } =
             old.map_or_else(Storage::default, Self::storage);
         shared.clear();
         shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
         if launch.sanitize {
-            shadow.begin(&launch.shadow, linear as u32, total as usize);
+            let [cx, cy, cz] = std::array::from_fn(|axis| u64::from(index[axis] / launch.cluster[axis]));
+            let cluster = (cz * gy + cy) * gx + cx;
+            shadow.begin(&launch.shadow, linear as u32, start as usize..total as usize, cluster);
             if launch.cluster != [1; 3] {
                 // Blocks of a cluster are in commit order from the start.
-                shadow.note_commit();
+                shadow.run_in_turns();
             }
         }
         barriers.iter_mut().for_each(Barrier::reset);

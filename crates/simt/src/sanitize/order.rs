@@ -1,0 +1,596 @@
+//! What each thread of a block knows: which accesses of the others since the block's last barrier happen before its own
+//! next ones.
+//!
+//! A warp counts its own time, which advances when the warp synchronises, and when one of its threads releases. A
+//! barrier of the block begins an epoch, in which every time starts at zero and nobody knows anything. Until a thread
+//! releases, fences or synchronises otherwise, two numbers per warp are all that is kept. After that each thread has a
+//! [`Clock`] of what it has acquired, shared by threads that know the same.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::sanitize::compact::Moment;
+use crate::sanitize::knowledge::{Knowledge, NOTHING, SetId};
+use crate::sanitize::request::Space;
+use crate::sanitize::tag::Tag;
+
+const LANES: usize = 32;
+const WARPS: usize = 32;
+
+/// What a thread knows.
+#[derive(Debug, Clone, Default)]
+pub struct Clock {
+    /// For each thread of the block the time of its warp before which its accesses are known, in one epoch.
+    times: Vec<u32>,
+    /// The known releases of other blocks.
+    blocks: SetId,
+}
+
+impl Clock {
+    fn of(&self, thread: u32) -> u32 {
+        self.times.get(thread as usize).copied().unwrap_or(0)
+    }
+
+    fn raise(&mut self, thread: usize, time: u32) {
+        if self.times.len() <= thread {
+            self.times.resize((thread + 1).next_multiple_of(LANES), 0);
+        }
+        self.times[thread] = self.times[thread].max(time);
+    }
+
+    fn join(&mut self, other: &Self, sets: &Sets) {
+        if self.times.len() < other.times.len() {
+            self.times.resize(other.times.len(), 0);
+        }
+        self.times.iter_mut().zip(&other.times).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+        self.blocks = sets.join(self.blocks, other.blocks);
+    }
+}
+
+/// The sets of the launch.
+#[derive(Debug, Default, Clone)]
+struct Sets(Option<Arc<Mutex<Knowledge>>>);
+
+impl Sets {
+    fn join(&self, a: SetId, b: SetId) -> SetId {
+        match &self.0 {
+            Some(sets) if a != b && a != NOTHING && b != NOTHING => {
+                sets.lock().unwrap_or_else(PoisonError::into_inner).join(a, b)
+            }
+            _ => a.max(b),
+        }
+    }
+}
+
+/// A clock, or none for a thread that knows nothing.
+type Known = Option<Arc<Clock>>;
+
+fn join(known: &mut Known, other: &Arc<Clock>, sets: &Sets) {
+    match known {
+        None => *known = Some(Arc::clone(other)),
+        Some(mine) if Arc::ptr_eq(mine, other) => {}
+        Some(mine) => Arc::make_mut(mine).join(other, sets),
+    }
+}
+
+fn same(a: &Known, b: &Known) -> bool {
+    a.as_ref().map(Arc::as_ptr) == b.as_ref().map(Arc::as_ptr)
+}
+
+/// The times of a warp in the present epoch.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    now: u32,
+    /// When all lanes last synchronised.
+    synced: u32,
+    /// When the time last advanced for another reason.
+    event: u32,
+}
+
+/// For each lane what it knows of the other lanes of its warp.
+type Mates = [[u32; LANES]; LANES];
+
+/// What the lanes of a warp know at a moment.
+#[derive(Debug, Clone, Default)]
+struct View {
+    times: Times,
+    /// Since the last synchronisation of the whole warp, if some lanes have synchronised.
+    mates: Option<Box<Mates>>,
+    known: [Known; LANES],
+}
+
+impl View {
+    /// Adds to a clock what some lanes pass on when they release: what they know, and their own accesses.
+    fn add_to(&self, clock: &mut Clock, warp: u32, mask: u32, sets: &Sets) {
+        let first = warp as usize % WARPS * LANES;
+        for mate in 0..LANES {
+            let of_mate = |lane: usize| self.mates.as_ref().map_or(0, |mates| mates[lane][mate]);
+            let known = lanes(mask).map(of_mate).max().unwrap_or(0).max(self.times.synced);
+            clock.raise(first + mate, if mask >> mate & 1 == 1 { self.times.now + 1 } else { known });
+        }
+        let mut last: &Known = &None;
+        for lane in lanes(mask) {
+            if let Some(known) = &self.known[lane]
+                && !same(&self.known[lane], last)
+            {
+                clock.join(known, sets);
+                last = &self.known[lane];
+            }
+        }
+    }
+}
+
+/// What a strong store releases to other blocks: all earlier epochs, and what its thread knew in one.
+#[derive(Debug, Clone)]
+pub struct Release {
+    epoch: u32,
+    clock: Arc<Clock>,
+    /// Equal for releases of the same.
+    pub key: Option<(u32, u32, u32)>,
+}
+
+impl Release {
+    /// Returns a release of all epochs before one.
+    pub fn of_epochs_before(epoch: u32, blocks: SetId) -> Self {
+        Self { epoch, clock: Arc::new(Clock { times: Vec::new(), blocks }), key: None }
+    }
+
+    /// Returns the known releases of other blocks, which it passes on.
+    pub fn blocks(&self) -> SetId {
+        self.clock.blocks
+    }
+
+    /// Whether all accesses of an epoch are included.
+    pub const fn includes(&self, epoch: u32) -> bool {
+        epoch < self.epoch
+    }
+
+    pub fn covers(&self, tag: Tag) -> bool {
+        let known = || self.clock.of(tag.thread());
+        let in_epoch = || if tag.time() == Tag::UNKNOWN { known() > 0 } else { known() > tag.time() };
+        tag.epoch() < self.epoch || tag.epoch() == self.epoch && in_epoch()
+    }
+}
+
+/// A fence of some lanes: their later strong stores release what they knew then.
+#[derive(Debug, Clone)]
+struct Fence {
+    mask: u32,
+    view: View,
+}
+
+#[derive(Debug, Default)]
+struct Warp {
+    view: View,
+    /// The last fence of each lane, and the last of device scope.
+    fences: Vec<Fence>,
+    device_fences: Vec<Fence>,
+    /// What lanes have read by strong loads, and acquire with their next fence; from other blocks with one of device
+    /// scope.
+    pending: Vec<(u32, Arc<Clock>)>,
+    pending_blocks: Vec<(u32, SetId)>,
+}
+
+/// What is released through an mbarrier object.
+#[derive(Debug, Default)]
+struct Phases {
+    arriving: Clock,
+    ended: Known,
+}
+
+/// A thread, by warp and lane.
+pub type Thread = (u32, usize);
+
+/// The order of a block's accesses in the present epoch.
+#[derive(Debug, Default)]
+pub struct Order {
+    times: [Times; WARPS],
+    /// Threads have released, fenced, or synchronised as a part of a warp, in this epoch.
+    busy: bool,
+    /// The state of each warp beyond its times; of this epoch if the block is busy.
+    warps: Vec<Warp>,
+    /// What the last strong store to each address released, with the atomics after it.
+    places: HashMap<(Space, u64), Arc<Clock>>,
+    objects: HashMap<u64, Phases>,
+    /// What the arrivals at each barrier release that do not wait.
+    barriers: HashMap<u32, Clock>,
+    sets: Sets,
+    /// The releases of other blocks that all threads know.
+    base: SetId,
+    /// Threads know of others, or have read what they acquire later.
+    foreign: bool,
+    /// What threads had released by fences of device scope when the last epoch with such fences ended.
+    fenced: Option<Release>,
+}
+
+fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+impl Order {
+    /// Begins a block of a launch with these sets.
+    pub fn begin(&mut self, sets: Arc<Mutex<Knowledge>>) {
+        self.begin_epoch(0);
+        (self.sets, self.base, self.fenced) = (Sets(Some(sets)), NOTHING, None);
+    }
+
+    /// Orders all accesses so far, of which the last ones are of the epoch that ends, before all later ones. What threads
+    /// have read from other blocks counts as acquired.
+    pub fn begin_epoch(&mut self, ended: u32) {
+        self.times = [Times::default(); WARPS];
+        if !self.busy {
+            return;
+        }
+        let fences =
+            || self.warps.iter().zip(0..).flat_map(|(warp, at)| warp.device_fences.iter().map(move |f| (at, f)));
+        if fences().next().is_some() {
+            let blocks = self.fenced.as_ref().map_or(NOTHING, Release::blocks);
+            let mut clock = Clock { times: Vec::new(), blocks: self.sets.join(blocks, self.base) };
+            fences().for_each(|(warp, fence)| fence.view.add_to(&mut clock, warp, fence.mask, &self.sets));
+            self.fenced = Some(Release { epoch: ended, clock: Arc::new(clock), key: Some((ended, u32::MAX, 0)) });
+        }
+        if self.foreign {
+            for warp in &self.warps {
+                let known = warp.view.known.iter().flatten().map(|clock| clock.blocks);
+                let pending = warp.pending_blocks.iter().map(|(_, set)| *set);
+                self.base = known.chain(pending).fold(self.base, |base, set| self.sets.join(base, set));
+            }
+        }
+        (self.busy, self.foreign) = (false, false);
+        self.warps.clear();
+        self.places.clear();
+        self.objects.clear();
+        self.barriers.clear();
+    }
+
+    /// Whether some threads know more of other blocks than others, or will.
+    pub const fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// Whether lanes of a warp know different things of other blocks.
+    pub fn lanes_differ(&self, warp: u32, mask: u32) -> bool {
+        let Some(Warp { view, .. }) = self.warps.get(warp as usize % WARPS).filter(|_| self.foreign) else {
+            return false;
+        };
+        let blocks = |lane: usize| view.known[lane].as_ref().map_or(NOTHING, |clock| clock.blocks);
+        lanes(mask).any(|lane| blocks(lane) != blocks(mask.trailing_zeros() as usize % LANES))
+    }
+
+    /// Returns the releases of other blocks that all threads know.
+    pub const fn base(&self) -> SetId {
+        self.base
+    }
+
+    /// Makes all threads know releases of other blocks.
+    pub fn acquire_for_all(&mut self, set: SetId) {
+        self.base = self.sets.join(self.base, set);
+    }
+
+    /// Returns the releases of other blocks that a thread knows.
+    pub fn acquired(&self, thread: u32) -> SetId {
+        let warp = self.warps.get(thread as usize / LANES).filter(|_| self.busy);
+        let known = warp.and_then(|warp| warp.view.known[thread as usize % LANES].as_ref());
+        self.sets.join(self.base, known.map_or(NOTHING, |clock| clock.blocks))
+    }
+
+    /// Acquires releases of other blocks, now or with the next fence of device scope.
+    pub fn acquire_blocks(&mut self, (warp, lane): Thread, set: SetId, acquires: bool) {
+        self.foreign = true;
+        if acquires {
+            return self.acquire(warp, 1 << lane, &Arc::new(Clock { times: Vec::new(), blocks: set }));
+        }
+        let pending = &mut self.warp(warp).pending_blocks;
+        match pending.iter_mut().find(|(_, known)| *known == set) {
+            Some((lanes, _)) => *lanes |= 1 << lane,
+            None => pending.push((1 << lane, set)),
+        }
+    }
+
+    /// Returns what a strong store of a thread releases to other blocks, if anything.
+    pub fn release(&mut self, epoch: u32, (warp, lane): Thread, releases: bool) -> Option<Release> {
+        if !releases && !self.busy {
+            return self.fenced.clone();
+        }
+        let sets = self.sets.clone();
+        let mut clock = Clock { times: Vec::new(), blocks: self.base };
+        if releases {
+            self.view(warp).add_to(&mut clock, warp, 1 << lane, &sets);
+            return Some(Release { epoch, clock: Arc::new(clock), key: None });
+        }
+        let fences = &self.warp(warp).device_fences;
+        let Some(fence) = fences.iter().find(|fence| fence.mask >> lane & 1 == 1) else { return self.fenced.clone() };
+        fence.view.add_to(&mut clock, warp, 1 << lane, &sets);
+        let key = Some((epoch, warp * LANES as u32 + lane as u32, fence.view.times.now));
+        Some(Release { epoch, clock: Arc::new(clock), key })
+    }
+
+    /// Returns the time of a warp.
+    pub fn time(&self, warp: u32) -> u32 {
+        self.times[warp as usize % WARPS].now
+    }
+
+    /// Returns when a whole warp last synchronised.
+    pub fn synced(&self, warp: u32) -> u32 {
+        self.times[warp as usize % WARPS].synced
+    }
+
+    pub fn moment(&self, epoch: u32, warp: u32) -> Moment {
+        let Times { now, synced, event } = self.times[warp as usize % WARPS];
+        Moment { epoch, warp, time: now, synced, event, busy: self.busy }
+    }
+
+    /// Synchronises lanes of a warp; `alive` are the lanes that have not exited.
+    #[inline]
+    pub fn sync(&mut self, warp: u32, mask: u32, alive: u32) {
+        let whole = mask & alive == alive;
+        let times = &mut self.times[warp as usize % WARPS];
+        times.now += 1;
+        if whole {
+            times.synced = times.now;
+        } else {
+            times.event = times.now;
+        }
+        if self.busy || !whole {
+            self.sync_views(warp, if whole { u32::MAX } else { mask }, whole);
+        }
+    }
+
+    #[inline(never)]
+    fn sync_views(&mut self, warp: u32, mask: u32, whole: bool) {
+        let sets = self.sets.clone();
+        let view = self.view(warp);
+        let now = view.times.now;
+        if whole {
+            view.mates = None;
+        } else {
+            let mates = view.mates.get_or_insert_with(|| Box::new([[0; LANES]; LANES]));
+            let mut row = [0; LANES];
+            for lane in lanes(mask) {
+                row.iter_mut().zip(mates[lane]).for_each(|(all, of)| *all = of.max(*all));
+            }
+            lanes(mask).for_each(|lane| row[lane] = now);
+            lanes(mask).for_each(|lane| mates[lane] = row);
+        }
+        let first = view.known[mask.trailing_zeros() as usize % LANES].clone();
+        if lanes(mask).any(|lane| !same(&first, &view.known[lane])) {
+            let mut all = first;
+            lanes(mask).filter_map(|lane| view.known[lane].as_ref()).for_each(|known| join(&mut all, known, &sets));
+            lanes(mask).for_each(|lane| view.known[lane].clone_from(&all));
+        }
+    }
+
+    /// Returns what a warp knows, with its present times.
+    fn view(&mut self, warp: u32) -> &mut View {
+        let times = self.times[warp as usize % WARPS];
+        let view = &mut self.warp(warp).view;
+        view.times = times;
+        view
+    }
+
+    fn warp(&mut self, warp: u32) -> &mut Warp {
+        self.busy = true;
+        let at = warp as usize % WARPS;
+        if self.warps.len() <= at {
+            self.warps.resize_with(at + 1, Warp::default);
+        }
+        &mut self.warps[at]
+    }
+
+    /// Separates what a thread of the warp has released from what comes next.
+    fn advance(&mut self, warp: u32) {
+        let times = &mut self.times[warp as usize % WARPS];
+        times.now += 1;
+        times.event = times.now;
+    }
+
+    /// Executes a fence of some lanes, or one half of it; `device` says that its scope includes other blocks.
+    pub fn fence(&mut self, warp: u32, mask: u32, (acquires, releases): (bool, bool), device: bool) {
+        if acquires {
+            self.finish_acquires(warp, mask);
+            if device && self.foreign {
+                let pending = std::mem::take(&mut self.warp(warp).pending_blocks);
+                for (lanes, set) in pending {
+                    let clock = Arc::new(Clock { times: Vec::new(), blocks: set });
+                    self.acquire(warp, lanes & mask, &clock);
+                    if lanes & !mask != 0 {
+                        self.warp(warp).pending_blocks.push((lanes & !mask, set));
+                    }
+                }
+            }
+        }
+        if releases {
+            let fence = Fence { mask, view: self.view(warp).clone() };
+            let state = self.warp(warp);
+            let replace = |fences: &mut Vec<Fence>| {
+                fences.retain_mut(|fence| {
+                    fence.mask &= !mask;
+                    fence.mask != 0
+                });
+                fences.push(fence.clone());
+            };
+            replace(&mut state.fences);
+            if device {
+                replace(&mut state.device_fences);
+            }
+            self.advance(warp);
+        }
+    }
+
+    /// Whether a fence of lanes may make them know more of other blocks.
+    pub fn has_pending_blocks(&self, warp: u32) -> bool {
+        self.foreign && self.warps.get(warp as usize % WARPS).is_some_and(|warp| !warp.pending_blocks.is_empty())
+    }
+
+    fn finish_acquires(&mut self, warp: u32, mask: u32) {
+        if !self.busy {
+            return;
+        }
+        let pending = std::mem::take(&mut self.warp(warp).pending);
+        for (lanes, clock) in &pending {
+            self.acquire(warp, lanes & mask, clock);
+        }
+        let left = pending.into_iter().map(|(lanes, clock)| (lanes & !mask, clock));
+        self.warp(warp).pending = left.filter(|(lanes, _)| *lanes != 0).collect();
+    }
+
+    fn acquire(&mut self, warp: u32, mask: u32, clock: &Arc<Clock>) {
+        let sets = self.sets.clone();
+        let known = &mut self.view(warp).known;
+        // Lanes that knew the same still do.
+        let mut last: Option<(Known, Known)> = None;
+        for lane in lanes(mask) {
+            match &last {
+                Some((old, new)) if same(old, &known[lane]) => known[lane].clone_from(new),
+                _ => {
+                    let before = known[lane].clone();
+                    join(&mut known[lane], clock, &sets);
+                    last = Some((before, known[lane].clone()));
+                }
+            }
+        }
+    }
+
+    /// Returns what a view of some lanes of a warp passes on.
+    fn clock_of(&self, view: &View, warp: u32, mask: u32) -> Clock {
+        let mut clock = Clock::default();
+        view.add_to(&mut clock, warp, mask, &self.sets);
+        clock
+    }
+
+    /// Whether strong accesses have no effect yet.
+    pub const fn is_quiet(&self) -> bool {
+        !self.busy
+    }
+
+    /// Performs a strong store or an atomic of some lanes at their addresses.
+    pub fn write(
+        &mut self,
+        space: Space,
+        addresses: impl Iterator<Item = (usize, u64)>,
+        warp: u32,
+        (releases, atomic): (bool, bool),
+    ) {
+        let view = self.view(warp).clone();
+        let at = warp as usize % WARPS;
+        for (lane, address) in addresses {
+            let released = if releases {
+                Some(self.clock_of(&view, warp, 1 << lane))
+            } else {
+                let fence = self.warps[at].fences.iter().find(|fence| fence.mask >> lane & 1 == 1);
+                fence.map(|fence| self.clock_of(&fence.view, warp, 1 << lane))
+            };
+            match (released, atomic) {
+                (None, true) => {}
+                (None, false) => drop(self.places.remove(&(space, address))),
+                (Some(clock), false) => drop(self.places.insert((space, address), Arc::new(clock))),
+                (Some(clock), true) => {
+                    let mut known = self.places.remove(&(space, address));
+                    join(&mut known, &Arc::new(clock), &self.sets);
+                    self.places.extend(known.map(|known| ((space, address), known)));
+                }
+            }
+        }
+        if releases {
+            self.advance(warp);
+        }
+    }
+
+    /// Performs a strong load, or the load of an atomic, of some lanes at their addresses.
+    pub fn read(&mut self, space: Space, addresses: impl Iterator<Item = (usize, u64)>, warp: u32, acquires: bool) {
+        if self.places.is_empty() {
+            return;
+        }
+        for (lane, address) in addresses {
+            let Some(clock) = self.places.get(&(space, address)).cloned() else { continue };
+            if acquires {
+                self.acquire(warp, 1 << lane, &clock);
+                continue;
+            }
+            let pending = &mut self.warp(warp).pending;
+            match pending.iter_mut().find(|(_, known)| Arc::ptr_eq(known, &clock)) {
+                Some((lanes, _)) => *lanes |= 1 << lane,
+                None => pending.push((1 << lane, clock)),
+            }
+        }
+    }
+
+    /// Arrives at an mbarrier object.
+    pub fn arrive(&mut self, object: u64, (warp, lane): Thread) {
+        let view = self.view(warp).clone();
+        view.add_to(&mut self.objects.entry(object).or_default().arriving, warp, 1 << lane, &self.sets);
+        self.advance(warp);
+    }
+
+    /// Completes a phase of an mbarrier object.
+    pub fn end_phase(&mut self, object: u64) {
+        if let Some(phases) = self.objects.get_mut(&object) {
+            phases.ended = Some(Arc::new(std::mem::take(&mut phases.arriving)));
+        }
+    }
+
+    /// Makes what a thread has done known to all that observe the last phase of an object.
+    pub fn add_to_phase(&mut self, object: u64, (warp, lane): Thread) {
+        let view = self.view(warp).clone();
+        let clock = Arc::new(self.clock_of(&view, warp, 1 << lane));
+        join(&mut self.objects.entry(object).or_default().ended, &clock, &self.sets);
+        self.advance(warp);
+    }
+
+    /// Observes that a phase of an object has completed.
+    pub fn observe_phase(&mut self, object: u64, (warp, lane): Thread) {
+        if let Some(clock) = self.objects.get(&object).and_then(|phases| phases.ended.clone()) {
+            self.acquire(warp, 1 << lane, &clock);
+        }
+    }
+
+    /// Arrives at a barrier of the block without waiting.
+    pub fn arrive_at_barrier(&mut self, id: u32, warp: u32, mask: u32) {
+        let view = self.view(warp).clone();
+        view.add_to(self.barriers.entry(id).or_default(), warp, mask, &self.sets);
+        self.advance(warp);
+    }
+
+    /// Opens a barrier for a part of the block: warps that wait, with their lanes.
+    pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
+        let mut all = self.barriers.remove(&id).unwrap_or_default();
+        for (warp, mask) in waiting.clone() {
+            let view = self.view(warp).clone();
+            view.add_to(&mut all, warp, mask, &self.sets);
+        }
+        let all = Arc::new(all);
+        for (warp, mask) in waiting {
+            self.sync(warp, mask, mask);
+            self.acquire(warp, mask, &all);
+        }
+    }
+
+    /// Whether an access of this epoch happens before a later one.
+    pub fn is_before(&self, earlier: Tag, later: Tag) -> bool {
+        let (warp, lane) = (later.warp() as usize % WARPS, later.thread() as usize % LANES);
+        let same_thread = earlier.thread() == later.thread();
+        let alone = !earlier.several_lanes() && !earlier.several_warps();
+        let same_warp = earlier.warp() == later.warp() && !earlier.several_warps();
+        if same_thread && alone && !later.several_lanes() || same_warp && !earlier.is_since(self.times[warp].synced) {
+            return true;
+        }
+        let Some(Warp { view, .. }) = self.warps.get(warp).filter(|_| self.busy) else { return false };
+        if later.several_lanes() {
+            // Lanes that load one word together: the first one stands for all.
+            return !same_warp && knows(view, lane, earlier);
+        }
+        if same_thread {
+            // Others have accessed the word, too, at moments that are not kept.
+            return view.known[lane].is_some() || view.mates.is_some();
+        }
+        let of_mate =
+            view.mates.as_ref().filter(|_| same_warp).map_or(0, |mates| mates[lane][earlier.thread() as usize % LANES]);
+        of_mate > earlier.time() || knows(view, lane, earlier)
+    }
+}
+
+/// Whether a lane has acquired an access of a thread.
+fn knows(view: &View, lane: usize, earlier: Tag) -> bool {
+    let known = view.known[lane].as_ref().map_or(0, |clock| clock.of(earlier.thread()));
+    if earlier.time() == Tag::UNKNOWN { known > 0 } else { known > earlier.time() }
+}
