@@ -7,6 +7,7 @@
 use super::bench::{Bench, host_allowance};
 use super::buffers::Poison;
 use super::cases::{Body, Cases, ReadyCase};
+use super::idle::{count_stores, find_idle};
 use super::intact::{find_changed_input, restore_inputs};
 use super::judge::{judge, result_error};
 use super::marks::announce_marks;
@@ -204,8 +205,15 @@ fn check_one<'a>(
     }
     if is_right(&verdict) {
         keep_for_others(bench, case)?;
-        let unfounded = find_unfounded(bench, case, &verdict)?;
-        if let Some(mismatch) = unfounded.map_or_else(|| repeat(bench, case), |found| Ok(Some(found)))? {
+        if let Some(mismatch) = find_unfounded(bench, case, &verdict)? {
+            return Ok(Verdict::Mismatch(mismatch));
+        }
+        if let Some(idle) = find_idle(bench, case, &verdict)? {
+            verdict = idle;
+        }
+        if is_right(&verdict)
+            && let Some(mismatch) = repeat(bench, case)?
+        {
             return Ok(Verdict::Mismatch(mismatch));
         }
         // A device without a clock has no timed launches.
@@ -241,6 +249,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
     let text = report.run.printed.clone();
     case.is_partial = report.run.notes.iter().any(|note| matches!(note, Note::Sampled { .. }));
     case.instructions = count_instructions(&report);
+    case.stores = count_stores(&report, case.steps());
     keep_lines(job, &report.lines)?;
     events.extend(reported(job, report));
     Ok(text)

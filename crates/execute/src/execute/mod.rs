@@ -23,6 +23,7 @@ mod fill;
 mod function;
 mod host;
 mod host_timing;
+mod idle;
 mod inputs;
 mod intact;
 mod judge;

@@ -8,6 +8,7 @@ mod cheating;
 mod controls;
 mod counting;
 mod deferred;
+mod idle;
 mod limits;
 mod masking;
 mod measuring;

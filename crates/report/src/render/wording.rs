@@ -32,6 +32,7 @@ const fn passed(verdict: &Verdict) -> &'static str {
         Verdict::Unchecked(Unchecked::NoCheck) => "unchecked",
         Verdict::Unchecked(Unchecked::NotRun) => "not checked",
         Verdict::Unchecked(Unchecked::IsReference) => "reference",
+        Verdict::Unchecked(Unchecked::NothingChanged) => "nothing changed",
     }
 }
 
