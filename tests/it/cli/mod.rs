@@ -26,3 +26,4 @@ mod show;
 mod tune;
 mod version;
 mod watch;
+mod weak_checks;

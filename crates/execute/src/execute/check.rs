@@ -11,6 +11,7 @@ use super::idle::{count_stores, find_idle};
 use super::intact::{find_changed_input, restore_inputs};
 use super::judge::{judge, result_error};
 use super::marks::announce_marks;
+use super::mutants::try_mutants;
 use super::outputs::{keep_lines, keep_outputs};
 use super::prepare::Prepared;
 use super::printed;
@@ -211,6 +212,9 @@ fn check_one<'a>(
         if let Some(idle) = find_idle(bench, case, &verdict)? {
             verdict = idle;
         }
+        if verdict == Verdict::Pass {
+            try_mutants(bench, case)?;
+        }
         if is_right(&verdict)
             && let Some(mismatch) = repeat(bench, case)?
         {
@@ -219,6 +223,9 @@ fn check_one<'a>(
         // A device without a clock has no timed launches.
         let fixed = bench.device.clock().is_some().then(|| bench.store.fixed(&case.slots())).flatten();
         events.extend(fixed.map(|why| note(Note::FixedInputs { why })));
+        if verdict == Verdict::Pass {
+            events.extend(bench.weak.of(job).into_iter().map(|weak| note(Note::Weak(weak))));
+        }
     }
     Ok(verdict)
 }

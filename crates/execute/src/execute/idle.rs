@@ -17,8 +17,8 @@ const HEAD: usize = 1 << 12;
 /// Bytes that are read at a time after that.
 const PIECE: usize = 1 << 20;
 
-/// Returns the warp instructions of a run that may store to global memory. `None` where the device did not count, or
-/// a step other than a kernel may have stored.
+/// Warp instructions of a run that store to global memory. `None` where the device did not count, or a step other
+/// than a kernel may have stored.
 pub fn count_stores(report: &CountReport, steps: &[Step]) -> Option<f64> {
     let counters = report.counters.as_ref().filter(|_| steps.iter().all(launches_only))?;
     ["gst_requests", "global_atomics"].iter().map(|name| counters.whole.get(name)).sum()
@@ -32,8 +32,8 @@ fn launches_only(step: &Step) -> bool {
     }
 }
 
-/// Returns the verdict of a case that changed none of its outputs in its first run, where it was found right by them;
-/// `None` for any other.
+/// Verdict of a case that was found right although its first run changed none of its outputs; `None` for any other
+/// case.
 pub fn find_idle(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Result<Option<Verdict>, Stop> {
     let is_compared = matches!(verdict, Verdict::Pass | Verdict::Unchecked(Unchecked::IsReference));
     let job = case.job;

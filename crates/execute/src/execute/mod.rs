@@ -32,6 +32,7 @@ mod launch;
 mod marks;
 mod mask;
 mod measure;
+mod mutants;
 mod operand;
 mod outputs;
 mod parallel;
@@ -58,6 +59,7 @@ mod unwritten;
 mod values;
 mod variables;
 mod watch;
+mod weak;
 mod whole;
 
 pub use carried::Carried;

@@ -22,3 +22,4 @@ mod rig;
 mod sharing;
 mod stopping;
 mod watching;
+mod weak_checks;

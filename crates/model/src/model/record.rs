@@ -165,6 +165,11 @@ impl CaseRecord {
         self.notes.iter().find_map(|note| if let Note::Sampled { ran, of } = note { Some((*ran, *of)) } else { None })
     }
 
+    /// Whether a check of the case accepts wrong results.
+    pub fn has_weak_check(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note, Note::Weak(_)))
+    }
+
     /// The launch that all others repeat, perhaps in other streams, and the number of streams.
     pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
         let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;
