@@ -28,3 +28,4 @@ mod show;
 mod tune;
 mod version;
 mod watch;
+mod weak_checks;

@@ -13,6 +13,7 @@ use super::kernels::Kernels;
 use super::launch::Modules;
 use super::processes::{expected_processes, share};
 use super::sets::secret;
+use super::weak::WeakChecks;
 use crate::backend::Device;
 use crate::model::{
     Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, MeasurePlan, Note, Phase, RefExpr, Regime, Sharing,
@@ -29,6 +30,7 @@ pub struct Bench<'a> {
     pub store: Store,
     pub modules: Modules,
     pub expected: Expected,
+    pub weak: WeakChecks,
     /// Decides what no kernel may know: when inputs change, and which launches are checked.
     pub secret: ChaCha8Rng,
     /// The cases that wait to run alone, by their places in the group.
@@ -64,6 +66,7 @@ impl<'a> Bench<'a> {
             store,
             modules: Modules::default(),
             expected,
+            weak: WeakChecks::default(),
             secret: ChaCha8Rng::seed_from_u64(secret()),
             deferred: Vec::new(),
             is_alone: false,

@@ -171,6 +171,11 @@ impl CaseRecord {
         self.notes.iter().any(is_one).then_some((1, 2))
     }
 
+    /// Whether a check of the case accepts wrong results.
+    pub fn has_weak_check(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note, Note::Weak(_)))
+    }
+
     /// The launch that all others repeat, perhaps in other streams, and the number of streams.
     pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
         let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;

@@ -145,6 +145,10 @@ fn verdict(comparison: &Comparison) -> String {
     if checks > 0 {
         less.push(format!("{checks} with another check"));
     }
+    let weak = comparison.weak_checks();
+    if weak > 0 {
+        less.push(format!("{weak} with a weak check"));
+    }
     let gate = comparison.gate();
     let mark = match gate {
         Gate::Pass => "✓",

@@ -169,6 +169,8 @@ pub struct Limits {
     pub narrowed: Option<String>,
     /// Cases that were measured and have no hashes.
     pub without_hashes: usize,
+    /// Cases with a check that accepts wrong results.
+    pub weak_checks: usize,
     /// Whether times were taken and it is not known how much processes differ on the device.
     pub lacks_spread: bool,
 }
@@ -324,10 +326,15 @@ impl Comparison {
         self.changes().filter(is_checked_otherwise).count()
     }
 
+    /// Returns how many new cases have a check that accepts wrong results.
+    pub fn weak_checks(&self) -> usize {
+        self.reports.iter().map(|report| report.limits[1].weak_checks).sum()
+    }
+
     /// Returns the first verdict that one of the changes or claims calls for.
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
-        let proves_less = || has(Kind::Gone) || self.changed_checks() > 0;
+        let proves_less = || has(Kind::Gone) || self.changed_checks() > 0 || self.weak_checks() > 0;
         let order = [
             (self.changes().any(|change| change.kind == Kind::NewlyWrong), Gate::NewlyWrong),
             (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
@@ -528,6 +535,7 @@ fn limits(records: &Records) -> Limits {
         narrowed: records.header.narrowed.clone(),
         lacks_spread: records.environment.timing_method.is_some() && records.environment.machine.spread.is_none(),
         without_hashes: measured.filter(|record| record.hashes.is_none()).count(),
+        weak_checks: records.cases.iter().filter(|record| record.has_weak_check()).count(),
     }
 }
 
