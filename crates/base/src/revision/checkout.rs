@@ -17,7 +17,7 @@ const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = fal
 /// Entries of the temporary folder that are links to those of the checkout.
 const LINKED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Checkout {
     root: PathBuf,
     /// The folder `.git`, or the one that the `.git` file of a worktree or submodule names.
