@@ -121,6 +121,9 @@ pub struct PageTemplate {
     pub text: String,
 }
 
+/// What [`RunHeader::narrowed`] says of the cases that a search has chosen.
+pub const FINALISTS: &str = "the finalists of a search";
+
 impl RunHeader {
     /// Whether a variant is compared with the one before it: if the variant alone is compared, with a baseline and
     /// along steps.

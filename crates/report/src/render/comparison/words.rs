@@ -10,6 +10,7 @@ use crate::analyse::compare::{
 use crate::format::{at_place, count, magnitude, plural, rough};
 use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
 use crate::render::number;
+use crate::render::stale;
 use crate::render::wording;
 
 /// More counters of a theme than these that changed are counted, not named.
@@ -145,8 +146,10 @@ fn verdict(comparison: &Comparison) -> String {
     if checks > 0 {
         less.push(format!("{checks} with another check"));
     }
+    let stale = stale::tally(&comparison.stale[1]);
     let gate = comparison.gate();
     let mark = match gate {
+        Gate::Pass if stale.is_some() => "?",
         Gate::Pass => "✓",
         Gate::Incomparable => "≠",
         Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
@@ -158,6 +161,7 @@ fn verdict(comparison: &Comparison) -> String {
         named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
     }
     named.extend(less);
+    named.extend(stale);
     let informing = counted(true);
     let informing: Vec<String> = Kind::ALL
         .iter()

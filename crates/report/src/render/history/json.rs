@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{ReportHistory, words};
 use crate::analyse::history::{Change, Series};
+use crate::analyse::stale::Staleness;
 use crate::model::{Commit, Regime, Value};
 use crate::render::RenderError;
 
@@ -24,6 +25,8 @@ struct Report<'a> {
     place: &'a str,
     revisions: Vec<Revision<'a>>,
     series: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<&'a Staleness>,
 }
 
 #[derive(Serialize)]
@@ -82,6 +85,7 @@ fn report<'a>(report: &'a ReportHistory<'_>) -> Report<'a> {
         place: report.place,
         revisions: report.commits.iter().map(revision).collect(),
         series: report.series.iter().map(row).collect(),
+        stale: report.stale.as_ref(),
     }
 }
 

@@ -9,6 +9,7 @@ mod view;
 mod words;
 
 use crate::analyse::history::Series;
+use crate::analyse::stale::Staleness;
 use crate::model::Commit;
 
 pub use charts::{Chart, Link, charts, links};
@@ -27,4 +28,6 @@ pub struct ReportHistory<'a> {
     pub commits: Vec<Commit>,
     /// The series of the report, in the order of tables.
     pub series: Vec<Series<'a>>,
+    /// What the newest records are not known to be current in; `None` if they are.
+    pub stale: Option<Staleness>,
 }

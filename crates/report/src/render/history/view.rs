@@ -4,10 +4,12 @@ use serde::Serialize;
 
 use super::{Link, ReportHistory, words};
 use crate::analyse::history::{Break, Change, LEVEL, Point, Series};
+use crate::analyse::stale::Staleness;
 use crate::format::{plural, plural_of, rough};
 use crate::model::Estimate;
 use crate::render::comparison::words as comparison;
 use crate::render::prose::prose;
+use crate::render::stale;
 use crate::render::table::{Cell, Folding, Table, number as number_column, text};
 use crate::render::terminal::draw;
 use crate::render::units::TimeUnit;
@@ -28,6 +30,8 @@ const BREAK_NOTE: &str = "Times before and after are not comparable.";
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     pub headline: String,
+    /// What the verdict does not cover.
+    pub notes: Vec<String>,
     pub break_note: &'static str,
     pub reports: Vec<Section>,
     charts: Vec<Link>,
@@ -56,6 +60,7 @@ pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) ->
 pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> String {
     let view = view(reports, least, Vec::new());
     let mut lines = vec![view.headline];
+    lines.extend(view.notes.iter().map(|note| prose(note, screen.width, INDENT)));
     for report in view.reports {
         lines.extend([String::new(), prose(&report.title, screen.width, INDENT)]);
         lines.extend(report.facts.iter().map(|fact| prose(fact, screen.width, INDENT)));
@@ -73,13 +78,19 @@ pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> St
 }
 
 pub fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> View {
+    let stale = stale_reports(reports);
     View {
         headline: headline(reports),
+        notes: [stale::sentences(&stale), stale::unknown(&stale)].concat(),
         break_note: BREAK_NOTE,
         reports: reports.iter().map(section).collect(),
         charts,
         method: method(least),
     }
+}
+
+fn stale_reports(reports: &[ReportHistory<'_>]) -> Vec<Staleness> {
+    reports.iter().filter_map(|report| report.stale.clone()).collect()
 }
 
 /// Sums up the changes: `2 slower, 1 faster in 420 cases`.
@@ -101,7 +112,8 @@ fn headline(reports: &[ReportHistory<'_>]) -> String {
             rough(100.0 * most)
         )
     });
-    format!("{found} in the history of {}{}", plural(cases as u64, "case"), scattered.unwrap_or_default())
+    let stale = stale::tally(&stale_reports(reports)).map(|tally| format!("; {tally}")).unwrap_or_default();
+    format!("{found} in the history of {}{}{stale}", plural(cases as u64, "case"), scattered.unwrap_or_default())
 }
 
 /// Returns by which fraction the greatest time exceeds the least where no change and no break is between them.
