@@ -9,6 +9,7 @@ use super::{Console, Exit, Failure, write_file};
 use crate::analyse::history::{self, LEAST_SHIFT};
 use crate::analyse::stale::Staleness;
 use crate::expr::{Program, Scope};
+use crate::format::plural;
 use crate::model::{CaseKey, Records, Value};
 use crate::programs::Programs;
 use crate::render::history::{self as page, Chart, ReportHistory};
@@ -19,7 +20,8 @@ use crate::stored::{self, History, Span};
 
 pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
     let filter = Filter::from_args(args)?;
-    let histories = read(args, console)?;
+    let histories = stored::histories(&args.dir, &span(args), Path::new("."), &Programs::of_this_machine());
+    let histories = histories.map_err(|error| read_failure(&error))?;
     filter.check(&histories)?;
     let least = args.threshold.unwrap_or(LEAST_SHIFT);
     let versions = |history: &History| history.versions.iter().map(|version| version.commit.clone()).collect();
@@ -30,11 +32,11 @@ pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
             let records: Vec<&Records> = history.versions.iter().map(|version| &version.records).collect();
             let series = history::history(&records, |key| filter.keeps(key), least);
             let stale = stale.iter().position(|found| found.place == history.place).map(|at| stale.swap_remove(at));
-            ReportHistory { place: &history.place, commits: versions(history), series, stale }
+            ReportHistory { place: &history.place, commits: versions(history), series, unread: &history.unread, stale }
         })
         .collect();
     if reports.iter().all(|report| report.series.is_empty()) {
-        return Err(nothing_timed(args));
+        return Err(nothing_timed(args, &histories));
     }
     let charts = charts(&reports, args, console)?;
     let samples = match args.format {
@@ -43,15 +45,6 @@ pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
     };
     write(&reports, (&charts, &samples), least, args, console)?;
     Ok(Exit::Success)
-}
-
-fn read(args: &HistoryArgs, console: &mut Console) -> Result<Vec<History>, Failure> {
-    let found = stored::histories(&args.dir, &span(args), Path::new("."), &Programs::of_this_machine());
-    let found = found.map_err(|error| read_failure(&error))?;
-    for warning in found.iter().flat_map(|history| &history.warnings) {
-        console.say(&format!("warning: {warning}"));
-    }
-    Ok(found)
 }
 
 /// Returns the reports whose newest records are not of what the last revision of the range has.
@@ -122,8 +115,13 @@ fn scope(key: &CaseKey) -> Scope {
     scope
 }
 
-fn nothing_timed(args: &HistoryArgs) -> Failure {
+fn nothing_timed(args: &HistoryArgs, histories: &[History]) -> Failure {
     let dir = args.dir.display();
+    let unread: usize = histories.iter().map(|history| history.unread.len()).sum();
+    if let Some(first) = histories.iter().find_map(|history| history.unread.first()) {
+        let revisions = plural(unread as u64, "revision");
+        return Failure::environment(format!("{dir} has no times, and {revisions} could not be read: {}", first.why));
+    }
     if args.filter.is_some() || !args.variant.is_empty() {
         return Failure::usage(format!("--filter and --variant leave no timed case of {dir}"));
     }

@@ -11,6 +11,7 @@ mod words;
 use crate::analyse::history::Series;
 use crate::analyse::stale::Staleness;
 use crate::model::Commit;
+use crate::stored::Unread;
 
 pub use charts::{Chart, Link, charts, links};
 pub use csv::csv;
@@ -28,6 +29,8 @@ pub struct ReportHistory<'a> {
     pub commits: Vec<Commit>,
     /// The series of the report, in the order of tables.
     pub series: Vec<Series<'a>>,
+    /// Revisions whose records cannot be read, and why.
+    pub unread: &'a [Unread],
     /// What the newest records are not known to be current in; `None` if they are.
     pub stale: Option<Staleness>,
 }

@@ -24,6 +24,9 @@ const WIDE: f64 = 0.05;
 /// The output that has what the terminal leaves out.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
+/// More revisions that cannot be read are counted.
+const MOST_UNREAD: usize = 5;
+
 const BREAK_NOTE: &str = "Times before and after are not comparable.";
 
 /// A history as a page.
@@ -81,12 +84,24 @@ pub fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> Vie
     let stale = stale_reports(reports);
     View {
         headline: headline(reports),
-        notes: [stale::sentences(&stale), stale::unknown(&stale)].concat(),
+        notes: [unread(reports), stale::sentences(&stale), stale::unknown(&stale)].concat(),
         break_note: BREAK_NOTE,
         reports: reports.iter().map(section).collect(),
         charts,
         method: method(least),
     }
+}
+
+/// Says which revisions are missing in all that follows.
+fn unread(reports: &[ReportHistory<'_>]) -> Vec<String> {
+    let all = reports.iter().flat_map(|report| report.unread);
+    let mut sentences: Vec<String> =
+        all.clone().take(MOST_UNREAD).map(|unread| format!("Not read: {}.", unread.why)).collect();
+    let more = all.count().saturating_sub(MOST_UNREAD);
+    if more > 0 {
+        sentences.push(format!("Not read: {more} more."));
+    }
+    sentences
 }
 
 fn stale_reports(reports: &[ReportHistory<'_>]) -> Vec<Staleness> {
@@ -113,7 +128,16 @@ fn headline(reports: &[ReportHistory<'_>]) -> String {
         )
     });
     let stale = stale::tally(&stale_reports(reports)).map(|tally| format!("; {tally}")).unwrap_or_default();
-    format!("{found} in the history of {}{}{stale}", plural(cases as u64, "case"), scattered.unwrap_or_default())
+    let all: usize = reports.iter().map(|report| report.commits.len() + report.unread.len()).sum();
+    let unread = match reports.iter().map(|report| report.unread.len()).sum::<usize>() {
+        0 => String::new(),
+        count => format!("; {count} of {} could not be read", plural(all as u64, "revision")),
+    };
+    format!(
+        "{found} in the history of {}{unread}{}{stale}",
+        plural(cases as u64, "case"),
+        scattered.unwrap_or_default()
+    )
 }
 
 /// Returns by which fraction the greatest time exceeds the least where no change and no break is between them.
