@@ -48,7 +48,7 @@ fn values_of_version_1_are_where_they_belong() {
     assert_eq!(flood.case.key.to_string(), "flood[pending=2048, asked=24]");
     let result = flood.result.as_ref().unwrap();
     let time = (result.time.low, result.time.point, result.time.high, result.time.confidence);
-    assert_eq!(time, (283644.8871936619, 285175.0810987131, 287227.31806749996, 0.95));
+    assert_eq!(time, (283_644.887_193_661_9, 285_175.081_098_713_1, 287_227.318_067_499_96, 0.95));
     assert_eq!((result.regime, result.samples, result.launches, result.sets), (Regime::Cold, 15, 1, 1));
     assert_eq!((result.working_set, result.sm_clock.unwrap().median), (Some(8), 1980));
     let launch = &flood.launches[0];
