@@ -25,6 +25,7 @@ mod run;
 mod schema;
 mod shards;
 mod show;
+mod stale;
 mod tune;
 mod version;
 mod watch;

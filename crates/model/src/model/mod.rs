@@ -87,7 +87,7 @@ pub use outcome::{Allowed, Failure, Mismatch, Outcome, Roof, Unchecked, Verdict}
 pub use persist::Persist;
 pub use real::Real;
 pub use record::{
-    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Processes, Ratio, Records, RegimeResult,
+    AxisColumn, CaseRecord, FINALISTS, LaunchRecord, NoiseFloor, PageTemplate, Processes, Ratio, Records, RegimeResult,
     ResultError, RunHeader, SmClock, can_name_experiment, experiment_name,
 };
 pub use reference::{Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind, Signature};

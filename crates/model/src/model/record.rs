@@ -108,6 +108,9 @@ pub struct PageTemplate {
     pub text: String,
 }
 
+/// What [`RunHeader::narrowed`] says of the cases that a search has chosen.
+pub const FINALISTS: &str = "the finalists of a search";
+
 impl RunHeader {
     /// Whether each variant is compared with the one before it: only the variant is compared, with a baseline and along
     /// steps.

@@ -29,6 +29,7 @@ use serde::Serialize;
 use strum::VariantArray;
 
 use super::Call;
+use super::stale::Staleness;
 use crate::model::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
 use crate::stats;
 use evidence::Evidence;
@@ -59,7 +60,7 @@ pub struct Options {
     /// Whether counters of the hardware decide, too.
     pub gate_counters: bool,
     /// Whether a gate also fails for what is no longer proved: claims that are undecided, not judged or removed, cases
-    /// that are gone, and checks that changed.
+    /// that are gone, checks that changed, and reports that are stale.
     pub strict: bool,
 }
 
@@ -123,8 +124,10 @@ pub struct Comparison {
     pub reports: Vec<ReportComparison>,
     /// Times that were tested.
     pub tests: usize,
-    /// Whether a gate fails for cases that are gone and for checks that changed.
+    /// Whether a gate fails for cases that are gone, for checks that changed and for reports that are stale.
     pub is_strict: bool,
+    /// The reports of base and new that are not known to be current.
+    pub stale: [Vec<Staleness>; 2],
 }
 
 /// What changed in one experiment on one device.
@@ -293,7 +296,7 @@ pub enum Gate {
     BrokenClaim,
     /// A case is slower, or has more work counted.
     Regression,
-    /// A case cannot be compared, or is gone or has another check where that counts.
+    /// A case cannot be compared; or where that counts, a case is gone or has another check, or a new report is stale.
     Incomparable,
     /// No gate applies.
     Pass,
@@ -334,7 +337,8 @@ impl Comparison {
     /// Returns the first verdict that one of the changes or claims calls for.
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
-        let proves_less = || has(Kind::Gone) || self.changed_checks() > 0 || self.weak_checks() > 0;
+        let is_stale = || self.stale[1].iter().any(Staleness::is_stale);
+        let proves_less = || has(Kind::Gone) || self.changed_checks() > 0 || self.weak_checks() > 0 || is_stale();
         let order = [
             (self.changes().any(|change| change.kind == Kind::NewlyWrong), Gate::NewlyWrong),
             (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
@@ -375,7 +379,7 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
         report.clock_offsets = offsets;
     }
     counts::join(&mut reports);
-    Comparison { reports, tests, is_strict: options.strict }
+    Comparison { reports, tests, is_strict: options.strict, stale: Default::default() }
 }
 
 /// Returns what keeps the records of a case in two reports from being compared.
