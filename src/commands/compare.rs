@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
+use super::stale::{self, Placed, Tree};
 use super::{Console, Exit, Failure, write_file};
 use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
+use crate::analyse::stale::Staleness;
 use crate::journal::JOURNAL_FILE;
 use crate::programs::Programs;
 use crate::render::comparison::{self, Compared};
@@ -21,7 +23,8 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     if pairs.is_empty() {
         return Err(nothing_in_common(args, &base, &new));
     }
-    let found = compare::compare(&pairs, &options(args));
+    let mut found = compare::compare(&pairs, &options(args));
+    found.stale = stale_sides(args, [&base, &new], &matched.pairs);
     let places: Vec<[String; 2]> = reports().map(|(b, n)| [b.place.clone(), n.place.clone()]).collect();
     let alone = |all: &[Stored], which: &[usize]| which.iter().map(|i| all[*i].place.clone()).collect();
     let alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
@@ -53,6 +56,30 @@ fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
         console.say(&format!("warning: {warning}"));
     }
     Ok(found)
+}
+
+/// Returns the reports of base and new that are not of what their trees of files have. Those of the base are left out if
+/// they are those of the new side, and if they are in a folder: they are a copy, which has no tree of its own.
+fn stale_sides(args: &CompareArgs, [base, new]: [&[Stored]; 2], pairs: &[(usize, usize)]) -> [Vec<Staleness>; 2] {
+    let is_other = |(b, n): &&(usize, usize)| base[*b].records != new[*n].records;
+    let of_base = pairs.iter().filter(is_other).map(|(b, _)| &base[*b]);
+    let of_base = match Source::parse(&args.base) {
+        Source::Path(_) => Vec::new(),
+        Source::Revision { revision, .. } => stale_in(&revision, of_base),
+    };
+    let of_new = match Source::parse(&args.new) {
+        Source::Path(_) => stale::find(new.iter().map(|stored| Placed::new(stored, "")), Tree::Working),
+        Source::Revision { revision, .. } => stale_in(&revision, new),
+    };
+    [of_base, of_new]
+}
+
+fn stale_in<'a>(revision: &str, reports: impl IntoIterator<Item = &'a Stored>) -> Vec<Staleness> {
+    let files = Files::open(Path::new("."), revision, &Programs::of_this_machine());
+    let before = format!("{revision}:");
+    let placed = reports.into_iter().map(|stored| Placed::new(stored, &before));
+    // A revision that cannot be read has failed before.
+    files.map(|files| stale::find(placed, Tree::Revision(&files))).unwrap_or_default()
 }
 
 /// Samples in the journal next to a report; empty without a journal. Warns about a journal that cannot be read.

@@ -4,32 +4,39 @@ use std::path::Path;
 
 use super::cli::{HistoryArgs, HistoryFormat};
 use super::compare::{read_failure, samples_in};
+use super::stale::{self, Placed, Tree};
 use super::{Console, Exit, Failure, write_file};
 use crate::analyse::history::{self, LEAST_SHIFT};
+use crate::analyse::stale::Staleness;
 use crate::expr::{Program, Scope};
+use crate::format::plural;
 use crate::model::{CaseKey, Records, Value};
 use crate::programs::Programs;
 use crate::render::history::{self as page, Chart, ReportHistory};
 use crate::render::html::Samples;
 use crate::render::{RenderError, Screen};
+use crate::revision::Files;
 use crate::stored::{self, History, Span};
 
 pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
     let filter = Filter::from_args(args)?;
-    let histories = read(args, console)?;
+    let histories = stored::histories(&args.dir, &span(args), Path::new("."), &Programs::of_this_machine());
+    let histories = histories.map_err(|error| read_failure(&error))?;
     filter.check(&histories)?;
     let least = args.threshold.unwrap_or(LEAST_SHIFT);
     let versions = |history: &History| history.versions.iter().map(|version| version.commit.clone()).collect();
+    let mut stale = stale(&histories, args);
     let reports: Vec<ReportHistory<'_>> = histories
         .iter()
         .map(|history| {
             let records: Vec<&Records> = history.versions.iter().map(|version| &version.records).collect();
             let series = history::history(&records, |key| filter.keeps(key), least);
-            ReportHistory { place: &history.place, commits: versions(history), series }
+            let stale = stale.iter().position(|found| found.place == history.place).map(|at| stale.swap_remove(at));
+            ReportHistory { place: &history.place, commits: versions(history), series, unread: &history.unread, stale }
         })
         .collect();
     if reports.iter().all(|report| report.series.is_empty()) {
-        return Err(nothing_timed(args));
+        return Err(nothing_timed(args, &histories));
     }
     let charts = charts(&reports, args, console)?;
     let samples = match args.format {
@@ -40,14 +47,19 @@ pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn read(args: &HistoryArgs, console: &mut Console) -> Result<Vec<History>, Failure> {
-    let span = Span::parse(args.range.as_deref().unwrap_or("HEAD"));
-    let found = stored::histories(&args.dir, &span, Path::new("."), &Programs::of_this_machine());
-    let found = found.map_err(|error| read_failure(&error))?;
-    for warning in found.iter().flat_map(|history| &history.warnings) {
-        console.say(&format!("warning: {warning}"));
-    }
-    Ok(found)
+/// Returns the reports whose newest records are not of what the last revision of the range has.
+fn stale(histories: &[History], args: &HistoryArgs) -> Vec<Staleness> {
+    let span = span(args);
+    let newest = histories
+        .iter()
+        .filter_map(|history| Some(Placed { place: &history.place, records: &history.versions.last()?.records }));
+    let files = Files::open(Path::new("."), &span.until, &Programs::of_this_machine());
+    // A revision that cannot be read has failed before.
+    files.map(|files| stale::find(newest, Tree::Revision(&files))).unwrap_or_default()
+}
+
+fn span(args: &HistoryArgs) -> Span {
+    Span::parse(args.range.as_deref().unwrap_or("HEAD"))
 }
 
 /// Samples in the journal of a report in this checkout, which belong to its newest run.
@@ -103,8 +115,13 @@ fn scope(key: &CaseKey) -> Scope {
     scope
 }
 
-fn nothing_timed(args: &HistoryArgs) -> Failure {
+fn nothing_timed(args: &HistoryArgs, histories: &[History]) -> Failure {
     let dir = args.dir.display();
+    let unread: usize = histories.iter().map(|history| history.unread.len()).sum();
+    if let Some(first) = histories.iter().find_map(|history| history.unread.first()) {
+        let revisions = plural(unread as u64, "revision");
+        return Failure::environment(format!("{dir} has no times, and {revisions} could not be read: {}", first.why));
+    }
     if args.filter.is_some() || !args.variant.is_empty() {
         return Failure::usage(format!("--filter and --variant leave no timed case of {dir}"));
     }

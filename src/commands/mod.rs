@@ -34,6 +34,7 @@ mod schema;
 mod send;
 mod setup;
 mod show;
+mod stale;
 mod status;
 mod submit;
 mod task;

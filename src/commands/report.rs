@@ -8,7 +8,9 @@ use rayon::prelude::*;
 
 use super::cli::ReportArgs;
 use super::compare::read_failure;
+use super::stale::{self, Placed, Tree};
 use super::{Console, Exit, Failure, templates};
+use crate::analyse::stale::Staleness;
 use crate::format::{plural, visible_lines};
 use crate::journal::{self, FolderLock, JOURNAL_FILE, RECORDS_FILE};
 use crate::model::Records;
@@ -27,7 +29,7 @@ const REPORTS: &str = "reports";
 
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.check {
-        return check(&args.dirs, console);
+        return check(args, console);
     }
     if args.html {
         let [dir] = args.dirs.as_slice() else {
@@ -57,11 +59,11 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Compares every report in or below the folders with the one that its records give.
-fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
+/// Compares every report in or below the folders with what its records make, and with the files that it was measured from.
+fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     let default = [PathBuf::from(REPORTS)];
     let mut reports: Vec<Stored> = Vec::new();
-    for dir in if dirs.is_empty() { &default } else { dirs } {
+    for dir in if dirs.is_empty() { &default[..] } else { dirs } {
         let found = stored::read(&Source::Path(dir.clone()), Path::new("."), &Programs::of_this_machine());
         reports.extend(found.map_err(|error| read_failure(&error))?);
     }
@@ -79,15 +81,20 @@ fn check(dirs: &[PathBuf], console: &mut Console) -> Result<Exit, Failure> {
     for deviation in found.iter().flatten() {
         console.print(&format!("{}\n", visible_lines(&deviation.to_string())))?;
     }
-    let checked = plural(reports.len() as u64, "report");
-    if differing == 0 {
-        console.say(&format!("{checked} checked: every file is what its records make"));
-        return Ok(Exit::Success);
+    let stale = stale::find(reports.iter().map(|stored| Placed::new(stored, "")), Tree::Working);
+    for sentence in [render::stale::sentences(&stale), render::stale::unknown(&stale)].concat() {
+        console.print(&format!("{}\n", visible_lines(&sentence)))?;
     }
-    console.say(&format!(
-        "{checked} checked, {differing} differ from their records: `runner report DIR` writes one again"
-    ));
-    Ok(Exit::CaseFailed)
+    let checked = plural(reports.len() as u64, "report");
+    let tally = render::stale::tally(&stale).map(|tally| format!("; {tally}")).unwrap_or_default();
+    if differing > 0 {
+        console.say(&format!(
+            "{checked} checked, {differing} differ from their records: `runner report DIR` writes one again{tally}"
+        ));
+        return Ok(Exit::CaseFailed);
+    }
+    console.say(&format!("{checked} checked: every file is what its records make{tally}"));
+    Ok(if *strict && stale.iter().any(Staleness::is_stale) { Exit::Incomparable } else { Exit::Success })
 }
 
 /// Records of `dir`. Reads its journal if asked to, or if there are no records.

@@ -37,9 +37,6 @@ fn run_with_pages(
 
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
-    if args.gate.strict && !args.gate.gate && args.against.against.is_none() {
-        return Err(Failure::usage("--strict judges nothing by itself: add --gate or --against"));
-    }
     if args.watch {
         return watch::run(args, console);
     }

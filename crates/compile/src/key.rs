@@ -103,11 +103,6 @@ impl Identity {
             key.add(nonce());
         }
         let key = key.finish();
-        let mut asked = Fields::new();
-        asked.add(options.architecture.as_deref().unwrap_or("-"));
-        for item in options.stable.iter().chain(&options.assembler).chain(libraries.into_iter().flatten()) {
-            asked.add(item);
-        }
         let address_of = |key: &str| {
             let mut address = Fields::new();
             address.add(key);
@@ -142,7 +137,7 @@ impl Identity {
             replaced,
             source: inputs.source,
             source_hash: hash_of(&inputs.files),
-            options_hash: asked.finish(),
+            options_hash: hash_of_options(&options, unit),
             whole: inputs.whole,
             includes_host_headers: inputs.files.iter().any(|file| file.content.is_none()),
             libraries: headers,
@@ -164,6 +159,17 @@ pub(super) fn hash_of(files: &[Input]) -> String {
     for file in files {
         fields.add(&file.name);
         fields.add(file.content.as_ref().map_or_else(|| "absent".to_owned(), |content| hex(&content.digest)));
+    }
+    fields.finish()
+}
+
+/// Returns the hash of the compiler options that the manifest sets.
+pub(super) fn hash_of_options(options: &UnitOptions, unit: &CompileUnit) -> String {
+    let libraries = unit.plugin.iter().flat_map(|plugin| &plugin.libraries);
+    let mut fields = Fields::new();
+    fields.add(options.architecture.as_deref().unwrap_or("-"));
+    for item in options.stable.iter().chain(&options.assembler).chain(libraries) {
+        fields.add(item);
     }
     fields.finish()
 }

@@ -48,6 +48,6 @@ pub use nvcc::NvccError;
 pub use on_demand::OnDemand;
 pub use options::Target;
 pub use plugin::Nvcc;
-pub use sources::{Sources, sources};
+pub use sources::{SourceReader, Sources, sources};
 pub use to_ptx::{Clang, Installed};
 pub use toolkit::{Toolkit, ToolkitSource};

@@ -18,35 +18,47 @@ const DIGITS: usize = 12;
 
 /// Hashes of a case whose launches have their code.
 pub fn hash_case(case: &CaseJob) -> CaseHashes {
-    let (units, args): (Vec<Option<&Compiled>>, Vec<&[ArgPlan]>) = match &case.body {
-        BodyPlan::Launches(launches) => {
-            launches.iter().map(|launch| (launch.compiled.as_ref(), launch.args.as_slice())).unzip()
-        }
-        BodyPlan::Host(host) => (vec![host.compiled.as_ref()], vec![host.args.as_slice()]),
-        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => Default::default(),
+    let units: Vec<Option<&Compiled>> = match &case.body {
+        BodyPlan::Launches(launches) => launches.iter().map(|launch| launch.compiled.as_ref()).collect(),
+        BodyPlan::Host(host) => vec![host.compiled.as_ref()],
+        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => Vec::new(),
     };
     let each = |part: fn(&Compiled) -> &str| units.iter().map(|unit| unit.map_or("", part)).collect::<Vec<_>>();
+    CaseHashes {
+        code: hash_code(case),
+        operations: if case.lines { operations(case) } else { None },
+        ..hash_uncompiled(case, &each(|unit| &unit.source), &each(|unit| &unit.options))
+    }
+}
+
+/// Returns the hashes of a case that is not compiled, from those of the source and of the options of each of its units.
+pub fn hash_uncompiled(case: &CaseJob, sources: &[&str], options: &[&str]) -> CaseHashes {
+    let args: Vec<&[ArgPlan]> = match &case.body {
+        BodyPlan::Launches(launches) => launches.iter().map(|launch| launch.args.as_slice()).collect(),
+        BodyPlan::Host(host) => vec![host.args.as_slice()],
+        BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => Vec::new(),
+    };
     let source = match &case.body {
-        BodyPlan::Launches(_) | BodyPlan::Host(_) => of_sources(&each(|unit| &unit.source)),
+        BodyPlan::Launches(_) | BodyPlan::Host(_) => of_sources(sources),
         body @ (BodyPlan::Memcpy(_) | BodyPlan::Cpu(_)) => hash(body),
     };
     let buffers: Vec<BufferPlan> = case.buffers.iter().cloned().map(without_path).collect();
     let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file().map(content));
     CaseHashes {
         source,
-        options: hash(&each(|unit| &unit.options)),
+        options: hash(&options),
         inputs: match &case.steps {
             Some(steps) => hash(&(buffers, args, fills.collect::<Vec<_>>(), steps)),
             None => hash(&(buffers, args, fills.collect::<Vec<_>>())),
         },
         check: check(case),
-        code: code(case),
-        operations: if case.lines { operations(case) } else { None },
+        code: None,
+        operations: None,
     }
 }
 
 /// Hash of the machine code of a case's launches; `None` if a launch's is unknown.
-fn code(case: &CaseJob) -> Option<String> {
+pub fn hash_code(case: &CaseJob) -> Option<String> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let digest = |launch: &LaunchPlan| launch.compiled.as_ref()?.digests.get(&launch.kernel).cloned();
     let digests: Vec<String> = launches.iter().map(digest).collect::<Option<_>>()?;

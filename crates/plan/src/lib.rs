@@ -36,7 +36,7 @@ mod summary;
 mod variants;
 
 pub use estimate::{GroupCost, memory_needed};
-pub use hashes::of_sources as source_hash;
+pub use hashes::{hash_code, hash_uncompiled, of_sources as source_hash};
 pub use planned_outcome::{Cell, PlannedOutcome};
 pub use resolve::{ResolvedGroup, Undecided, bare_group, resolve, resolve_case};
 pub use shard::{Division, Shards};

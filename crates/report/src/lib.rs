@@ -6,4 +6,4 @@ pub mod render;
 
 use runner_base::{atomic, stats};
 use runner_model::{file_names, format, model, regular};
-use runner_results::{analyse, journal};
+use runner_results::{analyse, journal, stored};

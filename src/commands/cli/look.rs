@@ -46,6 +46,7 @@ pub struct CheckArgs {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ReportArgs {
     /// Folders of reports, each with `records.jsonl` or `journal.jsonl`; with `--check` also trees of them
     /// [default: `reports`], with `--html` one folder or tree.
@@ -54,9 +55,13 @@ pub struct ReportArgs {
     /// Compute the records again from all samples in the journal.
     #[arg(long)]
     pub from_journal: bool,
-    /// Write nothing; fail with exit code 1 if a file is not what the records make.
+    /// Write nothing; fail with exit code 1 if a file is not what the records make, and name reports that were measured
+    /// before their sources or their manifest changed.
     #[arg(long, conflicts_with = "from_journal")]
     pub check: bool,
+    /// With `--check`, fail with exit code 6 if a report was measured before its sources or its manifest changed.
+    #[arg(long, requires = "check")]
+    pub strict: bool,
     /// Write only one file for a browser, with every case and, if they are there, its samples and source.
     #[arg(long, conflicts_with_all = ["from_journal", "check"])]
     pub html: bool,

@@ -139,14 +139,14 @@ pub struct ShowArgs {
     pub trust: TrustArgs,
 }
 
-/// What the exit code of a run says about claims.
+/// What the exit code of a run says about claims and checks.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct GateArgs {
     /// Exit with code 5 if a claim of the manifest is broken; --against always does.
     #[arg(long)]
     pub gate: bool,
-    /// With --gate or --against: also if a claim is undecided or not judged. With --against: also if a claim or a case is
-    /// gone, or a check changed.
+    /// Exit with code 1 if a check accepts wrong results. With --gate or --against, fail also if a claim is undecided
+    /// or not judged; with --against, also if a claim or a case is gone, or a check changed.
     #[arg(long)]
     pub strict: bool,
 }

@@ -14,10 +14,18 @@ note() {
 if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
   count=$((count + 1))
   code=0
-  runner report --check reports || code=$?
+  # With --strict, the job also fails for a report that was measured before its sources or its manifest changed.
+  runner report --check reports > target/ci/check || code=$?
+  cat target/ci/check
   if [ "$code" = 0 ]; then verdict='✓ What their records make'; else verdict='✗ Not what their records make'; fi
-  printf '## %s\n\nThe log of the job has the output of `runner report --check reports`.\n' "$verdict" \
-    > "target/ci/pages/$count.md"
+  # A report of an earlier state of the sources is no proof of what this change does.
+  if grep -q '^Stale: ' target/ci/check; then verdict="$verdict; some are stale"; fi
+  {
+    printf '## %s\n\n```text\n' "$verdict"
+    # Nothing in a name ends the block.
+    head -c 4000 target/ci/check | tr -d '`'
+    printf '\n```\n'
+  } > "target/ci/pages/$count.md"
   note "$code" 'committed reports'
   if git rev-parse --quiet --verify "$BASE:reports" > /dev/null && ! git diff --quiet "$BASE" HEAD -- reports; then
     count=$((count + 1))

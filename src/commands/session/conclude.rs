@@ -14,7 +14,7 @@ use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure, templates};
 use crate::dispatch::RunEnd;
 use crate::journal::{Contents, FolderLock, Spent};
-use crate::model::{Event, Records};
+use crate::model::{CaseRecord, Event, Records};
 use crate::render::RenderError;
 use crate::{analyse, format, journal, render};
 
@@ -167,7 +167,8 @@ fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure
 
 /// Exit code for the results of a complete run.
 pub fn judge(gate: GateArgs, records: &Records) -> Exit {
-    if records.cases.iter().any(|case| case.outcome.is_failure()) {
+    let fails = |case: &CaseRecord| case.outcome.is_failure() || (gate.strict && case.has_weak_check());
+    if records.cases.iter().any(fails) {
         Exit::CaseFailed
     } else if breaks_claims(gate, records) {
         Exit::BrokenClaim

@@ -27,8 +27,8 @@ use crate::dispatch::{Interrupt, Pool, Ready};
 use crate::experiment::Manifest;
 use crate::journal::Held;
 use crate::model::{
-    BackendKind, CaseJob, CaseKey, CompileFailure, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, GroupJob,
-    GroupKey, KernelCompiler, Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
+    BackendKind, CaseJob, CaseKey, CompileFailure, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, FINALISTS,
+    GroupJob, GroupKey, KernelCompiler, Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
 use crate::plan::link::CompiledUnits;
 use crate::plan::{self, GroupCost, Plan, PlanOptions, ResolvedGroup, Shards};
@@ -131,7 +131,7 @@ pub fn get_ready(
         beside.announce(&mut begun);
     }
     if let (Some(_), Event::RunStarted { header, .. }) = (task.only, &mut begun) {
-        header.narrowed = Some("the finalists of a search".to_owned());
+        header.narrowed = Some(FINALISTS.to_owned());
     }
     recorder.emit(&begun);
     recorder.emit(&Event::PhaseSpent { phase: Phase::Plan, seconds: task.started.elapsed().as_secs_f64() });

@@ -312,7 +312,7 @@ fn files_of_a_revision_that_are_too_long_are_refused() {
 }
 
 #[test]
-fn a_revision_that_cannot_be_read_is_left_out_with_a_warning() {
+fn a_revision_that_cannot_be_read_is_part_of_the_verdict() {
     let repository = broken_history();
     let file = repository.dir.path().join(REPORT).join("records.jsonl");
     let good = fs::read_to_string(&file).unwrap();
@@ -326,8 +326,11 @@ fn a_revision_that_cannot_be_read_is_left_out_with_a_warning() {
     }
     let (code, text, error) = repository.history(&[REPORT]);
     assert_eq!(code, Some(0), "{error}");
-    assert_eq!(error.matches("this revision is left out").count(), 2, "{error}");
-    assert!(error.contains("lines of cases, and"), "{error}");
+    assert_eq!(error, "");
+    let verdict = text.lines().next().unwrap();
+    assert!(verdict.contains(" in the history of 4 cases; 2 of 17 revisions could not be read"), "{verdict}");
+    assert_eq!(text.matches("Not read: ").count(), 2, "{text}");
+    assert!(text.contains("lines of cases, and"), "{text}");
     assert!(text.contains("15 revisions"), "{text}");
 }
 

@@ -73,6 +73,25 @@ fn two_kernels_are_compared_without_a_manifest_and_nothing_is_left_behind() {
 }
 
 #[test]
+fn kernels_that_write_nothing_do_not_match_and_the_message_says_how_to_choose_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    // The product of three times 2^16 overflows to 0, so that no thread does anything.
+    let kernel = |name: &str, more: &str| {
+        format!(
+            "__global__ void {name}(float *sums, const float *in, int B, int T, int C)\n\
+             {{ int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+             if (i < B * T * C) atomicAdd(&sums[i % C], in[i]{more}); }}\n"
+        )
+    };
+    fs::write(folder.path().join("cube.cu"), kernel("planes", "") + &kernel("planes_wrong", " + 1")).unwrap();
+    let nothing = ["no launch wrote to an output (`sums`): choose sizes", "--arg NAME=4", "0 of 2 cases passed"];
+    expect(&folder, &["try", "cube.cu", "--backend", "sim"], 1, &nothing);
+    // With sizes as the message says, the second kernel is found wrong: 4 * 8 threads add 1 to each of 16 sums.
+    let sizes = ["try", "cube.cu", "--backend", "sim", "--arg", "B=4", "--arg", "T=8", "--arg", "C=16"];
+    expect(&folder, &sizes, 1, &["planes_wrong", "off by 32", "16 of 65536 elements are wrong"]);
+}
+
+#[test]
 fn a_kernel_with_another_result_fails() {
     let arguments = [&TRY[..], &["scale.cu:old", "scale.cu:wrong", "--out", "kept"]].concat();
     let folder = folder();

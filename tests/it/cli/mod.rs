@@ -25,6 +25,8 @@ mod run;
 mod schema;
 mod shards;
 mod show;
+mod stale;
 mod tune;
 mod version;
 mod watch;
+mod weak_checks;

@@ -19,3 +19,4 @@ mod reals;
 mod render;
 mod templates;
 mod terminal;
+mod versions;

@@ -19,7 +19,7 @@ const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = fal
 /// Entries of the temporary folder that link to the checkout's.
 const LINKED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Checkout {
     root: PathBuf,
     /// `.git`, or the folder that the `.git` file of a worktree or submodule names.

@@ -6,10 +6,12 @@
 use std::io::{self, BufRead, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use super::checkout::Checkout;
+use crate::model::Commit;
 use crate::programs::Programs;
 use crate::regular::{self, LONGEST_VARIABLE};
 
@@ -42,7 +44,7 @@ pub enum RevisionError {
 pub struct Files {
     git: PathBuf,
     pub(super) checkout: Checkout,
-    git_dir: TempDir,
+    git_dir: Arc<TempDir>,
     revision: String,
     commit: String,
 }
@@ -52,7 +54,7 @@ impl Files {
     pub fn open(dir: &Path, revision: &str, programs: &Programs) -> Result<Self, RevisionError> {
         let git = programs.find("git").ok_or(RevisionError::NoGit)?;
         let checkout = Checkout::around(dir).ok_or_else(|| RevisionError::NoCheckout { dir: dir.to_owned() })?;
-        let git_dir = checkout.temporary_git_dir()?;
+        let git_dir = Arc::new(checkout.temporary_git_dir()?);
         let mut files = Self { git, checkout, git_dir, revision: revision.to_owned(), commit: String::new() };
         if revision.starts_with('-') {
             let said = "it looks like an option".to_owned();
@@ -66,6 +68,18 @@ impl Files {
             Err(other) => return Err(other),
         };
         Ok(files)
+    }
+
+    /// Files of another commit of the repository.
+    #[must_use]
+    pub fn at(&self, commit: &Commit) -> Self {
+        Self {
+            git: self.git.clone(),
+            checkout: self.checkout.clone(),
+            git_dir: Arc::clone(&self.git_dir),
+            revision: commit.id.clone(),
+            commit: commit.id.clone(),
+        }
     }
 
     pub fn commit(&self) -> &str {

@@ -14,6 +14,7 @@ use super::launch::Modules;
 use super::machine_code::MachineCode;
 use super::processes::{expected_processes, share};
 use super::sets::secret;
+use super::weak::WeakChecks;
 use crate::backend::Device;
 use crate::model::{
     Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, MeasurePlan, Note, Phase, RefExpr, Regime, Sharing,
@@ -30,6 +31,7 @@ pub struct Bench<'a> {
     pub store: Store,
     pub modules: Modules,
     pub expected: Expected,
+    pub weak: WeakChecks,
     /// Decides what no kernel may know: when inputs change, and which launches are checked.
     pub secret: ChaCha8Rng,
     /// The cases that wait to run alone, by their places in the group.
@@ -66,6 +68,7 @@ impl<'a> Bench<'a> {
             store,
             modules: Modules::default(),
             expected,
+            weak: WeakChecks::default(),
             secret: ChaCha8Rng::seed_from_u64(secret()),
             deferred: Vec::new(),
             is_alone: false,

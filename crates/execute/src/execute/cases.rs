@@ -21,6 +21,8 @@ pub struct ReadyCase<'a> {
     pub is_partial: bool,
     /// Warp instructions that its first run executed, where the device itself counts.
     pub instructions: Option<f64>,
+    /// Warp instructions of its first run that store to global memory, where the device itself counts.
+    pub stores: Option<f64>,
 }
 
 /// What a case runs.

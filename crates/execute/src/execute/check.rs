@@ -7,10 +7,12 @@
 use super::bench::{Bench, host_allowance};
 use super::buffers::Poison;
 use super::cases::{Body, Cases, ReadyCase};
+use super::idle::{count_stores, find_idle};
 use super::intact::{find_changed_input, restore_inputs};
 use super::judge::{judge, result_error};
 use super::machine_code::{self, Derived};
 use super::marks::announce_marks;
+use super::mutants::try_mutants;
 use super::outputs::{keep_lines, keep_outputs};
 use super::prepare::Prepared;
 use super::printed;
@@ -208,14 +210,25 @@ fn check_one<'a>(
         if let Some(mismatch) = find_unfounded(bench, case, &verdict)? {
             return Ok(Verdict::Mismatch(mismatch));
         }
-        match repeat(bench, case)? {
-            Repeated::Wrong(mismatch) => return Ok(Verdict::Mismatch(mismatch)),
-            Repeated::Skipped(why) if verdict == Verdict::Pass => events.push(note(Note::OneSet { why })),
-            Repeated::Skipped(_) | Repeated::Right => {}
+        if let Some(idle) = find_idle(bench, case, &verdict)? {
+            verdict = idle;
+        }
+        if verdict == Verdict::Pass {
+            try_mutants(bench, case)?;
+        }
+        if is_right(&verdict) {
+            match repeat(bench, case)? {
+                Repeated::Wrong(mismatch) => return Ok(Verdict::Mismatch(mismatch)),
+                Repeated::Skipped(why) if verdict == Verdict::Pass => events.push(note(Note::OneSet { why })),
+                Repeated::Skipped(_) | Repeated::Right => {}
+            }
         }
         // A device without a clock has no timed launches.
         let fixed = bench.device.clock().is_some().then(|| bench.store.fixed(&case.slots())).flatten();
         events.extend(fixed.map(|why| note(Note::FixedInputs { why })));
+        if verdict == Verdict::Pass {
+            events.extend(bench.weak.of(job).into_iter().map(|weak| note(Note::Weak(weak))));
+        }
     }
     Ok(verdict)
 }
@@ -247,6 +260,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
     let text = report.run.printed.clone();
     case.is_partial = report.run.notes.iter().any(|note| matches!(note, Note::Sampled { .. }));
     case.instructions = count_instructions(&report);
+    case.stores = count_stores(&report, case.steps());
     keep_lines(job, &report.lines)?;
     let derived = match &report.counters {
         Some(_) => bench.machine_code.derive(job, &report.lines),

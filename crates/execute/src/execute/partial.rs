@@ -30,7 +30,7 @@ pub struct Sides {
     /// Where the compared elements are in the checked array; `None` if it is compared as a whole.
     pub elements: Option<Vec<usize>>,
     /// How many elements the checked array has.
-    of: u64,
+    pub of: u64,
 }
 
 impl Sides {

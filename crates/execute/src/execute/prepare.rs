@@ -23,7 +23,14 @@ impl<'b, 'a> Prepared<'b, 'a> {
             cases.bench.announce(job, Activity::Preparing, host_allowance(job));
             let body = prepare_body(cases.bench, job);
             match cases.attempt(*place, body)? {
-                Some(body) => cases.push(ReadyCase { place: *place, job, body, is_partial: false, instructions: None }),
+                Some(body) => cases.push(ReadyCase {
+                    place: *place,
+                    job,
+                    body,
+                    is_partial: false,
+                    instructions: None,
+                    stores: None,
+                }),
                 // Memory that only this case used is free for the next one.
                 None => cases.free_unused(),
             }

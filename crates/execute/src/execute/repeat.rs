@@ -15,6 +15,7 @@ use super::cases::ReadyCase;
 use super::function::called;
 use super::intact::find_changed_input;
 use super::judge::judge;
+use super::mutants::try_results_of_other_inputs;
 use super::sets::{FIRST, MIXED, OTHER};
 use super::stop::Stop;
 use super::unfounded::advise;
@@ -165,6 +166,7 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
     }
     if varies {
         keep_for_others(bench, case)?;
+        try_results_of_other_inputs(bench, case)?;
         return find_changed_input(bench);
     }
     Ok(None)

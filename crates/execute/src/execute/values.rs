@@ -24,7 +24,7 @@ pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPla
 }
 
 /// Returns the current content of a buffer; an input has its first content, since a case that changes it fails anyway.
-fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> Result<Operand, Stop> {
+pub fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> Result<Operand, Stop> {
     let slot = case.slot_after(bench, name);
     let Some((slot, plan)) = slot.and_then(|slot| Some((slot, bench.store.get(slot)?.plan.clone()))) else {
         return Err(Stop::unresolved(format!("the check names a buffer `{name}` that the case does not have")));

@@ -24,6 +24,7 @@ pub mod limits;
 mod line_counts;
 mod machine;
 mod measurement;
+mod mutant;
 mod note;
 mod operations;
 mod outcome;
@@ -77,6 +78,7 @@ pub use machine::{
     SurveyRequest, ThrottleReason,
 };
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
+pub use mutant::{Mutant, WeakCheck};
 pub use note::{Crowded, Fixed, Note, Skipped};
 pub use operations::{
     ListedOperation, list_of, listed_operations, operation_counts, with_lists, write_list, write_operations,
@@ -85,7 +87,7 @@ pub use outcome::{Allowed, Failure, Mismatch, Outcome, Roof, Unchecked, Verdict}
 pub use persist::Persist;
 pub use real::Real;
 pub use record::{
-    AxisColumn, CaseRecord, LaunchRecord, NoiseFloor, PageTemplate, Processes, Ratio, Records, RegimeResult,
+    AxisColumn, CaseRecord, FINALISTS, LaunchRecord, NoiseFloor, PageTemplate, Processes, Ratio, Records, RegimeResult,
     ResultError, RunHeader, SmClock, can_name_experiment, experiment_name,
 };
 pub use reference::{Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind, Signature};

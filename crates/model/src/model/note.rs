@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Regime, ThrottleReason};
+use super::{Bytes, Regime, ThrottleReason, WeakCheck};
 
 /// A note on a case. Fractions are of 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,6 +118,8 @@ pub enum Note {
         elements: u64,
         of: u64,
     },
+    /// A check of the case accepts wrong results.
+    Weak(WeakCheck),
     /// Energy was requested, but the device's counter changed too rarely.
     NoEnergy {
         /// Observed changes of the counter.

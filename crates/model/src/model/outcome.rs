@@ -64,6 +64,9 @@ pub enum Unchecked {
     NotRun,
     /// The other variants are compared with this one, so it has no reference itself.
     IsReference,
+    /// Every output holds what it held before the launch, and what is expected. The device does not record whether a
+    /// launch stored that.
+    NothingChanged,
 }
 
 /// What bounds a time from below.

@@ -108,6 +108,9 @@ pub struct PageTemplate {
     pub text: String,
 }
 
+/// What [`RunHeader::narrowed`] says of the cases that a search has chosen.
+pub const FINALISTS: &str = "the finalists of a search";
+
 impl RunHeader {
     /// Whether each variant is compared with the one before it: only the variant is compared, with a baseline and along
     /// steps.
@@ -169,6 +172,11 @@ impl CaseRecord {
     pub fn input_sets(&self) -> Option<(u32, u32)> {
         let is_one = |note: &Note| matches!(note, Note::OneSet { .. });
         self.notes.iter().any(is_one).then_some((1, 2))
+    }
+
+    /// Whether a check of the case accepts wrong results.
+    pub fn has_weak_check(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note, Note::Weak(_)))
     }
 
     /// The launch that all others repeat, perhaps in other streams, and the number of streams.

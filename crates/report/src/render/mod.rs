@@ -40,6 +40,7 @@ mod rows;
 mod sarif;
 mod section;
 pub mod source_view;
+pub mod stale;
 mod table;
 mod terminal;
 mod units;

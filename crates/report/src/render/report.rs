@@ -18,8 +18,8 @@ use super::section::{Layout, Section, section};
 use super::table::Table;
 use super::{counters, method, overview, units, wording};
 use crate::analyse::{self, Summary};
-use crate::format::plural;
-use crate::model::{BackendKind, Records};
+use crate::format::{plural, plural_of};
+use crate::model::{BackendKind, Records, WeakCheck};
 
 /// Number of groups from which on they are folded.
 const FOLD_FROM: usize = 5;
@@ -88,6 +88,9 @@ impl Overall {
         Self { is_folded: table.rows.len() > MOST_OPEN_ROWS, table, more_rows }
     }
 }
+
+/// More checks that accept wrong results are counted: each case has its own in a note.
+const MOST_WEAK: usize = 3;
 
 /// Builds the view of `records` with the widest limits.
 pub fn report(records: &Records) -> Report {
@@ -228,6 +231,7 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
     if let Some(options) = &records.header.narrowed {
         warnings.push(format!("Narrowed: part of the matrix, selected by {options}."));
     }
+    warnings.extend(weak_checks(records));
     warnings.extend(wording::doubts(&records.environment.machine).into_iter().map(|doubt| sentence(&doubt)));
     if records.header.backend == BackendKind::Sim {
         warnings.push("Simulated: counts from a model of the machine, no times.".to_owned());
@@ -239,6 +243,25 @@ fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
         warnings.push(format!("Energy is missing: {why}."));
     }
     warnings
+}
+
+/// A warning for each check that accepts wrong results, with the numbers of its first case.
+fn weak_checks(records: &Records) -> Vec<String> {
+    let mut checks: Vec<(&WeakCheck, u64)> = Vec::new();
+    for weak in records.cases.iter().flat_map(wording::weak_checks) {
+        match checks.iter_mut().find(|(known, _)| known.check == weak.check) {
+            Some((_, cases)) => *cases += 1,
+            None => checks.push((weak, 1)),
+        }
+    }
+    let more = checks.len().saturating_sub(MOST_WEAK);
+    let shown = checks.iter().take(MOST_WEAK).map(|(weak, cases)| {
+        // Warnings are plain text.
+        let text = wording::weak_check(weak).replace('`', "");
+        format!("Weak check in {}: {text}.", plural(*cases, "case"))
+    });
+    let more = (more > 0).then(|| format!("{} weak, too.", plural_of(more as u64, "more check is", "more checks are")));
+    shown.chain(more).collect()
 }
 
 /// The text as a sentence: with a capital at its beginning, and a full stop at its end.

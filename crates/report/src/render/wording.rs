@@ -7,13 +7,15 @@ use crate::analyse::{self, Bound};
 use crate::format::{bytes, plural, plural_of, rough};
 use crate::model::{
     Allowed, Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Fixed, Machine,
-    Mismatch, NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings, Skipped,
-    SmClock, Spread, ThrottleReason, Unchecked, Unit, Verdict,
+    Mismatch, Mutant, NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings,
+    Skipped, SmClock, Spread, ThrottleReason, Unchecked, Unit, Verdict, WeakCheck,
 };
 
 /// Cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
 pub fn check(record: &CaseRecord) -> String {
     match (&record.outcome, &record.verdict) {
+        (Outcome::Measured, Verdict::Pass) if record.has_weak_check() => "✓ pass, weak check".to_owned(),
+        (Outcome::Unstable { .. }, Verdict::Pass) if record.has_weak_check() => "✓ unstable, weak check".to_owned(),
         (Outcome::Measured, verdict) => passed(verdict).to_owned(),
         (Outcome::Unstable { .. }, Verdict::Pass) => "✓ unstable".to_owned(),
         (Outcome::Unstable { .. }, verdict) => format!("{}, unstable", passed(verdict)),
@@ -32,6 +34,55 @@ const fn passed(verdict: &Verdict) -> &'static str {
         Verdict::Unchecked(Unchecked::NoCheck) => "unchecked",
         Verdict::Unchecked(Unchecked::NotRun) => "not checked",
         Verdict::Unchecked(Unchecked::IsReference) => "reference",
+        Verdict::Unchecked(Unchecked::NothingChanged) => "nothing changed",
+    }
+}
+
+/// Checks of a case that accept wrong results.
+pub fn weak_checks(record: &CaseRecord) -> impl Iterator<Item = &WeakCheck> {
+    record.notes.iter().filter_map(|note| if let Note::Weak(weak) = note { Some(weak) } else { None })
+}
+
+/// Says which wrong results a check accepts, and why: `` `y` would also accept zeros: the greatest expected value is
+/// 3.4e-6, and abs = 0.01 is allowed ``.
+pub fn weak_check(weak: &WeakCheck) -> String {
+    let WeakCheck { check, accepts, greatest, tolerance, whole } = weak;
+    let names: Vec<String> = accepts.iter().map(mutant).collect();
+    let names = match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    };
+    let parts = [
+        ("abs", tolerance.abs),
+        ("rel", tolerance.rel),
+        ("ulp", tolerance.ulp as f64),
+        ("fraction", whole.fraction),
+        ("norm", whole.norm),
+        ("max_norm", whole.max_norm),
+    ];
+    let parts = parts.iter().filter(|(_, value)| *value > 0.0);
+    let parts: Vec<String> = parts.map(|(name, value)| format!("{name} = {}", shortest(*value))).collect();
+    let allowed = match parts.as_slice() {
+        [] => "no difference is".to_owned(),
+        [one] => format!("{one} is"),
+        several => format!("{} are", several.join(", ")),
+    };
+    format!(
+        "`{check}` would also accept {names}: the greatest expected value is {}, and {allowed} allowed",
+        rough(*greatest)
+    )
+}
+
+fn mutant(mutant: &Mutant) -> String {
+    match mutant {
+        Mutant::Zeros => "zeros".to_owned(),
+        Mutant::SmallerHalfZero => "zeros for the smaller half of the values".to_owned(),
+        Mutant::Constant => "one constant for all elements".to_owned(),
+        Mutant::Input(name) => format!("a copy of `{name}`"),
+        Mutant::OtherInputs => "the results for other inputs".to_owned(),
+        Mutant::Changed => "the greatest value in place of the least".to_owned(),
+        Mutant::Swapped => "the greatest and the least value swapped".to_owned(),
+        Mutant::Shifted => "all elements shifted by one".to_owned(),
     }
 }
 
@@ -179,6 +230,7 @@ pub fn note(note: &Note) -> String {
         Note::Judged { check, elements, of } => {
             format!("`{check}`: {elements} of {} were compared", plural(*of, "element"))
         }
+        Note::Weak(weak) => weak_check(weak),
         Note::NoEnergy { moved, seconds, needed } => {
             format!("no energy: the device's counter changed {moved} times in {seconds} s, {needed} are needed")
         }

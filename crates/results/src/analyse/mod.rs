@@ -4,7 +4,7 @@
 //! ranks the variants. Both are pure: the same events give the same records, the same records the same summary. This
 //! module does not judge whether a difference matters, and formats no number. The roofline compares times with the
 //! limits of the device. [`compare`] compares the records of two runs,
-//! [`history`] those of many revisions.
+//! [`history`] those of many revisions, [`stale`] records with the sources and the manifest that a tree of files has.
 
 mod attempts;
 mod bootstraps;
@@ -20,6 +20,7 @@ mod ranking;
 mod ratios;
 mod records;
 mod roofline;
+pub mod stale;
 mod summary;
 mod times;
 

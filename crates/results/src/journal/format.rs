@@ -63,7 +63,7 @@ pub enum JournalError {
         /// What is wrong with it.
         message: String,
     },
-    /// The journal was written in another version of the format.
+    /// The file was written in a version that this program does not read.
     #[error(
         "{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it",
         path.display()

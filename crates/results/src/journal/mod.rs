@@ -13,6 +13,7 @@ mod line;
 mod lock;
 mod merge;
 mod merged;
+mod older;
 mod parse;
 mod read;
 mod records;

@@ -6,9 +6,11 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::line::{CaseLine, Columns, Numbers};
+use super::older::Older;
 use super::{JournalError, seal};
 use crate::model::{CaseRecord, Environment, Records, RunHeader, hex};
 use crate::regular;
@@ -107,17 +109,23 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let corrupt = |line: usize, message| JournalError::Corrupt { path: path.to_owned(), line: line + 1, message };
     let mut lines: Vec<&str> = text.lines().collect();
     let first = lines.first().ok_or_else(|| JournalError::NoHeader { path: path.to_owned() })?;
-    let (mut records, columns) = header(path, first)?;
+    let format = Format::of_file(path, first, || lines.iter().copied())?;
+    let (mut records, columns) = format.header(path, first)?;
     let last = lines.len() - 1;
-    let end = lines.pop().filter(|line| line.starts_with(END_MARK));
-    let end = end.ok_or_else(|| corrupt(last, "the file ends here without its last line: it was cut".to_owned()))?;
-    let EndIn { cases: count, sha256 } = sealed(end).map_err(|message| corrupt(last, message))?;
+    let end = if format.has_end() {
+        let end = lines.pop().filter(|line| line.starts_with(END_MARK));
+        let end =
+            end.ok_or_else(|| corrupt(last, "the file ends here without its last line: it was cut".to_owned()))?;
+        Some(sealed::<EndIn>(end).map_err(|message| corrupt(last, message))?)
+    } else {
+        None
+    };
     let case = |(i, line): (usize, &&str)| {
         let of_other_kind = [(HEADER_MARK, "a second header"), (END_MARK, "lines follow after the last one")];
         if let Some((_, message)) = of_other_kind.iter().find(|(mark, _)| line.starts_with(mark)) {
             return Err(corrupt(i, (*message).to_owned()));
         }
-        let parsed = sealed::<CaseLine>(line).and_then(|line| line.record(&records.header, &columns));
+        let parsed = format.case(line).and_then(|line| line.record(&records.header, &columns));
         parsed.map_err(|message| corrupt(i, message))
     };
     // The lines are checked in their order, so that the first that is damaged is reported.
@@ -128,6 +136,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     if let Some(before) = moved {
         return Err(corrupt(before + 2, "the line is there again, or in another place".to_owned()));
     }
+    let Some(EndIn { cases: count, sha256 }) = end else { return Ok(records) };
     let found = records.cases.len() as u64;
     if found != count {
         return Err(corrupt(last, format!("it ends {count} lines of cases, and {found} are there")));
@@ -136,6 +145,64 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
         return Err(corrupt(last, "the lines before it are not those that were written".to_owned()));
     }
     Ok(records)
+}
+
+/// The version of a file's lines.
+enum Format {
+    Current,
+    /// With checksums, except for version 1.
+    Older(Older, bool),
+}
+
+impl Format {
+    /// Returns the version that the first line states, of a file with these lines.
+    fn of_file<'a, L: Iterator<Item = &'a str>>(
+        path: &Path,
+        first: &str,
+        lines: impl FnOnce() -> L,
+    ) -> Result<Self, JournalError> {
+        /// The part of the header that tells whether the rest can be read.
+        #[derive(Deserialize)]
+        struct HeaderVersion {
+            version: u32,
+        }
+
+        let no_header = |_| JournalError::NoHeader { path: path.to_owned() };
+        match serde_json::from_str::<HeaderVersion>(first).map_err(no_header)?.version {
+            RECORDS_VERSION => Ok(Self::Current),
+            version @ 1..RECORDS_VERSION => Ok(Self::Older(Older::new(version, lines()), version > 1)),
+            found => Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION }),
+        }
+    }
+
+    /// Returns the header in a file's first line, with no cases yet, and what the other lines refer to.
+    fn header(&self, path: &Path, first: &str) -> Result<(Records, Columns), JournalError> {
+        let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: 1, message };
+        let read = self.read(first, Older::header).map_err(corrupt)?;
+        let HeaderIn { columns, header, environment } = read;
+        Ok((Records { header, environment, cases: Vec::new() }, columns))
+    }
+
+    fn case(&self, line: &str) -> Result<CaseLine, String> {
+        self.read(line, Older::case)
+    }
+
+    fn read<T: DeserializeOwned>(&self, line: &str, migrate: fn(&Older, Value) -> Value) -> Result<T, String> {
+        match self {
+            Self::Current => sealed(line),
+            Self::Older(older, has_sums) => {
+                if *has_sums {
+                    seal::check(line.as_bytes())?;
+                }
+                let read = serde_json::from_str(line).map(|line| migrate(older, line));
+                read.and_then(serde_json::from_value).map_err(|e| e.to_string())
+            }
+        }
+    }
+
+    const fn has_end(&self) -> bool {
+        matches!(self, Self::Current)
+    }
 }
 
 /// Returns the SHA-256 of lines, each with its end.
@@ -149,25 +216,8 @@ pub fn header_of(path: &Path) -> Result<RunHeader, JournalError> {
     let mut first = String::new();
     let file = regular::open(path).map_err(JournalError::io("read", path))?;
     BufReader::new(file.take(regular::LONGEST_TEXT)).read_line(&mut first).map_err(JournalError::io("read", path))?;
-    Ok(header(path, first.trim_end())?.0.header)
-}
-
-/// Returns the header in a file's first line, with no cases yet, and what the other lines refer to.
-fn header(path: &Path, first: &str) -> Result<(Records, Columns), JournalError> {
-    /// The part of the header that tells whether the rest can be read.
-    #[derive(Deserialize)]
-    struct HeaderVersion {
-        version: u32,
-    }
-
-    let no_header = || JournalError::NoHeader { path: path.to_owned() };
-    let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: 1, message };
-    let found = serde_json::from_str::<HeaderVersion>(first).map_err(|_| no_header())?.version;
-    if found != RECORDS_VERSION {
-        return Err(JournalError::Version { path: path.to_owned(), line: 1, found, expected: RECORDS_VERSION });
-    }
-    let HeaderIn { columns, header, environment } = sealed(first).map_err(corrupt)?;
-    Ok((Records { header, environment, cases: Vec::new() }, columns))
+    let first = first.trim_end();
+    Ok(Format::of_file(path, first, std::iter::empty)?.header(path, first)?.0.header)
 }
 
 fn sealed<T: DeserializeOwned>(line: &str) -> Result<T, String> {

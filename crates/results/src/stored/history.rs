@@ -33,8 +33,15 @@ pub struct History {
     pub place: String,
     /// The versions of the report, the oldest first.
     pub versions: Vec<Version>,
-    /// Revisions that were left out, and why.
-    pub warnings: Vec<String>,
+    /// Revisions whose records cannot be read, the oldest first.
+    pub unread: Vec<Unread>,
+}
+
+/// A revision whose records are damaged, or of a newer version of this program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    pub commit: Commit,
+    pub why: String,
 }
 
 /// A report after the commit that changed it.
@@ -45,9 +52,6 @@ pub struct Version {
 }
 
 /// Returns every report that the last revision has at a path, as it was after each commit that changed its records.
-///
-/// A revision whose records cannot be read, as those of some older versions of this program, is left out with a
-/// warning.
 pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> Result<Vec<History>, ReadError> {
     let files = Files::open(dir, &span.until, programs)?;
     let since = span.since.as_ref().map(|since| Files::open(dir, since, programs)).transpose()?;
@@ -68,7 +72,7 @@ pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> R
     let mut found = Vec::new();
     for report in reports {
         let history = of_report(&files, since.as_ref(), &report)?;
-        if !(history.versions.is_empty() && history.warnings.is_empty()) {
+        if !(history.versions.is_empty() && history.unread.is_empty()) {
             found.push(history);
         }
     }
@@ -80,14 +84,14 @@ fn of_report(files: &Files, since: Option<&Files>, path: &str) -> Result<History
     let changes = files.changes(since, path)?.into_iter().filter_map(|change| Some((change.commit, change.file?)));
     let (commits, versions): (Vec<Commit>, Vec<File>) = changes.unzip();
     let place = path.strip_suffix(RECORDS_FILE).unwrap_or(path).trim_end_matches('/').to_owned();
-    let mut history = History { place, versions: Vec::new(), warnings: Vec::new() };
+    let mut history = History { place, versions: Vec::new(), unread: Vec::new() };
     let mut commits = commits.into_iter();
     files.read(&versions, |_, content| {
         let Some(commit) = commits.next() else { return Ok(()) };
         let name = format!("{}:{path}", commit.short());
         match parse_records(&String::from_utf8_lossy(&content), Path::new(&name)) {
             Ok(records) => history.versions.push(Version { commit, records }),
-            Err(error) => history.warnings.push(format!("{error}; this revision is left out")),
+            Err(error) => history.unread.push(Unread { commit, why: error.to_string() }),
         }
         Ok::<_, ReadError>(())
     })?;

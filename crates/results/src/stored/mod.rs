@@ -20,7 +20,7 @@ use crate::programs::Programs;
 use crate::revision::{File, Files, RevisionError};
 
 pub use devices::folder_of_device;
-pub use history::{History, Span, histories};
+pub use history::{History, Span, Unread, histories};
 pub use journal::{damaged_line, read_journal, samples};
 pub use pairs::pairs;
 pub use shards::{join, journals};

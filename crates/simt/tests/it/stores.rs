@@ -127,7 +127,7 @@ fn lanes_that_store_different_values_to_one_address_in_one_instruction_are_noted
     };
     let found = notes("st.global.u32 [%rd1+4], %r1;", 1, 32);
     assert!(found.len() == 1 && found[0].contains("(buffer 0 + 4)"), "{found:#?}");
-    assert!(found[0].ends_with("which one is kept (block (0,0,0), threads (0,0,0) and (1,0,0))"), "{found:#?}");
+    assert!(found[0].contains("which one is kept (block (0,0,0), threads (0,0,0) and (1,0,0))"), "{found:#?}");
     // Pairs of lanes: 0 and 1 agree, 2 and 3 do not.
     let pairs = "shr.u32 %r5, %r1, 1;
     mul.wide.u32 %rd2, %r5, 8;
@@ -136,9 +136,10 @@ fn lanes_that_store_different_values_to_one_address_in_one_instruction_are_noted
     st.global.v2.u32 [%rd3], {%r5, %r6};";
     let found = notes(pairs, 1, 32);
     assert!(found.len() == 1 && found[0].contains("(buffer 0 + 8)"), "{found:#?}");
-    assert!(found[0].ends_with("threads (2,0,0) and (3,0,0))"), "{found:#?}");
+    assert!(found[0].contains("threads (2,0,0) and (3,0,0))"), "{found:#?}");
     let shared = "mov.u32 %r5, tile;\ncvt.u16.u32 %rs2, %r1;\nst.shared.u8 [%r5+7], %rs2;";
-    assert_eq!(notes(shared, 1, 32), [says("shared memory + 7", "(0,0,0) and (1,0,0)")]);
+    let found = notes(shared, 1, 32);
+    assert!(found.len() == 1 && found[0].starts_with(&says("shared memory + 7", "(0,0,0) and (1,0,0)")), "{found:#?}");
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn upload_wanted(
 }
 
 /// Returns an expectation of arrays that the case has on the device.
-fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, len: u64) -> Option<Wanted> {
+pub fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, len: u64) -> Option<Wanted> {
     let first = |expression: &RefExpr| {
         let slot = case.device_body()?.slot(name_of(expression)?)?;
         let buffer = bench.store.get(slot).filter(|buffer| buffer.plan.len == len)?;

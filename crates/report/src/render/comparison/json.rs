@@ -10,6 +10,7 @@ use crate::analyse::compare::{
     CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Gate,
     InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange, Undecided,
 };
+use crate::analyse::stale::Staleness;
 use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
 use crate::render::RenderError;
 use crate::render::claims::detail;
@@ -29,6 +30,10 @@ struct Page<'a> {
     only_in_new: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     base_faults: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    base_stale: &'a [Staleness],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    new_stale: &'a [Staleness],
     reports: Vec<Report<'a>>,
 }
 
@@ -162,6 +167,8 @@ pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
         only_in_base: &compared.alone[0],
         only_in_new: &compared.alone[1],
         base_faults: compared.faults,
+        base_stale: &comparison.stale[0],
+        new_stale: &comparison.stale[1],
         reports: comparison.reports.iter().zip(compared.places).map(|(r, places)| report(r, places)).collect(),
     };
     Ok(serde_json::to_string(&page)? + "\n")

@@ -16,6 +16,7 @@ use crate::analyse::compare::{
 use crate::format::{plural, plural_of};
 use crate::model::Estimate;
 use crate::render::number;
+use crate::render::stale;
 use crate::render::table::{Cell, Folding, Table, in_common, number as number_column, text};
 use crate::render::units::TimeUnit;
 use crate::render::wording;
@@ -75,9 +76,17 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
         Some(section)
     });
     let sections = sections.collect();
+    let [base_stale, new_stale] = &comparison.stale;
+    let of_base = stale::sentences(base_stale).into_iter().map(|sentence| format!("In the base: {sentence}"));
     View {
         headline: words::headline(compared),
-        facts: summary::summary(compared, &totals).into_iter().chain(facts(compared)).collect(),
+        facts: stale::sentences(new_stale)
+            .into_iter()
+            .chain(summary::summary(compared, &totals))
+            .chain(facts(compared))
+            .chain(of_base)
+            .chain(stale::unknown(new_stale))
+            .collect(),
         warnings: warnings(compared),
         claims: claims(compared),
         sections,

@@ -12,6 +12,7 @@ use crate::analyse::compare::{
 use crate::format::{at_place, count, magnitude, plural, rough};
 use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
 use crate::render::number;
+use crate::render::stale;
 use crate::render::wording;
 
 /// Maximum number of changed counters of a theme to list; further ones are counted.
@@ -153,8 +154,14 @@ fn verdict(comparison: &Comparison) -> String {
     if checks > 0 {
         less.push(format!("{checks} with another check"));
     }
+    let weak = comparison.weak_checks();
+    if weak > 0 {
+        less.push(format!("{weak} with a weak check"));
+    }
+    let stale = stale::tally(&comparison.stale[1]);
     let gate = comparison.gate();
     let mark = match gate {
+        Gate::Pass if stale.is_some() => "?",
         Gate::Pass => "✓",
         Gate::Incomparable => "≠",
         Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
@@ -166,6 +173,7 @@ fn verdict(comparison: &Comparison) -> String {
         named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
     }
     named.extend(less);
+    named.extend(stale);
     let informing = counted(true);
     let informing: Vec<String> = Kind::ALL
         .iter()

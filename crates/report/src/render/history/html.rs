@@ -23,7 +23,7 @@ struct Row<'a> {
 
 /// The page. `samples` are those of each report's newest run, empty without a journal.
 pub fn html(reports: &[ReportHistory<'_>], least: f64, samples: &[Samples]) -> Result<String, RenderError> {
-    let View { headline, break_note, reports: sections, method, .. } = view(reports, least, Vec::new());
+    let View { headline, notes, break_note, reports: sections, method, .. } = view(reports, least, Vec::new());
     let rows: Vec<Row<'_>> = reports
         .iter()
         .enumerate()
@@ -44,6 +44,7 @@ pub fn html(reports: &[ReportHistory<'_>], least: f64, samples: &[Samples]) -> R
     });
     let page = Page {
         facts: facts.collect(),
+        warnings: notes,
         charts: charts::drawn(reports)?,
         rows_title: "All cases",
         example: "difference > 2 n >= 2^24",

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{ReportHistory, words};
 use crate::analyse::history::{Change, Series};
+use crate::analyse::stale::Staleness;
 use crate::model::{Commit, Regime, Value};
 use crate::render::RenderError;
 
@@ -24,6 +25,10 @@ struct Report<'a> {
     place: &'a str,
     revisions: Vec<Revision<'a>>,
     series: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<NotRead<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<&'a Staleness>,
 }
 
 #[derive(Serialize)]
@@ -31,6 +36,12 @@ struct Revision<'a> {
     commit: &'a str,
     date: &'a str,
     subject: &'a str,
+}
+
+#[derive(Serialize)]
+struct NotRead<'a> {
+    commit: &'a str,
+    why: &'a str,
 }
 
 #[derive(Serialize)]
@@ -81,6 +92,8 @@ fn report<'a>(report: &'a ReportHistory<'_>) -> Report<'a> {
         place: report.place,
         revisions: report.commits.iter().map(revision).collect(),
         series: report.series.iter().map(row).collect(),
+        unread: report.unread.iter().map(|unread| NotRead { commit: &unread.commit.id, why: &unread.why }).collect(),
+        stale: report.stale.as_ref(),
     }
 }
 

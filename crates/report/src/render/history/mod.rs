@@ -9,7 +9,9 @@ mod view;
 mod words;
 
 use crate::analyse::history::Series;
+use crate::analyse::stale::Staleness;
 use crate::model::Commit;
+use crate::stored::Unread;
 
 pub use charts::{Chart, Link, charts, links};
 pub use csv::csv;
@@ -26,4 +28,8 @@ pub struct ReportHistory<'a> {
     pub commits: Vec<Commit>,
     /// Series in the order of tables.
     pub series: Vec<Series<'a>>,
+    /// Revisions whose records cannot be read, and why.
+    pub unread: &'a [Unread],
+    /// What the newest records are not known to be current in; `None` if they are.
+    pub stale: Option<Staleness>,
 }

@@ -4,10 +4,12 @@ use serde::Serialize;
 
 use super::{Link, ReportHistory, words};
 use crate::analyse::history::{Break, Change, LEVEL, Point, Series};
+use crate::analyse::stale::Staleness;
 use crate::format::{plural, plural_of, rough};
 use crate::model::Estimate;
 use crate::render::comparison::words as comparison;
 use crate::render::prose::prose;
+use crate::render::stale;
 use crate::render::table::{Cell, Folding, Table, number as number_column, text};
 use crate::render::terminal::draw;
 use crate::render::units::TimeUnit;
@@ -22,11 +24,16 @@ const WIDE: f64 = 0.05;
 /// The output that has what the terminal omits.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
+/// More revisions that cannot be read are counted.
+const MOST_UNREAD: usize = 5;
+
 const BREAK_NOTE: &str = "Times before and after are not comparable.";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     pub headline: String,
+    /// What the verdict does not cover.
+    pub notes: Vec<String>,
     pub break_note: &'static str,
     pub reports: Vec<Section>,
     charts: Vec<Link>,
@@ -54,6 +61,7 @@ pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) ->
 pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> String {
     let view = view(reports, least, Vec::new());
     let mut lines = vec![view.headline];
+    lines.extend(view.notes.iter().map(|note| prose(note, screen.width, INDENT)));
     for report in view.reports {
         lines.extend([String::new(), prose(&report.title, screen.width, INDENT)]);
         lines.extend(report.facts.iter().map(|fact| prose(fact, screen.width, INDENT)));
@@ -71,13 +79,31 @@ pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> St
 }
 
 pub fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> View {
+    let stale = stale_reports(reports);
     View {
         headline: headline(reports),
+        notes: [unread(reports), stale::sentences(&stale), stale::unknown(&stale)].concat(),
         break_note: BREAK_NOTE,
         reports: reports.iter().map(section).collect(),
         charts,
         method: method(least),
     }
+}
+
+/// Says which revisions are missing in all that follows.
+fn unread(reports: &[ReportHistory<'_>]) -> Vec<String> {
+    let all = reports.iter().flat_map(|report| report.unread);
+    let mut sentences: Vec<String> =
+        all.clone().take(MOST_UNREAD).map(|unread| format!("Not read: {}.", unread.why)).collect();
+    let more = all.count().saturating_sub(MOST_UNREAD);
+    if more > 0 {
+        sentences.push(format!("Not read: {more} more."));
+    }
+    sentences
+}
+
+fn stale_reports(reports: &[ReportHistory<'_>]) -> Vec<Staleness> {
+    reports.iter().filter_map(|report| report.stale.clone()).collect()
 }
 
 /// Sums up the changes: `2 slower, 1 faster in 420 cases`.
@@ -99,7 +125,17 @@ fn headline(reports: &[ReportHistory<'_>]) -> String {
             rough(100.0 * most)
         )
     });
-    format!("{found} in the history of {}{}", plural(cases as u64, "case"), scattered.unwrap_or_default())
+    let stale = stale::tally(&stale_reports(reports)).map(|tally| format!("; {tally}")).unwrap_or_default();
+    let all: usize = reports.iter().map(|report| report.commits.len() + report.unread.len()).sum();
+    let unread = match reports.iter().map(|report| report.unread.len()).sum::<usize>() {
+        0 => String::new(),
+        count => format!("; {count} of {} could not be read", plural(all as u64, "revision")),
+    };
+    format!(
+        "{found} in the history of {}{unread}{}{stale}",
+        plural(cases as u64, "case"),
+        scattered.unwrap_or_default()
+    )
 }
 
 /// Fraction by which the greatest time exceeds the least without a change or a break between them.

@@ -29,6 +29,7 @@ use serde::Serialize;
 use strum::VariantArray;
 
 use super::Call;
+use super::stale::Staleness;
 use crate::model::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
 use crate::stats;
 use evidence::Evidence;
@@ -59,7 +60,7 @@ pub struct Options {
     /// Whether counters of the hardware decide, too.
     pub gate_counters: bool,
     /// Whether a gate also fails for what is no longer proved: claims that are undecided, not judged or removed, cases
-    /// that are gone, and checks that changed.
+    /// that are gone, checks that changed, and reports that are stale.
     pub strict: bool,
 }
 
@@ -126,8 +127,10 @@ pub struct Comparison {
     pub reports: Vec<ReportComparison>,
     /// Times that were tested.
     pub tests: usize,
-    /// Whether a gate fails for cases that are gone and for checks that changed.
+    /// Whether a gate fails for cases that are gone, for checks that changed and for reports that are stale.
     pub is_strict: bool,
+    /// The reports of base and new that are not known to be current.
+    pub stale: [Vec<Staleness>; 2],
 }
 
 /// What changed in one experiment on one device.
@@ -172,6 +175,8 @@ pub struct Limits {
     pub narrowed: Option<String>,
     /// Cases that were measured and have no hashes.
     pub without_hashes: usize,
+    /// Cases with a check that accepts wrong results.
+    pub weak_checks: usize,
     /// Whether times were taken and it is not known how much processes differ on the device.
     pub lacks_spread: bool,
 }
@@ -297,7 +302,7 @@ pub enum Gate {
     BrokenClaim,
     /// A case is slower, or has more work counted.
     Regression,
-    /// A case cannot be compared, or is gone or has another check where that counts.
+    /// A case cannot be compared; or where that counts, a case is gone or has another check, or a new report is stale.
     Incomparable,
     /// No gate applies.
     Pass,
@@ -330,10 +335,18 @@ impl Comparison {
         self.changes().filter(is_checked_otherwise).count()
     }
 
+    /// Returns how many new cases have a check that accepts wrong results.
+    pub fn weak_checks(&self) -> usize {
+        self.reports.iter().map(|report| report.limits[1].weak_checks).sum()
+    }
+
     /// Returns the first verdict that one of the changes or claims calls for.
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
-        let proves_less = || has(Kind::Gone) || has(Kind::Undecided) || self.changed_checks() > 0;
+        let is_stale = || self.stale[1].iter().any(Staleness::is_stale);
+        let proves_less = || {
+            has(Kind::Gone) || has(Kind::Undecided) || self.changed_checks() > 0 || self.weak_checks() > 0 || is_stale()
+        };
         let order = [
             (self.changes().any(|change| change.kind == Kind::NewlyWrong), Gate::NewlyWrong),
             (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
@@ -378,7 +391,7 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
         report.clock_offsets = offsets;
     }
     counts::join(&mut reports);
-    Comparison { reports, tests, is_strict: options.strict }
+    Comparison { reports, tests, is_strict: options.strict, stale: Default::default() }
 }
 
 /// Returns what keeps the records of a case in two reports from being compared.
@@ -540,6 +553,7 @@ fn limits(records: &Records) -> Limits {
         narrowed: records.header.narrowed.clone(),
         lacks_spread: records.environment.timing_method.is_some() && records.environment.machine.spread.is_none(),
         without_hashes: measured.filter(|record| record.hashes.is_none()).count(),
+        weak_checks: records.cases.iter().filter(|record| record.has_weak_check()).count(),
     }
 }
 

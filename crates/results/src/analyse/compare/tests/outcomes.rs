@@ -2,7 +2,9 @@
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
 use crate::analyse::compare::{CauseKind, Code, DifferenceKind, Gate, Kind, Options};
-use crate::model::{Acceptance, BackendKind, CaseRecord, Outcome, Records, Regime};
+use crate::model::{
+    Acceptance, BackendKind, CaseRecord, Mutant, Note, Outcome, Records, Regime, Tolerance, WeakCheck, WholeTolerance,
+};
 
 fn trap() -> Outcome {
     Outcome::Trap { message: "read past the end".to_owned() }
@@ -217,7 +219,7 @@ fn a_renamed_variant_is_matched_by_what_it_runs() {
 }
 
 #[test]
-fn cases_that_are_gone_and_checks_that_changed_fail_where_the_caller_is_strict() {
+fn cases_that_are_gone_and_checks_that_changed_or_are_weak_fail_where_the_caller_is_strict() {
     let gate = |new: Vec<CaseRecord>, strict: bool| {
         let base = records(vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)]);
         let options = Options { strict, allow: vec![DifferenceKind::Check], ..Options::default() };
@@ -226,9 +228,20 @@ fn cases_that_are_gone_and_checks_that_changed_fail_where_the_caller_is_strict()
     let both = || vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)];
     let mut other_check = both();
     other_check[1].hashes.as_mut().unwrap().check = "looser".to_owned();
-    for (new, strict) in
-        [(both(), Gate::Pass), (both()[..1].to_vec(), Gate::Incomparable), (other_check, Gate::Incomparable)]
-    {
+    let mut weak_check = both();
+    weak_check[1].notes.push(Note::Weak(WeakCheck {
+        check: "y".to_owned(),
+        accepts: vec![Mutant::Zeros],
+        greatest: 0.001,
+        tolerance: Tolerance { abs: 0.01, rel: 0.0, ulp: 0, derived: false },
+        whole: WholeTolerance::default(),
+    }));
+    for (new, strict) in [
+        (both(), Gate::Pass),
+        (both()[..1].to_vec(), Gate::Incomparable),
+        (other_check, Gate::Incomparable),
+        (weak_check, Gate::Incomparable),
+    ] {
         assert_eq!((gate(new.clone(), false), gate(new, true)), (Gate::Pass, strict));
     }
 }

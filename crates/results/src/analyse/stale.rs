@@ -1,0 +1,241 @@
+//! Whether a report is current: what its records were measured with, against what a tree of files defines now.
+//!
+//! Records have hashes of each case. A case is stale if a hash of today's differs, if its launches have other extents, or
+//! if the manifest no longer runs it. Sources and options that give the same code make nothing stale; who calls compiles
+//! them where they differ, since this module only judges.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde::Serialize;
+
+use crate::model::{CaseHashes, CaseKey, CaseRecord, Outcome, Records, RunHeader, WorkAmount};
+
+/// A part of a case that is not as it was measured, in the order in which reports name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    Source,
+    Options,
+    Inputs,
+    Check,
+    Work,
+    /// What is launched, by name.
+    Kernel,
+    Grid,
+    Block,
+    /// Bytes of dynamic shared memory.
+    Shared,
+    /// The manifest no longer runs the case.
+    Removed,
+    /// The report lacks the case.
+    Added,
+}
+
+/// A case as a tree of files defines it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Defined {
+    pub hashes: CaseHashes,
+    /// The hash of the sources if the compiler has its own copy of every file that was not found.
+    pub source_of_found: String,
+    pub launches: Vec<Launch>,
+    pub work: WorkAmount,
+    /// What the case is compiled from, from the root of the tree.
+    pub sources: BTreeSet<String>,
+}
+
+impl Defined {
+    fn has_source_of(&self, then: &CaseHashes) -> bool {
+        then.source == self.hashes.source || then.source == self.source_of_found
+    }
+
+    /// Whether sources and options are those that were measured.
+    pub fn has_code_of(&self, then: &CaseHashes) -> bool {
+        self.has_source_of(then) && then.options == self.hashes.options
+    }
+}
+
+/// A launch, as far as it is known without a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// Its name in the report: that of the kernel, unless the manifest gives another.
+    pub label: String,
+    pub grid: Option<[u64; 3]>,
+    pub block: Option<[u64; 3]>,
+    pub shared: u64,
+}
+
+/// What is known of a case whose sources or options differ from those that were measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// Files that changed since, from the root of the tree; none if that is not known.
+    pub changed: BTreeSet<String>,
+    /// Whether the code is the same; otherwise why that is not known.
+    pub is_same: Result<bool, String>,
+}
+
+/// Cases that are stale for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub part: Part,
+    /// The files that changed, or if that is not known, those that the cases are compiled from.
+    pub files: BTreeSet<String>,
+    /// Whether `files` changed for sure.
+    pub files_known: bool,
+    /// Why it is not known whether the cases are stale.
+    pub doubt: Option<String>,
+    pub variants: Vec<String>,
+    pub cases: usize,
+}
+
+/// What is not current in a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Staleness {
+    pub experiment: String,
+    pub device: String,
+    /// The report's folder.
+    pub place: String,
+    /// How many cases the report has.
+    pub of: usize,
+    pub findings: Vec<Finding>,
+    /// Why nothing can be said of the report.
+    pub unknown: Option<String>,
+}
+
+impl Staleness {
+    /// Returns the verdict on a report of which nothing is known yet.
+    pub fn new(place: &str, records: &Records) -> Self {
+        let keys: HashSet<&CaseKey> = records.cases.iter().map(|record| &record.case.key).collect();
+        Self {
+            experiment: records.header.experiment.clone(),
+            device: records.environment.device.name.clone(),
+            place: place.to_owned(),
+            of: keys.len(),
+            findings: Vec::new(),
+            unknown: None,
+        }
+    }
+
+    /// Whether a case is stale for sure.
+    pub fn is_stale(&self) -> bool {
+        self.findings.iter().any(|finding| finding.doubt.is_none())
+    }
+
+    /// Whether every case is known to be current.
+    pub fn is_current(&self) -> bool {
+        self.findings.is_empty() && self.unknown.is_none()
+    }
+}
+
+/// Whether records that were measured have no hashes, as those of older versions and of the profiler.
+pub fn lacks_hashes(records: &Records) -> bool {
+    let mut measured = records.cases.iter().filter(|record| record.outcome == Outcome::Measured).peekable();
+    measured.peek().is_some() && measured.all(|record| record.hashes.is_none())
+}
+
+/// Every case of a tree of files; `None` for one that the manifest leaves out.
+#[derive(Debug, Default)]
+pub struct Tree(pub HashMap<CaseKey, Option<Defined>>);
+
+impl Tree {
+    /// Returns the records, each case once, whose code may be another, since their sources or options differ.
+    pub fn with_other_code<'a>(&self, records: &'a Records) -> Vec<&'a CaseRecord> {
+        let differs = |record: &&CaseRecord| {
+            let now = self.0.get(&record.case.key).and_then(Option::as_ref);
+            record.hashes.as_ref().zip(now).is_some_and(|(then, now)| !now.has_code_of(then))
+        };
+        each_case(records).filter(differs).collect()
+    }
+
+    /// Returns what is stale in a report. `code_of` says what is known of each case that [`Self::with_other_code`] has.
+    pub fn findings<'c>(&self, records: &Records, code_of: impl Fn(&CaseKey) -> Option<&'c Code>) -> Vec<Finding> {
+        let mut found: BTreeMap<Reason, HashSet<&CaseKey>> = BTreeMap::new();
+        for record in each_case(records) {
+            let key = &record.case.key;
+            let Some(then) = &record.hashes else { continue };
+            let Some(Some(now)) = self.0.get(key) else {
+                found.entry(Part::Removed.into()).or_default().insert(key);
+                continue;
+            };
+            let other = code_of(key).filter(|code| code.is_same != Ok(true));
+            let code = other.map(|code| Reason::of_code(then, now, code));
+            for reason in code.into_iter().chain(parts(record, then, now).into_iter().map(Reason::from)) {
+                found.entry(reason).or_default().insert(key);
+            }
+        }
+        let header = &records.header;
+        if header.complete && header.narrowed.is_none() && header.planned.is_none() {
+            let known: HashSet<&CaseKey> = records.cases.iter().map(|record| &record.case.key).collect();
+            let runs = self.0.iter().filter(|(key, now)| now.is_some() && !known.contains(key));
+            for (key, _) in runs {
+                found.entry(Part::Added.into()).or_default().insert(key);
+            }
+        }
+        found.into_iter().map(|(reason, keys)| reason.finding(&keys, header)).collect()
+    }
+}
+
+/// Why cases are stale.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Reason {
+    part: Part,
+    files_known: bool,
+    files: BTreeSet<String>,
+    doubt: Option<String>,
+}
+
+impl From<Part> for Reason {
+    fn from(part: Part) -> Self {
+        Self { part, files_known: false, files: BTreeSet::new(), doubt: None }
+    }
+}
+
+impl Reason {
+    fn of_code(then: &CaseHashes, now: &Defined, Code { changed, is_same }: &Code) -> Self {
+        let doubt = is_same.clone().err();
+        if now.has_source_of(then) {
+            return Self { doubt, ..Part::Options.into() };
+        }
+        let files_known = !changed.is_empty();
+        let files = if files_known { changed } else { &now.sources };
+        Self { part: Part::Source, files_known, files: files.clone(), doubt }
+    }
+
+    fn finding(self, keys: &HashSet<&CaseKey>, header: &RunHeader) -> Finding {
+        let Self { part, files_known, files, doubt } = self;
+        let mut variants: Vec<&str> = keys.iter().map(|key| key.variant.as_str()).collect();
+        let place = |name: &str| header.variants.iter().position(|variant| variant == name).unwrap_or(usize::MAX);
+        variants.sort_by_cached_key(|name| (place(name), *name));
+        variants.dedup();
+        let variants = variants.into_iter().map(str::to_owned).collect();
+        Finding { part, files, files_known, doubt, variants, cases: keys.len() }
+    }
+}
+
+fn each_case(records: &Records) -> impl Iterator<Item = &CaseRecord> {
+    let mut seen = HashSet::new();
+    records.cases.iter().filter(move |record| seen.insert(&record.case.key))
+}
+
+/// Returns what differs of a case, besides its code.
+fn parts(record: &CaseRecord, then: &CaseHashes, now: &Defined) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut differ = |part, differs: bool| {
+        if differs {
+            parts.push(part);
+        }
+    };
+    differ(Part::Inputs, then.inputs != now.hashes.inputs);
+    differ(Part::Check, then.check != now.hashes.check);
+    differ(Part::Work, record.work != now.work);
+    let launches = || record.launches.iter().zip(&now.launches);
+    if record.launches.len() == now.launches.len() {
+        let is_other = |then: crate::model::Dim3, now: Option<[u64; 3]>| {
+            now.is_some_and(|now| now != [then.x, then.y, then.z].map(u64::from))
+        };
+        differ(Part::Kernel, launches().any(|(then, now)| then.label != now.label));
+        differ(Part::Grid, launches().any(|(then, now)| is_other(then.grid, now.grid)));
+        differ(Part::Block, launches().any(|(then, now)| is_other(then.block, now.block)));
+        differ(Part::Shared, launches().any(|(then, now)| u64::from(then.shared) != now.shared));
+    }
+    parts
+}

@@ -1,0 +1,122 @@
+//! Whether cases have the code that was measured, although their sources or options differ.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+
+use super::tree::{Definition, TreeCase};
+use crate::compile::{Cache, CompileOptions, Installed, Network, OnDemand, Target, Toolkit, UnitResult, compile_all};
+use crate::model::{
+    BackendKind, BodyPlan, CaseKey, CaseRecord, CodeKind, CompileUnit, Compiled, Records, ToolkitInfo, sha256_hex,
+};
+use crate::plan;
+use crate::programs::Programs;
+
+type Units = BTreeMap<CompileUnit, UnitResult>;
+
+/// Says of each case whether its code is that of the measurement, or why that is not known. The code is that of the
+/// records if the same compiler is here; otherwise the sources of then are compiled, too.
+pub fn compare<'r>(
+    records: &Records,
+    cases: &[&'r CaseRecord],
+    (then, now): (Option<&Definition>, &Definition),
+    toolkit: Option<&Toolkit>,
+) -> HashMap<&'r CaseKey, Result<bool, String>> {
+    let compiler = match Compiler::new(records, toolkit) {
+        Ok(compiler) => compiler,
+        Err(why) => return cases.iter().map(|record| (&record.case.key, Err(why.clone()))).collect(),
+    };
+    let recorded = |record: &CaseRecord| {
+        let is_same_compiler = is_same(&records.environment.toolkit, &compiler.toolkit.info);
+        record.hashes.as_ref()?.code.clone().filter(|_| is_same_compiler)
+    };
+    let of_now = compiler.compile(now, cases.iter().filter_map(|record| now.case(&record.case.key)));
+    let without = cases.iter().filter(|record| recorded(record).is_none());
+    let of_then = then.map(|then| (then, compiler.compile(then, without.filter_map(|record| then.measured(record)))));
+    let judge = |record: &CaseRecord| -> Result<bool, String> {
+        let case = now.case(&record.case.key).ok_or("the manifest leaves it out")?;
+        let code = code_of(case, &of_now).map_err(|why| now.without_root(&why))?;
+        if let Some(recorded) = recorded(record) {
+            return Ok(recorded == code);
+        }
+        let then = of_then.as_ref().and_then(|(tree, units)| Some((tree, tree.measured(record)?, units)));
+        let (tree, then, units) = then.ok_or_else(|| lacks_code(record, records, &compiler.toolkit.info))?;
+        Ok(code_of(then, units).map_err(|why| tree.without_root(&why))? == code)
+    };
+    cases.iter().map(|record| (&record.case.key, judge(record))).collect()
+}
+
+fn lacks_code(record: &CaseRecord, records: &Records, here: &ToolkitInfo) -> String {
+    if record.hashes.as_ref().is_some_and(|hashes| hashes.code.is_some()) {
+        let [then, here] = [&records.environment.toolkit, here].map(version);
+        return format!("it was compiled by NVRTC {then}, and {here} is here");
+    }
+    "the records have no hash of the code, and git has no revision with what was measured".to_owned()
+}
+
+fn is_same(a: &ToolkitInfo, b: &ToolkitInfo) -> bool {
+    a.version == b.version && a.build == b.build
+}
+
+fn version(ToolkitInfo { version: (major, minor), build, .. }: &ToolkitInfo) -> String {
+    build.clone().unwrap_or_else(|| format!("{major}.{minor}"))
+}
+
+/// Compiles for the device of a report.
+struct Compiler<'a> {
+    toolkit: &'a Toolkit,
+    target: Target,
+    options: CompileOptions,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(records: &Records, toolkit: Option<&'a Toolkit>) -> Result<Self, String> {
+        let toolkit = toolkit.ok_or("no CUDA compiler is here; `runner setup` fetches one")?;
+        let capability = records.environment.device.compute_capability;
+        let target = match records.header.backend {
+            BackendKind::Cuda => Target::Gpu(capability),
+            BackendKind::Sim | BackendKind::Fake => Target::Ptx(capability),
+        };
+        let cache = Cache::locate().map_err(|error| error.to_string())?;
+        let mut options = CompileOptions::new(cache).map_err(|error| error.to_string())?;
+        options.on_demand = Some(OnDemand::new(options.cache.clone(), Network::Forbidden, |_| {}));
+        options.installed = Installed::find(toolkit, &Programs::of_this_machine());
+        Ok(Self { toolkit, target, options })
+    }
+
+    fn compile<'c>(&self, tree: &Definition, cases: impl Iterator<Item = &'c TreeCase>) -> Units {
+        let units: Vec<CompileUnit> = cases.flat_map(|case| case.job.body.units()).cloned().collect();
+        let options = CompileOptions { project: tree.project().clone(), ..self.options.clone() };
+        compile_all(&units, self.target, self.toolkit, &options, &mut |_, _, _| {})
+    }
+}
+
+/// Returns the identity of the code of a case, without what tells lines of the source.
+fn code_of(case: &TreeCase, units: &Units) -> Result<String, String> {
+    let mut job = case.job.clone();
+    let BodyPlan::Launches(launches) = &mut job.body else {
+        return Err("code of the host has no hash".to_owned());
+    };
+    for launch in launches {
+        let Some(compiled) = units.get(&launch.unit) else { return Err("it was not compiled".to_owned()) };
+        let mut compiled =
+            compiled.clone().map_err(|failure| format!("it does not compile here: {}", failure.summary))?;
+        if compiled.kind == CodeKind::Ptx {
+            compiled.digests.insert(launch.kernel.clone(), of_ptx(&compiled)?);
+        }
+        launch.compiled = Some(compiled);
+    }
+    plan::hash_code(&job).ok_or_else(|| "its code has no hash".to_owned())
+}
+
+/// Returns the hash of PTX without its tables of lines.
+fn of_ptx(compiled: &Compiled) -> Result<String, String> {
+    let code = fs::read_to_string(&compiled.code);
+    let code = code.map_err(|error| format!("cannot read {}: {error}", compiled.code.display()))?;
+    let is_code = |line: &&str| {
+        let line = line.trim_start();
+        !(line.is_empty() || [".loc", ".file", "//"].iter().any(|mark| line.starts_with(mark)))
+    };
+    // The sections of debugging information are the end of the file.
+    let lines = code.lines().take_while(|line| !line.trim_start().starts_with(".section")).filter(is_code);
+    Ok(sha256_hex(lines.collect::<Vec<_>>().join("\n").as_bytes()))
+}

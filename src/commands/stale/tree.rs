@@ -1,0 +1,275 @@
+//! The cases of a report as a tree of files defines them.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::Placed;
+use crate::analyse::stale::{self, Defined, Launch};
+use crate::compile::{SourceReader, Sources, Toolkit};
+use crate::manifest;
+use crate::model::{
+    BackendKind, BlockPlan, BodyPlan, CaseJob, CaseKey, CaseRecord, CompileUnit, Diagnostics, FINALISTS, GridPlan,
+    LaunchPlan, Records,
+};
+use crate::plan::{self, PlanOptions};
+use crate::project::Project;
+use crate::revision::{self, Files, RevisionError};
+
+/// Where a manifest is.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The folder that paths in messages begin at.
+    root: PathBuf,
+    manifest: PathBuf,
+    project: Project,
+}
+
+/// Returns where the manifest of a report is in the folders around it; `None` if there is neither a manifest nor a
+/// checkout.
+pub fn around(report: Placed<'_>) -> Result<Option<Site>, String> {
+    let named = &report.records.header.manifest_path;
+    let absolute = std::path::absolute(report.place).unwrap_or_else(|_| PathBuf::from(report.place));
+    let Some(above) = absolute.ancestors().find(|above| above.join(named).is_file()) else {
+        let is_checkout = revision::path_in_checkout(&absolute).is_some();
+        return if is_checkout { Err(lacks(named)) } else { Ok(None) };
+    };
+    let manifest = above.join(named);
+    let root = root_of(&manifest);
+    Ok(Some(Site { root, project: Project::from_manifest(&manifest), manifest }))
+}
+
+/// Returns the root of the checkout that a manifest is in; without one, the folder of its project.
+fn root_of(manifest: &Path) -> PathBuf {
+    let inside = revision::path_in_checkout(manifest);
+    let depth = inside.map(|path| Path::new(&path).components().count());
+    let real = fs::canonicalize(manifest).ok();
+    let root = depth.zip(real).and_then(|(depth, real)| real.ancestors().nth(depth).map(Path::to_owned));
+    root.unwrap_or_else(|| Project::folder_of(manifest))
+}
+
+/// The files of revisions in temporary folders, each manifest with all that it reaches.
+#[derive(Debug, Default)]
+pub struct Exports {
+    folders: RefCell<HashMap<String, TempDir>>,
+    /// By commit and path.
+    known: RefCell<HashMap<(String, String), Result<Site, String>>>,
+}
+
+impl Exports {
+    /// Returns where the manifest of a report is, as a revision has it.
+    pub fn site(&self, files: &Files, report: Placed<'_>) -> Result<Site, String> {
+        let named = &report.records.header.manifest_path;
+        for above in Path::new(report.place).ancestors() {
+            let Some(path) = above.join(named).to_str().map(str::to_owned) else { continue };
+            let key = (files.commit().to_owned(), path);
+            if let Some(known) = self.known.borrow().get(&key) {
+                return known.clone();
+            }
+            let Some(site) = self.export(files, &key.1).transpose() else { continue };
+            self.known.borrow_mut().insert(key, site.clone());
+            return site;
+        }
+        Err(lacks(named))
+    }
+
+    /// Writes a manifest of a revision; `None` if the revision does not have it.
+    fn export(&self, files: &Files, path: &str) -> Result<Option<Site>, String> {
+        let mut folders = self.folders.borrow_mut();
+        if !folders.contains_key(files.commit()) {
+            let folder = tempfile::Builder::new().prefix("runner-tree-").tempdir();
+            folders.insert(files.commit().to_owned(), folder.map_err(|error| format!("no temporary folder: {error}"))?);
+        }
+        let root = folders.get(files.commit()).map(TempDir::path).ok_or("no temporary folder")?;
+        let root = fs::canonicalize(root).map_err(|error| error.to_string())?;
+        match files.export(path, &root) {
+            Ok(()) => {}
+            Err(RevisionError::NoPath { .. }) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        }
+        let project = Project::at(&root).map_err(|error| error.to_string())?;
+        Ok(Some(Site { manifest: root.join(path), root, project }))
+    }
+}
+
+fn lacks(manifest: &str) -> String {
+    format!("there is no {manifest}")
+}
+
+/// A case with the files that it is compiled from, by their names from the root.
+#[derive(Debug)]
+pub struct TreeCase {
+    pub job: CaseJob,
+    defined: Defined,
+    texts: HashMap<String, Arc<str>>,
+}
+
+impl TreeCase {
+    /// Returns the files that are not the same in `now`.
+    pub fn changed_files(&self, now: &Self) -> BTreeSet<String> {
+        let names = self.texts.keys().chain(now.texts.keys());
+        names.filter(|name| self.texts.get(*name) != now.texts.get(*name)).cloned().collect()
+    }
+}
+
+/// Every case that a manifest defines for the device of a report; `None` for one that it leaves out.
+#[derive(Debug)]
+pub struct Definition {
+    cases: HashMap<CaseKey, Option<TreeCase>>,
+    site: Site,
+}
+
+impl Definition {
+    /// Reads the manifest and the sources. Fails if the manifest cannot be used, or a source cannot be read.
+    pub fn read(site: Site, records: &Records, toolkit: Option<&Toolkit>) -> Result<Self, String> {
+        let header = &records.header;
+        let faults = |faults: &Diagnostics| {
+            let first = faults.items.first().map(|fault| fault.message.as_str()).unwrap_or_default();
+            format!("{}: {first}", header.manifest_path)
+        };
+        let manifest = manifest::load_within(&site.manifest, site.project.clone()).map_err(|found| faults(&found))?;
+        let is_of_search = header.narrowed.as_deref() == Some(FINALISTS);
+        let manifest = if is_of_search { manifest.with_searched_axes() } else { manifest };
+        let mut plan = plan::expand(&manifest, &options(records)).map_err(|found| faults(&found))?;
+        if header.narrowed.is_some() {
+            plan.keep(&records.cases.iter().map(|record| record.case.key.clone()).collect());
+        }
+        let headers = toolkit.map(|toolkit| toolkit.include_dirs.clone()).unwrap_or_default();
+        let mut read = Reading {
+            root: &site.root,
+            folders: [&site.manifest, Path::new(&header.manifest_path)].map(folder_of),
+            reader: SourceReader::new(site.project.clone(), headers),
+            units: HashMap::new(),
+        };
+        let mut cases = HashMap::new();
+        for index in 0..plan.group_count() {
+            let group = plan::resolve(&manifest, &plan, index);
+            cases.extend(group.settled.into_iter().map(|(case, _)| (case.key, None)));
+            for job in group.job.cases {
+                cases.insert(job.case.key.clone(), Some(read.case(job)?));
+            }
+        }
+        Ok(Self { cases, site })
+    }
+
+    pub const fn project(&self) -> &Project {
+        &self.site.project
+    }
+
+    /// Returns a message with its files named from the root.
+    pub fn without_root(&self, message: &str) -> String {
+        message.replace(&format!("{}/", self.site.root.display()), "")
+    }
+
+    pub fn case(&self, key: &CaseKey) -> Option<&TreeCase> {
+        self.cases.get(key)?.as_ref()
+    }
+
+    /// Returns the case of a record, if it is what was measured.
+    pub fn measured(&self, record: &CaseRecord) -> Option<&TreeCase> {
+        let then = record.hashes.as_ref()?;
+        self.case(&record.case.key).filter(|case| case.defined.has_code_of(then))
+    }
+
+    /// Returns every case for a judgement.
+    pub fn defined(&self) -> stale::Tree {
+        let defined = |case: &Option<TreeCase>| case.as_ref().map(|case| case.defined.clone());
+        stale::Tree(self.cases.iter().map(|(key, case)| (key.clone(), defined(case))).collect())
+    }
+}
+
+/// Returns the options that the cases of a report were planned with, as far as they are not a choice among these cases.
+fn options(records: &Records) -> PlanOptions {
+    let header = &records.header;
+    let words = |text: &Option<String>| text.as_deref().and_then(shlex::split).unwrap_or_default();
+    let narrowed = words(&header.narrowed);
+    let is_set = |pair: &&[String]| pair[0] == "--set";
+    let set = narrowed.windows(2).filter(is_set).map(|pair| pair[1].clone()).collect();
+    let has_small_sizes = words(&header.command).windows(2).any(|pair| pair == ["--sizes", "sim"]);
+    let sizes = if has_small_sizes { BackendKind::Sim } else { header.backend };
+    let device = Some(records.environment.device.clone());
+    PlanOptions { device, sizes, set, ..PlanOptions::for_backend(header.backend) }
+}
+
+/// Reads the sources of cases, each unit once.
+struct Reading<'a> {
+    root: &'a Path,
+    /// The folder of the manifest here, and as the records name it.
+    folders: [String; 2],
+    reader: SourceReader,
+    units: HashMap<CompileUnit, Arc<Unit>>,
+}
+
+/// A unit with its files by their names from the root.
+struct Unit {
+    hash: String,
+    hash_of_found: String,
+    options: String,
+    texts: HashMap<String, Arc<str>>,
+}
+
+impl Reading<'_> {
+    fn case(&mut self, mut job: CaseJob) -> Result<TreeCase, String> {
+        // The text of a check names the folder of a file of expected values, as the command line had it.
+        let [here, then] = &self.folders;
+        for check in &mut job.checks {
+            check.text = check.text.replace(here, then);
+        }
+        let units = job.body.units().into_iter().map(|unit| self.unit(unit));
+        let units: Vec<Arc<Unit>> = units.collect::<Result<_, _>>()?;
+        let each = |part: fn(&Unit) -> &str| units.iter().map(|unit| part(unit)).collect::<Vec<_>>();
+        let texts: HashMap<String, Arc<str>> =
+            units.iter().flat_map(|unit| &unit.texts).map(|(name, text)| (name.clone(), Arc::clone(text))).collect();
+        let hashes = |sources: &[&str]| plan::hash_uncompiled(&job, sources, &each(|unit| &unit.options));
+        let defined = Defined {
+            hashes: hashes(&each(|unit| &unit.hash)),
+            source_of_found: hashes(&each(|unit| &unit.hash_of_found)).source,
+            launches: match &job.body {
+                BodyPlan::Launches(launches) => launches.iter().map(launch).collect(),
+                _ => Vec::new(),
+            },
+            work: job.work,
+            sources: texts.keys().cloned().collect(),
+        };
+        Ok(TreeCase { job, defined, texts })
+    }
+
+    fn unit(&mut self, unit: &CompileUnit) -> Result<Arc<Unit>, String> {
+        if let Some(known) = self.units.get(unit) {
+            return Ok(Arc::clone(known));
+        }
+        let Some(Sources { hash, hash_of_found, options, files, paths, .. }) = self.reader.read(unit) else {
+            return Err(format!("{} cannot be read", self.name(&unit.source)));
+        };
+        let names = paths.iter().map(|path| self.name(path));
+        let texts = names.zip(files.into_iter().map(|(_, text)| text)).collect();
+        let read = Arc::new(Unit { hash, hash_of_found, options, texts });
+        self.units.insert(unit.clone(), Arc::clone(&read));
+        Ok(read)
+    }
+
+    /// Returns the name that a file has from the root.
+    fn name(&self, path: &Path) -> String {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        real.strip_prefix(self.root).unwrap_or(&real).display().to_string()
+    }
+}
+
+/// Returns the folder of a manifest with `/` at its end; nothing for the working directory.
+fn folder_of(manifest: &Path) -> String {
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map(|folder| format!("{}/", folder.display())).unwrap_or_default()
+}
+
+fn launch(LaunchPlan { label, grid, block, settings, .. }: &LaunchPlan) -> Launch {
+    Launch {
+        label: label.clone(),
+        grid: if let GridPlan::Fixed(grid) = grid { Some(*grid) } else { None },
+        block: if let BlockPlan::Fixed(block) = block { Some(*block) } else { None },
+        shared: settings.shared_bytes(),
+    }
+}
