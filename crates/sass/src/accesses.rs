@@ -133,10 +133,9 @@ impl Executed<'_> {
             let text = line_of(line);
             let warps = warps(line) / count_instructions(text).max(1);
             let own = Operand::parse(text).map(|operand| operand.bytes);
-            let is_as_often = found.executed.is_some_and(|executed| match found.is_predicated {
-                true => executed >= warps,
-                false => executed == warps,
-            });
+            let is_as_often = found
+                .executed
+                .is_some_and(|executed| if found.is_predicated { executed >= warps } else { executed == warps });
             let width = found.widths.first().copied().filter(|_| found.widths.len() == 1);
             let fate = match (is_as_often, width, own) {
                 (true, Some(width), Some(own)) if width > own => {

@@ -219,11 +219,10 @@ impl Counting {
                 let of_ptx = |name: &str| counters.get(name).unwrap_or(0.0) as u64;
                 for name in std::iter::once(requests).chain(*others) {
                     let count = match (fate, *name) {
-                        (Fate::Kept, name) => of_ptx(name),
                         (Fate::Widened(bytes), "shared_ld_bank_conflicts" | "shared_st_bank_conflicts") => {
                             wide[usize::from(*bytes > 8)]
                         }
-                        (Fate::Widened(_), name) => of_ptx(name),
+                        (Fate::Kept | Fate::Widened(_), name) => of_ptx(name),
                         (Fate::Merged, "gld_requested_bytes" | "gst_requested_bytes") => of_ptx(name),
                         (Fate::Merged | Fate::LeftOut | Fate::Unknown, _) => 0,
                     };

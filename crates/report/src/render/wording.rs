@@ -186,20 +186,7 @@ pub fn note(note: &Note) -> String {
             bytes(all.0),
             bytes(l2.0)
         ),
-        Note::OneSet { why } => match why {
-            Skipped::Cost => "checked on one set of inputs, since a second launch takes more than about a second; \
-                              `--thorough` checks two"
-                .to_owned(),
-            Skipped::Function => {
-                "checked on one set of inputs, since how long the reference in Python or C++ takes is \
-                                  unknown; `--thorough` checks two"
-                    .to_owned()
-            }
-            Skipped::Sample => "checked on one set of inputs, since a sample of the blocks does not write all that a \
-                                second launch finds in a variable"
-                .to_owned(),
-            Skipped::Memory => "checked on one set of inputs, since memory has no room for a second one".to_owned(),
-        },
+        Note::OneSet { why } => format!("checked on one set of inputs, since {}", one_set(*why)),
         Note::NotGated { function } => {
             format!("`{function}` synchronizes, so its launches are not gated: its times include launch latency")
         }
@@ -244,6 +231,16 @@ pub fn note(note: &Note) -> String {
         Note::Printed { lines } => format!("the kernel printed {} (kept in the journal)", plural(*lines, "line")),
         Note::NoSamples => "the journal has no usable samples of this case".to_owned(),
         Note::Text(text) => text.clone(),
+    }
+}
+
+/// Why the simulator checked a case on one set of inputs.
+const fn one_set(why: Skipped) -> &'static str {
+    match why {
+        Skipped::Cost => "a second launch takes more than about a second; `--thorough` checks two",
+        Skipped::Function => "how long the reference in Python or C++ takes is unknown; `--thorough` checks two",
+        Skipped::Sample => "a sample of the blocks does not write all that a second launch finds in a variable",
+        Skipped::Memory => "memory has no room for a second one",
     }
 }
 

@@ -30,7 +30,7 @@ fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, stre
 
 fn started(grid: &GridShadow) -> BlockShadow {
     let mut block = BlockShadow::default();
-    block.begin(&grid, 1, 0..0, 0);
+    block.begin(grid, 1, 0..0, 0);
     block
 }
 

@@ -85,7 +85,7 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
             let words = x.words & y.words & !known;
             let ordered = (x.released && y.acquired) || words == 0;
             let ops = [x.op, y.op];
-            let alike = !ops.contains(&Op::Store) && !(ops.contains(&Op::Load) && ops.contains(&Op::Change));
+            let alike = !(ops.contains(&Op::Store) || ops.contains(&Op::Load) && ops.contains(&Op::Change));
             if !ordered && !alike {
                 let race = x.op == Op::Store || y.op == Op::Store || y.acquired;
                 let offset = u64::from(x.number) * 128 + u64::from(words.trailing_zeros()) * 4;
