@@ -4,6 +4,8 @@
 //! A program is what some threads execute; all others do nothing. `racy` programs must end in a trap or a note that
 //! names a race, the others in neither.
 
+use std::fmt::Write as _;
+
 use simt::{LaunchError, LaunchSpec, Machine, Options, TrapKind, profiles};
 
 /// Block and thread, and the instructions that it executes. `[s]` and `[sf]` are a datum and a flag in shared memory,
@@ -64,7 +66,8 @@ impl Program {
         let mut text = HEAD.to_owned();
         for (number, ((block, threads), code)) in self.roles.iter().enumerate() {
             let (from, to) = (threads.start, threads.end);
-            text += &format!(
+            let _ = write!(
+                text,
                 "setp.ne.u32 %p2, %r21, {block};\n@%p2 bra END{number};\nsetp.lt.u32 %p3, %r20, {from};\n@%p3 bra \
                  END{number};\nsetp.ge.u32 %p4, %r20, {to};\n@%p4 bra END{number};\n"
             );
@@ -78,13 +81,13 @@ impl Program {
                     "LOCK" => "setp.ne.u32 %p5, %r10, 0;\n@%p5",
                     "WAIT" => "@!%p5",
                     _ => {
-                        text += &format!("{line};\n");
+                        let _ = writeln!(text, "{line};");
                         continue;
                     }
                 };
-                text += &format!("L{number}_{at}:\n{code};\n{again} bra L{number}_{at};\n");
+                let _ = write!(text, "L{number}_{at}:\n{code};\n{again} bra L{number}_{at};\n");
             }
-            text += &format!("END{number}:\n");
+            let _ = writeln!(text, "END{number}:");
         }
         text + "ret;\n}\n"
     }
@@ -102,7 +105,7 @@ impl Program {
                 address.to_le_bytes().to_vec()
             })
             .collect();
-        let cluster = (self.cluster > 1).then(|| [self.cluster, 1, 1]);
+        let cluster = (self.cluster > 1).then_some([self.cluster, 1, 1]);
         let (grid, block) = ([self.blocks, 1, 1], [self.threads, 1, 1]);
         let spec = LaunchSpec { kernel: "k", grid, block, shared: 0, cooperative: true, cluster, args: &args };
         match machine.launch(module, &spec) {
@@ -168,6 +171,7 @@ fn decide(programs: &[Program]) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is a table of programs")]
 fn messages_within_a_block_need_a_release_and_an_acquire() {
     decide(&[
         // A releasing store that an acquiring load reads synchronises.
