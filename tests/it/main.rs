@@ -50,7 +50,6 @@ mod profiler;
 mod programs;
 mod references;
 mod report;
-mod rewrites;
 mod setup;
 mod snapshot;
 mod tutorial;

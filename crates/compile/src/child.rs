@@ -51,9 +51,7 @@ pub(super) struct Request {
     pub options: Vec<String>,
     /// File for the code.
     pub output: PathBuf,
-    /// The file to write the machine code to, if the code is PTX.
-    pub machine: PathBuf,
-    /// Where the project's files are.
+    /// Paths that the compiler may read.
     pub readable: Vec<PathBuf>,
 }
 
@@ -142,10 +140,6 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
         Ok(output) => output,
         Err(error) => return Ok(unwritable(&request.output, &error)),
     };
-    let mut machine = match File::create(&request.machine) {
-        Ok(machine) => machine,
-        Err(error) => return Ok(unwritable(&request.machine, &error)),
-    };
     sandbox::limit();
     let confined = sandbox::confine(request.readable.iter().chain(&toolkit.include_dirs));
     confined.map_err(|error| Refusal::Compiler(format!("the compiler cannot be confined: {error}")))?;
@@ -166,19 +160,14 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
     let (architecture, kind) = nvrtc::architecture(request.target, own, &nvrtc.architectures()?, &name)?;
     let Request { source: text, name, expressions, options, .. } = request;
     let product = nvrtc.compile(&Source { text, name, expressions, options }, &architecture, kind)?;
-    if let Err(error) = output.write_all(&product.code) {
-        return Ok(unwritable(&request.output, &error));
-    }
-    if kind == CodeKind::Ptx
-        && let Err(error) = machine.write_all(&product.machine)
-    {
-        return Ok(unwritable(&request.machine, &error));
-    }
-    Ok(Reply::Compiled {
-        kind,
-        operations: elf::operations(&product.machine),
-        lowered: product.lowered,
-        log: product.log,
+    Ok(match output.write_all(&product.code) {
+        Ok(()) => Reply::Compiled {
+            kind,
+            operations: elf::operations(&product.machine),
+            lowered: product.lowered,
+            log: product.log,
+        },
+        Err(error) => unwritable(&request.output, &error),
     })
 }
 

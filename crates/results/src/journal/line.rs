@@ -9,9 +9,8 @@ mod result;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    BackendKind, Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note,
-    Outcome, Processes, RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
-    is_default,
+    Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note, Outcome, Processes,
+    RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name, is_default,
 };
 use columns::Listed;
 pub(super) use columns::{Columns, Numbers};
@@ -142,8 +141,7 @@ impl CaseLine {
         let counters = |counts: Vec<Option<Number>>| {
             let counted =
                 columns.counters.iter().zip(counts).filter_map(|(name, count)| Some((counter_name(name), count?.0)));
-            let counters = Counters(counted.collect());
-            if header.backend == BackendKind::Sim { counters.of_simulator() } else { counters }
+            Counters(counted.collect())
         };
         let group = self.group.unwrap_or_else(|| group_of(&axes, header));
         let experiment = self.experiment.unwrap_or_else(|| header.experiment.clone());
