@@ -349,13 +349,21 @@ impl Device for CudaDevice {
         self.context.enter()?;
         let places = buffers.iter().map(|id| self.table.buffer(*id)).collect::<Result<Vec<_>, _>>()?;
         let mut all = vec![Vec::new(); places.len()];
-        for group in neighbours(&places) {
-            let (start, end) = group.iter().fold((u64::MAX, 0), |(start, end), place| {
-                let buffer = places[*place];
-                (start.min(buffer.address), end.max(buffer.address + buffer.bytes as u64))
-            });
-            let mut data = vec![0; end.saturating_sub(start) as usize];
-            self.staging.download(&self.stream, start, &mut data)?;
+        let mut groups = neighbours(&places);
+        while let Some(group) = groups.pop() {
+            let start = group.iter().map(|place| places[*place].address).min().unwrap_or_default();
+            let end = group.iter().map(|place| places[*place].address + places[*place].bytes as u64).max();
+            let mut data = vec![0; end.unwrap_or(start).saturating_sub(start) as usize];
+            match self.staging.download(&self.stream, start, &mut data) {
+                Ok(()) => {}
+                // The driver refuses a copy across two of a module's allocations, which can be neighbours.
+                Err(_) if group.len() > 1 => {
+                    let (left, right) = group.split_at(group.len() / 2);
+                    groups.extend([left.to_vec(), right.to_vec()]);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             for place in group {
                 let from = (places[place].address - start) as usize;
                 all[place] = data[from..from + places[place].bytes].to_vec();
