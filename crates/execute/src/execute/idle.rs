@@ -74,6 +74,12 @@ fn is_changed(bench: &mut Bench<'_>, slot: Slot, all: bool) -> Result<bool, Stop
     let (id, poison) = (*id, Poison::Checked.byte(plan.element));
     let before = before.filter(|_| plan.access == Access::InOut);
     let size = bench.device.size(id);
+    // A kernel may write what the poison happens to be.
+    if before.is_none()
+        && let Some(unwritten) = bench.device.unwritten(id)?
+    {
+        return Ok(unwritten.iter().map(|range| range.end - range.start).sum::<u64>() < size as u64);
+    }
     let (end, piece) = if all { (size, PIECE) } else { (size.min(HEAD), HEAD) };
     for start in (0..end).step_by(piece) {
         let mut now = vec![0; piece.min(end - start)];

@@ -132,7 +132,7 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
 }
 
 /// How to silence a race.
-const SILENCE: &str = "if it is meant, `sanitize = { off = [\"race\"], reason = \"…\" }` in the variant silences it";
+const SILENCE: &str = "to silence it: `sanitize.off = [\"race\"]`";
 
 /// Returns what would cure a race within a block, which is found at a place.
 pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {

@@ -8,6 +8,7 @@
 mod product;
 mod rule;
 mod shadow;
+mod state;
 
 use crate::error::{Site, TrapKind};
 use crate::exec::access::{addresses, truncate_constants};
@@ -16,7 +17,8 @@ use crate::exec::context::{Context, Event};
 use crate::exec::findings;
 use crate::exec::undefined::product::product;
 use crate::exec::undefined::rule::{Rule, rule};
-use crate::exec::undefined::shadow::{Info, Shadow, active};
+use crate::exec::undefined::shadow::{Info, active};
+use crate::exec::undefined::state::Shadow;
 use crate::exec::window::{owner, window};
 use crate::program::aux::{Access, Branch, Carry, Decision, Negations, StateSpace};
 use crate::program::ins::{Area, Ins, Slot};
@@ -24,7 +26,7 @@ use crate::program::row::Row;
 use crate::program::{Origin, Width};
 use crate::sanitize::{Class, Fault};
 
-pub use shadow::Shadow as Undefined;
+pub use state::Shadow as Undefined;
 
 /// What to do about the use of an undefined value.
 const CURE: &str = "(write it first, or switch the class `uninitialised` off)";

@@ -2,7 +2,8 @@
 
 use crate::exec::context::Context;
 use crate::exec::matrix::Multiply;
-use crate::exec::undefined::shadow::{Info, Shadow};
+use crate::exec::undefined::shadow::Info;
+use crate::exec::undefined::state::Shadow;
 use crate::program::Width;
 use crate::program::ins::Ins;
 use crate::program::row::LANES;

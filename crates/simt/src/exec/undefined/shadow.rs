@@ -1,33 +1,11 @@
-//! The undefined bits of a warp's registers.
-
-use std::collections::BTreeMap;
+//! How instructions read and change the undefined bits of a warp's registers.
 
 use crate::error::Site;
 use crate::exec::context::Context;
+use crate::exec::undefined::state::{Shadow, Source};
 use crate::program::ins::{Area, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::program::{Origin, Position, Width};
-
-/// Where an undefined value was read.
-#[derive(Debug, Clone)]
-pub struct Source {
-    pub place: Position,
-    pub site: Site,
-}
-
-/// The undefined bits of a warp's registers, which have the layout of the registers, and where they come from.
-#[derive(Debug, Default)]
-pub struct Shadow {
-    bits: Vec<Row<u32>>,
-    /// The number of a source for each word of the registers, and whether the value was computed from what was read.
-    from: Vec<u16>,
-    sources: Vec<Source>,
-    /// Lanes whose carry flag is undefined.
-    pub carry: u32,
-    /// Lanes whose word of local memory holds an undefined argument or result, by the word's number.
-    pub locals: BTreeMap<u32, u32>,
-    steps: u32,
-}
 
 /// The bit of a value that is more than a copy of what was read.
 const COMPUTED: u16 = 1 << 15;
