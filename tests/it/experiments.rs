@@ -163,8 +163,9 @@ fn every_committed_report_is_what_its_records_make() {
     let check = check.unwrap();
     let said = [check.stdout, check.stderr].concat();
     assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&said));
-    let count = format!("{} reports checked", reports().len());
-    assert!(String::from_utf8_lossy(&said).starts_with(&count), "{}", String::from_utf8_lossy(&said));
+    // Reports of a GPU may be stale, which it says besides.
+    let whole = format!("{} reports checked: every file is what its records make", reports().len());
+    assert!(String::from_utf8_lossy(&said).contains(&whole), "{}", String::from_utf8_lossy(&said));
 }
 
 /// The characters that a reader sees of each cell in a row of a Markdown table.

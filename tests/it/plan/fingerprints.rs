@@ -21,7 +21,7 @@ const EXPERIMENTS: &[(&str, usize, &str)] = &[
     ("access_patterns", 22, "3d4cd2f11ddbd263910af7bdbd9e242167e41fb5901f24918dbf757c15c0364c"),
     ("allocation", 8, "9517aca861b35595aa1893d706590ba49456f47cddde7ea034e0214f3609b0ad"),
     ("arithmetic", 6, "000968f7815a32c8337555ada285af5538ea077abc10c1559b0e19a7cc065f17"),
-    ("block_shapes", 13, "37adf11594b365f790edcfcc1f9debd76fefe9243fde3ca95ca14c5338a5f170"),
+    ("block_shapes", 13, "62d0f7f397f70c575105637598bfe54163d7fa9570f4784212f80f9be4dec008"),
     ("concurrency", 14, "7783e9b1998d3981de3094b04b725937ffe1bc1282fc28c5ced12a949e67d772"),
     ("convolution", 20, "1e2b65865b1923c7da32223e443885750a329ab5a80da9269147f0d35f592efd"),
     ("cooperative_groups", 2, "2d2dea36a65443b5356f9ceb1c1516707df1eeb2f17708706459680c0fa5d26f"),
@@ -39,8 +39,8 @@ const EXPERIMENTS: &[(&str, usize, &str)] = &[
     ("reduction_error", 16, "8e6787add6a4366c98925ce277e94ebafd8d89025c9777dce5dae1ac1d28d623"),
     ("reduction_operators", 64, "400a249cdb4afc5b1cedb5f7e75909b67eaa9833eee083558c466b5b0e96743e"),
     ("reduction_tree", 235, "16546b098cab1da0163f3dcf2affc50be9e3f264b3d7da8d00da746a9d11edc9"),
-    ("sum_matrix", 78, "211b006faa946ba0655abf6e27eedcbdab6ee860ff7cc97e351c0a9f9bf2af26"),
-    ("textbook_errors", 15, "019a8e92265cc477764b8224af046f21bdc5069f8a8c55e718d27552bd675a80"),
+    ("sum_matrix", 78, "a053b89da15cde27aeddcb7ffaf4e9155a54f6dbf9fa71a174f0f18c8023f420"),
+    ("textbook_errors", 15, "1fa009b5fdd38a893ce5c2ee14a4b6b12b85a51038afae5b97dc22141e3b2fd5"),
     ("unrolling", 52, "eafcc00a892524dc02c597bd58088cadb2f03bd3046992630486e8bf4b355107"),
     ("warp_primitives", 2, "f5a0b4b488bc402cf09a66643cf580e1dad92f7f509ac6adf841759c2ff585c2"),
 ];
@@ -54,7 +54,7 @@ const CASES: &[&str] = &[
     "cooperative_groups groups d1a8781ab57ac702a316a56f219c7cb79b6a5fb36f9def4dec6ca60f277c55f0",
     "nested_hello tree1 7fd976925687084f2848547570fd76a9592078f095b3e53af607343de9a2993e",
     "concurrency streams1[blocks=1] ab3bb44ba8d87c6abb89a1c234cb4f96330bd13093d27013f48904d979d137e1",
-    "sum_matrix sum[side=512, bx=32, by=8] 25e55db782a2dc8b57b0bdfbad638ddac2389cdfc532ad2e85e7cfed048c0aec",
+    "sum_matrix sum[side=512, bx=32, by=8] 7e8167ab2fc81ff59cb7139baf307c792c45805c22f3964f44f03e5e54d2cc9f",
 ];
 
 fn device() -> DeviceInfo {
