@@ -33,6 +33,7 @@ use remote::RemoteAccesses;
 
 /// The shadow state that the sanitizer keeps for one block.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts of a block")]
 pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
     pub(super) global: Table,
@@ -52,6 +53,7 @@ pub struct BlockShadow {
     /// Blocks run in turns.
     in_turns: bool,
     /// The number of the block's cluster.
+    is_in_cluster: bool,
     cluster: u64,
     block: u32,
     /// No other block can conflict with it.
@@ -80,7 +82,7 @@ impl BlockShadow {
         self.order.begin(grid.knowledge());
         self.advance();
         (self.releases, self.last_release, self.committed, self.in_turns) = (0, None, false, false);
-        (self.block, self.cluster) = (block, cluster);
+        (self.block, self.cluster, self.is_in_cluster) = (block, cluster, false);
         (self.alone, self.sparse) = (!grid.is_tracking(), grid.sparse());
         self.lints.clear();
         self.ignored = grid.ignored();
@@ -395,7 +397,9 @@ impl BlockShadow {
     /// Keeps a lint, one per pair of source lines.
     pub(super) fn keep(&mut self, lint: Option<Hazard>) {
         let parts = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
+        // Waits for bulk copies of the cluster order lanes in ways that are not followed.
         if let Some(lint) = lint
+            && !(self.is_in_cluster && lint.fault == Fault::Warp)
             && self.ignored.reports(lint.fault)
             && !self.lints.iter().any(|known| parts(known) == parts(&lint))
         {
@@ -429,7 +433,7 @@ impl BlockShadow {
 
     /// Records that the block runs in turns with others from the start.
     pub const fn run_in_turns(&mut self) {
-        (self.committed, self.in_turns) = (true, true);
+        (self.committed, self.in_turns, self.is_in_cluster) = (true, true, true);
     }
 
     /// Records that the block has an effect in commit order.
