@@ -130,6 +130,7 @@ const DOORS: Floors = &[
             "crates/compile/src/disassembler",
             "crates/compile/src/elf",
             "crates/dispatch/src/profiler/by_line",
+            "crates/execute/src/execute/machine_code",
             "src/commands/show",
         ],
     ),

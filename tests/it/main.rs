@@ -50,6 +50,7 @@ mod profiler;
 mod programs;
 mod references;
 mod report;
+mod rewrites;
 mod setup;
 mod snapshot;
 mod tutorial;

@@ -27,8 +27,8 @@ use super::toolkit::Toolkit;
 use super::whole_file;
 use crate::includes::Scanner;
 use crate::model::{
-    CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
-    RefusedOption, SourceForm, layout_definitions, sha256_hex,
+    CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, ListedCode,
+    Plugin, RefusedOption, SourceForm, layout_definitions, sha256_hex,
 };
 use crate::project::Project;
 use crate::regular;
@@ -119,7 +119,7 @@ pub fn compile_all(
             scope.spawn(move || {
                 while let Some(&unit) = distinct.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let start = Instant::now();
-                    let result = batch.compile_or_load(unit);
+                    let result = batch.compile_or_load(unit).map(|compiled| batch.list_machine_code(unit, compiled));
                     // The receiver outlives every sender.
                     let _ = sender.send((unit, result, start.elapsed().as_secs_f64()));
                 }
@@ -172,9 +172,22 @@ impl Batch<'_> {
             // A digest would not cover what is linked with the kernel.
             digests: BTreeMap::new(),
             operations: BTreeMap::new(),
+            machine: None,
             cached: all().all(|made| made.cached),
             ..first.clone()
         })
+    }
+
+    /// Adds the machine instructions of the kernels to a unit for the simulator, which counts them.
+    fn list_machine_code(&self, unit: &CompileUnit, compiled: Compiled) -> Compiled {
+        let (Target::Ptx(capability), Some(on_demand)) = (self.target, &self.options.on_demand) else {
+            return compiled;
+        };
+        if compiled.kind != CodeKind::Ptx {
+            return compiled;
+        }
+        let listed = on_demand.list(unit, &compiled, capability);
+        Compiled { listing: Some(listed.map_or_else(ListedCode::Unknown, ListedCode::File)), ..compiled }
     }
 
     fn compile_or_load(&self, unit: &CompileUnit) -> UnitResult {
@@ -278,15 +291,17 @@ impl Batch<'_> {
         &self,
         unit: &CompileUnit,
         identity: &Identity,
-        Built { kind, code, lowered, operations, log }: Built,
+        Built { kind, code, lowered, operations, machine, log }: Built,
         note: &str,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let machine = (!machine.is_empty()).then(|| self.options.cache.store_machine(&machine));
+        let machine = machine.transpose().map_err(|e| self.unusable(&e))?;
         let describe = |unit: &CompileUnit, lowered: &BTreeMap<String, String>| {
             let compiled = describe(unit, identity, self.toolkit, kind, lowered, &log, &code);
             let replaced = identity.replaced.as_ref().map_or("", |replaced| &replaced.log);
             let log = [note, replaced, &compiled.log].join("\n").trim().to_owned();
             let operations = whole_file::rename_keys(&operations, &compiled.kernels);
-            Compiled { operations, log, ..compiled }
+            Compiled { operations, machine: machine.clone(), log, ..compiled }
         };
         if let Some(address) = identity.file_address.as_ref().filter(|_| self.is_unchanged(unit, identity)) {
             let kernels = whole_file::list_kernels(kind, &code);
@@ -379,8 +394,9 @@ impl Batch<'_> {
         if unit.compiler != KernelCompiler::Nvrtc {
             return self.compile_with(&self.options.installed, unit, identity, "");
         }
-        let scratch = self.options.cache.scratch().map_err(|e| self.unusable(&e))?;
-        let request = self.request(unit, identity, scratch.path());
+        let [scratch, machine] = [self.options.cache.scratch(), self.options.cache.scratch()];
+        let (scratch, machine) = (scratch.map_err(|e| self.unusable(&e))?, machine.map_err(|e| self.unusable(&e))?);
+        let request = self.request(unit, identity, [scratch.path(), machine.path()]);
         let reply = child::ask(&self.options.compiler, &request, self.options.limit, &self.options.stop);
         let no_reply = |reason: NoReply| match reason {
             NoReply::NotStarted { .. } => self.unusable(&reason),
@@ -396,7 +412,8 @@ impl Batch<'_> {
             }
             Reply::Unusable { reason } => Err(failure(&reason, "")),
             Reply::Compiled { kind, lowered, operations, log } => {
-                let built = Built { kind, code: read(scratch.path())?, lowered, operations, log };
+                let (code, machine) = (read(scratch.path())?, read(machine.path())?);
+                let built = Built { kind, code, lowered, operations, machine, log };
                 self.describe_and_share(unit, identity, built, "")
             }
         }
@@ -432,7 +449,7 @@ impl Batch<'_> {
         }
     }
 
-    fn request(&self, unit: &CompileUnit, identity: &Identity, output: &Path) -> Request {
+    fn request(&self, unit: &CompileUnit, identity: &Identity, [output, machine]: [&Path; 2]) -> Request {
         let dirs = identity.options.include_dirs.iter().chain(&self.toolkit.include_dirs).chain(&identity.headers);
         let mut options = identity.options.stable.clone();
         options.extend(dirs.map(|dir| format!("--include-path={}", dir.display())));
@@ -446,6 +463,7 @@ impl Batch<'_> {
             expressions: expressions(unit),
             options,
             output: output.to_owned(),
+            machine: machine.to_owned(),
             readable: self.readable(identity),
         }
     }
@@ -518,6 +536,8 @@ fn describe(
         kernels,
         toolkit: toolkit.info.clone(),
         log: read.warnings,
+        machine: None,
+        listing: None,
         device_runtime: None,
         parts: Vec::new(),
         source: identity.source_hash.clone(),

@@ -15,19 +15,17 @@ use serde::{Deserialize, Serialize};
 use super::pinned::Pinned;
 use crate::atomic;
 use crate::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
-use crate::model::{CodeKind, Compiled, sha256_hex};
+use crate::model::{CodeKind, Compiled, seal, sha256_hex, unseal};
 
-/// Format of entries. Increase it when old entries would be misread.
-const FORMAT: u32 = 2;
-/// Format of listings, including how their instructions are joined with lines.
+/// The layout of entries. Increase it when old entries would be misread.
+const FORMAT: u32 = 3;
+/// The layout of listings, and how their instructions are joined with lines.
 const LISTING_FORMAT: u32 = 3;
 
 /// Prefixes of unfinished files: a compiler's output with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
 
-const HASH_DIGITS: usize = 64;
-
-/// Age after which a scratch file belongs to no running process.
+/// A scratch file that is older than this belongs to no running process.
 const STALE_AGE: Duration = Duration::from_hours(24);
 
 #[derive(Debug, thiserror::Error)]
@@ -140,8 +138,13 @@ impl Cache {
         let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
         let entry: Entry = serde_json::from_slice(&text).ok()?;
         let code = self.code_file(&entry.code, entry.compiled.kind);
-        let sound = entry.format == FORMAT && sha256_hex(&fs::read(&code).ok()?) == entry.code;
-        sound.then_some(Compiled { code, cached: true, ..entry.compiled })
+        let machine =
+            entry.compiled.machine.as_ref().map(|path| self.code_dir().join(path.file_name().unwrap_or_default()));
+        let is_sound = |path: &Path, name: &str| fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == name);
+        let named =
+            |path: &PathBuf| path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| is_sound(path, name));
+        let sound = entry.format == FORMAT && is_sound(&code, &entry.code) && machine.as_ref().is_none_or(named);
+        sound.then_some(Compiled { code, machine, cached: true, ..entry.compiled })
     }
 
     /// Stores a unit's code; returns its description with the path of the code.
@@ -158,22 +161,28 @@ impl Cache {
         Ok(entry.compiled)
     }
 
-    fn listing_file(&self, address: &str) -> PathBuf {
+    /// Stores the machine code that was made of PTX and returns its path.
+    pub(super) fn store_machine(&self, cubin: &[u8]) -> Result<PathBuf, CacheError> {
+        let dir = self.code_dir();
+        fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        let place = self.code_file(&sha256_hex(cubin), CodeKind::Cubin);
+        atomic::write(&place, cubin)?;
+        Ok(place)
+    }
+
+    pub(super) fn listing_file(&self, address: &str) -> PathBuf {
         self.root.join("listings").join(format!("v{LISTING_FORMAT}")).join(address)
     }
 
     /// The listing stored under `address`; `None` if it is absent or does not match its hash.
     pub(super) fn load_listing(&self, address: &str) -> Option<Vec<u8>> {
-        let mut listing = fs::read(self.listing_file(address)).ok().filter(|listing| listing.len() >= HASH_DIGITS)?;
-        let text = listing.split_off(HASH_DIGITS);
-        (sha256_hex(&text).as_bytes() == listing).then_some(text)
+        unseal(fs::read(self.listing_file(address)).ok()?)
     }
 
     /// Stores a listing preceded by its hash.
     pub(super) fn store_listing(&self, address: &str, text: &[u8]) -> Result<(), CacheError> {
         self.create();
-        let listing = [sha256_hex(text).as_bytes(), text].concat();
-        Ok(atomic::write(&self.listing_file(address), &listing)?)
+        Ok(atomic::write(&self.listing_file(address), &seal(text))?)
     }
 
     fn code_file(&self, name: &str, kind: CodeKind) -> PathBuf {
@@ -280,7 +289,7 @@ mod tests {
         fs::write(dir.path().join("file"), "").unwrap();
         let error = Cache::at(dir.path().join("file")).prepare().unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("cannot write to the cache {}/file/code/v2: ", dir.path().display())),
+            error.starts_with(&format!("cannot write to the cache {}/file/code/v3: ", dir.path().display())),
             "{error}"
         );
         assert!(error.ends_with("set RUNNER_CACHE to a folder that can be written"), "{error}");

@@ -51,7 +51,9 @@ pub(super) struct Request {
     pub options: Vec<String>,
     /// File for the code.
     pub output: PathBuf,
-    /// Paths that the compiler may read.
+    /// The file to write the machine code to, if the code is PTX.
+    pub machine: PathBuf,
+    /// Where the project's files are.
     pub readable: Vec<PathBuf>,
 }
 
@@ -140,6 +142,10 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
         Ok(output) => output,
         Err(error) => return Ok(unwritable(&request.output, &error)),
     };
+    let mut machine = match File::create(&request.machine) {
+        Ok(machine) => machine,
+        Err(error) => return Ok(unwritable(&request.machine, &error)),
+    };
     sandbox::limit();
     let confined = sandbox::confine(request.readable.iter().chain(&toolkit.include_dirs));
     confined.map_err(|error| Refusal::Compiler(format!("the compiler cannot be confined: {error}")))?;
@@ -160,14 +166,19 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
     let (architecture, kind) = nvrtc::architecture(request.target, own, &nvrtc.architectures()?, &name)?;
     let Request { source: text, name, expressions, options, .. } = request;
     let product = nvrtc.compile(&Source { text, name, expressions, options }, &architecture, kind)?;
-    Ok(match output.write_all(&product.code) {
-        Ok(()) => Reply::Compiled {
-            kind,
-            operations: elf::operations(&product.machine),
-            lowered: product.lowered,
-            log: product.log,
-        },
-        Err(error) => unwritable(&request.output, &error),
+    if let Err(error) = output.write_all(&product.code) {
+        return Ok(unwritable(&request.output, &error));
+    }
+    if kind == CodeKind::Ptx
+        && let Err(error) = machine.write_all(&product.machine)
+    {
+        return Ok(unwritable(&request.machine, &error));
+    }
+    Ok(Reply::Compiled {
+        kind,
+        operations: elf::operations(&product.machine),
+        lowered: product.lowered,
+        log: product.log,
     })
 }
 

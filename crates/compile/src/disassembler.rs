@@ -57,12 +57,40 @@ impl Disassembler {
     /// Listings of kernels in a cubin, by mangled name, with the functions that they call and the source lines.
     pub fn list(&self, cubin: &Path, kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
         let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
+        self.list_bytes((cubin, &bytes), kernels)
+    }
+
+    /// Returns the file of the cache that has what [`list`](Self::list) returns. Without names, it has all kernels. Fails if the
+    /// cubin is for another compute capability.
+    pub fn list_into_cache(
+        &self,
+        cubin: &Path,
+        kernels: Option<&[&str]>,
+        capability: (u32, u32),
+    ) -> Result<PathBuf, CompileFailure> {
+        let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
+        let parsed = Cubin::parse(&bytes).map_err(|error| failed(error.to_string()))?;
+        let (major, minor) = capability;
+        if parsed.architecture() != 10 * major + minor {
+            let made = parsed.architecture();
+            return Err(failed(format!("the compiler makes machine code of sm_{made}, not of sm_{major}{minor}")));
+        }
+        let all: Vec<&str> = parsed.functions().iter().map(|function| function.name.as_str()).collect();
+        let kernels = kernels.unwrap_or(&all);
         let address = self.address(&bytes, kernels);
+        if self.cache.load_listing(&address).is_none() {
+            self.list_bytes((cubin, &bytes), kernels)?;
+        }
+        Ok(self.cache.listing_file(&address))
+    }
+
+    fn list_bytes(&self, (cubin, bytes): (&Path, &[u8]), kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
+        let address = self.address(bytes, kernels);
         let kept = self.cache.load_listing(&address).and_then(|json| serde_json::from_slice(&json).ok());
         if let Some(listings) = kept {
             return Ok(listings);
         }
-        let listings = self.join((cubin, &bytes), kernels)?;
+        let listings = self.join((cubin, bytes), kernels)?;
         if let Ok(json) = serde_json::to_vec(&listings) {
             // If it cannot be kept, the next call prints it again.
             let _ = self.cache.store_listing(&address, &json);

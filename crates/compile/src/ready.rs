@@ -40,6 +40,8 @@ pub(super) fn describe(unit: &CompileUnit, code: &[u8], toolkit: &ToolkitInfo) -
         operations: if kind == CodeKind::Cubin { elf::operations(code) } else { BTreeMap::new() },
         toolkit: toolkit.clone(),
         log: String::new(),
+        machine: None,
+        listing: None,
         device_runtime: None,
         parts: Vec::new(),
         cached: false,

@@ -129,6 +129,8 @@ pub(super) struct Built {
     pub lowered: BTreeMap<String, String>,
     /// Operations of each function's machine code by mangled name.
     pub operations: BTreeMap<String, String>,
+    /// The machine code that was made of the PTX; empty if there is none.
+    pub machine: Vec<u8>,
     pub log: String,
 }
 
@@ -187,14 +189,13 @@ impl KernelBuild<'_> {
             assembler.arg("-o").arg(place("code.cubin")).arg(place("code.ptx"));
             log.push_str(&program::run(&mut assembler, &bounds).map_err(shortened)?);
         }
-        let code = match kind {
-            CodeKind::Cubin => {
-                fs::read(place("code.cubin")).map_err(|e| failure(format!("ptxas wrote no code: {e}")))?
-            }
-            _ => ptx.into_bytes(),
+        let machine = fs::read(place("code.cubin"));
+        let operations = machine.as_ref().map_or_else(|_| BTreeMap::new(), |code| elf::operations(code));
+        let (code, machine) = match kind {
+            CodeKind::Cubin => (machine.map_err(|e| failure(format!("ptxas wrote no code: {e}")))?, Vec::new()),
+            _ => (ptx.into_bytes(), machine.unwrap_or_default()),
         };
-        let operations = fs::read(place("code.cubin")).map_or_else(|_| BTreeMap::new(), |code| elf::operations(&code));
-        Ok(Built { kind, code, lowered, operations, log })
+        Ok(Built { kind, code, lowered, operations, machine, log })
     }
 
     fn architecture(&self, program: &Path) -> Result<(String, CodeKind), CompileFailure> {

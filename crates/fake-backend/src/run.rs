@@ -26,6 +26,8 @@ pub fn compiled(key: &str) -> Compiled {
         operations: BTreeMap::new(),
         toolkit: toolkit(),
         log: String::new(),
+        machine: None,
+        listing: None,
         device_runtime: None,
         source: String::new(),
         options: String::new(),

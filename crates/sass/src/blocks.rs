@@ -199,7 +199,17 @@ impl Instruction {
         !self.predicate.is_empty() || self.operation() == "BRA" && (self.is_for_diverged_lanes() || has_predicate())
     }
 
-    /// Offset in the last operand.
+    /// Returns the operands.
+    pub(crate) fn operand_list(&self) -> Vec<&str> {
+        self.operands.split(',').map(str::trim).collect()
+    }
+
+    /// Whether the instruction sets a register or predicate, as the first of its operands say.
+    pub(crate) fn writes(&self, name: &str) -> bool {
+        self.operand_list().iter().take(2).any(|operand| *operand == name)
+    }
+
+    /// Returns the offset that the last operand is.
     pub(crate) fn target(&self) -> Option<u64> {
         let last = self.operands.rsplit([',', ' ']).find(|part| !part.is_empty())?;
         u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()

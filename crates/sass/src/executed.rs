@@ -115,7 +115,9 @@ struct Derivation<'l> {
     alike: Vec<usize>,
     /// Blocks that end with a PTX branch at which no lanes diverged.
     undiverged: Vec<usize>,
-    /// Blocks with instructions of each line.
+    /// Loops whose first round the compiler took out, with its branch: lines of the loop count one round more.
+    peeled: BTreeSet<usize>,
+    /// The blocks that each line has instructions in.
     places: BTreeMap<u32, BTreeSet<usize>>,
     /// Instructions that the compiler does not move, by line and operation.
     staying: BTreeMap<(u32, &'l str), Vec<usize>>,
@@ -145,8 +147,9 @@ impl<'l> Derivation<'l> {
         let ptx: Vec<&str> = listing.ptx.lines().collect();
         let ways = find_ways((listing, &ptx), &blocks, count);
         let (alike, undiverged) = (Vec::new(), Vec::new());
+        let peeled = find_peeled(instructions, &blocks, &places);
         let mut derivation =
-            Self { instructions, ptx, counted, blocks, balance, alike, undiverged, places, staying, ways };
+            Self { instructions, ptx, counted, blocks, balance, alike, undiverged, peeled, places, staying, ways };
         derivation.equate_blocks_and_edges();
         derivation.equate_divisions();
         derivation
@@ -294,7 +297,7 @@ impl<'l> Derivation<'l> {
                 let (instruction, line) = (&self.instructions[at], self.counted[at]?);
                 let is_branch = instruction.operation() == "BRA";
                 let stays = if is_branch {
-                    self.is_branch(at) && !self.is_copy(block)
+                    !self.peeled.contains(&block) && self.is_branch(at) && !self.is_copy(block)
                 } else {
                     instruction.predicate.is_empty()
                 };
@@ -361,7 +364,7 @@ impl<'l> Derivation<'l> {
         loop {
             let mut best: Option<(Sureness, u64)> = None;
             for block in 0..self.blocks.members.len() {
-                if self.balance.get(block).is_some() {
+                if self.balance.get(block).is_some() || self.peeled.contains(&block) {
                     continue;
                 }
                 let is_witness = |at: &usize| {
@@ -423,7 +426,8 @@ impl<'l> Derivation<'l> {
             let is_added = ADDED.contains(&instruction.operation())
                 || ["MOV", "SETP"].iter().any(|part| instruction.opcode.contains(part));
             let is_outside = self.blocks.apart.contains(&block) || self.blocks.padding == Some(block);
-            if is_added || is_outside || counted.warps == 0 || counted.diverged.is_some() {
+            if is_added || is_outside || self.is_never_executed(at) || counted.warps == 0 || counted.diverged.is_some()
+            {
                 continue;
             }
             let of_line = copies.entry((line, &instruction.opcode)).or_insert((counted.warps, BTreeMap::new()));
@@ -432,7 +436,37 @@ impl<'l> Derivation<'l> {
         copies.into_iter().map(|((line, _), (warps, copies))| (line, warps, copies)).collect()
     }
 
-    /// Distributes the count of a line over the blocks with copies of it; false if that is ambiguous.
+    /// Whether a guard always turns an instruction off, because its block is only entered where the same comparison fails. The
+    /// compiler puts such a first round before loops that it unrolls.
+    fn is_never_executed(&self, at: usize) -> bool {
+        let guard =
+            |at: usize| self.instructions[at].predicate.strip_prefix('@').filter(|guard| !guard.starts_with('!'));
+        let block = self.blocks.of[at];
+        let [edge] = self.blocks.into[block][..] else { return false };
+        let before = self.blocks.edges[edge].from;
+        let last = self.last(before);
+        if before + 1 != block || self.instructions[last].operation() != "BRA" {
+            return false;
+        }
+        let compared = |guard: &str, from: usize, end: usize| {
+            let set = (from..end).rev().find(|at| self.instructions[*at].writes(guard))?;
+            let [_, _, register, number, _] = self.instructions[set].operand_list()[..] else { return None };
+            let number = u64::from_str_radix(number.strip_prefix("0x")?, 16).ok()?;
+            Some((set, self.instructions[set].opcode.as_str(), register.trim_end_matches(".reuse"), number))
+        };
+        let own = guard(at).and_then(|guard| compared(guard, self.blocks.members[block].start, at));
+        let theirs = guard(last).and_then(|guard| compared(guard, self.blocks.members[before].start, last));
+        let (Some((set, at_least, register, number)), Some((tested, above, other, most))) = (own, theirs) else {
+            return false;
+        };
+        let is_kept = || !self.instructions[tested..set].iter().any(|one| one.writes(register));
+        at_least.starts_with("ISETP.GE.")
+            && above == at_least.replacen("GE", "GT", 1)
+            && (register, number) == (other, most + 1)
+            && is_kept()
+    }
+
+    /// Shares what a line counted among the blocks with copies of it, if that decides; false if it does not.
     fn share(&mut self, (line, warps): (u32, u64), copies: &Copies<'_>) -> bool {
         let unknown: Vec<(u64, usize)> = copies
             .iter()
@@ -448,6 +482,16 @@ impl<'l> Derivation<'l> {
             for (_, block) in unknown {
                 self.balance.set(block, 0);
             }
+            self.balance.solve();
+            return true;
+        }
+        if let [(number, block)] = unknown[..]
+            && self.peeled.contains(&block)
+            && copies.len() > 1
+            && copies.keys().all(|(_, guard)| guard.is_empty())
+            && rest.is_multiple_of(number)
+        {
+            self.balance.set(block, rest / number);
             self.balance.solve();
             return true;
         }
@@ -569,7 +613,36 @@ impl<'l> Derivation<'l> {
     }
 }
 
-/// Conditional PTX branches with a single machine instruction.
+/// Returns the loops of one block that have a copy of one of their instructions right before them, and nowhere else.
+fn find_peeled(
+    instructions: &[Instruction],
+    blocks: &Blocks,
+    places: &BTreeMap<u32, BTreeSet<usize>>,
+) -> BTreeSet<usize> {
+    let of_block = |block: usize| instructions[blocks.members[block].clone()].iter();
+    let is_work = |one: &&Instruction| {
+        let is_added = ADDED.contains(&one.operation()) || ["MOV", "SETP"].iter().any(|part| one.opcode.contains(part));
+        !is_added && one.predicate.is_empty() && !STAYS.contains(&one.operation())
+    };
+    let has_copy = |block: usize, before: usize| {
+        of_block(before).filter(is_work).any(|copy| {
+            let only = copy
+                .ptx_line
+                .and_then(|line| places.get(&line))
+                .is_some_and(|places| *places == [before, block].into());
+            only && of_block(block)
+                .filter(is_work)
+                .any(|one| one.ptx_line == copy.ptx_line && one.opcode == copy.opcode)
+        })
+    };
+    let is_peeled = |block: &usize| {
+        blocks.is_loop(*block)
+            && blocks.predecessors(*block).any(|before| before + 1 == *block && has_copy(*block, before))
+    };
+    (0..blocks.members.len()).filter(is_peeled).collect()
+}
+
+/// Returns the conditional branches of the PTX of which there is one machine instruction each.
 fn find_ways<'c>(
     (listing, ptx): (&Listing, &[&str]),
     blocks: &Blocks,

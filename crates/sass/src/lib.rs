@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+mod accesses;
 mod balance;
 mod blocks;
 mod control;
@@ -11,8 +12,10 @@ mod lines;
 mod listing;
 mod operations;
 mod pipe;
+mod simulated;
 mod ways;
 
+pub use accesses::{Access, Fate, Fates};
 pub use control::Control;
 pub use cubin::{Cubin, Function};
 pub use disassembly::{Disassembly, InstructionText, Text, read_disassembly};
@@ -20,6 +23,7 @@ pub use executed::LineCount;
 pub use lines::{LineTable, Place, Tables};
 pub use listing::{Instruction, Listing, begins_function};
 pub use pipe::Pipe;
+pub use simulated::{Executed, PtxCount, is_instruction};
 
 /// Bytes of one instruction, since Volta.
 pub const INSTRUCTION_BYTES: u64 = 16;

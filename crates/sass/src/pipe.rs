@@ -115,7 +115,24 @@ const OF_LANES: [&str; 8] =
     ["SR_TID", "SR_LANEID", "SR_VIRTID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK"];
 
 impl Pipe {
-    /// Name in Nsight Compute's counters.
+    /// Returns the name of its count among those of a launch.
+    pub const fn counter(self) -> &'static str {
+        match self {
+            Self::Alu => "pipe_alu",
+            Self::Fma => "pipe_fma",
+            Self::Fp64 => "pipe_fp64",
+            Self::Xu => "pipe_xu",
+            Self::Lsu => "pipe_lsu",
+            Self::Tensor => "pipe_tensor",
+            Self::Tex => "pipe_tex",
+            Self::Tma => "pipe_tma",
+            Self::Uniform => "pipe_uniform",
+            Self::Cbu => "pipe_cbu",
+            Self::Adu => "pipe_adu",
+        }
+    }
+
+    /// Returns the name in Nsight Compute's counters.
     pub fn name(self) -> &'static str {
         self.into()
     }

@@ -100,6 +100,9 @@ pub struct SharedTraffic {
     pub requests: u64,
     /// Additional passes due to bank conflicts.
     pub conflicts: u64,
+    /// The same if each access were the 8 or the 16 bytes around it, aligned, as where a compiler merges accesses. Only
+    /// counted by lines.
+    pub wide_conflicts: [u64; 2],
 }
 
 impl Traffic {
@@ -151,6 +154,9 @@ impl Counters {
         {
             mine.requests += times * theirs.requests;
             mine.conflicts += times * theirs.conflicts;
+            for (mine, theirs) in mine.wide_conflicts.iter_mut().zip(theirs.wide_conflicts) {
+                *mine += times * theirs;
+            }
         }
         self.local_load_requests += times * other.local_load_requests;
         self.local_store_requests += times * other.local_store_requests;

@@ -1,10 +1,9 @@
 //! The sources of a case with what the simulator executed on each line, next to the PTX and the machine code.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use sass::{Instruction, LineCount, Listing, begins_function};
+use sass::{Executed, Instruction, Listing, is_instruction};
 
 use super::code::disassemble;
 use super::machine_code;
@@ -17,6 +16,7 @@ use crate::commands::session::{
 };
 use crate::commands::{Console, Failure};
 use crate::compile::Target;
+use crate::execute::count_ptx;
 use crate::experiment::Manifest;
 use crate::format::plural_of;
 use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome, SourceForm};
@@ -181,43 +181,20 @@ impl Unit<'_> {
         // The file of the kernels comes first.
         self.file(view, &self.unit.source.display().to_string());
         let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
-        let mut rounds: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
         for counted in counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())) {
             let at = counted.place(&[self.unit]).and_then(|(path, line)| self.find_line(view, Some(path), Some(line)));
             let known = by_ptx.entry(counted.ptx_line).or_insert_with(|| (at, Counters::default()));
             add(&mut known.1, &counted.counters);
-            rounds.entry(counted.ptx_line).or_default().extend(&counted.rounds);
             if let Some(line) = at.and_then(|at| view.files[at.file].lines.get_mut(at.line.saturating_sub(1) as usize))
             {
                 add(&mut line.counters, &counted.counters);
             }
         }
-        let lines: Vec<&str> = ptx.lines().collect();
-        let same_lines = listings.first().map_or_else(BTreeMap::new, |listing| match_lines(&listing.ptx, &lines));
-        let count = |line: u32| {
-            let line = *same_lines.get(&line)?;
-            let text = lines.get((line as usize).checked_sub(1)?)?;
-            let counted = |name| by_ptx.get(&line).and_then(|(_, counters)| counters.get(name)).unwrap_or(0.0) as u64;
-            let diverged = is_branch(text).then(|| counted("divergent_branch"));
-            let warps = counted("inst_executed") / count_instructions(text).max(1);
-            let rounds = rounds.get(&line).map_or(&[][..], Vec::as_slice);
-            is_instruction(text).then_some(LineCount { warps, diverged, rounds })
-        };
-        let mut calls: BTreeMap<&str, Option<u64>> = BTreeMap::new();
-        let (added, own): (Vec<&Listing>, Vec<&Listing>) = listings.iter().partition(|listing| listing.is_added());
-        for listing in own.into_iter().chain(added) {
-            let each = if listing.is_added() {
-                // A function that no other one calls is not executed.
-                let called = calls.get(&*listing.name).copied().unwrap_or(Some(0));
-                called
-                    .map_or_else(|| vec![None; listing.instructions.len()], |calls| listing.executed_when_called(calls))
-            } else {
-                listing.executed(count)
-            };
-            for (function, executed) in listing.calls_of_added(&each) {
-                let before = calls.entry(function).or_insert(Some(0));
-                *before = before.zip(executed).map(|(before, executed)| before + executed);
-            }
+        let of_kernels: Vec<&LineCounts> =
+            counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())).collect();
+        let executed = Executed::derive(listings, ptx, &count_ptx(&of_kernels));
+        let same_lines = executed.simulated;
+        for (listing, each) in executed.functions {
             for (instruction, executed) in listing.instructions.iter().zip(each) {
                 let ptx_line = instruction.ptx_line.and_then(|line| same_lines.get(&line)).copied();
                 let source = self.author_line(view, listing, instruction).or_else(|| self.ptx_line(view, ptx_line));
@@ -235,7 +212,7 @@ impl Unit<'_> {
                 });
             }
         }
-        for (line, text) in (1..).zip(&lines) {
+        for (line, text) in (1..).zip(ptx.lines()) {
             let (source, counters) = by_ptx.remove(&line).unwrap_or_default();
             let shown =
                 is_instruction(text) || text.starts_with('$') || text.contains(".entry") || text.contains(".func");
@@ -288,155 +265,10 @@ impl Unit<'_> {
     }
 }
 
-/// Matches lines of the PTX behind a cubin with equal lines of the simulated PTX. A kernel may have been compiled by
-/// itself for one and with its whole file for the other, so only lines within a function match.
-fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
-    let simulated: Vec<Cow<'_, str>> = simulated.iter().map(|line| comparable(line)).collect();
-    let functions: BTreeMap<&str, u32> =
-        (0..).zip(&simulated).filter(|(_, line)| begins_function(line)).map(|(at, line)| (&**line, at)).collect();
-    let mut same = BTreeMap::new();
-    let (mut first, mut there) = (0, Some(0));
-    for (at, line) in (0_u32..).zip(of_cubin.lines().map(comparable)) {
-        if begins_function(&line) {
-            (first, there) = (at, functions.get(&*line).copied());
-        }
-        let other = there.map(|there| there + at - first);
-        if let Some(other) = other.filter(|other| simulated.get(*other as usize).is_some_and(|o| *o == line)) {
-            same.insert(at + 1, other + 1);
-        }
-    }
-    same
-}
-
-/// Removes from a PTX line what differs between two compilations of one source. Labels and the depot of local memory
-/// contain the number of their function in the file. The name of an anonymous namespace contains a hash of the source's
-/// path or the compiler's process id, and its length precedes it.
-fn comparable(line: &str) -> Cow<'_, str> {
-    const ANONYMOUS: &str = "_GLOBAL__N__";
-    const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
-    let is_digit = |c: char| c.is_ascii_digit();
-    let mut rest = line.trim();
-    let mut text = Cow::Borrowed("");
-    let markers = || NUMBERED.into_iter().chain([ANONYMOUS]);
-    while let Some((at, marker)) = markers().filter_map(|marker| Some((rest.find(marker)?, marker))).min() {
-        let (before, after) = (&rest[..at], &rest[at + marker.len()..]);
-        let digits = &before[before.trim_end_matches(is_digit).len()..];
-        let named = (marker == ANONYMOUS).then(|| at.checked_add(digits.parse().ok()?)).flatten();
-        let named = named.filter(|end| *end >= at + marker.len() && rest.is_char_boundary(*end));
-        text.to_mut().push_str(if named.is_some() { before.trim_end_matches(is_digit) } else { before });
-        text.to_mut().push_str(marker);
-        rest = match named {
-            Some(end) => &rest[end..],
-            None if marker == ANONYMOUS => after,
-            None => after.trim_start_matches(is_digit),
-        };
-    }
-    if text.is_empty() { Cow::Borrowed(rest) } else { text + rest }
-}
-
-fn is_instruction(line: &str) -> bool {
-    let text = line.trim_start();
-    text.contains(';') && text.starts_with(|first: char| first.is_ascii_lowercase() || first == '@' || first == '{')
-}
-
-/// Number of instructions in a line of PTX. Inline `asm` of the source stays on one line.
-fn count_instructions(line: &str) -> u64 {
-    let statements =
-        line.split("//").next().unwrap_or_default().split(';').map(|part| part.trim_matches(['{', '}', ' ', '\t']));
-    statements.filter(|part| !part.is_empty() && !part.starts_with('.')).count() as u64
-}
-
-/// Whether a PTX instruction is a branch.
-fn is_branch(line: &str) -> bool {
-    let text = line.trim_start();
-    let text =
-        if text.starts_with('@') { text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest) } else { text };
-    ["bra", "brx"].contains(&text.trim_start().split(['.', ' ', '\t']).next().unwrap_or_default())
-}
-
-/// Adds counts. Ratios are dropped, because they cannot be added.
+/// Adds counts; ratios are not kept, because they cannot be added.
 fn add(into: &mut Counters, more: &Counters) {
     let counts = more.0.iter().filter(|(name, _)| !name.ends_with("efficiency") && !name.ends_with("per_warp"));
     for (name, count) in counts {
         *into.0.entry(name.clone()).or_insert(0.0) += count;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_a_kernel_match_those_of_the_same_kernel_in_its_whole_file() {
-        let whole =
-            ["", ".visible .entry a(", ")", "{", "ret;", "}", ".visible .entry b(", ")", "{", "add;", "ret;", "}"];
-        let alone = ".version 9.0\n.visible .entry b(\n)\n{\nadd;\nret;\n}\n.visible .entry c(\n)\n{\nret;\n}";
-        let same = match_lines(alone, &whole);
-        assert_eq!(same.into_iter().collect::<Vec<_>>(), [(2, 7), (3, 8), (4, 9), (5, 10), (6, 11), (7, 12)]);
-    }
-
-    #[test]
-    fn labels_match_that_have_another_number_of_their_function() {
-        let (whole, alone) = ("\t@%p15 bra \t$L__BB5_12;", "\t@%p15 bra \t$L__BB0_12;");
-        assert_eq!(comparable(whole), comparable(alone));
-        assert_ne!(comparable(whole), comparable("@%p15 bra \t$L__BB5_13;"));
-        assert_eq!(comparable("mov.u64 %SPL, __local_depot12;"), comparable("mov.u64 %SPL, __local_depot0;"));
-    }
-
-    #[test]
-    fn lines_match_where_names_of_an_anonymous_namespace_have_another_hash_or_length() {
-        let kernel = |name: &str| format!(".entry _ZN{}{name}1kEv(", name.len());
-        let load = |name: &str| format!("ld.param.u64 %rd1, [_ZN{}{name}1kEv_param_0];", name.len());
-        let pairs = [
-            ["_GLOBAL__N__f1121b59_8_names_cu_ff4b9f7f", "_GLOBAL__N__1fa45f6a_8_names_cu_ff4b9f7f"],
-            ["_GLOBAL__N__00000000_4_k_cu_d52f3acb_268676", "_GLOBAL__N__00000000_4_k_cu_d52f3acb_1"],
-        ];
-        for [one, other] in pairs {
-            let (begin, line) = (kernel(one), load(one));
-            let same = match_lines(&format!("{}\n{}\nret;", kernel(other), load(other)), &["", &begin, &line, "ret;"]);
-            assert_eq!(same.into_iter().collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 4)], "{one}");
-        }
-        assert_ne!(comparable("_ZN12_GLOBAL__N__1kEv"), comparable("_ZN12_GLOBAL__N__1jEv"));
-        // A number that is not the length of the name stays.
-        let odd = ["_GLOBAL__N__x", "3_GLOBAL__N__x", "99_GLOBAL__N__x", "13_GLOBAL__N__é"];
-        for odd in odd.into_iter().chain(["99999999999999999999_GLOBAL__N__"]) {
-            assert_eq!(comparable(odd), odd);
-        }
-    }
-
-    #[test]
-    fn instructions_of_a_line_of_ptx_are_counted_without_declarations() {
-        for (line, count) in [
-            ("\tadd.u32 %r1, %r1, {1};", 1),
-            (
-                "{ .reg .f32 r0;  .reg .pred p;  shfl.sync.down.b32 r0|p, %f1, 1, 31, -1;  @p add.f32 r0, r0, %f1;  mov.f32 %f2, r0;}",
-                3,
-            ),
-            ("{ mov.b32 {low, high}, %r1; }", 1),
-            ("mov.u32 %r1, 0; // ;", 1),
-            ("{", 0),
-        ] {
-            assert_eq!(count_instructions(line), count, "{line}");
-        }
-    }
-
-    #[test]
-    fn branches_of_ptx_are_told_from_other_instructions() {
-        for line in ["\tbra.uni \t$L_1;", "@%p1 bra $L_1;", "@!%p12 bra.uni \t$L;", "\tbrx.idx %r1, $L_t;"] {
-            assert!(is_branch(line), "{line}");
-        }
-        for line in ["\tbrev.b32 %r1, %r2;", "@%p1 ret;", "\tst.global.u32 [bra], %r1;", ""] {
-            assert!(!is_branch(line), "{line}");
-        }
-    }
-
-    #[test]
-    fn instructions_of_ptx_are_told_from_directives_and_labels() {
-        for line in ["\tld.param.u64 %rd1, [x];", "@%p1 bra $L_1;", "\tret;", "\t{ mov.b32 %r1, 0; }"] {
-            assert!(is_instruction(line), "{line}");
-        }
-        for line in [".reg .b32 %r<3>;", "$L_1:", "// ld;", "", "{", ".loc 1 2 3"] {
-            assert!(!is_instruction(line), "{line}");
-        }
     }
 }

@@ -92,6 +92,8 @@ fn compiled(unit: &CompileUnit) -> Compiled {
         operations: std::collections::BTreeMap::new(),
         toolkit: environment().toolkit,
         log: String::new(),
+        machine: None,
+        listing: None,
         device_runtime: None,
         source: String::new(),
         options: String::new(),

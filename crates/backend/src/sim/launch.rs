@@ -138,7 +138,7 @@ fn remedy(trap: &simt::Trap) -> String {
 /// Counters of a body: of all launches together and, if there are several, of each.
 fn counters(launches: &[simt::Counters]) -> BodyCounters {
     let named = |counters: &simt::Counters| {
-        Counters(counters.metrics().into_iter().map(|(name, value)| (name.into(), value)).collect())
+        Counters(counters.metrics().into_iter().map(|(name, value)| (name.into(), value)).collect()).of_simulator()
     };
     let mut whole = simt::Counters::default();
     for launch in launches {
@@ -153,9 +153,10 @@ fn line_counts(mut lines: Vec<simt::LineCounts>) -> Vec<LineCounts> {
     simt::LineCounts::merge(&mut lines);
     let named = |simt::LineCounts { kernel, ptx_line, source, counters, rounds }: simt::LineCounts| {
         let counts = counters.metrics().into_iter().filter(|(_, value)| *value > 0.0);
+        let wide = [counters.shared_load.wide_conflicts, counters.shared_store.wide_conflicts];
         let counters = Counters(counts.map(|(name, value)| (name.into(), value)).collect());
         let (file, line) = source.unzip();
-        LineCounts { kernel, ptx_line, file, line, counters, rounds: rounds.into_iter().collect() }
+        LineCounts { kernel, ptx_line, file, line, counters, rounds: rounds.into_iter().collect(), wide }
     };
     lines.into_iter().map(named).collect()
 }

@@ -11,6 +11,7 @@ use super::expected::Expected;
 use super::function::called;
 use super::kernels::Kernels;
 use super::launch::Modules;
+use super::machine_code::MachineCode;
 use super::processes::{expected_processes, share};
 use super::sets::secret;
 use super::weak::WeakChecks;
@@ -41,6 +42,7 @@ pub struct Bench<'a> {
     pub processes: u32,
     /// The cases that were not found wrong in their checks, by their places in the group.
     pub passed: Vec<usize>,
+    pub machine_code: MachineCode,
     clock: Stopwatch,
 }
 
@@ -72,6 +74,7 @@ impl<'a> Bench<'a> {
             is_alone: false,
             processes: 1,
             passed: Vec::new(),
+            machine_code: MachineCode::default(),
             clock: Stopwatch::new(),
         };
         bench.spend(Phase::Transfer);

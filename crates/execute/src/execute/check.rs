@@ -10,6 +10,7 @@ use super::cases::{Body, Cases, ReadyCase};
 use super::idle::{count_stores, find_idle};
 use super::intact::{find_changed_input, restore_inputs};
 use super::judge::{judge, result_error};
+use super::machine_code::{self, Derived};
 use super::marks::announce_marks;
 use super::mutants::try_mutants;
 use super::outputs::{keep_lines, keep_outputs};
@@ -23,8 +24,8 @@ use super::values::{begin_functions, keep_for_others};
 use super::variables::{begin, look_at_variables, preparation};
 use crate::backend::{Batch, CountReport};
 use crate::model::{
-    Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Event, ExpectPlan, LineCounts, Note, Outcome,
-    Phase, Verdict,
+    Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Counters, Event, ExpectPlan, LineCounts, Note,
+    Outcome, Phase, Verdict,
 };
 use crate::source_lines::gather_lines;
 
@@ -179,7 +180,7 @@ fn check_one<'a>(
     bench.announce(job, Activity::Checking, job.measure.timeout);
     bench.device.set_unsanitized(job.unsanitized.as_ref());
     bench.device.set_sampling(job.sampled);
-    bench.device.count_lines(job.lines || job.outputs.is_some());
+    bench.device.count_lines(job.lines || job.outputs.is_some() || machine_code::is_listed(job));
     if let Some(unsanitized) = job.unsanitized.as_ref().filter(|_| bench.device.counter().is_some()) {
         let classes: Vec<&str> = unsanitized.classes.iter().map(|class| class.name()).collect();
         let off = if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) };
@@ -261,7 +262,11 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
     case.instructions = count_instructions(&report);
     case.stores = count_stores(&report, case.steps());
     keep_lines(job, &report.lines)?;
-    events.extend(reported(job, report));
+    let derived = match &report.counters {
+        Some(_) => bench.machine_code.derive(job, &report.lines),
+        None => Derived::default(),
+    };
+    events.extend(reported(job, report, derived));
     Ok(text)
 }
 
@@ -293,26 +298,37 @@ fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
 }
 
 /// Returns what the device reported of the first launch, as events.
-fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport) -> Vec<Event> {
+fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport, derived: Derived) -> Vec<Event> {
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
-    events.extend(run.notes.into_iter().map(|note| Event::CaseNote { case: case(), note }));
+    let notes = run.notes.into_iter().chain(derived.notes);
+    events.extend(notes.map(|note| Event::CaseNote { case: case(), note }));
     // The report has one line for each entry of the manifest, and an entry may run many times.
     let each = |each| if job.steps.is_some() { Vec::new() } else { each };
-    let lines = if job.lines { counted_lines(job, &lines) } else { Vec::new() };
-    let counted = |BodyCounters { whole, each: of_launches, .. }: BodyCounters| Event::CaseCounted {
-        case: case(),
-        counters: whole,
-        each: each(of_launches),
-        lines,
+    let lines = if job.lines { counted_lines(job, &lines, &derived.lines) } else { Vec::new() };
+    let counted = |BodyCounters { mut whole, each: of_launches, .. }: BodyCounters| {
+        whole.0.extend(derived.counters.0);
+        whole.form_ratios();
+        Event::CaseCounted { case: case(), counters: whole, each: each(of_launches), lines }
     };
     events.extend(counters.map(counted));
     events
 }
 
 /// Returns the counts by the lines of the sources of a case.
-fn counted_lines(job: &CaseJob, lines: &[LineCounts]) -> Vec<CountedLine> {
+fn counted_lines(job: &CaseJob, lines: &[LineCounts], derived: &[((String, u32), Counters)]) -> Vec<CountedLine> {
     let BodyPlan::Launches(launches) = &job.body else { return Vec::new() };
     let units: Vec<&CompileUnit> = launches.iter().map(|launch| &launch.unit).collect();
-    gather_lines(&units, lines.iter().filter_map(|line| Some((line.place(&units)?, &line.counters))))
+    let of_ptx: Vec<_> =
+        lines.iter().filter_map(|line| Some((line.place(&units)?, without_instructions(&line.counters)))).collect();
+    let of_ptx = of_ptx.iter().map(|(place, counters)| (*place, counters));
+    let derived = derived.iter().map(|((path, line), counters)| ((path.as_str(), *line), counters));
+    gather_lines(&units, of_ptx.chain(derived))
+}
+
+/// Returns counts of the PTX but those of instructions, which the machine code has for itself.
+fn without_instructions(counters: &Counters) -> Counters {
+    let kept =
+        counters.0.iter().filter(|(name, _)| !["inst_executed", "thread_inst_executed"].contains(&name.as_ref()));
+    Counters(kept.map(|(name, count)| (name.clone(), *count)).collect())
 }

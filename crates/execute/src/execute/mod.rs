@@ -30,6 +30,7 @@ mod judge;
 mod kernels;
 mod launch;
 mod leeway;
+mod machine_code;
 mod marks;
 mod mask;
 mod measure;
@@ -64,6 +65,7 @@ mod weak;
 mod whole;
 
 pub use carried::Carried;
+pub use machine_code::count_ptx;
 pub use parallel::leave_a_core;
 pub use processes::{MOST_UNASKED, is_likely_spread, share, wanted_processes};
 pub use stop::Lost;

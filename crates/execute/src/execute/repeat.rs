@@ -43,7 +43,7 @@ pub fn count_instructions(report: &CountReport) -> Option<f64> {
         Note::Sampled { ran, of } => Some(*ran as f64 / *of as f64),
         _ => None,
     });
-    let counted = report.counters.as_ref()?.whole.get("inst_executed")?;
+    let counted = report.counters.as_ref()?.whole.get("ptx_inst_executed")?;
     Some(counted * share.unwrap_or(1.0))
 }
 

@@ -198,6 +198,13 @@ pub struct Compiled {
     /// instructions if it is short. Empty if unknown; known for PTX in `code` too if an assembler ran.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, String>,
+    /// The machine code that was made of the PTX in `code`; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<PathBuf>,
+    /// The machine instructions of its kernels, where `code` is PTX for the simulator; `None` if they were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listing: Option<ListedCode>,
+    /// The toolkit whose compiler built it.
     pub toolkit: ToolkitInfo,
     pub log: String,
     /// Library to link before a GPU can load code that launches kernels itself: the toolkit's `libcudadevrt.a`.
@@ -211,6 +218,17 @@ pub struct Compiled {
     pub cached: bool,
 }
 
+/// The machine instructions of a unit's kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListedCode {
+    /// The file that lists them.
+    File(PathBuf),
+    /// Why they are not known, and what to do.
+    Unknown(String),
+}
+
+/// The code of one of several sources that are linked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePart {
     /// Source file name, for messages.

@@ -36,8 +36,12 @@ pub enum CounterTheme {
     Global,
     /// Requests to shared and local memory, and bank conflicts.
     SharedAndLocal,
-    /// Utilisation of the machine, which only hardware counts.
+    /// Warp instructions by the pipeline that executes them.
+    Pipelines,
+    /// The counter says how the machine is used, which only hardware counts.
     Activity,
+    /// Counts of the PTX, which the simulator executes.
+    Ptx,
 }
 
 /// How to compute the value of a whole body.
@@ -70,7 +74,7 @@ impl CounterInfo {
     /// Whether a higher count means more work, executed or transferred by kernels. The number of warps is not work,
     /// since the launch states it, and neither is how busy the machine was.
     pub fn is_cost(&self) -> bool {
-        matches!(self.kind, Count) && self.theme != Activity && self.name != "warps_launched"
+        matches!(self.kind, Count) && ![Activity, Pipelines, Ptx].contains(&self.theme) && self.name != "warps_launched"
     }
 
     /// Whether this counter alone shows more or less work: instructions, sectors and atomics of memory, bank conflicts
@@ -89,13 +93,27 @@ impl CounterInfo {
         DECIDING.contains(&self.name)
     }
 
-    /// The counter with this name; `None` for a name outside the vocabulary.
+    /// Whether the simulator derives it from the machine code.
+    pub fn is_derived(&self) -> bool {
+        self.simulated && (self.theme == Pipelines || self.of_ptx().is_some())
+    }
+
+    /// Returns the name of the same count of the PTX, where the machine code may have another one.
+    pub fn of_ptx(&self) -> Option<&'static str> {
+        let is_its = |other: &&Self| other.name.strip_prefix(OF_PTX) == Some(self.name);
+        VOCABULARY.iter().find(is_its).map(|info| info.name)
+    }
+
+    /// Returns the counter of a name; `None` for a name outside the vocabulary.
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)
     }
 }
 
-/// A counter's name, borrowed if it is in the vocabulary.
+/// How the names of counts of the PTX begin.
+const OF_PTX: &str = "ptx_";
+
+/// A counter's name: without memory of its own if it is of the vocabulary.
 pub type CounterName = Cow<'static, str>;
 
 /// The vocabulary's own string for a name, or an owned copy.
@@ -105,7 +123,7 @@ pub fn counter_name(text: &str) -> CounterName {
 }
 
 use CounterKind::{Count, Formed, Weighted};
-use CounterTheme::{Activity, Global, Instructions, SharedAndLocal};
+use CounterTheme::{Activity, Global, Instructions, Pipelines, Ptx, SharedAndLocal};
 use CounterUnit as Unit;
 
 /// Counters in the order of the report within each theme.
@@ -114,7 +132,7 @@ pub const VOCABULARY: &[CounterInfo] = &[
     formed("inst_per_warp", Unit::PerOne, Instructions, "inst_per_warp", |c| {
         quotient(c, "inst_executed", "warps_launched", 1.0)
     }),
-    simulated("thread_inst_executed", Instructions, "thread_inst_executed", &["smsp__thread_inst_executed.sum"]),
+    count("thread_inst_executed", Instructions, "thread_inst_executed", &["smsp__thread_inst_executed.sum"]),
     formed("warp_execution_efficiency", Unit::Percent, Instructions, "warp_execution_efficiency", |c| {
         quotient(c, "thread_inst_executed", "inst_executed", 100.0 / 32.0)
     }),
@@ -173,6 +191,17 @@ pub const VOCABULARY: &[CounterInfo] = &[
     simulated("shared_atomics", SharedAndLocal, "", &["smsp__sass_inst_executed_op_shared_atom.sum"]),
     simulated("local_ld_requests", SharedAndLocal, "local_load", &["smsp__sass_inst_executed_op_local_ld.sum"]),
     simulated("local_st_requests", SharedAndLocal, "local_store", &["smsp__sass_inst_executed_op_local_st.sum"]),
+    simulated("pipe_alu", Pipelines, "", &[]),
+    simulated("pipe_fma", Pipelines, "", &[]),
+    simulated("pipe_lsu", Pipelines, "", &[]),
+    simulated("pipe_xu", Pipelines, "", &[]),
+    simulated("pipe_cbu", Pipelines, "", &[]),
+    simulated("pipe_adu", Pipelines, "", &[]),
+    simulated("pipe_uniform", Pipelines, "", &[]),
+    simulated("pipe_tensor", Pipelines, "", &[]),
+    simulated("pipe_tex", Pipelines, "", &[]),
+    simulated("pipe_tma", Pipelines, "", &[]),
+    simulated("pipe_fp64", Pipelines, "", &[]),
     count("gpu_time", Activity, "", &["gpu__time_duration.sum"]).in_unit(Unit::Nanoseconds),
     count("sm_active_cycles", Activity, "active_cycles", &["sm__cycles_active.sum"]),
     count("inst_issued", Activity, "inst_issued", &["smsp__issue_active.sum"]),
@@ -218,6 +247,24 @@ pub const VOCABULARY: &[CounterInfo] = &[
             "inst_issued",
         )
     },
+    simulated("ptx_inst_executed", Ptx, "", &[]),
+    simulated("ptx_thread_inst_executed", Ptx, "", &[]),
+    simulated("ptx_gld_requests", Ptx, "", &[]),
+    simulated("ptx_gld_sectors", Ptx, "", &[]),
+    simulated("ptx_gld_transactions_128", Ptx, "", &[]),
+    simulated("ptx_gld_requested_bytes", Ptx, "", &[]).in_unit(Unit::Bytes),
+    simulated("ptx_gst_requests", Ptx, "", &[]),
+    simulated("ptx_gst_sectors", Ptx, "", &[]),
+    simulated("ptx_gst_transactions_128", Ptx, "", &[]),
+    simulated("ptx_gst_requested_bytes", Ptx, "", &[]).in_unit(Unit::Bytes),
+    simulated("ptx_global_atomics", Ptx, "", &[]),
+    simulated("ptx_shared_ld_requests", Ptx, "", &[]),
+    simulated("ptx_shared_ld_bank_conflicts", Ptx, "", &[]),
+    simulated("ptx_shared_st_requests", Ptx, "", &[]),
+    simulated("ptx_shared_st_bank_conflicts", Ptx, "", &[]),
+    simulated("ptx_shared_atomics", Ptx, "", &[]),
+    simulated("ptx_local_ld_requests", Ptx, "", &[]),
+    simulated("ptx_local_st_requests", Ptx, "", &[]),
 ];
 
 /// `part` divided by `whole`, times `scale`.
@@ -276,6 +323,25 @@ impl Counters {
     /// Value of a counter; `None` if it was not counted.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
+    }
+
+    /// Gives counts of a simulator the names of the PTX that it executed, as those of versions have not that counted nothing
+    /// of the machine code.
+    #[must_use]
+    pub fn of_simulator(mut self) -> Self {
+        if self.0.keys().any(|name| name.starts_with(OF_PTX)) {
+            return self;
+        }
+        for info in VOCABULARY {
+            if let Some(name) = info.of_ptx()
+                && let Some(count) = self.0.remove(info.name)
+            {
+                self.0.insert(name.into(), count);
+            }
+        }
+        // Ratios of counts that have another name.
+        self.0.retain(|name, _| !["inst_per_warp", "gld_efficiency", "gst_efficiency"].contains(&name.as_ref()));
+        self
     }
 
     /// Computes every ratio of the vocabulary whose counts are present.

@@ -22,6 +22,10 @@ pub struct LineCounts {
     /// For a branch that closes a loop: numbers of rounds, each with how many warps made them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<(u64, u64)>,
+    /// Bank conflicts of loads and of stores if each access were the 8 or the 16 bytes around it, as where a compiler merges
+    /// accesses.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub wide: [[u64; 2]; 2],
 }
 
 impl LineCounts {
@@ -70,6 +74,7 @@ mod tests {
             line: named.map(|(_, line)| line),
             counters: Counters::default(),
             rounds: Vec::new(),
+            wide: Default::default(),
         };
         let units = [&cuda, &ptx];
         let own = Some(("/nowhere/k.ptx", 7));

@@ -50,8 +50,8 @@ pub use claim::Claim;
 pub use commit::Commit;
 pub use comparison_rules::{Acceptance, ComparisonRules};
 pub use compiled::{
-    CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, Plugin,
-    SourceForm,
+    CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, ListedCode,
+    Plugin, SourceForm,
 };
 pub use compiler_option::RefusedOption;
 pub use counter::{
@@ -62,7 +62,7 @@ pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext,
 };
 pub use diagnostic::{Diagnostic, Diagnostics, SourceText, Span};
-pub use digest::{hex, sha256_hex};
+pub use digest::{hex, seal, sha256_hex, unseal};
 pub use dim3::Dim3;
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, KernelCode, MarkedLaunch, Phase};

@@ -89,7 +89,29 @@ pub enum Note {
         ran: u64,
         of: u64,
     },
-    /// A check compared only some elements: those that its `where` selects and that the executed blocks changed.
+    /// Counts of machine instructions that could not be derived for a kernel.
+    Underived {
+        /// The kernel, as the linker knows it.
+        kernel: String,
+        /// The number of machine instructions without a count.
+        unknown: u64,
+        /// The number of its machine instructions.
+        of: u64,
+    },
+    /// Counts of a kernel's accesses to memory that could not be derived for its machine code.
+    UnderivedAccesses {
+        /// The kernel, as the linker knows it.
+        kernel: String,
+        /// The names of the counters.
+        counters: Vec<String>,
+    },
+    /// There is no machine code whose counts could be derived.
+    NoMachineCode {
+        /// The reason and what to do, in a sentence.
+        why: String,
+    },
+    /// Elements of a check that were compared, where not all were: those that its `where` selects, and that the blocks
+    /// that ran have changed.
     Judged {
         /// The check, as written in the manifest.
         check: String,

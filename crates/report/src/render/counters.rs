@@ -13,28 +13,36 @@ use crate::format;
 use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 use crate::stats;
 
-/// Headings in the order of the report's tables: the themes of the vocabulary, with wide ones split.
-const HEADINGS: [&str; 7] = [
+/// The headings in the order in which the report has the tables: the themes of the vocabulary, with wide ones in parts.
+const HEADINGS: [&str; 11] = [
     "Instructions",
+    "Pipelines",
     "Branches and barriers",
     "Global loads",
     "Global stores and atomics",
     "Shared and local memory",
     "Device memory and throughput",
     "Activity of the machine",
+    "PTX: instructions",
+    "PTX: global memory",
+    "PTX: shared and local memory",
 ];
 
 fn heading(info: &CounterInfo) -> &'static str {
     match info.theme {
         CounterTheme::Instructions => match info.name {
-            "branch" | "divergent_branch" | "branch_efficiency" | "barriers" | "device_launches" => HEADINGS[1],
+            "branch" | "divergent_branch" | "branch_efficiency" | "barriers" | "device_launches" => HEADINGS[2],
             _ => HEADINGS[0],
         },
-        CounterTheme::Global if info.name.starts_with("gld") => HEADINGS[2],
-        CounterTheme::Global if !info.name.starts_with("dram") => HEADINGS[3],
-        CounterTheme::SharedAndLocal => HEADINGS[4],
-        CounterTheme::Activity if !info.name.ends_with("throughput") => HEADINGS[6],
-        CounterTheme::Global | CounterTheme::Activity => HEADINGS[5],
+        CounterTheme::Pipelines => HEADINGS[1],
+        CounterTheme::Global if info.name.starts_with("gld") => HEADINGS[3],
+        CounterTheme::Global if !info.name.starts_with("dram") => HEADINGS[4],
+        CounterTheme::SharedAndLocal => HEADINGS[5],
+        CounterTheme::Activity if !info.name.ends_with("throughput") => HEADINGS[7],
+        CounterTheme::Global | CounterTheme::Activity => HEADINGS[6],
+        CounterTheme::Ptx if info.name.contains("inst_executed") => HEADINGS[8],
+        CounterTheme::Ptx if info.name.contains("shared") || info.name.contains("local") => HEADINGS[10],
+        CounterTheme::Ptx => HEADINGS[9],
     }
 }
 
@@ -66,13 +74,21 @@ pub fn counted(records: &Records, group: &GroupSummary, width: usize) -> Vec<Cou
     let others: Vec<&str> = names.iter().copied().filter(|name| CounterInfo::named(name).is_none()).collect();
     let themes = HEADINGS.iter().map(|title| {
         let known = VOCABULARY.iter().filter(|info| heading(info) == *title).map(|info| info.name);
-        (*title, known.filter(|name| names.contains(name)).collect::<Vec<_>>())
+        let is_shown = |name: &&str| names.contains(name) && !repeats(&rows, name);
+        (*title, known.filter(is_shown).collect::<Vec<_>>())
     });
     let themes = themes.chain([("Other counters", others)]);
     themes
         .filter(|(_, names)| !names.is_empty())
         .map(|(title, names)| theme(records, &rows, title, &names, width))
         .collect()
+}
+
+/// Whether a count of the PTX is that of the machine code in every row.
+fn repeats(rows: &[&CaseRecord], name: &str) -> bool {
+    let of_ptx = |info: &&CounterInfo| info.of_ptx() == Some(name);
+    let machine = VOCABULARY.iter().find(of_ptx).map(|info| info.name);
+    machine.is_some_and(|machine| rows.iter().all(|row| value(row, machine) == value(row, name)))
 }
 
 fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], width: usize) -> Counted {
@@ -186,7 +202,7 @@ mod tests {
     fn every_counter_of_the_vocabulary_stands_under_a_theme() {
         for title in HEADINGS {
             let columns = VOCABULARY.iter().filter(|info| heading(info) == title).count();
-            assert!((1..=9).contains(&columns), "{title} has {columns} columns");
+            assert!((1..=11).contains(&columns), "{title} has {columns} columns");
         }
         assert!(VOCABULARY.iter().all(|info| HEADINGS.contains(&heading(info))));
         assert!(SUMMED_UP.iter().all(|name| CounterInfo::named(name).is_some()));

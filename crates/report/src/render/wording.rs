@@ -206,6 +206,14 @@ pub fn note(note: &Note) -> String {
                 "counts are estimates: {ran} of {of} blocks ran, each with the weight of the blocks that it represents"
             )
         }
+        Note::Underived { kernel, unknown, of } => format!(
+            "no counts of machine instructions: the machine code of `{kernel}` is not fully attributed ({unknown} of \
+             {of} instructions)"
+        ),
+        Note::UnderivedAccesses { kernel, counters } => {
+            format!("no {} of machine code: the accesses of `{kernel}` are not fully attributed", counters.join(", "))
+        }
+        Note::NoMachineCode { why } => format!("no counts of machine code: {why}"),
         Note::Judged { check, elements, of } => {
             format!("`{check}`: {elements} of {} were compared", plural(*of, "element"))
         }

@@ -2,8 +2,8 @@
 
 use crate::journal::{CaseHistory, History, LastRun};
 use crate::model::{
-    BodyCounters, Case, CaseHashes, Energy, Environment, Event, Fingerprint, FormedRatios, LaunchRecord, Measurement,
-    Note, Outcome, ResultError, RunHeader, Verdict, WorkAmount,
+    BackendKind, BodyCounters, Case, CaseHashes, Energy, Environment, Event, Fingerprint, FormedRatios, LaunchRecord,
+    Measurement, Note, Outcome, ResultError, RunHeader, Verdict, WorkAmount,
 };
 
 /// What is known of a case.
@@ -61,7 +61,11 @@ pub(super) fn fold(history: History) -> Option<Folded> {
             _ => {}
         }
     }
-    let cases = cases.into_iter().map(Settled::from_history).collect();
+    let mut cases: Vec<Settled> = cases.into_iter().map(Settled::from_history).collect();
+    if header.backend == BackendKind::Sim {
+        let counters = cases.iter_mut().filter_map(|settled| settled.attempt.counters.as_mut());
+        counters.for_each(|counters| counters.whole = std::mem::take(&mut counters.whole).of_simulator());
+    }
     Some(Folded { header, environment: run.environment, cases, finished: run.is_complete, ratios })
 }
 

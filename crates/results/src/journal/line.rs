@@ -9,8 +9,9 @@ mod result;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note, Outcome, Processes,
-    RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name, is_default,
+    BackendKind, Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note,
+    Outcome, Processes, RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
+    is_default,
 };
 use columns::Listed;
 pub(super) use columns::{Columns, Numbers};
@@ -141,7 +142,8 @@ impl CaseLine {
         let counters = |counts: Vec<Option<Number>>| {
             let counted =
                 columns.counters.iter().zip(counts).filter_map(|(name, count)| Some((counter_name(name), count?.0)));
-            Counters(counted.collect())
+            let counters = Counters(counted.collect());
+            if header.backend == BackendKind::Sim { counters.of_simulator() } else { counters }
         };
         let group = self.group.unwrap_or_else(|| group_of(&axes, header));
         let experiment = self.experiment.unwrap_or_else(|| header.experiment.clone());

@@ -277,3 +277,59 @@ fn a_block_has_no_count_where_its_instructions_say_nothing() {
     let counts = executed(&code, &[(1, 3, None), (2, 3, None), (5, 3, None)]);
     assert_eq!(counts, [Some(3), Some(3), None, None, None, None]);
 }
+
+/// ptxas unrolls `for (i = tid; i < 2048; i += 256)` four times behind a first round that it guards by a comparison, which
+/// cannot hold here: the block is entered where `tid > 0x7ff` is false.
+fn unrolled_behind_a_first_round(compared: &str) -> Listing {
+    listing(&[
+        ("", "ISETP.GT.U32.AND", "P0, PT, R0, 0x7ff, PT", 1),
+        ("@P0", "BRA", "0xe0", 2),
+        ("", "ISETP.GE.U32.AND", compared, 3),
+        ("@P2", "STS", "[R11], R2", 4),
+        ("@P1", "BRA", "0xa0", 5),
+        ("", "STS", "[R11], R4", 4),
+        ("", "STS", "[R11+0x400], R5", 4),
+        ("", "STS", "[R11+0x800], R6", 4),
+        ("", "STS", "[R11+0xc00], R7", 4),
+        ("@!P1", "BRA", "0x50", 5),
+        ("@!P1", "STS", "[R11], R5", 4),
+        ("@!P1", "STS", "[R11+0x400], R6", 4),
+        ("@P0", "STS", "[R11], R4", 4),
+        ("", "NOP", "", 5),
+        ("", "BAR.SYNC", "0x0", 6),
+        ("", "EXIT", "", 7),
+    ])
+}
+
+#[test]
+fn a_first_round_that_a_comparison_rules_out_is_no_copy_of_a_loop() {
+    let lines =
+        [(1, 8, None), (2, 8, Some(0)), (3, 8, None), (4, 64, None), (5, 64, Some(0)), (6, 8, None), (7, 8, None)];
+    // Eight rounds of each of eight warps are two of the loop.
+    let ruled_out = executed(&unrolled_behind_a_first_round("P2, PT, R0.reuse, 0x800, PT"), &lines);
+    assert_eq!(ruled_out[5..10], known(&[16; 5])[..]);
+    // Another number or register rules nothing out.
+    for other in ["P2, PT, R0, 0x700, PT", "P2, PT, R3, 0x800, PT"] {
+        assert_eq!(executed(&unrolled_behind_a_first_round(other), &lines)[5], None, "{other}");
+    }
+}
+
+/// What an H100 executes: 576 of each instruction of a loop that 64 warps leave after ten rounds, the first of which the
+/// compiler took out.
+#[test]
+fn a_loop_without_its_first_round_is_executed_once_less_by_each_warp() {
+    let code = listing(&[
+        ("", "LDG.E", "R7, [R2]", 1),
+        ("", "IMAD", "R7, R7, 0x5, R7", 3),
+        ("", "IMAD.MOV.U32", "R0, RZ, RZ, 0x1", 5),
+        ("", "LOP3.LUT", "R2, R0, R7, RZ, 0x3c, !PT", 2),
+        ("", "IADD3", "R0, R0, 0x1, RZ", 4),
+        ("", "IMAD", "R7, R7, 0x5, R2", 3),
+        ("@P0", "BRA", "0x30", 5),
+        ("", "STG.E", "[R2], R7", 6),
+        ("", "EXIT", "", 7),
+    ]);
+    let rounds = [(2, 640, None), (3, 640, None), (4, 640, None), (5, 640, Some(0))];
+    let lines = [&[(1, 64, None)], &rounds[..], &[(6, 64, None), (7, 64, None)]].concat();
+    assert_eq!(executed(&code, &lines), known(&[64, 64, 64, 576, 576, 576, 576, 64, 64]));
+}

@@ -1,5 +1,6 @@
 //! Counts memory requests, and checks those that depend on earlier accesses.
 
+use crate::counters::SharedTraffic;
 use crate::error::TrapKind;
 use crate::exec::access::{Region, Survey};
 use crate::exec::context::Context;
@@ -32,8 +33,11 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
             {
                 return fault;
             }
-            let conflicts = conflicts(cx, a, s, bytes);
+            let (mask, conflicts) = (cx.mask, conflicts(cx, a, s, bytes));
             cx.accesses(i).shared_load.count(conflicts);
+            if cx.per_instruction.is_some() && !is_free(s) && bytes <= 8 {
+                widen(&mut cx.accesses(i).shared_load, mask, a);
+            }
         }
         StateSpace::LOCAL if !i.has(Access::FRAME) => {
             if cx.launch.sanitize
@@ -61,8 +65,11 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
             }
         }
         StateSpace::SHARED | StateSpace::REMOTE => {
-            let conflicts = conflicts(cx, a, s, bytes);
+            let (mask, conflicts) = (cx.mask, conflicts(cx, a, s, bytes));
             cx.accesses(i).shared_store.count(conflicts);
+            if cx.per_instruction.is_some() && !is_free(s) && bytes <= 8 {
+                widen(&mut cx.accesses(i).shared_store, mask, a);
+            }
             if cx.launch.sanitize {
                 return sanitizer::store(cx, i, a, s, r, bytes);
             }
@@ -81,10 +88,44 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
 /// Returns the passes beyond the first, for each group of lanes that shared memory serves at once (128 bytes).
 #[inline(always)]
 fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
-    if s.contiguous || s.lo == s.hi {
+    if is_free(s) {
         return 0;
     }
     conflicts_of(cx.mask, a, bytes)
+}
+
+/// Whether lanes access adjacent words, or all the same one.
+#[inline(always)]
+const fn is_free(s: &Survey) -> bool {
+    s.contiguous || s.lo == s.hi
+}
+
+/// Counts the conflicts of an access if it were the 8 or the 16 bytes around it.
+#[inline(never)]
+fn widen(traffic: &mut SharedTraffic, mask: u32, a: &Row<u64>) {
+    for (sum, shift) in traffic.wide_conflicts.iter_mut().zip([3, 4]) {
+        *sum += aligned_conflicts(mask, a, shift);
+    }
+}
+
+/// Counts the bank conflicts of aligned accesses of `1 << shift` bytes, 8 or 16, to the addresses around these.
+fn aligned_conflicts(mask: u32, a: &Row<u64>, shift: u32) -> u64 {
+    let group = 128_usize >> shift;
+    let mut extra = 0;
+    for first in (0..LANES).step_by(group) {
+        let (mut depth, mut worst) = ([0_u64; 16], 1);
+        let lanes = || (first..first + group).filter(|k| mask >> k & 1 == 1);
+        for k in lanes() {
+            let word = a.0[k] >> shift;
+            if !lanes().take_while(|before| *before < k).any(|before| a.0[before] >> shift == word) {
+                let bank = &mut depth[word as usize % group];
+                *bank += 1;
+                worst = worst.max(*bank);
+            }
+        }
+        extra += worst - 1;
+    }
+    extra
 }
 
 /// Counts bank conflicts for any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.

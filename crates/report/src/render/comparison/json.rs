@@ -8,7 +8,7 @@ use super::Compared;
 use crate::analyse::JudgedClaim;
 use crate::analyse::compare::{
     CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Gate,
-    InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange,
+    InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange, Undecided,
 };
 use crate::analyse::stale::Staleness;
 use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
@@ -112,6 +112,8 @@ struct Row<'a> {
     counters: &'a [CounterChange],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     lines: &'a [LineChange],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    undecided: &'a [Undecided],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     operations: &'a [OperationChange],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -235,6 +237,7 @@ fn row(change: &Change) -> Row<'_> {
         counted_by: change.counted_by,
         counters: &change.counters,
         lines: &change.lines,
+        undecided: &change.undecided,
         operations: &change.operations,
         instructions: &change.instructions,
         differences: &change.differences,

@@ -114,6 +114,14 @@ pub fn times<'a>(mut changes: impl Iterator<Item = &'a Change>) -> Option<String
 
 /// Range of the counter that changed most.
 fn counts(rows: &[Row<'_>]) -> Option<String> {
+    if let [(_, only)] = rows
+        && only.kind == Kind::Mixed
+    {
+        return words::count_change(only);
+    }
+    if rows.iter().all(|(_, change)| change.kind == Kind::Undecided) {
+        return None;
+    }
     let leading = rows.iter().filter_map(|(_, change)| words::leading_count(change));
     let most = leading.max_by(|a, b| words::size(a).total_cmp(&words::size(b)))?;
     let alike = rows.iter().flat_map(|(_, change)| &change.counters).filter(|counter| counter.name == most.name);
@@ -167,6 +175,10 @@ fn reasons(rows: &[Row<'_>]) -> Option<String> {
         && let Some(failure) = of_first.first().filter(|failure| !common.contains(failure))
     {
         common.insert(0, format!("such as {failure}"));
+    }
+    // So is why nothing is decided.
+    if let Some(why) = first.undecided.first().map(words::undecided).filter(|why| !common.contains(why)) {
+        common.insert(0, format!("such as {why}"));
     }
     if common.is_empty() {
         return (!of_first.is_empty()).then(|| format!("such as {}", of_first.join("; ")));

@@ -22,7 +22,7 @@ const ELSEWHERE: &str = "the page that --format markdown makes";
 const INDENT: &str = "  ";
 
 /// Kinds that the terminal lists; the others are counted.
-const LISTED: [Kind; 10] = [
+const LISTED: [Kind; 12] = [
     Kind::NewlyWrong,
     Kind::Slower,
     Kind::MoreWork,
@@ -30,6 +30,8 @@ const LISTED: [Kind; 10] = [
     Kind::NewlyUnstable,
     Kind::Faster,
     Kind::LessWork,
+    Kind::Mixed,
+    Kind::Undecided,
     Kind::Fixed,
     Kind::New,
     Kind::Gone,

@@ -22,7 +22,8 @@ use crate::render::units::TimeUnit;
 use crate::render::wording;
 
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
-const OPEN: [Kind; 5] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable, Kind::NewlyUnstable];
+const OPEN: [Kind; 6] =
+    [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable, Kind::NewlyUnstable, Kind::Mixed];
 
 /// With more pairs of reports than this, only their parent folders are named.
 const MOST_PLACES: usize = 6;

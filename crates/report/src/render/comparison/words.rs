@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Compared, lines, machine_code};
 use crate::analyse::compare::{
     CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
-    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange,
+    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
 };
 use crate::format::{at_place, count, magnitude, plural, rough};
 use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
@@ -35,6 +35,8 @@ pub const fn heading(kind: Kind) -> &'static str {
         Kind::Fixed => "Fixed",
         Kind::Gone => "Gone",
         Kind::New => "New",
+        Kind::Mixed => "Mixed",
+        Kind::Undecided => "Undecided",
         Kind::Ambiguous => "Ambiguous",
         Kind::StillWrong => "Still wrong",
         Kind::Same => "Same",
@@ -63,9 +65,14 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::Fixed => "These cases failed before.",
         Kind::Gone => "These cases are not in the new report, or were not measured there.",
         Kind::New => "These cases are not in the base, or were not measured there.",
-        Kind::Ambiguous => {
-            "Too noisy to tell whether the change exceeds the threshold. Of counts: one that decides rose, and another fell."
+        Kind::Mixed => {
+            "A count that decides rose by more than the threshold, and another fell: instructions, sectors, bank conflicts, \
+             atomics or barriers."
         }
+        Kind::Undecided => {
+            "Counts of machine code decide, and some are not known on one of the sides. Counts of the PTX do not decide."
+        }
+        Kind::Ambiguous => "Too noisy to tell whether the change exceeds the threshold.",
         Kind::StillWrong => "These cases fail as before.",
         Kind::Same => "No change that exceeds the threshold.",
     }
@@ -83,7 +90,8 @@ pub const fn mark(kind: Kind) -> &'static str {
         Kind::Faster | Kind::LessWork => "▼",
         Kind::Fixed => "✓",
         Kind::Incomparable => "≠",
-        Kind::NewlyUnstable | Kind::Ambiguous => "?",
+        Kind::Mixed => "↕",
+        Kind::NewlyUnstable | Kind::Undecided | Kind::Ambiguous => "?",
         Kind::Gone => "−",
         Kind::New => "+",
         Kind::Same => "=",
@@ -137,7 +145,7 @@ fn verdict(comparison: &Comparison) -> String {
     // Exit codes have the same order: right after what is newly wrong.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     named.splice(place..place, claims);
-    let mut less = tallies(&[Kind::Gone]);
+    let mut less = tallies(&[Kind::Mixed, Kind::Undecided, Kind::Gone]);
     let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed && !claim.fails).count();
     if removed > 0 {
         less.push(plural(removed as u64, "claim") + " removed");
@@ -288,6 +296,7 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
         change.outcomes[1].as_ref().and_then(|outcome| failure(change.kind, outcome)).into_iter().collect();
     parts.extend(change.differences.iter().map(difference));
     parts.extend(change.causes.iter().map(cause));
+    parts.extend(change.undecided.iter().map(undecided));
     if !change.counters.is_empty() {
         parts.push(counters(change));
     }
@@ -305,7 +314,23 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     parts
 }
 
-/// Such as `accepted up to +10 % (1a2b3c4: bounds are checked)`.
+/// `undecided: machine code of "k" not fully attributed (3 instructions of 90)`.
+pub fn undecided(why: &Undecided) -> String {
+    match why {
+        Undecided::Older => "undecided: one side counted the PTX only, as older versions do; run it again".to_owned(),
+        Undecided::NoMachineCode { why } => format!("undecided: no machine code: {why}"),
+        Undecided::Instructions { kernel, unknown, of } => format!(
+            "undecided: machine code of `{kernel}` not fully attributed ({} of {})",
+            plural(*unknown, "instruction"),
+            count(*of as f64)
+        ),
+        Undecided::Accesses { kernel, counters } => {
+            format!("undecided: {} of the machine code of `{kernel}` not known", counters.join(", "))
+        }
+    }
+}
+
+/// `accepted up to +10 % (1a2b3c4: bounds are checked)`.
 fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
     format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
 }
@@ -378,13 +403,35 @@ pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     most.or_else(|| costs().next()).or_else(|| change.counters.first())
 }
 
-/// The leading counter with its change: `gld_sectors +3.1 %`.
+/// `gld_sectors +3.1 %`: the leading count; what fell most and what rose most, where both did.
 pub fn count_change(change: &Change) -> Option<String> {
+    if change.kind == Kind::Undecided {
+        return None;
+    }
+    if change.kind == Kind::Mixed {
+        let most = |rises: bool| {
+            let alike =
+                change.counters.iter().filter(|counter| counter.decides && (counter.new > counter.base) == rises);
+            alike.max_by(|a, b| size(a).total_cmp(&size(b))).map(factor)
+        };
+        return Some([most(false), most(true)].into_iter().flatten().collect::<Vec<_>>().join(", "));
+    }
     let leading = leading_count(change)?;
     Some(relative(leading).map_or_else(|| counter_change(leading), |percent| format!("{} {percent}", leading.name)))
 }
 
-/// Whether this counter contradicts the verdict of more or less work.
+/// `gst_sectors ÷ 8`: a change by a large factor, or what [`counter_change`] says.
+fn factor(counter: &CounterChange) -> String {
+    let ratio = counter.new / counter.base;
+    match ratio {
+        _ if !(counter.base > 0.0 && counter.new > 0.0) => counter_change(counter),
+        ratio if ratio >= 2.0 => format!("{} × {}", counter.name, rough(ratio)),
+        ratio if ratio <= 0.5 => format!("{} ÷ {}", counter.name, rough(1.0 / ratio)),
+        _ => relative(counter).map_or_else(|| counter_change(counter), |percent| format!("{} {percent}", counter.name)),
+    }
+}
+
+/// Whether more work was counted, and less of this; or less work, and more of this.
 fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
     match kind {
         Kind::MoreWork => counter.is_cost && counter.new < counter.base,

@@ -38,7 +38,7 @@ use matching::Matched;
 pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};
 pub use clock_offset::ClockOffset;
-pub use counts::{CountedBy, CounterChange};
+pub use counts::{CountedBy, CounterChange, Undecided};
 pub use differences::DifferenceKind;
 pub use evidence::Interval;
 pub use instructions::InstructionChange;
@@ -98,8 +98,11 @@ pub enum Kind {
     Gone,
     /// The base report does not have the case, or did not measure it.
     New,
-    /// Whether the time changed by more than the threshold is not sure; or of the counts that decide one rose and another
-    /// fell.
+    /// Of the counts that decide one rose and another fell.
+    Mixed,
+    /// A count that decides is not known of the machine code of both sides.
+    Undecided,
+    /// Whether the time changed by more than the threshold is not sure.
     Ambiguous,
     /// The case fails or is wrong, as before.
     StillWrong,
@@ -197,6 +200,8 @@ pub struct Change {
     pub counters: Vec<CounterChange>,
     /// What counted; `None` where counters are not compared.
     pub counted_by: Option<CountedBy>,
+    /// Why counts that decide are not known.
+    pub undecided: Vec<Undecided>,
     /// The lines of the sources that differ in text or counts; none where lines were not counted on both sides.
     pub lines: Vec<LineChange>,
     /// The operations that the machine code has more or less of; none where a side does not know them.
@@ -227,6 +232,7 @@ impl Change {
             time: None,
             counters: Vec::new(),
             counted_by: None,
+            undecided: Vec::new(),
             lines: Vec::new(),
             operations: Vec::new(),
             instructions: Vec::new(),
@@ -338,7 +344,9 @@ impl Comparison {
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
         let is_stale = || self.stale[1].iter().any(Staleness::is_stale);
-        let proves_less = || has(Kind::Gone) || self.changed_checks() > 0 || self.weak_checks() > 0 || is_stale();
+        let proves_less = || {
+            has(Kind::Gone) || has(Kind::Undecided) || self.changed_checks() > 0 || self.weak_checks() > 0 || is_stale()
+        };
         let order = [
             (self.changes().any(|change| change.kind == Kind::NewlyWrong), Gate::NewlyWrong),
             (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
@@ -366,8 +374,12 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
         if let Some(time) = &mut change.time {
             time.threshold = Some(evidence.threshold());
         }
+        let is_equal = change.time.as_ref().is_some_and(|time| time.base == time.new);
         if p.is_nan() {
             refuse(change);
+        } else if is_equal {
+            // As where a report is compared with a copy of itself.
+            settle(change, (Call::Same, evidence.judge(level).1));
         } else {
             settle(change, evidence.judge(level));
         }
@@ -462,9 +474,11 @@ fn judge(
         }
         return;
     }
-    let counts = counts::compare_counts(pair, sides, options);
+    let is_same = causes::is_same_code(sides, &change.causes) && is_same_program;
+    let counts = counts::compare_counts(pair, sides, (options, is_same));
     change.counted_by = counts.by;
     change.counters = counts.changes;
+    change.undecided = counts.undecided;
     change.lines = lines::compare_lines(sides);
     if let Some(counted) = counts.kind {
         change.kind = counted;

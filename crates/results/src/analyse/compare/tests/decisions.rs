@@ -3,7 +3,7 @@
 use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, launch, records, timed};
 use crate::analyse::PairedRatio;
 use crate::analyse::compare::time::paired;
-use crate::analyse::compare::{CountedBy, DifferenceKind, Kind, LEAST_THRESHOLD, Options, Pair, compare};
+use crate::analyse::compare::{CountedBy, DifferenceKind, Kind, LEAST_THRESHOLD, Options, Pair, Undecided, compare};
 use crate::model::{BackendKind, CaseRecord, Dim3, Estimate, NoiseFloor, Note, Processes, Records, Regime, Spread};
 
 const Z: f64 = 1.959_963_984_540_054;
@@ -240,7 +240,9 @@ fn times_of_the_host_are_judged_by_how_much_hosts_differ() {
     assert_eq!(kind(1.4, &threshold(5.0)), Kind::Ambiguous);
     assert_eq!(kind(2.0, &threshold(5.0)), Kind::Slower);
     // What may have changed by a half is not called the same.
-    assert_eq!(kind(1.0, &Options::default()), Kind::Ambiguous);
+    assert_eq!(kind(1.0001, &Options::default()), Kind::Ambiguous);
+    // Equal values are those of a copy.
+    assert_eq!(kind(1.0, &Options::default()), Kind::Same);
 }
 
 /// 200 ns and 0.3 % are assumed of each side.
@@ -258,7 +260,7 @@ fn a_device_that_is_not_calibrated_is_assumed_to_differ_more() {
     };
     assert_eq!(found(1e6, 2e6).0, Kind::Slower);
     assert_eq!(found(1e6, 1.005e6).0, Kind::Same);
-    let (kind, threshold) = found(4e3, 4e3);
+    let (kind, threshold) = found(4e3, 4e3 + 1e-7);
     assert_eq!(kind, Kind::Ambiguous);
     close(threshold, Z * std::f64::consts::SQRT_2 * 0.05_f64.hypot(0.003));
 }
@@ -376,7 +378,7 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
     assert_eq!(kind(&less, &base), Kind::MoreWork);
     // More of one that decides and less of another is for people to judge.
     let mixed = [("inst_executed", 952.0), ("gld_requests", 153.0), ("gst_sectors", 1104.0)];
-    assert_eq!(kind(&base, &mixed), Kind::Ambiguous);
+    assert_eq!(kind(&base, &mixed), Kind::Mixed);
     // The threshold is that of times; from zero, every count is beyond it.
     let options = Options { threshold: Some(0.1), ..Options::default() };
     let decided = |new: &[(&str, f64)]| {
@@ -387,6 +389,43 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
     };
     assert_eq!(decided(&[("barriers", 0.0), ("inst_executed", 1090.0)]), Some(Kind::Same));
     assert_eq!(decided(&[("barriers", 1.0), ("inst_executed", 1000.0)]), Some(Kind::MoreWork));
+}
+
+/// A mask in place of a remainder: 5 % more instructions of PTX, 45 % fewer of machine code.
+#[test]
+fn counts_of_the_ptx_decide_nothing() {
+    let judged = |base: CaseRecord, new: CaseRecord| {
+        let change =
+            compared(&simulated_case(base), &simulated_case(new), &Options::default()).changes().next().cloned();
+        change.map(|change| (change.kind, change.undecided)).unwrap()
+    };
+    let both = |machine: f64, ptx: f64| counted(1, &[("inst_executed", machine), ("ptx_inst_executed", ptx)]);
+    assert_eq!(judged(both(127_360.0, 100_000.0), both(70_016.0, 105_300.0)), (Kind::LessWork, vec![]));
+    assert_eq!(judged(both(70_016.0, 105_300.0), both(127_360.0, 100_000.0)), (Kind::MoreWork, vec![]));
+    // A record of an older version has counts of the PTX only.
+    let old = counted(1, &[("ptx_inst_executed", 100_000.0)]);
+    assert_eq!(judged(old.clone(), both(70_016.0, 105_300.0)), (Kind::Undecided, vec![Undecided::Older]));
+    // Some machine instructions have no count.
+    let mut partly = counted(1, &[("ptx_inst_executed", 90_000.0)]);
+    partly.notes.push(Note::Underived { kernel: "k".to_owned(), unknown: 3, of: 90 });
+    let why = Undecided::Instructions { kernel: "k".to_owned(), unknown: 3, of: 90 };
+    assert_eq!(judged(both(70_016.0, 105_300.0), partly.clone()), (Kind::Undecided, vec![why]));
+    // The same code with the same counts of PTX has the same counts of machine code.
+    assert_eq!(judged(partly.clone(), partly), (Kind::Same, vec![]));
+}
+
+#[test]
+fn a_count_that_rose_fails_although_another_is_not_known() {
+    let kind = |new: &[(&str, f64)]| {
+        let base =
+            [("inst_executed", 100.0), ("ptx_inst_executed", 90.0), ("gld_sectors", 8.0), ("ptx_gld_sectors", 8.0)];
+        compared(&simulated(&base), &simulated(new), &Options::default()).changes().next().unwrap().kind
+    };
+    let ptx = [("ptx_inst_executed", 90.0), ("ptx_gld_sectors", 8.0)];
+    let with = |machine: &[(&'static str, f64)]| kind(&[machine, &ptx].concat());
+    assert_eq!(with(&[("inst_executed", 150.0)]), Kind::MoreWork);
+    assert_eq!(with(&[("inst_executed", 50.0)]), Kind::Undecided);
+    assert_eq!(with(&[("inst_executed", 50.0), ("gld_sectors", 8.0)]), Kind::LessWork);
 }
 
 #[test]

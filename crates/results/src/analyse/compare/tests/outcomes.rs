@@ -154,7 +154,7 @@ fn a_case_that_loses_its_precision_is_newly_unstable_unless_its_time_is_decided(
     let kind = |base, new| change(base, new, &Options::default()).kind;
     assert_eq!(kind(timed(1, 1e6, 0.001), unstable(1e6, 0.05)), Kind::NewlyUnstable);
     assert_eq!(kind(timed(1, 1e6, 0.001), unstable(2e6, 0.05)), Kind::Slower);
-    assert_eq!(kind(unstable(1e6, 0.05), unstable(1e6, 0.05)), Kind::Ambiguous);
+    assert_eq!(kind(unstable(1e6, 0.05), unstable(1.001e6, 0.05)), Kind::Ambiguous);
 }
 
 #[test]
