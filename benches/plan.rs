@@ -6,11 +6,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runner::experiment::Manifest;
-use runner::expr::{Program, Scope};
-use runner::manifest;
-use runner::model::{BackendKind, SourceText, Value};
-use runner::plan::{self, PlanOptions, Shards};
+use runner_model::experiment::Manifest;
+use runner_model::expr::{Program, Scope};
+use runner_model::model::{BackendKind, SourceText, Value};
+use runner_plan::{self, PlanOptions, Shards};
 
 /// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells, the most that are planned, with rules and bindings as
 /// an experiment has them.
@@ -53,22 +52,26 @@ fill = 0
 {variant}"#
     );
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/plan/manifests/million.toml").into();
-    manifest::parse(&Arc::new(SourceText { path, text })).unwrap()
+    runner_manifest::parse(&Arc::new(SourceText { path, text })).unwrap()
 }
 
 fn matrix(c: &mut Criterion) {
     let manifest = million();
     let whole = PlanOptions::for_backend(BackendKind::Cuda);
     let narrowed = PlanOptions { filter: Some("blocks > 2 && variant != \"u1v1\"".to_owned()), ..whole.clone() };
-    let plan = plan::expand(&manifest, &whole).unwrap();
+    let plan = runner_plan::expand(&manifest, &whole).unwrap();
     assert_eq!(plan.cells().len(), 1_000_000);
     let mut group = c.benchmark_group("million");
     group.sample_size(10);
-    group.bench_function("expand", |b| b.iter(|| plan::expand(&manifest, black_box(&whole)).unwrap().group_count()));
-    group.bench_function("expand_filtered", |b| {
-        b.iter(|| plan::expand(&manifest, black_box(&narrowed)).unwrap().group_count());
+    group.bench_function("expand", |b| {
+        b.iter(|| runner_plan::expand(&manifest, black_box(&whole)).unwrap().group_count())
     });
-    group.bench_function("resolve_and_summarise", |b| b.iter(|| plan::summarise(&manifest, black_box(&plan)).ready));
+    group.bench_function("expand_filtered", |b| {
+        b.iter(|| runner_plan::expand(&manifest, black_box(&narrowed)).unwrap().group_count());
+    });
+    group.bench_function("resolve_and_summarise", |b| {
+        b.iter(|| runner_plan::summarise(&manifest, black_box(&plan)).ready)
+    });
     group.bench_function("10000 shards", |b| {
         b.iter(|| Shards::plan(&manifest, black_box(&whole)).unwrap().divide(10_000).groups.len());
     });

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runner::model::{CaseRecord, Records, Value};
-use runner::render::{self, Screen};
-use runner::{analyse, journal};
+use runner_model::model::{CaseRecord, Records, Value};
+use runner_report::render::{self, Screen};
+use runner_results::analyse;
+use runner_results::journal;
 
 const RECORDS: usize = 100_000;
 

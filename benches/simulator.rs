@@ -17,12 +17,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode};
-use runner::backend::Backend as _;
-use runner::backend::sim::SimBackend;
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::manifest;
-use runner::model::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan, LaunchPlan};
-use runner::plan::{self, PlanOptions};
+use runner_backend::Backend as _;
+use runner_backend::sim::SimBackend;
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_model::model::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan, LaunchPlan};
+use runner_plan::{self, PlanOptions};
 use simt::{LaunchSpec, Machine, ModuleId, Options, profiles};
 
 const THREADS: usize = 2;
@@ -54,16 +53,16 @@ struct Pass {
 /// The launched kernels of an experiment, or those named, compiled as any simulated run compiles them.
 fn rungs(experiment: &str, set: &[&str], variants: &[&str], result: &'static str) -> Vec<Rung> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(experiment);
-    let manifest = manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let manifest = runner_manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let (_, device) = SimBackend::new(Some("h100"), Options::default()).unwrap().devices().unwrap().swap_remove(0);
     let target = Target::Ptx(device.compute_capability);
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let (set, variants, filter) = (owned(set), owned(variants), Some("n == 16777216".to_owned()));
     let options =
         PlanOptions { device: Some(device), set, filter, variants, ..PlanOptions::for_backend(BackendKind::Sim) };
-    let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let plan = runner_plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     assert_eq!(plan.group_count(), 1);
-    let cases = plan::resolve(&manifest, &plan, 0).job.cases;
+    let cases = runner_plan::resolve(&manifest, &plan, 0).job.cases;
     let launched: Vec<(&CaseJob, &[LaunchPlan])> = cases.iter().filter_map(|c| Some((c, launches(c)?))).collect();
     let units: Vec<_> = launched.iter().map(|(_, launches)| launches[0].unit.clone()).collect();
     let cache = Cache::locate().unwrap();

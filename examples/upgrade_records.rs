@@ -7,7 +7,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use runner::{journal, render};
+use runner_report::render;
+use runner_results::journal;
 
 fn main() -> Result<(), Box<dyn Error>> {
     for dir in std::env::args_os().skip(1).map(PathBuf::from) {

@@ -7,15 +7,17 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runner::expr::claim::ClaimProgram;
-use runner::expr::template::{self, Style};
-use runner::expr::{Program, Scope, argument, reference};
-use runner::journal::{self, Contents, JOURNAL_FILE};
-use runner::manifest::draft::{Draft, Request, Wanted};
-use runner::model::{BackendKind, CompileUnit, PageTemplate, Records, SourceText, Value};
-use runner::plan::PlanOptions;
-use runner::project::Project;
-use runner::{analyse, compile, manifest, plan, profiler, render};
+use runner_dispatch::profiler;
+use runner_manifest::draft::{Draft, Request, Wanted};
+use runner_model::expr::claim::ClaimProgram;
+use runner_model::expr::template::{self, Style};
+use runner_model::expr::{Program, Scope, argument, reference};
+use runner_model::model::{BackendKind, CompileUnit, PageTemplate, Records, SourceText, Value};
+use runner_model::project::Project;
+use runner_plan::PlanOptions;
+use runner_report::render;
+use runner_results::analyse;
+use runner_results::journal::{self, Contents, JOURNAL_FILE};
 use sass::{
     Control, Cubin, Disassembly, Function, InstructionText, LineCount, Listing, Tables, Text, read_disassembly,
 };
@@ -48,14 +50,14 @@ const RECORDS: &str = include_str!("../reports/nested_hello/simulated-h100/recor
 pub fn manifest(data: &[u8]) {
     let Ok(text) = String::from_utf8(data.to_vec()) else { return };
     let source = Arc::new(SourceText { path: "/nonexistent/project/experiments/x.toml".into(), text });
-    match manifest::parse_within(&source, Project::from_manifest(&source.path)) {
+    match runner_manifest::parse_within(&source, Project::from_manifest(&source.path)) {
         Err(faults) => drop(faults.render(false)),
         Ok(manifest) => {
             let points = manifest.axes.iter().try_fold(1_usize, |all, axis| all.checked_mul(axis.values.len()));
             if points.is_some_and(|points| points <= MOST_CELLS)
-                && let Ok(plan) = plan::expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim))
+                && let Ok(plan) = runner_plan::expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim))
             {
-                (0..plan.group_count().min(8)).for_each(|index| drop(plan::resolve(&manifest, &plan, index)));
+                (0..plan.group_count().min(8)).for_each(|index| drop(runner_plan::resolve(&manifest, &plan, index)));
             }
         }
     }
@@ -126,10 +128,10 @@ pub fn sources(data: &[u8]) {
     }
     let check = |text: String| {
         let source = Arc::new(SourceText { path: path("x.toml"), text });
-        drop(manifest::parse_within(&source, project.clone()));
+        drop(runner_manifest::parse_within(&source, project.clone()));
     };
-    let _ = compile::sources(&CompileUnit::from_kernels(path("k.cu"), ["k"]), &project, &[]);
-    for signature in manifest::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
+    let _ = runner_compile::sources(&CompileUnit::from_kernels(path("k.cu"), ["k"]), &project, &[]);
+    for signature in runner_manifest::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
         let (source, kernel) = ("k.cu".to_owned(), signature.name.clone());
         let wanted = Wanted { file: source.clone(), source, kernel, signature };
         let request = Request { name: "x".to_owned(), kernels: vec![wanted], ..Request::default() };

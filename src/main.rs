@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use runner::commands::{Cli, ColorChoice, Console, dispatch};
 
 fn main() -> ExitCode {
-    runner::atomic::report_full_files();
+    runner_base::atomic::report_full_files();
     let parsed = Cli::read(std::env::args_os());
     let mut console = Console::new(parsed.as_ref().map_or(ColorChoice::Auto, |cli| cli.color));
     let done = match &parsed {

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use super::cli::CancelArgs;
 use super::send::lock;
 use super::{Console, Exit, Failure, status};
-use crate::cluster::scheduler::{Hands, Outcome, QueueError, listed_name};
-use crate::cluster::{Job, Known, Submission};
-use crate::format::plural;
-use crate::model::calendar_time;
+use runner_cluster::scheduler::{Hands, Outcome, QueueError, listed_name};
+use runner_cluster::{Job, Known, Submission};
+use runner_model::format::plural;
+use runner_model::model::calendar_time;
 
 pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let dir = args.job.as_path();

@@ -4,13 +4,12 @@ use std::path::Path;
 
 use super::cli::CheckArgs;
 use super::{Console, Exit, Failure, templates};
-use crate::experiment::{Axis, Manifest};
-use crate::manifest;
+use runner_model::experiment::{Axis, Manifest};
 
 pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut exit = Exit::Success;
     for path in &args.manifests {
-        match manifest::load_within(path, args.reach.project_of(path)?) {
+        match runner_manifest::load_within(path, args.reach.project_of(path)?) {
             Ok(manifest) => match templates::of_manifest(&manifest, console) {
                 Ok(_) => console.print(&summary(path, &manifest))?,
                 Err(fault) => {

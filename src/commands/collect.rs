@@ -9,7 +9,7 @@ use super::merge::Report;
 use super::send::send_rest;
 use super::session::breaks_claims;
 use super::{Console, Exit, Failure, compare, history, merge, status};
-use crate::cluster::{Job, State, Submission, mark_collected, shards_folder};
+use runner_cluster::{Job, State, Submission, mark_collected, shards_folder};
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(Failure::usage)?;

@@ -5,15 +5,15 @@ use std::path::Path;
 use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
 use super::stale::{self, Placed, Tree};
 use super::{Console, Exit, Failure, write_file};
-use crate::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
-use crate::analyse::stale::Staleness;
-use crate::journal::JOURNAL_FILE;
-use crate::programs::Programs;
-use crate::render::comparison::{self, Compared};
-use crate::render::html::Samples;
-use crate::render::{RenderError, Screen};
-use crate::revision::{Files, describe_checkout};
-use crate::stored::{self, ReadError, Source, Stored};
+use runner_base::programs::Programs;
+use runner_base::revision::{Files, describe_checkout};
+use runner_report::render::comparison::{self, Compared};
+use runner_report::render::html::Samples;
+use runner_report::render::{RenderError, Screen};
+use runner_results::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
+use runner_results::analyse::stale::Staleness;
+use runner_results::journal::JOURNAL_FILE;
+use runner_results::stored::{self, ReadError, Source, Stored};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let [base, new] = [read(&args.base, console)?, read(&args.new, console)?];

@@ -9,8 +9,8 @@ use rustix::termios::tcgetwinsize;
 
 use super::cli::ColorChoice;
 use super::{Exit, Failure};
-use crate::model::Diagnostics;
-use crate::render::{Screen, prose, prose_after};
+use runner_model::model::Diagnostics;
+use runner_report::render::{Screen, prose, prose_after};
 
 #[derive(Debug)]
 pub struct Console {

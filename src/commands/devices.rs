@@ -2,9 +2,9 @@
 
 use super::cli::DevicesArgs;
 use super::{Console, Exit, Failure};
-use crate::backend::cuda;
-use crate::model::{DeviceId, DeviceInfo};
-use crate::render;
+use runner_backend::cuda;
+use runner_model::model::{DeviceId, DeviceInfo};
+use runner_report::render;
 
 pub fn run(args: &DevicesArgs, console: &mut Console) -> Result<Exit, Failure> {
     let devices = cuda::probe().map_err(Failure::environment)?;
@@ -39,10 +39,10 @@ fn json(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Bytes;
+    use runner_model::model::Bytes;
 
     fn h100() -> DeviceInfo {
-        DeviceInfo { memory_free: Some(Bytes(84_400_000_000)), ..crate::model::h100() }
+        DeviceInfo { memory_free: Some(Bytes(84_400_000_000)), ..runner_model::model::h100() }
     }
 
     #[test]

@@ -14,17 +14,17 @@ use super::options::network;
 use super::session::machine::{self, Site};
 use super::session::worker::selected_gpu_args;
 use super::{Console, Exit, Failure};
-use crate::backend::{DriverVersion, cuda};
-use crate::compile::{
+use runner_backend::{DriverVersion, cuda};
+use runner_base::programs::{self, Programs};
+use runner_base::sandbox;
+use runner_compile::{
     Cache, Clang, CompileOptions, Nvcc, Requirement, Target, Toolkit, ToolkitError, compile_all, fetch,
 };
-use crate::dispatch::calibrate::UNKNOWN_DRIVER;
-use crate::dispatch::{Interrupt, Pool, WorkerSpec};
-use crate::format::bytes;
-use crate::model::{CompileUnit, DeviceId, DeviceInfo};
-use crate::programs::{self, Programs};
-use crate::render::{self, Screen};
-use crate::sandbox;
+use runner_dispatch::dispatch::calibrate::UNKNOWN_DRIVER;
+use runner_dispatch::dispatch::{Interrupt, Pool, WorkerSpec};
+use runner_model::format::bytes;
+use runner_model::model::{CompileUnit, DeviceId, DeviceInfo};
+use runner_report::render::{self, Screen};
 
 /// Headers that kernels include, one from each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
@@ -384,7 +384,7 @@ fn output(command: &mut Command) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{Missing, pinned};
+    use runner_compile::{Missing, pinned};
 
     const PLAIN: Screen = Screen { styled: false, width: None };
 

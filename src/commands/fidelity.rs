@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::cli::FidelityArgs;
 use super::{Console, Exit, Failure, write_out};
-use crate::analyse::{self, Cause};
-use crate::journal::{self, RECORDS_FILE};
-use crate::model::{BackendKind, Records};
-use crate::render;
+use runner_model::model::{BackendKind, Records};
+use runner_report::render;
+use runner_results::analyse::{self, Cause};
+use runner_results::journal::{self, RECORDS_FILE};
 
 const CAUSES: &str = "reports/fidelity.toml";
 

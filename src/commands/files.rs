@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::cli::ReachArgs;
 use super::{Console, Failure};
-use crate::atomic;
-use crate::compile::package::fetch_package;
-use crate::compile::{Cache, Network};
-use crate::experiment::Manifest;
+use runner_base::atomic;
+use runner_compile::package::fetch_package;
+use runner_compile::{Cache, Network};
+use runner_model::experiment::Manifest;
 
 /// Loads a manifest, or reports every fault in it. Fetches its packages first, if the network may be used.
 pub fn load_manifest(
@@ -17,12 +17,12 @@ pub fn load_manifest(
     console: &mut Console,
 ) -> Result<Manifest, Failure> {
     let _span = tracing::info_span!("read the manifest", file = %path.display()).entered();
-    let packages = if network == Network::Allowed { crate::manifest::packages(path) } else { Vec::new() };
+    let packages = if network == Network::Allowed { runner_manifest::packages(path) } else { Vec::new() };
     for package in packages {
         let cache = Cache::locate().map_err(Failure::environment)?;
         fetch_package(&package, &cache, &mut |line| console.say(line)).map_err(Failure::environment)?;
     }
-    crate::manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
+    runner_manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }
 
 /// Refuses a folder that the user did not name and that a symbolic link in the checkout leads to.

@@ -6,17 +6,17 @@ use super::cli::{HistoryArgs, HistoryFormat};
 use super::compare::{read_failure, samples_in};
 use super::stale::{self, Placed, Tree};
 use super::{Console, Exit, Failure, write_file};
-use crate::analyse::history::{self, LEAST_SHIFT};
-use crate::analyse::stale::Staleness;
-use crate::expr::{Program, Scope};
-use crate::format::plural;
-use crate::model::{CaseKey, Records, Value};
-use crate::programs::Programs;
-use crate::render::history::{self as page, Chart, ReportHistory};
-use crate::render::html::Samples;
-use crate::render::{RenderError, Screen};
-use crate::revision::Files;
-use crate::stored::{self, History, Span};
+use runner_base::programs::Programs;
+use runner_base::revision::Files;
+use runner_model::expr::{Program, Scope};
+use runner_model::format::plural;
+use runner_model::model::{CaseKey, Records, Value};
+use runner_report::render::history::{self as page, Chart, ReportHistory};
+use runner_report::render::html::Samples;
+use runner_report::render::{RenderError, Screen};
+use runner_results::analyse::history::{self, LEAST_SHIFT};
+use runner_results::analyse::stale::Staleness;
+use runner_results::stored::{self, History, Span};
 
 pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
     let filter = Filter::from_args(args)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::cli::{ImportArgs, ImportFrom, TritonArgs};
 use super::kernels::experiment_name;
 use super::{Console, Exit, Failure, write_new};
-use crate::manifest::draft::TritonKernel;
+use runner_manifest::draft::TritonKernel;
 
 pub fn run(args: &ImportArgs, console: &mut Console) -> Result<Exit, Failure> {
     let ImportFrom::Triton(args) = &args.from;

@@ -10,11 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{
+use runner_cluster::{
     Job, Known, ShardStatus, State, Submission, collected, collecting, logs_folder, now, waiting_in_vain,
 };
-use crate::format::{about, plural};
-use crate::regular;
+use runner_model::format::{about, plural};
+use runner_model::regular;
 
 const MOST_LINES: usize = 20;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::cli::KernelArgs;
 use super::{Exit, Failure};
-use crate::diagnostics::nearest;
-use crate::manifest::draft::{Draft, Request, Wanted};
-use crate::manifest::{Signature, signatures};
+use runner_manifest::draft::{Draft, Request, Wanted};
+use runner_manifest::{Signature, signatures};
+use runner_model::diagnostics::nearest;
 
 /// Drafts a manifest called `name`. `source_name` gives the name of each source in it.
 pub fn draft(

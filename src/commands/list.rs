@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::cli::{ListArgs, ReachArgs};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::compile::Network;
-use crate::experiment::Manifest;
-use crate::model::{BackendKind, Value};
-use crate::plan::{self, Plan, PlanOptions};
-use crate::render::{axis_value, prose};
+use runner_compile::Network;
+use runner_model::experiment::Manifest;
+use runner_model::model::{BackendKind, Value};
+use runner_plan::{self, Plan, PlanOptions};
+use runner_report::render::{axis_value, prose};
 
 const FOLDER: &str = "experiments";
 
@@ -93,7 +93,7 @@ struct AxisEntry {
 fn entry(path: &Path, reach: &ReachArgs, console: &mut Console) -> Result<Entry, Failure> {
     let manifest = load_manifest(path, reach, Network::Forbidden, console)?;
     let options = PlanOptions::for_backend(BackendKind::Cuda);
-    let plan = plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
+    let plan = runner_plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
     let Manifest { name, title, question, .. } = &manifest;
     Ok(Entry {
         experiment: name.clone(),

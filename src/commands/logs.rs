@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::cli::LogsArgs;
 use super::{Console, Exit, Failure};
-use crate::cluster::{Job, logs_folder};
-use crate::regular;
+use runner_cluster::{Job, logs_folder};
+use runner_model::regular;
 
 pub fn run(args: &LogsArgs, console: &mut Console) -> Result<Exit, Failure> {
     Job::read(&args.job).map_err(Failure::usage)?;

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::cli::MergeArgs;
 use super::{Console, Exit, Failure, refuse_path_outside, templates};
-use crate::analyse;
-use crate::file_names::{FileNames, slug};
-use crate::format::plural;
-use crate::journal::{self, History, Merged, Missing, RECORDS_FILE};
-use crate::model::{Environment, GroupKey, Records, RunHeader, Shard};
-use crate::render;
-use crate::stored::{self, ReadError, folder_of_device};
+use runner_model::file_names::{FileNames, slug};
+use runner_model::format::plural;
+use runner_model::model::{Environment, GroupKey, Records, RunHeader, Shard};
+use runner_report::render;
+use runner_results::analyse;
+use runner_results::journal::{self, History, Merged, Missing, RECORDS_FILE};
+use runner_results::stored::{self, ReadError, folder_of_device};
 
 const MOST_NAMES: usize = 5;
 

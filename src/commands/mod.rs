@@ -46,9 +46,9 @@ pub use cli::{Cli, ColorChoice};
 pub use console::Console;
 pub use failure::{Exit, Failure};
 
-use crate::log;
 use cli::Command;
 pub use files::{load_manifest, refuse_path_outside, write_file, write_new, write_out};
+use runner_progress::log;
 
 pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
     // The parent reads a compiler process's standard error as the reason of a failure, so no log goes there.

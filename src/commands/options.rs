@@ -9,10 +9,10 @@ use super::cli::{
     AgainstArgs, BackendChoice, DisplayArgs, GateArgs, Narrowing, PassArgs, ProfileArgs, ProgressChoice, RunArgs,
     ShowArgs, Sizes, TargetArgs, TrustArgs, TryArgs, TuneArgs,
 };
-use crate::backend::sim::SimBackend;
-use crate::compile::Network;
-use crate::model::{BackendKind, GroupPlace, Shard};
-use crate::progress::Style;
+use runner_backend::sim::SimBackend;
+use runner_compile::Network;
+use runner_model::model::{BackendKind, GroupPlace, Shard};
+use runner_progress::progress::Style;
 
 /// Name in messages of the manifest that `runner try` drafts.
 pub const TRIED: &str = "try.toml";

@@ -5,11 +5,11 @@ use std::path::Path;
 use super::cli::{BackendChoice, Narrowing, PlanArgs, TargetArgs};
 use super::options::Target;
 use super::{Console, Exit, Failure, load_manifest};
-use crate::backend::{Backend, cuda::Cuda, sim::SimBackend};
-use crate::compile::Network;
-use crate::format::visible_lines;
-use crate::model::{BackendKind, DeviceInfo};
-use crate::plan::{self, PlanOptions};
+use runner_backend::{Backend, cuda::Cuda, sim::SimBackend};
+use runner_compile::Network;
+use runner_model::format::visible_lines;
+use runner_model::model::{BackendKind, DeviceInfo};
+use runner_plan::{self, PlanOptions};
 
 mod lines;
 mod view;
@@ -18,12 +18,12 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     let manifest = load_manifest(&args.manifest, &args.reach, Network::Forbidden, console)?;
     let (backend, device) = machine(&args.target, args.device_profile.as_deref())?;
     let options = narrowed(&args.narrowing, backend, device);
-    let plan = plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
+    let plan = runner_plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
     if args.json {
         lines::print(&manifest, &plan, (&options, &args.narrowing), &mut |text| console.print(text))?;
         return Ok(Exit::Success);
     }
-    let summary = plan::summarise(&manifest, &plan);
+    let summary = runner_plan::summarise(&manifest, &plan);
     console.print(&visible_lines(&view::text(&manifest, &plan, &options, &summary, console.screen().width)))?;
     Ok(Exit::Success)
 }

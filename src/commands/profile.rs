@@ -6,8 +6,8 @@ use super::cli::ProfileArgs;
 use super::options::{RunOptions, network};
 use super::session::{ManifestRun, Task, Unwritten, conclude, explain_empty_selection, get_ready, interrupt, worker};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::profiler::{Detail, ProfilerSession, Tally, pass};
-use crate::programs::Programs;
+use runner_base::programs::Programs;
+use runner_dispatch::profiler::{Detail, ProfilerSession, Tally, pass};
 
 pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();

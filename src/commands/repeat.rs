@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::cli::{Narrowing, ProfileArgs, Sizes};
 use super::options::{Kind, RunOptions, Target};
-use crate::model::BackendKind;
+use runner_model::model::BackendKind;
 
 impl Narrowing {
     /// Options for a shell, or `None` if the whole matrix runs.

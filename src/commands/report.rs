@@ -10,14 +10,15 @@ use super::cli::ReportArgs;
 use super::compare::read_failure;
 use super::stale::{self, Placed, Tree};
 use super::{Console, Exit, Failure, templates};
-use crate::analyse::stale::Staleness;
-use crate::format::{plural, visible_lines};
-use crate::journal::{self, FolderLock, JOURNAL_FILE, RECORDS_FILE};
-use crate::model::Records;
-use crate::programs::Programs;
-use crate::render::{Deviation, RenderError};
-use crate::stored::{Source, Stored};
-use crate::{render, stored};
+use runner_base::programs::Programs;
+use runner_model::format::{plural, visible_lines};
+use runner_model::model::Records;
+use runner_report::render;
+use runner_report::render::{Deviation, RenderError};
+use runner_results::analyse::stale::Staleness;
+use runner_results::journal::{self, FolderLock, JOURNAL_FILE, RECORDS_FILE};
+use runner_results::stored;
+use runner_results::stored::{Source, Stored};
 
 /// Reports why a page was not rendered. If the user's template is at fault, it is a usage error.
 fn failure(error: &RenderError) -> Failure {

@@ -9,8 +9,8 @@ use super::options::{RunOptions, network};
 use super::session::{Ended, ManifestRun, compare, interrupt, run_one};
 use super::show::write_pages;
 use super::{Console, Exit, Failure, load_manifest};
-use crate::dispatch::{Interrupt, Urgency};
-use crate::experiment::Manifest;
+use runner_dispatch::dispatch::{Interrupt, Urgency};
+use runner_model::experiment::Manifest;
 
 pub use several::load_all;
 

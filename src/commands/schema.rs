@@ -2,10 +2,9 @@
 
 use super::cli::SchemaArgs;
 use super::{Console, Exit, Failure, write_out};
-use crate::manifest;
 
 pub fn run(args: &SchemaArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let schema = manifest::schema();
+    let schema = runner_manifest::schema();
     match &args.out {
         None => console.print(&schema)?,
         Some(path) => write_out(path, &schema)?,

@@ -8,17 +8,17 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::atomic;
-use crate::cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent};
-use crate::cluster::{
+use crate::commands::{Console, Failure};
+use runner_base::atomic;
+use runner_cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent};
+use runner_cluster::{
     Array, Job, Known, Retry, Settings, ShardStatus, State, Submission, Work, collected, collecting, logs_folder, now,
     user,
 };
-use crate::commands::{Console, Failure};
-use crate::format::{about, plural};
-use crate::journal::{FolderLock, JournalError};
-use crate::model::{calendar_time, sha256_hex};
-use crate::regular;
+use runner_model::format::{about, plural};
+use runner_model::model::{calendar_time, sha256_hex};
+use runner_model::regular;
+use runner_results::journal::{FolderLock, JournalError};
 
 /// Largest array for schedulers that are not asked for their limit.
 const MAX_ARRAY: u32 = 1000;

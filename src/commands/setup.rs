@@ -3,9 +3,9 @@
 use super::cli::SetupArgs;
 use super::options::network;
 use super::{Console, Exit, Failure};
-use crate::backend::cuda;
-use crate::compile::{self, Cache, Disassembler, LibraryHeaders, Nvcc, Requirement, Toolkit};
-use crate::programs::Programs;
+use runner_backend::cuda;
+use runner_base::programs::Programs;
+use runner_compile::{self, Cache, Disassembler, LibraryHeaders, Nvcc, Requirement, Toolkit};
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     let cache = Cache::locate().map_err(Failure::environment)?;
@@ -28,8 +28,9 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
             }
         }
         let programs = Programs::of_this_machine();
-        let sanitizer = compile::sanitizer::ensure(want, &programs, &cache, network, &mut |line| console.say(line))
-            .map_err(Failure::environment)?;
+        let sanitizer =
+            runner_compile::sanitizer::ensure(want, &programs, &cache, network, &mut |line| console.say(line))
+                .map_err(Failure::environment)?;
         console.print(&format!("compute-sanitizer: {}\n", sanitizer.display()))?;
         let nvdisasm = Disassembler::ensure(&programs, &cache, network, &mut |line| console.say(line))
             .map_err(Failure::environment)?;
@@ -39,7 +40,7 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// The pinned compiler of this major version or, without one, the newest that the driver and every GPU support.
-fn wanted(major: Option<u32>) -> Result<Requirement, compile::ToolkitError> {
+fn wanted(major: Option<u32>) -> Result<Requirement, runner_compile::ToolkitError> {
     let major = match (major, cuda::driver_version()) {
         (Some(major), _) => major,
         (None, Err(_)) => return Ok(Requirement::Pinned),
@@ -54,6 +55,6 @@ fn wanted(major: Option<u32>) -> Result<Requirement, compile::ToolkitError> {
 
 /// `runner __compile`, the compiler's process.
 pub fn compile_unit() -> Result<Exit, Failure> {
-    compile::serve().map_err(|e| Failure::environment(format!("the compiler process failed: {e}")))?;
+    runner_compile::serve().map_err(|e| Failure::environment(format!("the compiler process failed: {e}")))?;
     Ok(Exit::Success)
 }

@@ -9,12 +9,12 @@ use super::cli::ShowArgs;
 use super::options::{RunOptions, network};
 use super::session::{ManifestRun, interrupt, outputs_of, run_one};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::experiment::{Expectation, Manifest};
-use crate::journal::{self, Contents};
-use crate::model::{BackendKind, Case, Outcome};
-use crate::plan::{self, PlanOptions};
-use crate::render::{axis_value, case_name, reason};
 use array::Array;
+use runner_model::experiment::{Expectation, Manifest};
+use runner_model::model::{BackendKind, Case, Outcome};
+use runner_plan::{self, PlanOptions};
+use runner_report::render::{axis_value, case_name, reason};
+use runner_results::journal::{self, Contents};
 use shape::{Selection, Shape};
 
 mod array;
@@ -95,7 +95,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
 fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Console) -> Result<Case, Failure> {
     let (backend, device) = super::plan::machine(&args.target, None)?;
     let planned = PlanOptions { device, set: options.narrowing.set.clone(), ..PlanOptions::for_backend(backend) };
-    let plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
+    let plan = runner_plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
     let (variant, values) = split(&args.case)?;
     let fits = |case: &Case| {
         let has = |(name, value): &(String, String)| {
@@ -145,9 +145,9 @@ fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
         }
     }
     options.narrowing.variant = variants;
-    let condition = |(name, value): &(String, crate::model::Value)| match value {
-        crate::model::Value::Str(text) => format!("{name} == {text:?}"),
-        crate::model::Value::Type(element) => format!("{name} == \"{element}\""),
+    let condition = |(name, value): &(String, runner_model::model::Value)| match value {
+        runner_model::model::Value::Str(text) => format!("{name} == {text:?}"),
+        runner_model::model::Value::Type(element) => format!("{name} == \"{element}\""),
         number => format!("{name} == {number}"),
     };
     let conditions: Vec<String> = case.key.axes.iter().map(condition).collect();

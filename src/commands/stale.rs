@@ -10,13 +10,13 @@ mod tree;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::analyse::stale::{Code, Finding, Staleness, lacks_hashes};
-use crate::compile::{Cache, Requirement, Toolkit};
-use crate::journal::RECORDS_FILE;
-use crate::model::{CaseKey, CaseRecord, Records};
-use crate::programs::Programs;
-use crate::revision::Files;
-use crate::stored::Stored;
+use runner_base::programs::Programs;
+use runner_base::revision::Files;
+use runner_compile::{Cache, Requirement, Toolkit};
+use runner_model::model::{CaseKey, CaseRecord, Records};
+use runner_results::analyse::stale::{Code, Finding, Staleness, lacks_hashes};
+use runner_results::journal::RECORDS_FILE;
+use runner_results::stored::Stored;
 use tree::{Definition, Exports};
 
 /// No older revision of a report is searched for the sources that were measured.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::cli::StatusArgs;
 use super::job_view::JobView;
 use super::{Console, Exit, Failure};
-use crate::cluster::scheduler::{Queue, QueueError, array_tag};
-use crate::cluster::{self, Job, Known, ShardStatus, State, Submission, now, user};
+use runner_cluster::scheduler::{Queue, QueueError, array_tag};
+use runner_cluster::{self, Job, Known, ShardStatus, State, Submission, now, user};
 
 /// Interval of `--watch`. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -71,9 +71,9 @@ pub fn look(
     console: &mut Console,
 ) -> (Vec<ShardStatus>, Option<QueueError>) {
     let mut known = Known::read(dir);
-    let shards = cluster::status(dir, job, submissions, &known);
+    let shards = runner_cluster::status(dir, job, submissions, &known);
     let is_collected = submissions.iter().all(|submission| submission.collect.is_none())
-        || cluster::collected(dir) >= submissions.len() as u32;
+        || runner_cluster::collected(dir) >= submissions.len() as u32;
     let is_open = !is_collected || shards.iter().any(|shard| shard.state != State::Done);
     let Some(queue) = job.settings.scheduler.queue().filter(|_| is_open && known.is_old()) else {
         return (shards, None);
@@ -83,7 +83,7 @@ pub fn look(
     }
     let jobs: Vec<String> = submissions.iter().flat_map(Submission::ids).collect();
     if jobs.is_empty() {
-        return (cluster::status(dir, job, submissions, &known), None);
+        return (runner_cluster::status(dir, job, submissions, &known), None);
     }
     match queue.ask(&jobs, &users(submissions)) {
         Ok(answer) => {
@@ -98,7 +98,7 @@ pub fn look(
         }
         Err(error) => return (shards, Some(error)),
     }
-    (cluster::status(dir, job, submissions, &known), None)
+    (runner_cluster::status(dir, job, submissions, &known), None)
 }
 
 /// Looks for arrays that the scheduler has not confirmed. An array that is still missing after a while was not

@@ -14,11 +14,11 @@ use super::cli::SubmitArgs;
 use super::options::network;
 use super::send::{self, Batch, lock};
 use super::{Console, Exit, Failure, refuse_path_outside, run, status};
-use crate::atomic;
-use crate::cluster::scheduler::Cause;
-use crate::cluster::{self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, pack, write_groups};
-use crate::format::{about, plural};
 use describe::Described;
+use runner_base::atomic;
+use runner_cluster::scheduler::Cause;
+use runner_cluster::{self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, pack, write_groups};
+use runner_model::format::{about, plural};
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(shards) = args.tune {
@@ -49,7 +49,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
     refuse_other_version(&dir, &earlier, &shards, &ready.files)?;
     if outdated::mark(&dir, job, &manifests, &ready.kernels, earlier.len() as u32)? {
-        shards = cluster::status(&dir, job, &earlier, &Known::read(&dir));
+        shards = runner_cluster::status(&dir, job, &earlier, &Known::read(&dir));
     }
     let chosen = chosen(args, job, &earlier, &shards)?;
     if !args.sending.rerun.is_empty() {

@@ -15,14 +15,14 @@ use super::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
 use super::options::{Kind, Portion, RunOptions};
 use super::session::{ManifestRun, interrupt, run_one};
 use super::{Console, Exit, Failure, load_manifest, tune};
-use crate::backend::cuda;
-use crate::cluster::scheduler::{Placement, Queue};
-use crate::cluster::{
+use runner_backend::cuda;
+use runner_cluster::scheduler::{Placement, Queue};
+use runner_cluster::{
     Job, JobError, Snapshot, SnapshotError, Submission, TIME_WAS_NEAR, TaskEvent, TaskLog, Work, check_program,
     is_done, next_attempt, preflight, read_groups,
 };
-use crate::compile::Network;
-use crate::dispatch::{Interrupt, Urgency};
+use runner_compile::Network;
+use runner_dispatch::dispatch::{Interrupt, Urgency};
 
 /// How long a task waits for files that its node does not see yet: a shared file system shows them with a delay.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -9,11 +9,11 @@ use std::{env, fs, process, thread};
 
 use super::cli::{TemplatesAction, TemplatesArgs};
 use super::{Console, Exit, Failure};
-use crate::atomic;
-use crate::experiment::Manifest;
-use crate::model::{Diagnostic, Diagnostics, PageTemplate, Records};
-use crate::regular;
-use crate::render::{SHIPPED, Templates};
+use runner_base::atomic;
+use runner_model::experiment::Manifest;
+use runner_model::model::{Diagnostic, Diagnostics, PageTemplate, Records};
+use runner_model::regular;
+use runner_report::render::{SHIPPED, Templates};
 
 const EXTENSION: &str = "tera";
 

@@ -8,9 +8,8 @@ use super::kernels::{draft, experiment_name, file_of, source_name};
 use super::options::{RunOptions, TRIED};
 use super::session::{ManifestRun, interrupt, run_one};
 use super::{Console, Exit, Failure, write_new};
-use crate::manifest;
-use crate::model::SourceText;
-use crate::project::Project;
+use runner_model::model::SourceText;
+use runner_model::project::Project;
 
 pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
@@ -24,7 +23,7 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
         |source: &Path| std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string();
     let drafted = draft(&args.sources, &args.kernels, &name, absolute)?;
     let source = Arc::new(SourceText { path: TRIED.into(), text: drafted.text() });
-    let manifest = manifest::parse_within(&source, project(args)?).map_err(|faults| console.faults(&faults))?;
+    let manifest = runner_manifest::parse_within(&source, project(args)?).map_err(|faults| console.faults(&faults))?;
     if let Some(path) = &args.save {
         let saved = draft(&args.sources, &args.kernels, &experiment_name(path), |source| source_name(source, path))?;
         write_new("--save", path, &saved.commented(), false)?;

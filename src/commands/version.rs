@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::compile::pinned;
+use runner_compile::pinned;
 
 /// Commit, if the build script found one. A build from a tarball has none.
 pub const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");

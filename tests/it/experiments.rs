@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rayon::prelude::*;
-use runner::analyse::{self, ClaimState};
-use runner::backend::Backend as _;
-use runner::backend::sim::SimBackend;
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::experiment::Manifest;
-use runner::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
-use runner::plan::{self, PlanOptions, PlannedOutcome};
-use runner::{journal, manifest};
+use runner_backend::Backend as _;
+use runner_backend::sim::SimBackend;
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_model::experiment::Manifest;
+use runner_model::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
+use runner_plan::{self, PlanOptions, PlannedOutcome};
+use runner_results::analyse::{self, ClaimState};
+use runner_results::journal;
 
 use crate::snapshot;
 
@@ -37,7 +37,7 @@ fn manifests(folder: &str) -> Vec<PathBuf> {
 
 /// The experiment without the variants that are expected not to compile.
 fn load(path: &Path) -> Manifest {
-    let mut manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let mut manifest = runner_manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     manifest.variants.retain(|variant| !variant.fails.iter().any(|fails| fails.failure == Failure::CompileError));
     manifest
 }
@@ -49,8 +49,8 @@ fn units(path: &Path) -> BTreeSet<CompileUnit> {
         SimBackend::new(Some("h100"), simt::Options::default()).unwrap().devices().unwrap().swap_remove(0);
     device.backend = BackendKind::Cuda;
     let options = PlanOptions { device: Some(device), ..PlanOptions::for_backend(BackendKind::Cuda) };
-    let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
-    let groups = (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index));
+    let plan = runner_plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let groups = (0..plan.group_count()).map(|index| runner_plan::resolve(&manifest, &plan, index));
     let bodies = groups.flat_map(|group| group.job.cases).map(|case| case.body);
     let launches =
         bodies.filter_map(|body| if let BodyPlan::Launches(launches) = body { Some(launches) } else { None });
@@ -91,7 +91,7 @@ fn every_shipped_kernel_compiles_to_machine_code() {
 fn the_convolution_has_the_published_configurations_and_each_kind_is_right() {
     let manifest = load(&root().join("experiments/convolution.toml")).with_searched_axes();
     for options in [PlanOptions::for_backend(BackendKind::Cuda), PlanOptions::for_backend(BackendKind::Sim)] {
-        let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+        let plan = runner_plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
         let valid = plan.cells().iter().filter(|cell| !matches!(cell.outcome, PlannedOutcome::Excluded(_)));
         assert_eq!((plan.group_count(), valid.count()), (1, 4362));
     }

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fake_backend::device_info;
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::experiment::Manifest;
-use runner::manifest;
-use runner::model::{BackendKind, BodyPlan, CompileUnit, DeviceInfo, Outcome};
-use runner::plan::{self, Plan, PlanOptions};
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_model::experiment::Manifest;
+use runner_model::model::{BackendKind, BodyPlan, CompileUnit, DeviceInfo, Outcome};
+use runner_plan::{self, Plan, PlanOptions};
 
 fn manifests() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults");
@@ -21,10 +20,12 @@ fn manifests() -> Vec<PathBuf> {
 }
 
 fn planned(path: &Path) -> (Manifest, Plan) {
-    let manifest = manifest::load(path).unwrap();
+    let manifest = runner_manifest::load(path).unwrap();
     let device = DeviceInfo { backend: BackendKind::Cuda, ..device_info() };
-    let plan =
-        plan::expand(&manifest, &PlanOptions { device: Some(device), ..PlanOptions::for_backend(BackendKind::Cuda) });
+    let plan = runner_plan::expand(
+        &manifest,
+        &PlanOptions { device: Some(device), ..PlanOptions::for_backend(BackendKind::Cuda) },
+    );
     (manifest, plan.unwrap())
 }
 
@@ -40,7 +41,7 @@ fn every_kernel_compiles_but_the_one_that_must_not() {
     for path in manifests() {
         let (manifest, plan) = planned(&path);
         for index in 0..plan.group_count() {
-            for case in plan::resolve(&manifest, &plan, index).job.cases {
+            for case in runner_plan::resolve(&manifest, &plan, index).job.cases {
                 let BodyPlan::Launches(launches) = case.body else { continue };
                 units.extend(launches.into_iter().map(|launch| (launch.unit, case.case.key.variant.clone())));
             }
@@ -68,7 +69,7 @@ fn what_a_device_cannot_hold_is_refused_by_arithmetic() {
     let (manifest, plan) = planned(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults/controls.toml"));
     let mut settled = BTreeMap::new();
     for index in 0..plan.group_count() {
-        for (case, outcome) in plan::resolve(&manifest, &plan, index).settled {
+        for (case, outcome) in runner_plan::resolve(&manifest, &plan, index).settled {
             settled.entry(case.key.variant).or_insert_with(Vec::new).push(outcome);
         }
     }

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rayon::prelude::*;
-use runner::compile::Cache;
-use runner::compile::package::fetch_package;
-use runner::model::{Outcome, Verdict};
-use runner::{journal, manifest};
+use runner_compile::Cache;
+use runner_compile::package::fetch_package;
+use runner_model::model::{Outcome, Verdict};
+use runner_results::journal;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -29,7 +29,7 @@ fn manifests() -> Vec<PathBuf> {
 
 /// Fetches all packages. Returns whether they are there.
 fn has_packages() -> bool {
-    let named = manifests().into_iter().flat_map(|path| manifest::packages(&path));
+    let named = manifests().into_iter().flat_map(|path| runner_manifest::packages(&path));
     let packages: BTreeMap<String, _> = named.map(|package| (package.sha256.clone(), package)).collect();
     let cache = Cache::locate().unwrap();
     let failed = packages.values().find_map(|package| fetch_package(package, &cache, &mut |_| {}).err());
@@ -49,7 +49,7 @@ fn every_manifest_of_the_gallery_is_valid_checks_all_variants_and_is_in_the_manu
     assert!(paths.len() >= 60, "{} manifests", paths.len());
     assert!(manual.contains(&format!("has {} manifests", paths.len())), "{} manifests", paths.len());
     for path in &paths {
-        let manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+        let manifest = runner_manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
         let stem = path.file_stem().unwrap().to_str().unwrap();
         assert_eq!(manifest.name, format!("gallery-{stem}"));
         assert!(manifest.question.is_some(), "{stem} asks nothing");
@@ -59,7 +59,7 @@ fn every_manifest_of_the_gallery_is_valid_checks_all_variants_and_is_in_the_manu
 
 #[test]
 fn every_kernel_of_the_gallery_computes_what_its_reference_says() {
-    if runner::programs::cxx().is_none() {
+    if runner_base::programs::cxx().is_none() {
         println!("skipped: there is no C++ compiler");
         return;
     }

@@ -12,12 +12,12 @@ use std::fmt::Write;
 use std::process::Command;
 
 use crate::gpu::{gpu, launch, load, scalar, timed, untimed};
-use runner::backend::cuda::Cuda;
-use runner::backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::machine::{self, Store};
-use runner::model::{ElementType, ReferenceTimes, SurveyRequest};
-use runner::stats::median;
+use runner_backend::cuda::Cuda;
+use runner_backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
+use runner_base::stats::median;
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_execute::machine::{self, Store};
+use runner_model::model::{ElementType, ReferenceTimes, SurveyRequest};
 
 /// Set in the processes that only time, in those that CUPTI traces, and in the one that a profiler watches.
 const SIDE: &str = "RUNNER_ACCURACY_SIDE";

@@ -9,16 +9,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use runner::backend::cuda::Cuda;
-use runner::backend::sim::SimBackend;
-use runner::backend::{Backend, Device, DeviceError};
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::model::{
+use runner_backend::cuda::Cuda;
+use runner_backend::sim::SimBackend;
+use runner_backend::{Backend, Device, DeviceError};
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_execute::execute;
+use runner_model::model::{
     ArgPlan, BackendKind, BodyPlan, CompileUnit, Compiled, DeviceInfo, ElementType, Event, GroupJob, LaunchPlan,
     Outcome,
 };
-use runner::plan::{self, PlanOptions};
-use runner::{execute, manifest};
+use runner_plan::{self, PlanOptions};
 use simt::Options;
 
 use crate::paired::{PairedDevice, apart};
@@ -34,13 +34,13 @@ fn experiments() -> Vec<PathBuf> {
 
 /// Groups of an experiment for a device, at the simulator's sizes, without their code.
 fn groups(path: &Path, device: &DeviceInfo) -> Vec<GroupJob> {
-    let manifest = manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let manifest = runner_manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let sizes = BackendKind::Sim;
     let options = PlanOptions { sizes, device: Some(device.clone()), ..PlanOptions::for_backend(device.backend) };
-    let mut plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let mut plan = runner_plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     plan.exclude_host("the simulator calls no function of the host");
     let mut groups: Vec<GroupJob> =
-        (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index).job).collect();
+        (0..plan.group_count()).map(|index| runner_plan::resolve(&manifest, &plan, index).job).collect();
     // A case that must fail leaves no result to compare, and may have no code.
     let failing: BTreeSet<&str> =
         manifest.variants.iter().filter(|v| !v.fails.is_empty()).map(|v| v.name.text()).collect();

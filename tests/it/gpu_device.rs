@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use crate::gpu::{gpu, in_child, launch, scalar, shaped, timed, untimed, words};
-use runner::backend::{DeviceError, LaunchArg, Prepare, Step, TimedBatch};
-use runner::model::ElementType;
+use runner_backend::{DeviceError, LaunchArg, Prepare, Step, TimedBatch};
+use runner_model::model::ElementType;
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 

@@ -4,9 +4,9 @@
 //! Without a device, or where NVML counts no energy, it says so and passes, unless `RUNNER_REQUIRE_GPU` is set.
 
 use crate::gpu::{Gpu, gpu, launch, scalar, timed};
-use runner::backend::{BufferId, EnergyReading, LaunchArg, Series, Step, TimedBatch};
-use runner::model::{ElementType, Regime};
-use runner::stats::{Gain, Look, Meter, Patience, median};
+use runner_backend::{BufferId, EnergyReading, LaunchArg, Series, Step, TimedBatch};
+use runner_base::stats::{Gain, Look, Meter, Patience, median};
+use runner_model::model::{ElementType, Regime};
 
 /// Longer than a run takes it, so that the counter's step is a small part.
 const PATIENCE: Patience = Patience { settle: 0.5, span: 3.0, moves: 20 };

@@ -8,13 +8,13 @@ use std::sync::MutexGuard;
 use simt::Options;
 
 use crate::gpu::{first, launch, load, scalar};
-use runner::backend::sim::SimBackend;
-use runner::backend::{
+use runner_backend::sim::SimBackend;
+use runner_backend::{
     Backend, Batch, BufferId, Condition, Device, DeviceError, Iteration, KernelId, LaunchArg, Loop, Read, Series, Step,
     TimedBatch,
 };
-use runner::expr::{Program, Scope};
-use runner::model::{DeviceId, ElementType, Regime, ScalarValue, Value};
+use runner_model::expr::{Program, Scope};
+use runner_model::model::{DeviceId, ElementType, Regime, ScalarValue, Value};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 /// Vertices of the path, and elements of the vector.

@@ -10,13 +10,13 @@ use half::f16;
 use simt::Options;
 
 use crate::gpu::{first, launch, load, untimed};
-use runner::backend::sim::SimBackend;
-use runner::backend::{
+use runner_backend::sim::SimBackend;
+use runner_backend::{
     Backend, BufferId, Condition, Device, DeviceError, Iteration, LaunchArg, Loop, ModuleId, Prepare, Read, Series,
     Step, TimedBatch,
 };
-use runner::expr::{Program, Scope};
-use runner::model::{
+use runner_model::expr::{Program, Scope};
+use runner_model::model::{
     DeviceId, ElementType, Regime, ScalarValue, Texture, TextureAddress, TextureFilter, TextureKind, TextureSampler,
 };
 

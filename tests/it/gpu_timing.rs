@@ -3,9 +3,9 @@
 //! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set.
 
 use crate::gpu::{gpu, in_child, launch, scalar, timed, untimed, words};
-use runner::backend::{DeviceError, KernelId, LaunchArg, Prepare, Series, Step, TimedBatch};
-use runner::model::{Allocation, ElementType, Regime};
-use runner::stats::median;
+use runner_backend::{DeviceError, KernelId, LaunchArg, Prepare, Series, Step, TimedBatch};
+use runner_base::stats::median;
+use runner_model::model::{Allocation, ElementType, Regime};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 

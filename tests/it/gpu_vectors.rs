@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use runner::backend::{DeviceError, LaunchArg};
+use runner_backend::{DeviceError, LaunchArg};
 
 use crate::gpu::{Gpu, gpu, launch};
 use ptx_conformance::files::{OpFile, files, folder};

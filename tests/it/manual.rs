@@ -10,11 +10,10 @@ use crate::snapshot;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory as _};
 use runner::commands::Cli;
-use runner::experiment::Manifest;
-use runner::manifest;
-use runner::model::Diagnostics;
-use runner::plan::MAX_CELLS;
-use runner::render::described_columns;
+use runner_model::experiment::Manifest;
+use runner_model::model::Diagnostics;
+use runner_plan::MAX_CELLS;
+use runner_report::render::described_columns;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -63,7 +62,7 @@ fn load(text: &str, example: &toml::Value) -> Result<Manifest, String> {
     let path = experiments.join("example.toml");
     fs::write(&path, text).unwrap();
     let messages = |faults: Diagnostics| faults.items.into_iter().map(|fault| fault.message).collect::<Vec<_>>();
-    manifest::load(&path).map_err(|faults| messages(faults).join("\n"))
+    runner_manifest::load(&path).map_err(|faults| messages(faults).join("\n"))
 }
 
 #[test]

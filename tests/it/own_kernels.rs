@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::model::CompileUnit;
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_model::model::CompileUnit;
 
 use crate::snapshot;
 

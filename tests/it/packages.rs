@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runner::compile::Cache;
-use runner::compile::pinned::Pinned;
-use runner::journal;
-use runner::model::{Verdict, sha256_hex};
+use runner_compile::Cache;
+use runner_compile::pinned::Pinned;
+use runner_model::model::{Verdict, sha256_hex};
+use runner_results::journal;
 
 use crate::programs::write_program;
 
@@ -117,7 +117,7 @@ impl Home {
 
 /// Has the pinned toolkit fetched, which the runs use.
 fn fetch_toolkit() {
-    use runner::compile::{Network, Requirement, Toolkit};
+    use runner_compile::{Network, Requirement, Toolkit};
     Toolkit::ensure(Requirement::Pinned, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
 }
 

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner::journal::read_records;
-use runner::model::CaseRecord;
+use runner_model::model::CaseRecord;
+use runner_results::journal::read_records;
 
 /// The counters of the file, in its order.
 const COUNTERS: [&str; 9] = [

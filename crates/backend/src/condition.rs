@@ -2,9 +2,9 @@
 //! does.
 
 use super::{BufferId, DeviceError};
-use crate::expr::{Program, Scope};
-use crate::model::{ElementType, Value};
 use half::{bf16, f16};
+use runner_model::expr::{Program, Scope};
+use runner_model::model::{ElementType, Value};
 
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::{Batch, BufferId, DeviceError, FunctionId, KernelId, LaunchArg, ModuleId, Prepare, Step, TimedBatch};
-use crate::model::{
+use runner_model::model::{
     BodyCounters, Compiled, DeviceId, DeviceInfo, DeviceState, Joules, KernelResources, LineCounts, Note, Occupancy,
     Settings, Unsanitized,
 };

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::FunctionId;
-use crate::format::bytes;
+use runner_model::format::bytes;
 
 /// Why a device did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

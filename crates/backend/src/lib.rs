@@ -17,9 +17,6 @@ mod variables;
 mod views;
 mod work;
 
-use runner_base::{atomic, stats, stdout};
-use runner_model::{expr, format, model};
-
 pub use argument::{LaunchArg, Struct};
 pub use condition::{Condition, Read};
 pub use device::{

@@ -10,5 +10,3 @@ pub mod revision;
 pub mod sandbox;
 pub mod stats;
 pub mod stdout;
-
-use runner_model::{model, regular};

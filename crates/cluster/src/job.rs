@@ -9,9 +9,9 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Settings;
-use crate::atomic::{self, WriteError};
-use crate::model::{Shard, experiment_name};
-use crate::regular;
+use runner_base::atomic::{self, WriteError};
+use runner_model::model::{Shard, experiment_name};
+use runner_model::regular;
 
 /// Increased when an older program would misread a newer folder.
 const VERSION: u32 = 3;

@@ -19,11 +19,6 @@ mod status;
 mod submission;
 mod view;
 
-use runner_backend as backend;
-use runner_base::{atomic, programs};
-use runner_model::{file_names, format, model, regular};
-use runner_results::journal;
-
 pub use groups::{read_groups, write_groups};
 pub use job::{Experiment, Job, JobError, Work, collected, logs_folder, mark_collected, shards_folder};
 pub use kept_programs::{check_program, keep_program, remove_unused_programs};

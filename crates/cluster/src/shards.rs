@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::job::subfolders;
-use crate::atomic::{self, WriteError};
-use crate::journal::{self, JOURNAL_FILE};
-use crate::regular;
+use runner_base::atomic::{self, WriteError};
+use runner_model::regular;
+use runner_results::journal::{self, JOURNAL_FILE};
 
 /// File that marks an attempt whose results no longer apply. It holds the number of submissions at that time,
 /// followed by [`RERUN`] if the shard must start from the beginning.

@@ -12,7 +12,7 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, Sym
 
 use sass::{Cubin, Function, Place, Tables};
 
-use crate::model::{sha256_hex, with_lists, write_list, write_operations};
+use runner_model::model::{sha256_hex, with_lists, write_list, write_operations};
 
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
@@ -138,9 +138,9 @@ fn word(value: &[u8], at: usize) -> Option<u32> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::CodeKind;
     use crate::nvrtc::{Nvrtc, Source};
     use crate::{Cache, Network, Requirement, Toolkit, log};
+    use runner_model::model::CodeKind;
 
     const KERNELS: &str = "
 extern \"C\" __global__ void __launch_bounds__(256) framed(float *p, int n) {

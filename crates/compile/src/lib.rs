@@ -32,9 +32,6 @@ mod to_ptx;
 mod toolkit;
 mod whole_file;
 
-use runner_base::{atomic, cache_folder, programs, sandbox};
-use runner_model::{experiment, includes, model, project, ptx, regular};
-
 pub use assembler::{Assembler, AssemblerError};
 pub use batch::{CompileOptions, UnitResult, compile_all};
 pub use cache::Cache;

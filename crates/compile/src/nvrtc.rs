@@ -12,7 +12,7 @@ use std::ptr;
 use libloading::Library;
 
 use super::options::Target;
-use crate::model::CodeKind;
+use runner_model::model::CodeKind;
 
 type Program = *mut c_void;
 type Create = unsafe extern "C" fn(

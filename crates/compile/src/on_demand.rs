@@ -13,8 +13,8 @@ use super::fetch::Network;
 use super::library_headers::LibraryHeaders;
 use super::plugin::Nvcc;
 use super::toolkit::Toolkit;
-use crate::model::{CompileFailure, CompileUnit, Compiled};
-use crate::programs::Programs;
+use runner_base::programs::Programs;
+use runner_model::model::{CompileFailure, CompileUnit, Compiled};
 
 /// Folders of headers, or why there are none, by library.
 type Headers = BTreeMap<&'static str, Result<Vec<PathBuf>, String>>;

@@ -11,9 +11,9 @@ use std::process::{Command, Output, Stdio};
 
 use super::cache::Cache;
 use super::fetch::{FetchError, classify, io, lock, make_dir, pip_with_hashes, publish, remove_stale, watch};
-use crate::experiment::{PackageSpec, Registry};
-use crate::model::sha256_hex;
-use crate::programs::{Programs, python, search_path};
+use runner_base::programs::{Programs, python, search_path};
+use runner_model::experiment::{PackageSpec, Registry};
+use runner_model::model::sha256_hex;
 
 /// Unpacks an archive. Python is available wherever pip is.
 const UNPACK: &str = include_str!("unpack.py");

@@ -21,9 +21,9 @@ use super::plugin::Nvcc;
 use super::program::{self, Bounds};
 use super::replaced::Replaced;
 use super::toolkit::Toolkit;
-use crate::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler, describe_layout, layout_definitions};
-use crate::programs::Programs;
-use crate::sandbox;
+use runner_base::programs::Programs;
+use runner_base::sandbox;
+use runner_model::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler, describe_layout, layout_definitions};
 
 /// Prefix of the variables that hold addresses of kernels.
 const VARIABLE: &str = "runner_name_";

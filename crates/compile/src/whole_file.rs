@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::elf;
 use super::key::Identity;
-use crate::model::{CodeKind, CompileUnit, Compiled};
-use crate::ptx;
+use runner_model::model::{CodeKind, CompileUnit, Compiled};
+use runner_model::ptx;
 
 pub(super) fn list_kernels(kind: CodeKind, code: &[u8]) -> Vec<String> {
     match kind {

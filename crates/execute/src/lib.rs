@@ -2,7 +2,3 @@
 
 pub mod execute;
 pub mod machine;
-
-use runner_backend as backend;
-use runner_base::{atomic, cache_folder, programs, sandbox, stats};
-use runner_model::{cpp, expr, format, model, npy, regular, source_lines};

@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::includes::{Scanner, SearchPath, joined_lines, literal_length, without_comments};
-use crate::model::SourceForm;
-use crate::ptx;
-use crate::regular;
+use runner_model::includes::{Scanner, SearchPath, joined_lines, literal_length, without_comments};
+use runner_model::model::SourceForm;
+use runner_model::ptx;
+use runner_model::regular;
 
 const MOST_FILES: usize = 256;
 

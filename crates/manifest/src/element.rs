@@ -1,6 +1,6 @@
 //! Maps C++ type names to element types.
 
-use crate::model::ElementType;
+use runner_model::model::ElementType;
 
 /// Namespaces of the fixed-width types.
 const NAMESPACES: [&str; 2] = ["cuda::std::", "std::"];

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use super::cuda_source::CudaSource;
 use super::signature::{Signature, signatures};
 
-use crate::includes::Scanner;
-use crate::project::Project;
+use runner_model::includes::Scanner;
+use runner_model::project::Project;
 
 /// Folder of kernels, next to the manifest's folder.
 const KERNELS: &str = "kernels";

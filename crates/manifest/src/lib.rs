@@ -4,9 +4,6 @@
 //! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a
 //! manifest.
 
-use runner_base::cache_folder;
-use runner_model::{diagnostics, experiment, expr, includes, model, npy, project, ptx, regular};
-
 mod cuda_source;
 pub mod draft;
 mod element;

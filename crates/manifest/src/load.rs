@@ -11,11 +11,11 @@ use super::files::reason;
 use super::raw::RawManifest;
 use super::read::Reader;
 use super::validate::validate;
-use crate::diagnostics::nearest;
-use crate::experiment::{Manifest, PackageSpec};
-use crate::model::{Diagnostic, Diagnostics, SourceText};
-use crate::project::Project;
-use crate::regular;
+use runner_model::diagnostics::nearest;
+use runner_model::experiment::{Manifest, PackageSpec};
+use runner_model::model::{Diagnostic, Diagnostics, SourceText};
+use runner_model::project::Project;
+use runner_model::regular;
 
 const MOST_SYNTAX_FAULTS: usize = 100;
 

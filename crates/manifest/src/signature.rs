@@ -9,7 +9,7 @@ use super::cuda_source::{
     LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head, is_name, tokens, without_directives,
 };
 use super::kernel_body::KernelBody;
-use crate::includes::{Scanner, SearchPath};
+use runner_model::includes::{Scanner, SearchPath};
 
 /// Declaration of a `__global__` function.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnostics::nearest;
-use crate::experiment::{Axis, Manifest};
-use crate::expr::{Program, Scope};
-use crate::model::{Diagnostic, Value};
+use runner_model::diagnostics::nearest;
+use runner_model::experiment::{Axis, Manifest};
+use runner_model::expr::{Program, Scope};
+use runner_model::model::{Diagnostic, Value};
 
 use super::PlanOptions;
 
@@ -22,7 +22,7 @@ pub struct Axes {
 /// Axes that only one variant of the manifest has.
 #[derive(Debug)]
 pub struct OwnAxes {
-    pub name: crate::experiment::Template,
+    pub name: runner_model::experiment::Template,
     pub axes: Vec<Axis>,
 }
 

@@ -16,7 +16,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{
+use runner_model::model::{
     Access, BackendKind, BlockPlan, BodyPlan, BufferPlan, Bytes, CaseJob, DeviceInfo, ElementType, GUARD_BYTES,
     GridPlan, GroupJob, LaunchPlan,
 };

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::cpp;
-use crate::model::{
+use runner_model::cpp;
+use runner_model::model::{
     ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, LaunchPlan,
     PrintedPlan, list_of, operation_counts, sha256_hex, with_lists, write_operations,
 };

@@ -9,13 +9,11 @@
 //! compiles, or reads a file beyond the header of an `.npy` file. What depends on an unknown device stays undecided and
 //! is reported as such.
 
-use runner_model::{cpp, diagnostics, experiment, expr, model, npy, project, safetensors};
-
 use std::collections::{BTreeMap, HashSet};
 
-use crate::experiment::{Axis, BodySpec, Manifest};
-use crate::expr::Scope;
-use crate::model::{
+use runner_model::experiment::{Axis, BodySpec, Manifest};
+use runner_model::expr::Scope;
+use runner_model::model::{
     AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, GroupPlace, KernelCompiler,
     Value,
 };

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::experiment::Manifest;
-use crate::expr::{ExprError, Scope};
-use crate::model::{Diagnostic, Value};
+use runner_model::experiment::Manifest;
+use runner_model::expr::{ExprError, Scope};
+use runner_model::model::{Diagnostic, Value};
 
 use super::recipe::{self, Needs, Recipe, Rule};
 use super::{Plan, PlanOptions, PlannedVariant};

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{Axis, Manifest};
-use crate::model::{Diagnostic, Value};
+use runner_model::experiment::{Axis, Manifest};
+use runner_model::model::{Diagnostic, Value};
 
 use super::MAX_CELLS;
 use super::axes::Axes;

@@ -4,11 +4,11 @@
 //! those it uses. The needed ones are known in advance: a binding that a variant does not use is never evaluated for
 //! it, and so cannot fail there.
 
-use crate::experiment::{
+use runner_model::experiment::{
     BodySpec, BufferSpec, CheckSpec, Expression, LetBinding, Manifest, PrintedSpec, VariantSpec, WorkSpec,
 };
-use crate::expr::{ExprError, Program, Scope};
-use crate::model::{BackendKind, Diagnostic, Unsanitized};
+use runner_model::expr::{ExprError, Program, Scope};
+use runner_model::model::{BackendKind, Diagnostic, Unsanitized};
 
 use super::PlanOptions;
 use super::axes::Axes;

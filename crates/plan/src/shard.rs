@@ -11,8 +11,8 @@ use std::collections::{BinaryHeap, HashSet};
 use rayon::prelude::*;
 
 use super::{GroupCost, Plan, PlanOptions, expand, resolve};
-use crate::experiment::Manifest;
-use crate::model::{Diagnostics, GroupKey, GroupPlace, Shard};
+use runner_model::experiment::Manifest;
+use runner_model::model::{Diagnostics, GroupKey, GroupPlace, Shard};
 
 /// A plan with the cost of each group, from which shards are made.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::diagnostics::nearest;
-use crate::expr::template::Style;
-use crate::expr::{ExprError, Scope};
-use crate::model::{Diagnostic, Value};
+use runner_model::diagnostics::nearest;
+use runner_model::expr::template::Style;
+use runner_model::expr::{ExprError, Scope};
+use runner_model::model::{Diagnostic, Value};
 
 use super::axes::{Axes, OwnAxes};
 use super::{MAX_CELLS, PlanOptions};

@@ -2,5 +2,3 @@
 
 pub mod log;
 pub mod progress;
-
-use runner_model::{format, model};

@@ -20,8 +20,8 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::format::visible;
 use crate::progress;
+use runner_model::format::visible;
 
 /// Environment variable with the level of the log: `info` or `debug`.
 pub const VARIABLE: &str = "RUNNER_LOG";

@@ -3,7 +3,3 @@
 //! Never opens a device or a journal: a report is a pure function of records and templates.
 
 pub mod render;
-
-use runner_base::{atomic, stats};
-use runner_model::{file_names, format, model, regular};
-use runner_results::{analyse, journal, stored};

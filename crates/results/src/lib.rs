@@ -3,6 +3,3 @@
 pub mod analyse;
 pub mod journal;
 pub mod stored;
-
-use runner_base::{atomic, programs, revision, stats};
-use runner_model::{expr, file_names, model, regular};

@@ -11,13 +11,13 @@ use search::random::Random;
 
 use crate::candidates::reason;
 use crate::error::TuneError;
-use crate::format;
 use crate::log::Log;
-use crate::model::{Case, Event, Outcome, calendar_time};
 use crate::objective::Objective;
 use crate::seat::Seat;
 use crate::shards::part_of;
 use crate::values::values;
+use runner_model::format;
+use runner_model::model::{Case, Event, Outcome, calendar_time};
 
 /// How often progress is shown.
 const SHOW: Duration = Duration::from_secs(5);

@@ -1,10 +1,10 @@
 use std::collections::HashSet;
 
 use crate::candidates::Candidates;
-use crate::model::{CaseJob, CaseKey};
 use crate::objective::{Objective, measure_by};
-use crate::plan::Plan;
 use crate::values::{Values, configuration};
+use runner_model::model::{CaseJob, CaseKey};
+use runner_plan::Plan;
 
 /// The cases that are measured after a search.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use runner_model::cpp;
 
-use crate::experiment::Manifest;
-use crate::model::{CaseJob, sha256_hex};
+use runner_model::experiment::Manifest;
+use runner_model::model::{CaseJob, sha256_hex};
 
 /// What evaluations depend on besides the device, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]

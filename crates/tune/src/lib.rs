@@ -29,13 +29,6 @@ mod table;
 mod units;
 mod values;
 
-use runner_base::{atomic, stats};
-use runner_dispatch::dispatch;
-use runner_model::{experiment, file_names, format, model};
-use runner_plan as plan;
-use runner_report::render;
-use runner_results::journal;
-
 pub use candidates::Candidates;
 pub use error::TuneError;
 pub use finalists::Finalists;

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use search::format::t4::Entry;
 use serde::Serialize;
 
-use crate::atomic;
 use crate::error::TuneError;
 use crate::header::{Header, SEARCH_FILE};
-use crate::journal::FolderLock;
-use crate::model::Shard;
 use crate::shards::{self, Others};
+use runner_base::atomic;
+use runner_model::model::Shard;
+use runner_results::journal::FolderLock;
 
 /// The file, open for appending.
 #[derive(Debug)]

@@ -14,9 +14,10 @@ use crate::kinds::{Kind, Kinds};
 use crate::log::Log;
 use crate::objective::Objective;
 use crate::problem::Problem;
-use crate::render::configurations::{self, Configuration};
 use crate::search::Searched;
-use crate::{atomic, format};
+use runner_base::atomic;
+use runner_model::format;
+use runner_report::render::configurations::{self, Configuration};
 
 /// Number of most important parameters whose pairs the page shows.
 const PAIRS: usize = 3;

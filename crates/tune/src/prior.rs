@@ -5,9 +5,9 @@ use std::path::Path;
 use search::format::read_measured;
 
 use crate::error::TuneError;
-use crate::journal::read_records;
 use crate::objective::Objective;
 use crate::values::{Values, values};
+use runner_results::journal::read_records;
 
 /// Number of configurations taken over, which bounds the cost of a misleading prior.
 const TAKEN: usize = 8;

@@ -6,15 +6,15 @@ use search::space::{Parameter, Point, Space};
 
 use crate::candidates::Candidates;
 use crate::error::TuneError;
-use crate::experiment::Manifest;
 use crate::header::Header;
 use crate::identity::Identity;
 use crate::late::Late;
-use crate::model::{Case, CaseJob, CaseKey, Environment, GroupJob, Outcome};
 use crate::objective::{Objective, measure_by};
-use crate::plan::{Cell, Plan, bare_group, resolve_case};
 use crate::settings::Settings;
 use crate::values::{Values, configuration, values};
+use runner_model::experiment::Manifest;
+use runner_model::model::{Case, CaseJob, CaseKey, Environment, GroupJob, Outcome};
+use runner_plan::{Cell, Plan, bare_group, resolve_case};
 
 /// Limit of the device time per sample of a configuration, in seconds.
 const BRIEF: f64 = 0.05;

@@ -10,13 +10,13 @@ use search::pareto::{Front, Objectives, largest_multiples};
 use search::random::Random;
 use search::strategy::Strategy;
 
-use crate::dispatch::{Pool, RunEnd, Urgency};
 use crate::error::TuneError;
 use crate::evaluations::{Evaluations, RunningGroup, Say};
 use crate::log::Log;
-use crate::model::{CompileUnit, Event};
 use crate::seat::Seat;
 use crate::source::{Arrivals, Proposals, Source, lock};
+use runner_dispatch::dispatch::{Pool, RunEnd, Urgency};
+use runner_model::model::{CompileUnit, Event};
 
 #[derive(Debug)]
 pub struct Searched {

@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
-use crate::dispatch::Interrupt;
-use crate::model::{CompileFailure, CompileUnit, Compiled, Environment, Shard};
 use crate::problem::Problem;
+use runner_dispatch::dispatch::Interrupt;
+use runner_model::model::{CompileFailure, CompileUnit, Compiled, Environment, Shard};
 
 /// The code of a unit, or why there is none.
 pub type UnitResult = Result<Compiled, CompileFailure>;

@@ -4,9 +4,9 @@ use search::Budget;
 use search::strategy::NAMES;
 
 use crate::error::TuneError;
-use crate::experiment::SearchSpec;
-use crate::model::BackendKind;
 use crate::objective::Objective;
+use runner_model::experiment::SearchSpec;
+use runner_model::model::BackendKind;
 
 /// Default number of the best configurations that are measured at the end.
 const FINALISTS: usize = 5;

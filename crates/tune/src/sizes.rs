@@ -6,22 +6,22 @@ use std::path::Path;
 use search::strategy::{is_blind, named};
 
 use crate::candidates::Candidates;
-use crate::dispatch::{Interrupt, Pool};
 use crate::error::TuneError;
 use crate::evaluations::Say;
-use crate::experiment::Manifest;
-use crate::file_names::escaped;
 use crate::identity::Identity;
 use crate::log::Log;
-use crate::model::{Environment, Shard};
 use crate::page::write;
-use crate::plan::Plan;
 use crate::problem::Problem;
 use crate::search::run;
 use crate::seat::{Compiler, Seat};
 use crate::settings::{Settings, unknown_strategy};
 use crate::shards::share_of;
 use crate::values::Values;
+use runner_dispatch::dispatch::{Interrupt, Pool};
+use runner_model::experiment::Manifest;
+use runner_model::file_names::escaped;
+use runner_model::model::{Environment, Shard};
+use runner_plan::Plan;
 
 /// What all searches of one manifest have in common.
 #[derive(Debug, Clone)]

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use search::random::Random;
 use search::strategy::Strategy;
 
-use crate::dispatch::{GroupSource, Urgency};
 use crate::evaluations::{Evaluations, RunningGroup};
-use crate::model::{CaseJob, CompileUnit, Event, GroupJob, Outcome};
-use crate::plan::link::link;
 use crate::seat::{Seat, UnitResult};
 use crate::units::Units;
+use runner_dispatch::dispatch::{GroupSource, Urgency};
+use runner_model::model::{CaseJob, CompileUnit, Event, GroupJob, Outcome};
+use runner_plan::link::link;
 
 /// How often a search that waits for code checks for an interrupt.
 const POLL: Duration = Duration::from_millis(50);

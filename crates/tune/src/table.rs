@@ -6,12 +6,12 @@ use std::path::Path;
 use search::space::Value;
 use serde::Serialize;
 
-use crate::atomic;
 use crate::error::TuneError;
-use crate::experiment::Manifest;
-use crate::journal::{RECORDS_FILE, read_records};
 use crate::objective::Objective;
 use crate::values::{Values, configuration, value_of};
+use runner_base::atomic;
+use runner_model::experiment::Manifest;
+use runner_results::journal::{RECORDS_FILE, read_records};
 
 /// The measured configurations at one size.
 struct Size {

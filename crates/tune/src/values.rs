@@ -2,7 +2,7 @@
 
 use search::space::Value;
 
-use crate::model::{self, Case, CaseKey};
+use runner_model::model::{self, Case, CaseKey};
 
 /// Values of a configuration with the names of their parameters.
 pub type Values = Vec<(String, Value)>;

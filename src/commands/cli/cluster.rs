@@ -9,7 +9,7 @@ use serde::Serialize;
 use strum::VariantNames as _;
 
 use super::{Narrowing, PassArgs, TargetArgs, TrustArgs};
-use crate::cluster::{SchedulerKind, Seconds};
+use runner_cluster::{SchedulerKind, Seconds};
 
 fn scheduler(text: &str) -> Result<SchedulerKind, String> {
     text.to_lowercase().parse().map_err(|_| format!("use one of {}", SchedulerKind::VARIANTS.join(", ")))

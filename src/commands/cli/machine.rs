@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::TargetArgs;
-use crate::dispatch::cores::Cores;
+use runner_dispatch::dispatch::cores::Cores;
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {

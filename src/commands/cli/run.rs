@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::compare::{ComparisonFormat, percent};
 use super::{Narrowing, TargetArgs, TrustArgs};
-use crate::model::Shard;
+use runner_model::model::Shard;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ProgressChoice {

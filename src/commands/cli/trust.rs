@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::commands::Failure;
-use crate::project::Project;
+use runner_model::project::Project;
 
 /// Where the files of manifests may be.
 #[derive(Debug, Clone, Default, Args)]

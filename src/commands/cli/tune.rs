@@ -6,7 +6,7 @@ use clap::Args;
 use search::Budget;
 
 use super::{DisplayArgs, Narrowing, TargetArgs, TrustArgs};
-use crate::model::Shard;
+use runner_model::model::Shard;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\

@@ -5,12 +5,12 @@ use serde::Serialize;
 
 use crate::commands::Failure;
 use crate::commands::cli::Narrowing;
-use crate::experiment::Manifest;
-use crate::model::{
+use runner_model::experiment::Manifest;
+use runner_model::model::{
     AxisColumn, BackendKind, BodyPlan, BufferPlan, Bytes, Case, CaseJob, CheckPlan, MeasurePlan, Outcome, Value,
     WorkAmount,
 };
-use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
+use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
 
 /// Version of the lines, raised when a reader of the old lines would misread the new ones.
 const VERSION: u32 = 1;
@@ -72,7 +72,7 @@ pub fn print(
     let mut text = String::new();
     push(&mut text, &header(manifest, plan, options, narrowing))?;
     for index in 0..plan.group_count() {
-        for line in lines(&plan::resolve(manifest, plan, index)) {
+        for line in lines(&runner_plan::resolve(manifest, plan, index)) {
             push(&mut text, &line)?;
         }
         if text.len() >= AT_ONCE {
@@ -126,7 +126,7 @@ fn lines(group: &ResolvedGroup) -> Vec<Line<'_>> {
 fn ready(job: &CaseJob, baseline: bool) -> State<'_> {
     State::Ready {
         baseline,
-        memory: plan::memory_needed(job),
+        memory: runner_plan::memory_needed(job),
         buffers: &job.buffers,
         body: &job.body,
         checks: &job.checks,

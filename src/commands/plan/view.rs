@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::experiment::{Axis, BodySpec, Manifest};
-use crate::format::{about, bytes, plural};
-use crate::model::{BackendKind, Value};
-use crate::plan::{Plan, PlanOptions, Reason, Summary};
-use crate::render::{axis_value, prose};
+use runner_model::experiment::{Axis, BodySpec, Manifest};
+use runner_model::format::{about, bytes, plural};
+use runner_model::model::{BackendKind, Value};
+use runner_plan::{Plan, PlanOptions, Reason, Summary};
+use runner_report::render::{axis_value, prose};
 
 /// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 6;
@@ -54,7 +54,7 @@ fn section(text: &mut String, heading: &str, rows: &[(String, String)], width: O
 }
 
 fn axes(plan: &Plan) -> Vec<(String, String)> {
-    let row = |(axis, column): (&Axis, crate::model::AxisColumn)| {
+    let row = |(axis, column): (&Axis, runner_model::model::AxisColumn)| {
         let compared = if column.compared { ", compared" } else { "" };
         (axis.name.clone(), format!("{}{compared}", values(&axis.values)))
     };
@@ -74,7 +74,7 @@ fn values(values: &[Value]) -> String {
 
 fn variants(manifest: &Manifest, plan: &Plan) -> Vec<(String, String)> {
     let baseline = plan.baseline();
-    let row = |variant: &crate::plan::PlannedVariant| {
+    let row = |variant: &runner_plan::PlannedVariant| {
         let what = match &manifest.variants[variant.spec].body {
             BodySpec::Launches { launches, .. } => {
                 launches.iter().map(|l| l.kernel.text()).collect::<Vec<_>>().join(", then ")

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::commands::compare::{read_failure, samples};
 use crate::commands::session::source_page_of;
 use crate::commands::{Console, Exit, Failure, write_file};
-use crate::compile::{self, Cache, Requirement, Toolkit};
-use crate::manifest;
-use crate::model::{BodyPlan, CaseJob, CompileUnit, Records};
-use crate::plan::{self, PlanOptions};
-use crate::programs::Programs;
-use crate::project::Project;
-use crate::render::html::{Companions, Page, SourceFile, html};
-use crate::stored::{self, Source, Stored};
+use runner_base::programs::Programs;
+use runner_compile::{self, Cache, Requirement, Toolkit};
+use runner_model::model::{BodyPlan, CaseJob, CompileUnit, Records};
+use runner_model::project::Project;
+use runner_plan::{self, PlanOptions};
+use runner_report::render::html::{Companions, Page, SourceFile, html};
+use runner_results::stored::{self, Source, Stored};
 
 const FILE: &str = "report.html";
 
@@ -85,16 +84,17 @@ fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     let places = absolute.ancestors().map(|above| above.join(&header.manifest_path));
     let mut places = places.chain([PathBuf::from(&header.manifest_path)]);
     let path = places.find(|path| path.is_file())?;
-    let manifest = manifest::load(&path).ok()?;
+    let manifest = runner_manifest::load(&path).ok()?;
     let device = Some(records.environment.device.clone());
-    let plan = plan::expand(&manifest, &PlanOptions { device, ..PlanOptions::for_backend(header.backend) }).ok()?;
+    let plan =
+        runner_plan::expand(&manifest, &PlanOptions { device, ..PlanOptions::for_backend(header.backend) }).ok()?;
     let mut missing: BTreeSet<&str> = header.variants.iter().map(String::as_str).collect();
     let mut cases = Vec::new();
     for index in 0..plan.group_count().min(MOST_GROUPS) {
         if missing.is_empty() {
             break;
         }
-        let group = plan::resolve(&manifest, &plan, index);
+        let group = runner_plan::resolve(&manifest, &plan, index);
         cases.extend(group.job.cases.into_iter().filter(|case| missing.remove(case.case.key.variant.as_str())));
     }
     Some((manifest.project, cases))
@@ -107,10 +107,10 @@ fn sources_of(case: &CaseJob, project: &Project, headers: &[PathBuf]) -> Option<
         BodyPlan::Host(host) => vec![&host.unit],
         BodyPlan::Memcpy(_) | BodyPlan::Cpu(_) => return None,
     };
-    let each: Vec<compile::Sources> =
-        units.into_iter().map(|unit| compile::sources(unit, project, headers)).collect::<Option<_>>()?;
+    let each: Vec<runner_compile::Sources> =
+        units.into_iter().map(|unit| runner_compile::sources(unit, project, headers)).collect::<Option<_>>()?;
     let hashes: Vec<&str> = each.iter().map(|sources| sources.hash.as_str()).collect();
-    let hash = plan::source_hash(&hashes);
+    let hash = runner_plan::source_hash(&hashes);
     let mut files: Vec<SourceFile> = Vec::new();
     for (name, text) in each.iter().flat_map(|sources| &sources.files) {
         let file = SourceFile { name: name.clone(), text: text.to_string() };

@@ -22,11 +22,11 @@ use crate::commands::session::interrupt;
 use crate::commands::session::machine::{self, Site};
 use crate::commands::session::worker::{self, Worker};
 use crate::commands::{Console, Exit, Failure};
-use crate::dispatch::queue::Queue;
-use crate::dispatch::shared::Shared;
-use crate::dispatch::{Interrupt, RunEnd, Urgency};
-use crate::format::{plural, seconds};
 use experiment::{Experiment, WorkItem};
+use runner_dispatch::dispatch::queue::Queue;
+use runner_dispatch::dispatch::shared::Shared;
+use runner_dispatch::dispatch::{Interrupt, RunEnd, Urgency};
+use runner_model::format::{plural, seconds};
 use session::GpuJournals;
 use shared::Run;
 

@@ -11,10 +11,10 @@ use crate::commands::cli::{ReachArgs, RunArgs};
 use crate::commands::options::{RunOptions, network};
 use crate::commands::session::{BaseAndNew, Ended, compare, interrupt};
 use crate::commands::{Console, Exit, Failure, load_manifest};
-use crate::compile::Network;
-use crate::dispatch::Urgency;
-use crate::experiment::Manifest;
-use crate::format::seconds;
+use runner_compile::Network;
+use runner_dispatch::dispatch::Urgency;
+use runner_model::experiment::Manifest;
+use runner_model::format::seconds;
 
 pub struct Line {
     pub experiment: String,

@@ -11,7 +11,7 @@ use crate::commands::cli::{BackendChoice, RunArgs};
 use crate::commands::options::{RunOptions, network};
 use crate::commands::session::{ManifestRun, interrupt, run_one};
 use crate::commands::{Console, Exit, Failure, load_manifest};
-use crate::dispatch::{Interrupt, Urgency};
+use runner_dispatch::dispatch::{Interrupt, Urgency};
 
 /// Changes closer than this belong together: an editor writes a file in several steps.
 const SETTLES: Duration = Duration::from_millis(200);

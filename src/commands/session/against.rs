@@ -9,24 +9,23 @@ use tempfile::TempDir;
 use super::conclude::{Unwritten, finish};
 use super::ended::{BaseAndNew, Ended};
 use super::recorder::Recorder;
-use crate::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
 use crate::commands::cli::{ComparisonFormat, ReachArgs, RunArgs};
 use crate::commands::compare::{Output, exit, page, samples_in, short, write, write_page};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Exit, Failure};
-use crate::dispatch::RunEnd;
-use crate::experiment::Manifest;
-use crate::journal::{self, Contents, JOURNAL_FILE};
-use crate::manifest;
-use crate::model::{CaseKey, Claim, ComparisonRules, Diagnostics, Event, Records};
-use crate::plan::against::{Joined, Part, base_name, join};
-use crate::plan::{self, Plan, PlanOptions, ResolvedGroup};
-use crate::programs::Programs;
-use crate::project::Project;
-use crate::render;
-use crate::render::comparison::Compared;
-use crate::render::html::Samples;
-use crate::revision::{self, Files, RevisionError};
+use runner_base::programs::Programs;
+use runner_base::revision::{self, Files, RevisionError};
+use runner_dispatch::dispatch::RunEnd;
+use runner_model::experiment::Manifest;
+use runner_model::model::{CaseKey, Claim, ComparisonRules, Diagnostics, Event, Records};
+use runner_model::project::Project;
+use runner_plan::against::{Joined, Part, base_name, join};
+use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
+use runner_report::render;
+use runner_report::render::comparison::Compared;
+use runner_report::render::html::Samples;
+use runner_results::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
+use runner_results::journal::{self, Contents, JOURNAL_FILE};
 
 /// A git revision or a folder, with the files that the manifest reaches.
 #[derive(Debug)]
@@ -73,7 +72,7 @@ impl Base {
         let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let label = real.file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned());
         let project = if reach.allow_outside { Project::everywhere() } else { Project::from_manifest(&path) };
-        let manifest = manifest::load_within(&path, project).map_err(Fault::Invalid);
+        let manifest = runner_manifest::load_within(&path, project).map_err(Fault::Invalid);
         Ok(Self { label, place: path.display().to_string(), path, manifest, files: None })
     }
 
@@ -94,7 +93,7 @@ impl Base {
         let project = Project::at(written.path()).map_err(|error| failure(error.into()))?;
         let project = if reach.allow_outside { Project::everywhere() } else { project };
         let manifest = match files.export(&relative, written.path()) {
-            Ok(()) => manifest::load_within(&path, project).map_err(Fault::Invalid),
+            Ok(()) => runner_manifest::load_within(&path, project).map_err(Fault::Invalid),
             Err(RevisionError::NoPath { .. }) => Err(Fault::Absent),
             Err(error) => return Err(failure(error)),
         };
@@ -113,7 +112,7 @@ impl Base {
         let PlanOptions { variants, .. } = options;
         let options = PlanOptions { variants: Vec::new(), ..options };
         let expanded = match &self.manifest {
-            Ok(manifest) => plan::expand(manifest, &options).map_err(Fault::Invalid),
+            Ok(manifest) => runner_plan::expand(manifest, &options).map_err(Fault::Invalid),
             Err(fault) => Err(fault.clone()),
         };
         let mut faults = Vec::new();
@@ -163,7 +162,7 @@ pub struct PlannedBase<'a> {
 impl PlannedBase<'_> {
     pub fn resolve(&mut self) -> &[ResolvedGroup] {
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
-            self.groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, plan, index)).collect();
+            self.groups = (0..plan.group_count()).map(|index| runner_plan::resolve(manifest, plan, index)).collect();
         }
         &self.groups
     }

@@ -8,15 +8,18 @@ use std::time::Instant;
 use super::destination::Destination;
 use super::ended::Ended;
 use super::recorder::Recorder;
-use crate::analyse::ClaimState;
 use crate::commands::cli::GateArgs;
 use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Console, Exit, Failure, templates};
-use crate::dispatch::RunEnd;
-use crate::journal::{Contents, FolderLock, Spent};
-use crate::model::{CaseRecord, Event, Records};
-use crate::render::RenderError;
-use crate::{analyse, format, journal, render};
+use runner_dispatch::dispatch::RunEnd;
+use runner_model::format;
+use runner_model::model::{CaseRecord, Event, Records};
+use runner_report::render;
+use runner_report::render::RenderError;
+use runner_results::analyse;
+use runner_results::analyse::ClaimState;
+use runner_results::journal;
+use runner_results::journal::{Contents, FolderLock, Spent};
 
 /// A finished run without its report.
 #[derive(Debug)]

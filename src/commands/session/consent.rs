@@ -13,13 +13,12 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-use crate::atomic;
 use crate::commands::{Console, Failure};
-use crate::compile;
-use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, SourceForm, sha256_hex};
-use crate::project::Project;
-use crate::regular;
-use crate::sandbox;
+use runner_base::atomic;
+use runner_base::sandbox;
+use runner_model::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, SourceForm, sha256_hex};
+use runner_model::project::Project;
+use runner_model::regular;
 
 /// Folder below `runner` in the user's state folder, with one file per consent.
 const FOLDER: &str = "host-code";
@@ -162,7 +161,7 @@ fn is_shipped(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> boo
     if !is_plain || !libraries.all(|library| SHIPPED_LIBRARIES.contains(&library.as_str())) {
         return false;
     }
-    let Some(sources) = compile::sources(unit, project, headers).filter(|sources| sources.is_whole) else {
+    let Some(sources) = runner_compile::sources(unit, project, headers).filter(|sources| sources.is_whole) else {
         return false;
     };
     let [(_, source)] = sources.files.as_slice() else { return false };
@@ -182,7 +181,7 @@ fn folder() -> Option<PathBuf> {
 
 /// Hash of everything in a unit that comes from the project, without paths; `None` if not all of it is known.
 fn hash_of(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> Option<String> {
-    let sources = compile::sources(unit, project, headers).filter(|sources| sources.is_whole)?;
+    let sources = runner_compile::sources(unit, project, headers).filter(|sources| sources.is_whole)?;
     let libraries = unit.plugin.as_ref().map(|plugin| plugin.libraries.clone()).unwrap_or_default();
     let texts = BTreeMap::from([
         ("defines", unit.defines.iter().map(|(name, value)| format!("{name}={value}")).collect()),
@@ -201,11 +200,10 @@ mod tests {
 
     use super::*;
     use crate::commands::cli::ColorChoice;
-    use crate::compile::Cache;
-    use crate::compile::package::fetch_package;
-    use crate::manifest;
-    use crate::model::{BackendKind, Diagnostics};
-    use crate::plan::{self, PlanOptions};
+    use runner_compile::Cache;
+    use runner_compile::package::fetch_package;
+    use runner_model::model::{BackendKind, Diagnostics};
+    use runner_plan::{self, PlanOptions};
 
     const MANIFEST: &str = "[experiment]\nname = \"x\"\n[buffers.data]\ntype = \"i32\"\nlen = 4\n[[variant]]\n\
                             name = \"a\"\n\
@@ -225,9 +223,9 @@ mod tests {
     /// Host code of a manifest on a GPU.
     fn code(manifest: &Path) -> Result<Option<HostCode>, String> {
         let find = || -> Result<_, Diagnostics> {
-            let manifest = manifest::load(manifest)?;
-            let plan = plan::expand(&manifest, &PlanOptions::for_backend(BackendKind::Cuda))?;
-            let groups: Vec<_> = (0..plan.group_count()).map(|i| plan::resolve(&manifest, &plan, i)).collect();
+            let manifest = runner_manifest::load(manifest)?;
+            let plan = runner_plan::expand(&manifest, &PlanOptions::for_backend(BackendKind::Cuda))?;
+            let groups: Vec<_> = (0..plan.group_count()).map(|i| runner_plan::resolve(&manifest, &plan, i)).collect();
             Ok(HostCode::find(groups.iter().flat_map(|group| &group.job.cases), &manifest.project, &[]))
         };
         find().map_err(|faults| faults.render_within(false, None))
@@ -297,7 +295,7 @@ mod tests {
                     let text = fs::read_to_string(&path)?;
                     with_host_code += u32::from(text.contains("\nhost ") || text.contains("cpp = "));
                     let cache = Cache::locate()?;
-                    let packages = manifest::packages(&path);
+                    let packages = runner_manifest::packages(&path);
                     if unreachable && packages.iter().any(|package| !cache.package_dir(&package.sha256).is_dir()) {
                         println!("not looked at: {}: no network", path.display());
                         continue;

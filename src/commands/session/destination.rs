@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::options::{Kind, RunOptions};
 use crate::commands::{Failure, refuse_path_outside};
-use crate::experiment::Manifest;
-use crate::file_names::escaped;
-use crate::journal;
-use crate::model::{DeviceInfo, Shard};
-use crate::stored::folder_of_device;
+use runner_model::experiment::Manifest;
+use runner_model::file_names::escaped;
+use runner_model::model::{DeviceInfo, Shard};
+use runner_results::journal;
+use runner_results::stored::folder_of_device;
 
 #[derive(Debug)]
 pub struct Destination {

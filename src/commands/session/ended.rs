@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::analyse::compare::Together;
 use crate::commands::Exit;
-use crate::model::Records;
+use runner_model::model::Records;
+use runner_results::analyse::compare::Together;
 
 #[derive(Debug)]
 pub struct Ended {

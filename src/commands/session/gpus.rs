@@ -1,13 +1,13 @@
 //! Selects the GPUs for `--devices`.
 
-use crate::backend::Backend as _;
-use crate::backend::cuda::{self, Cuda};
-use crate::backend::sim::SimBackend;
 use crate::commands::Failure;
 use crate::commands::cli::TargetArgs;
 use crate::commands::options::Target;
-use crate::dispatch::cores::{Cores, divide};
-use crate::model::{DeviceId, DeviceInfo};
+use runner_backend::Backend as _;
+use runner_backend::cuda::{self, Cuda};
+use runner_backend::sim::SimBackend;
+use runner_dispatch::dispatch::cores::{Cores, divide};
+use runner_model::model::{DeviceId, DeviceInfo};
 
 #[derive(Debug, Clone)]
 pub struct Gpu {
@@ -83,7 +83,7 @@ fn choose(named: &str, listed: &[(DeviceId, DeviceInfo)]) -> Result<Vec<(DeviceI
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::h100;
+    use runner_model::model::h100;
 
     fn listed() -> Vec<(DeviceId, DeviceInfo)> {
         let gpu = |ordinal: u32, name: &str| {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::commands::{Exit, Failure};
-use crate::dispatch::{Interrupt, Urgency};
+use runner_dispatch::dispatch::{Interrupt, Urgency};
 
 /// Time that a run gets to end by itself after the second Ctrl-C.
 const GRACE: Duration = Duration::from_secs(1);

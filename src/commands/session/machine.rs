@@ -6,12 +6,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::worker::selected_gpu_args;
 use crate::commands::Console;
-use crate::compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
-use crate::dispatch::calibrate::{Surveyor, identity};
-use crate::dispatch::{Interrupt, Pool, Ready, WorkerSpec};
-use crate::format::plural_of;
-use crate::machine::{self, Store};
-use crate::model::{Clock, Compiled, Machine, hex};
+use runner_compile::{Cache, CompileOptions, Target, Toolkit, compile_all};
+use runner_dispatch::dispatch::calibrate::{Surveyor, identity};
+use runner_dispatch::dispatch::{Interrupt, Pool, Ready, WorkerSpec};
+use runner_execute::machine::{self, Store};
+use runner_model::format::plural_of;
+use runner_model::model::{Clock, Compiled, Machine, hex};
 
 const FOLDER: &str = "machine";
 

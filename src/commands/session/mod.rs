@@ -28,10 +28,10 @@ use passes::Passes;
 use slowest::Slowest;
 
 use super::{Console, Failure};
-use crate::dispatch::Interrupt;
-use crate::model::Event;
-use crate::profiler::pass;
-use crate::tune::Finalists;
+use runner_dispatch::dispatch::Interrupt;
+use runner_dispatch::profiler::pass;
+use runner_model::model::Event;
+use runner_tune::Finalists;
 
 pub use against::compare;
 pub use conclude::{Unwritten, breaks_claims, close, conclude, judge};

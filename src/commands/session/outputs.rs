@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::file_names::{escaped, shortened};
-use crate::model::CaseKey;
-use crate::render::SOURCE_DIR;
+use runner_model::file_names::{escaped, shortened};
+use runner_model::model::CaseKey;
+use runner_report::render::SOURCE_DIR;
 
 /// Folder of a case, unique over all cases and experiments. Bytes that are not allowed in a name, or would look like
 /// separators, are written as `%` and two hexadecimal digits.
@@ -27,7 +27,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::model::Value;
+    use runner_model::model::Value;
 
     fn key(experiment: &str, variant: &str, axes: &[(&str, &str)]) -> CaseKey {
         let axes = axes.iter().map(|(name, value)| ((*name).to_owned(), Value::Str((*value).to_owned()))).collect();

@@ -6,14 +6,14 @@ use super::prepare::{ManifestRun, Prepared};
 use super::worker::{self, Worker};
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
-use crate::compile::{self, Cache, Requirement};
-use crate::dispatch::feed::Ran;
-use crate::dispatch::{Interrupt, RunEnd};
-use crate::model::{BackendKind, Event};
-use crate::profiler::memcheck::{self, Memcheck};
-use crate::profiler::pass::{self, Passed};
-use crate::profiler::{Detail, ProfilerError, ProfilerSession};
-use crate::programs::Programs;
+use runner_base::programs::Programs;
+use runner_compile::{self, Cache, Requirement};
+use runner_dispatch::dispatch::feed::Ran;
+use runner_dispatch::dispatch::{Interrupt, RunEnd};
+use runner_dispatch::profiler::memcheck::{self, Memcheck};
+use runner_dispatch::profiler::pass::{self, Passed};
+use runner_dispatch::profiler::{Detail, ProfilerError, ProfilerSession};
+use runner_model::model::{BackendKind, Event};
 
 /// Requested passes that the backend does not already cover.
 #[derive(Debug)]
@@ -94,6 +94,7 @@ fn memory_check(options: &RunOptions, worker: &Worker, console: &mut Console) ->
     let want = Requirement::Gpu { driver, compute_capability: worker.ready.device.compute_capability };
     let cache = Cache::locate().map_err(|e| failure(&e))?;
     let (programs, say) = (Programs::of_this_machine(), &mut |line: &str| console.say(line));
-    let program = compile::sanitizer::ensure(want, &programs, &cache, options.network, say).map_err(|e| failure(&e))?;
+    let program =
+        runner_compile::sanitizer::ensure(want, &programs, &cache, options.network, say).map_err(|e| failure(&e))?;
     Memcheck::new(program).map(Some).map_err(|e| failure(&format!("cannot create a folder for its output: {e}")))
 }

@@ -18,25 +18,25 @@ use super::worker::Worker;
 use crate::commands::options::{Kind, RunOptions, Target as Place};
 use crate::commands::plan::narrowed;
 use crate::commands::{Console, Failure, templates};
-use crate::compile::{
+use runner_base::programs::Programs;
+use runner_base::revision;
+use runner_compile::{
     self, Cache, CompileOptions, Installed, Network, Nvcc, OnDemand, Requirement, Target, Toolkit, UnitResult,
 };
-use crate::dispatch::feed::{self, Feed, OnCompiled, Ran};
-use crate::dispatch::pending;
-use crate::dispatch::{Interrupt, Pool, Ready};
-use crate::experiment::Manifest;
-use crate::journal::Held;
-use crate::model::{
+use runner_dispatch::dispatch::feed::{self, Feed, OnCompiled, Ran};
+use runner_dispatch::dispatch::pending;
+use runner_dispatch::dispatch::{Interrupt, Pool, Ready};
+use runner_model::experiment::Manifest;
+use runner_model::model::{
     BackendKind, CaseJob, CaseKey, CompileFailure, CompileUnit, DeviceInfo, Diagnostics, Environment, Event, FINALISTS,
     GroupJob, GroupKey, KernelCompiler, Machine, PageTemplate, Phase, RunContext, RunHeader, calendar_time,
 };
-use crate::plan::link::CompiledUnits;
-use crate::plan::{self, GroupCost, Plan, PlanOptions, ResolvedGroup, Shards};
-use crate::programs::Programs;
-use crate::progress::above_bars;
-use crate::project::Project;
-use crate::revision;
-use crate::tune::Finalists;
+use runner_model::project::Project;
+use runner_plan::link::CompiledUnits;
+use runner_plan::{self, GroupCost, Plan, PlanOptions, ResolvedGroup, Shards};
+use runner_progress::progress::above_bars;
+use runner_results::journal::Held;
+use runner_tune::Finalists;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ManifestRun<'a> {
@@ -182,8 +182,8 @@ impl Planned {
         let planned = plan_options(options, &worker.ready.device);
         let template = templates::of_manifest(manifest, console)?;
         let expanded = match &options.portion {
-            Some(portion) => plan::expand_groups(manifest, &planned, &portion.groups),
-            None => plan::expand(manifest, &planned),
+            Some(portion) => runner_plan::expand_groups(manifest, &planned, &portion.groups),
+            None => runner_plan::expand(manifest, &planned),
         };
         let mut plan = expanded.map_err(|faults| console.faults(&faults))?;
         let mut planned_base = base.map(|base| base.plan(planned, console));
@@ -256,7 +256,7 @@ impl Planned {
     }
 }
 
-impl crate::tune::Compiler for Planned {
+impl runner_tune::Compiler for Planned {
     fn jobs(&self) -> usize {
         self.compiler.options.jobs
     }
@@ -312,7 +312,7 @@ pub fn compile_case(
     let job = planned.groups.iter().flat_map(|group| &group.job.cases).find(|job| job.case.key == *case);
     let units: Vec<CompileUnit> = job.map_or_else(Vec::new, |job| job.body.units().into_iter().cloned().collect());
     let compiler = &planned.compiler;
-    let compiled = compile::compile_all(&units, target, &compiler.toolkit, &compiler.options, &mut |_, _, _| {});
+    let compiled = runner_compile::compile_all(&units, target, &compiler.toolkit, &compiler.options, &mut |_, _, _| {});
     match compiler.options.fault.get() {
         Some(fault) => Err(Failure::environment(fault)),
         None => Ok(compiled.into_iter().collect()),
@@ -339,7 +339,7 @@ fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> 
     let needs_device = |filter: &String| DeviceInfo::attribute_names().any(|name| filter.contains(name));
     let mut options = narrowed(&args.narrowing, backend, None);
     options.filter = options.filter.filter(|filter| !needs_device(filter));
-    plan::expand(manifest, &options).err()
+    runner_plan::expand(manifest, &options).err()
 }
 
 /// Compiler that suits the device. Downloads one if there is none and the network may be used.
@@ -394,7 +394,7 @@ fn resolve(run: ManifestRun<'_>, plan: &Plan, own: Option<&HashSet<GroupKey>>) -
     let ManifestRun { options: args, manifest } = run;
     let is_own = |index: &usize| own.is_none_or(|keys| keys.contains(&plan.group_key(*index)));
     let own = (0..plan.group_count()).filter(is_own);
-    let mut groups: Vec<_> = own.map(|index| plan::resolve(manifest, plan, index)).collect();
+    let mut groups: Vec<_> = own.map(|index| runner_plan::resolve(manifest, plan, index)).collect();
     for case in groups.iter_mut().flat_map(|group| &mut group.job.cases) {
         case.measure.energy |= args.passes.energy;
         case.measure.processes = args.passes.processes.or(case.measure.processes);
@@ -514,7 +514,7 @@ impl Compiler {
     }
 
     fn compile(&self, units: &[CompileUnit], on_compiled: OnCompiled<'_>) -> CompiledUnits {
-        compile::compile_all(units, self.target, &self.toolkit, &self.options, on_compiled)
+        runner_compile::compile_all(units, self.target, &self.toolkit, &self.options, on_compiled)
     }
 }
 

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
-use crate::experiment::{ExpectedFailure, Manifest};
-use crate::expr::Scope;
-use crate::journal::{self, FolderLock, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FILE};
-use crate::model::{self, CaseKey, Event, Value};
-use crate::plan::Plan;
-use crate::progress::Progress;
-use crate::render::events::EventLines;
-use crate::stored;
+use runner_model::experiment::{ExpectedFailure, Manifest};
+use runner_model::expr::Scope;
+use runner_model::model::{self, CaseKey, Event, Value};
+use runner_plan::Plan;
+use runner_progress::progress::Progress;
+use runner_report::render::events::EventLines;
+use runner_results::journal::{self, FolderLock, Held, JOURNAL_FILE, Journal, JournalError, RECORDS_FILE};
+use runner_results::stored;
 
 use super::destination::Destination;
 
@@ -84,7 +84,7 @@ impl Recorder {
     /// Compares outcomes from now on with the failures that the manifest expects. Variant names get `suffix`, and those
     /// in `renamed` are replaced first.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str, renamed: &BTreeMap<String, String>) {
-        let failures_of = |variant: &crate::plan::PlannedVariant| {
+        let failures_of = |variant: &runner_plan::PlannedVariant| {
             let spec = &manifest.variants[variant.spec];
             let fails = plan.device().map_or(spec.fails.as_slice(), |device| spec.fails_on(device.backend));
             (!fails.is_empty()).then(|| ExpectedFailures {

@@ -6,9 +6,9 @@ use super::worker::{self, Worker};
 use crate::commands::cli::TuneArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::{Console, Failure};
-use crate::compile::Toolkit;
-use crate::dispatch::{Interrupt, Pool};
-use crate::model::Machine;
+use runner_compile::Toolkit;
+use runner_dispatch::dispatch::{Interrupt, Pool};
+use runner_model::model::Machine;
 
 #[derive(Debug)]
 pub struct Devices {

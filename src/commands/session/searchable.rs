@@ -6,10 +6,9 @@ use super::Destination;
 use super::prepare::{ManifestRun, Planned};
 use super::search_devices::Devices;
 use crate::commands::{Console, Failure};
-use crate::dispatch::Interrupt;
-use crate::model::Environment;
-use crate::plan;
-use crate::tune::{Candidates, Identity};
+use runner_dispatch::dispatch::Interrupt;
+use runner_model::model::Environment;
+use runner_tune::{Candidates, Identity};
 
 /// A plan whose cases a search may choose. A million resolved cases would take gigabytes, so a case is resolved and
 /// compiled only once it is chosen.
@@ -48,10 +47,10 @@ pub fn prepare_search(
     let mut groups: Vec<Candidates> = (0..plan.group_count()).map(Candidates::new).collect();
     let mut files = BTreeSet::new();
     let cells = (0..plan.group_count()).flat_map(|group| plan.group(group).iter().map(move |&cell| (group, cell)));
-    let cases = cells.filter_map(|(group, cell)| match plan::resolve_case(manifest, plan, cell) {
+    let cases = cells.filter_map(|(group, cell)| match runner_plan::resolve_case(manifest, plan, cell) {
         Ok(case) => {
             groups[group].cells.push(cell);
-            crate::tune::files_of(&case, &mut files);
+            runner_tune::files_of(&case, &mut files);
             Some(case)
         }
         Err(outcome) => {
@@ -64,6 +63,6 @@ pub fn prepare_search(
     destination.may_be_written(options)?;
     let machine = devices.known(options, planned.toolkit(), interrupt, console);
     let environment = planned.environment(&devices.first.ready, None, machine);
-    let identity = crate::tune::identify(manifest, &files);
+    let identity = runner_tune::identify(manifest, &files);
     Ok(Searchable { planned, groups, environment, identity, destination })
 }

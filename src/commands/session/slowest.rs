@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use crate::model::{Case, Event};
-use crate::render::case_name;
+use runner_model::model::{Case, Event};
+use runner_report::render::case_name;
 
 /// Time per case so far: from the beginning of each of its steps to the next event of another case.
 #[derive(Debug, Default)]

@@ -2,18 +2,18 @@
 
 use std::ffi::OsString;
 
-use crate::backend::cuda::Cuda;
-use crate::backend::{Backend, Device, DeviceError, sim::SimBackend};
 use crate::commands::cli::{BackendChoice, WorkerArgs};
 use crate::commands::options::{RunOptions, Target};
 use crate::commands::{Console, Exit, Failure};
-use crate::compile;
-use crate::dispatch::cores::Cores;
-use crate::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
-use crate::model::BackendKind;
-use crate::profiler::memcheck::Memcheck;
-use crate::profiler::{ProfilerError, ProfilerSession};
-use crate::{execute, machine};
+use runner_backend::cuda::Cuda;
+use runner_backend::{Backend, Device, DeviceError, sim::SimBackend};
+use runner_dispatch::dispatch::cores::Cores;
+use runner_dispatch::dispatch::{self, Interrupt, Pool, Ready, StartError, WorkerSpec};
+use runner_dispatch::profiler::memcheck::Memcheck;
+use runner_dispatch::profiler::{ProfilerError, ProfilerSession};
+use runner_execute::execute;
+use runner_execute::machine;
+use runner_model::model::BackendKind;
 
 /// A started worker with its open device.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     dispatch::leave_end_to_dispatcher();
     // When memory runs out, the worker is killed first: that costs one case instead of the run.
-    compile::end_first();
+    runner_compile::end_first();
     if let Some(cores) = &args.cores {
         // Must come before any other thread starts.
         cores.pin().map_err(|e| Failure::environment(format!("cannot run on the cores {cores} alone: {e}")))?;

@@ -8,10 +8,10 @@ use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::{ManifestRun, compile_case, interrupt, worker};
 use crate::commands::{Console, Exit, Failure};
-use crate::compile::{Assembler, Cache, Disassembler, Target};
-use crate::experiment::Manifest;
-use crate::model::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
-use crate::programs::Programs;
+use runner_base::programs::Programs;
+use runner_compile::{Assembler, Cache, Disassembler, Target};
+use runner_model::experiment::Manifest;
+use runner_model::model::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

@@ -7,7 +7,6 @@ use sass::{Executed, Instruction, Listing, is_instruction};
 
 use super::code::disassemble;
 use super::machine_code;
-use crate::atomic;
 use crate::commands::cli::ShowArgs;
 use crate::commands::options::RunOptions;
 use crate::commands::session::worker::{self, Worker};
@@ -15,15 +14,15 @@ use crate::commands::session::{
     Destination, ManifestRun, compile_case, interrupt, outputs_of, plan_options, source_page_of,
 };
 use crate::commands::{Console, Failure};
-use crate::compile::Target;
-use crate::execute::count_ptx;
-use crate::experiment::Manifest;
-use crate::format::plural_of;
-use crate::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome, SourceForm};
-use crate::plan;
-use crate::project::Project;
-use crate::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
-use crate::render::{SOURCE_DIR, Templates, case_name};
+use runner_base::atomic;
+use runner_compile::Target;
+use runner_execute::execute::count_ptx;
+use runner_model::experiment::Manifest;
+use runner_model::format::plural_of;
+use runner_model::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome, SourceForm};
+use runner_model::project::Project;
+use runner_report::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
+use runner_report::render::{SOURCE_DIR, Templates, case_name};
 
 /// Prints the sources of a case that has run. `kept` is the folder with its counts.
 pub fn show(
@@ -66,7 +65,7 @@ pub fn write_pages(run: ManifestRun<'_>, counted: &Path, console: &mut Console) 
     let worker = worker::start(options, &interrupt()?, console)?;
     let dir = Destination::choose(options, manifest, &worker.ready.device).dir;
     let planned = plan_options(options, &worker.ready.device);
-    let plan = plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
+    let plan = runner_plan::expand(manifest, &planned).map_err(|faults| console.faults(&faults))?;
     let mut known: BTreeSet<(String, BTreeSet<String>)> = BTreeSet::new();
     for case in plan.cells().iter().map(|cell| plan.case(*cell)) {
         let counts = read_counts(&outputs_of(counted, &case.key));

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use super::tree::{Definition, TreeCase};
-use crate::compile::{Cache, CompileOptions, Installed, Network, OnDemand, Target, Toolkit, UnitResult, compile_all};
-use crate::model::{
+use runner_base::programs::Programs;
+use runner_compile::{Cache, CompileOptions, Installed, Network, OnDemand, Target, Toolkit, UnitResult, compile_all};
+use runner_model::model::{
     BackendKind, BodyPlan, CaseKey, CaseRecord, CodeKind, CompileUnit, Compiled, Records, ToolkitInfo, sha256_hex,
 };
-use crate::plan;
-use crate::programs::Programs;
 
 type Units = BTreeMap<CompileUnit, UnitResult>;
 
@@ -105,7 +104,7 @@ fn code_of(case: &TreeCase, units: &Units) -> Result<String, String> {
         }
         launch.compiled = Some(compiled);
     }
-    plan::hash_code(&job).ok_or_else(|| "its code has no hash".to_owned())
+    runner_plan::hash_code(&job).ok_or_else(|| "its code has no hash".to_owned())
 }
 
 /// Returns the hash of PTX without its tables of lines.

@@ -9,16 +9,15 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::Placed;
-use crate::analyse::stale::{self, Defined, Launch};
-use crate::compile::{SourceReader, Sources, Toolkit};
-use crate::manifest;
-use crate::model::{
+use runner_base::revision::{self, Files, RevisionError};
+use runner_compile::{SourceReader, Sources, Toolkit};
+use runner_model::model::{
     BackendKind, BlockPlan, BodyPlan, CaseJob, CaseKey, CaseRecord, CompileUnit, Diagnostics, FINALISTS, GridPlan,
     LaunchPlan, Records,
 };
-use crate::plan::{self, PlanOptions};
-use crate::project::Project;
-use crate::revision::{self, Files, RevisionError};
+use runner_model::project::Project;
+use runner_plan::{self, PlanOptions};
+use runner_results::analyse::stale::{self, Defined, Launch};
 
 /// Where a manifest is.
 #[derive(Debug, Clone)]
@@ -131,10 +130,11 @@ impl Definition {
             let first = faults.items.first().map(|fault| fault.message.as_str()).unwrap_or_default();
             format!("{}: {first}", header.manifest_path)
         };
-        let manifest = manifest::load_within(&site.manifest, site.project.clone()).map_err(|found| faults(&found))?;
+        let manifest =
+            runner_manifest::load_within(&site.manifest, site.project.clone()).map_err(|found| faults(&found))?;
         let is_of_search = header.narrowed.as_deref() == Some(FINALISTS);
         let manifest = if is_of_search { manifest.with_searched_axes() } else { manifest };
-        let mut plan = plan::expand(&manifest, &options(records)).map_err(|found| faults(&found))?;
+        let mut plan = runner_plan::expand(&manifest, &options(records)).map_err(|found| faults(&found))?;
         if header.narrowed.is_some() {
             plan.keep(&records.cases.iter().map(|record| record.case.key.clone()).collect());
         }
@@ -147,7 +147,7 @@ impl Definition {
         };
         let mut cases = HashMap::new();
         for index in 0..plan.group_count() {
-            let group = plan::resolve(&manifest, &plan, index);
+            let group = runner_plan::resolve(&manifest, &plan, index);
             cases.extend(group.settled.into_iter().map(|(case, _)| (case.key, None)));
             for job in group.job.cases {
                 cases.insert(job.case.key.clone(), Some(read.case(job)?));
@@ -224,7 +224,7 @@ impl Reading<'_> {
         let each = |part: fn(&Unit) -> &str| units.iter().map(|unit| part(unit)).collect::<Vec<_>>();
         let texts: HashMap<String, Arc<str>> =
             units.iter().flat_map(|unit| &unit.texts).map(|(name, text)| (name.clone(), Arc::clone(text))).collect();
-        let hashes = |sources: &[&str]| plan::hash_uncompiled(&job, sources, &each(|unit| &unit.options));
+        let hashes = |sources: &[&str]| runner_plan::hash_uncompiled(&job, sources, &each(|unit| &unit.options));
         let defined = Defined {
             hashes: hashes(&each(|unit| &unit.hash)),
             source_of_found: hashes(&each(|unit| &unit.hash_of_found)).source,

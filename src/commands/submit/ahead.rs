@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 
 use super::describe::Described;
 use super::needs::Needs;
-use crate::cluster::{Snapshot, keep_program, remove_unused_programs};
 use crate::commands::cli::SubmitArgs;
 use crate::commands::options::network;
 use crate::commands::plan::narrowed;
 use crate::commands::{Console, Failure};
-use crate::compile::{self, Cache, CompileOptions, Installed, Requirement, Target, Toolkit};
-use crate::experiment::Manifest;
-use crate::format::{plural, seconds};
-use crate::model::{BackendKind, CaseHashes, CaseKey, Environment, Machine};
-use crate::plan::link::{CompiledUnits, link};
-use crate::plan::{self, PlanOptions};
-use crate::programs::Programs;
-use crate::project::Project;
-use crate::revision;
+use runner_base::programs::Programs;
+use runner_base::revision;
+use runner_cluster::{Snapshot, keep_program, remove_unused_programs};
+use runner_compile::{self, Cache, CompileOptions, Installed, Requirement, Target, Toolkit};
+use runner_model::experiment::Manifest;
+use runner_model::format::{plural, seconds};
+use runner_model::model::{BackendKind, CaseHashes, CaseKey, Environment, Machine};
+use runner_model::project::Project;
+use runner_plan::link::{CompiledUnits, link};
+use runner_plan::{self, PlanOptions};
 
 /// Kernels compiled before the job starts.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub struct CompiledKernels {
 
 impl CompiledKernels {
     pub fn hashes(&self, manifest: &Manifest) -> HashMap<CaseKey, CaseHashes> {
-        let Ok(plan) = plan::expand(manifest, &self.options) else { return HashMap::new() };
-        let groups = (0..plan.group_count()).map(|index| plan::resolve(manifest, &plan, index).job);
+        let Ok(plan) = runner_plan::expand(manifest, &self.options) else { return HashMap::new() };
+        let groups = (0..plan.group_count()).map(|index| runner_plan::resolve(manifest, &plan, index).job);
         let cases = groups.flat_map(|job| link(job, &self.units, &self.environment).0.cases);
         cases.filter_map(|case| Some((case.case.key, case.hashes?))).collect()
     }
@@ -111,7 +111,7 @@ pub fn get_ready(
             unit.source.display()
         )));
     }
-    let compiled = compile::compile_all(&needs.units, target, &toolkit, &compiler, &mut |_, result, _| {
+    let compiled = runner_compile::compile_all(&needs.units, target, &toolkit, &compiler, &mut |_, result, _| {
         failed += u64::from(result.is_err());
     });
     drop(there);
@@ -142,7 +142,7 @@ pub fn get_ready(
 
 /// Toolkit for a GPU whose driver is on another machine.
 fn gpu_toolkit(compute_capability: (u32, u32)) -> Requirement {
-    crate::backend::cuda::driver_version()
+    runner_backend::cuda::driver_version()
         .map_or(Requirement::Pinned, |driver| Requirement::Gpu { driver: driver.cuda, compute_capability })
 }
 

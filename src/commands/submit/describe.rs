@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-use crate::cluster::{
-    self, Experiment, Job, SETTINGS_FILE, Settings, Submission, plain_path, project_code, read_layer,
-};
 use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
 use crate::commands::send::Limits;
 use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure, plan};
-use crate::compile::Cache;
-use crate::experiment::Manifest;
-use crate::file_names::slug;
-use crate::model::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
-use crate::plan::Shards;
+use runner_cluster::{
+    self, Experiment, Job, SETTINGS_FILE, Settings, Submission, plain_path, project_code, read_layer,
+};
+use runner_compile::Cache;
+use runner_model::experiment::Manifest;
+use runner_model::file_names::slug;
+use runner_model::model::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
+use runner_plan::Shards;
 
 const JOBS: &str = "target/jobs";
 
@@ -109,7 +109,7 @@ pub fn allow(code: Option<HostCode>, args: &SubmitArgs, console: &mut Console) -
 /// Reads settings from the command line, the project and the user, in this order. Also returns the code in the
 /// project's.
 pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure> {
-    let refused = |error: cluster::SettingsError| Failure::usage(error);
+    let refused = |error: runner_cluster::SettingsError| Failure::usage(error);
     let file = Path::new(SETTINGS_FILE);
     let options = toml::Table::try_from(site).map_err(Failure::usage)?;
     let project = read_layer(file).map_err(refused)?;
@@ -118,7 +118,7 @@ pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure
         Ok(strategy) => read_layer(&strategy.config_dir().join("runner").join(SETTINGS_FILE)).map_err(refused)?,
         Err(_) => toml::Table::new(),
     };
-    Ok((cluster::resolve([options, project, user]).map_err(refused)?, code))
+    Ok((runner_cluster::resolve([options, project, user]).map_err(refused)?, code))
 }
 
 /// Device on which the nodes run the cases.

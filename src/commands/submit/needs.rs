@@ -11,12 +11,12 @@ use rayon::prelude::*;
 use crate::commands::cli::TrustArgs;
 use crate::commands::session::HostCode;
 use crate::commands::{Console, Failure};
-use crate::compile::{Sources, sources};
-use crate::cpp;
-use crate::experiment::Manifest;
-use crate::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, PrintedPlan};
-use crate::plan::{self, PlanOptions, ResolvedGroup};
-use crate::project::Project;
+use runner_compile::{Sources, sources};
+use runner_model::cpp;
+use runner_model::experiment::Manifest;
+use runner_model::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, PrintedPlan};
+use runner_model::project::Project;
+use runner_plan::{self, PlanOptions, ResolvedGroup};
 
 /// Extensions of files that a source may include by a name known only at compilation.
 const INCLUDED: [&str; 10] = ["h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cpp", "inc", "inl"];
@@ -53,10 +53,10 @@ impl Needs {
         for (path, manifest) in manifests {
             needs.files.insert(path.to_path_buf());
             needs.files.extend(manifest.template.iter().map(|(path, _)| path.clone()));
-            let plan = plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
+            let plan = runner_plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
             // The groups of a large matrix are not kept.
             let groups = (0..plan.group_count()).into_par_iter().with_min_len(GROUPS_OF_A_THREAD);
-            let groups = groups.map(|index| plan::resolve(manifest, &plan, index));
+            let groups = groups.map(|index| runner_plan::resolve(manifest, &plan, index));
             let GroupNeeds { units, read, of_host } =
                 groups.fold(GroupNeeds::default, GroupNeeds::add).reduce(GroupNeeds::default, GroupNeeds::join);
             needs.files.extend(read.files);

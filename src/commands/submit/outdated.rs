@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::ahead::CompiledKernels;
-use crate::cluster::{Job, Outdated, Work, finished_journal, mark_outdated};
 use crate::commands::Failure;
-use crate::experiment::Manifest;
-use crate::journal::{self, Contents, History};
-use crate::model::{CaseHashes, CaseKey, Event, Outcome};
+use runner_cluster::{Job, Outdated, Work, finished_journal, mark_outdated};
+use runner_model::experiment::Manifest;
+use runner_model::model::{CaseHashes, CaseKey, Event, Outcome};
+use runner_results::journal::{self, Contents, History};
 
 /// Marks finished shards of the first `submissions` if the hashes of a case have changed. Returns whether there are
 /// any.

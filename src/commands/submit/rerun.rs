@@ -1,8 +1,8 @@
 //! Chooses the shards to run again.
 
-use crate::cluster::{Job, ShardStatus, State, Submission, Work};
 use crate::commands::Failure;
 use crate::commands::cli::Rerun;
+use runner_cluster::{Job, ShardStatus, State, Submission, Work};
 
 /// The shards that the user has named, in order. Refuses those that the scheduler still has: they would run twice.
 pub fn chosen(

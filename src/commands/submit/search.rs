@@ -5,13 +5,13 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use super::{describe, wait};
-use crate::atomic;
-use crate::cluster::{Experiment, Job, Work};
 use crate::commands::cli::{BackendChoice, Cli, Command, SubmitArgs};
 use crate::commands::options::network;
 use crate::commands::send::{self, Batch, Limits, lock};
 use crate::commands::{Console, Exit, Failure, load_manifest, refuse_path_outside};
-use crate::model::BackendKind;
+use runner_base::atomic;
+use runner_cluster::{Experiment, Job, Work};
+use runner_model::model::BackendKind;
 
 /// Work estimate that gives the default time limit of an hour.
 const SECONDS: f64 = 1650.0;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cluster::{self, Job, Known, State, Submission, collected};
 use crate::commands::job_view::counts;
 use crate::commands::{Console, Exit, Failure, collect, status};
-use crate::format::seconds;
+use runner_cluster::{self, Job, Known, State, Submission, collected};
+use runner_model::format::seconds;
 
 /// Interval for looking at the folder. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     loop {
         let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
         let shards = if Instant::now() < asks_at {
-            cluster::status(dir, &job, &submissions, &Known::read(dir))
+            runner_cluster::status(dir, &job, &submissions, &Known::read(dir))
         } else {
             let (shards, error) = status::look(dir, &job, &mut submissions, console);
             silence = error.as_ref().map_or(Duration::ZERO, |_| longer(silence));

@@ -8,10 +8,10 @@ use super::cli::TuneArgs;
 use super::options::{RunOptions, network};
 use super::session::{Devices, ManifestRun, interrupt, prepare_search, run_finalists};
 use super::{Console, Exit, Failure, load_manifest};
-use crate::dispatch::{Interrupt, Pool, Urgency};
-use crate::experiment::SearchSpec;
-use crate::model::Shard;
-use crate::tune::{Finalists, Settings, Sizes, TuneError, read_late, read_prior, strategy_of, write_table};
+use runner_dispatch::dispatch::{Interrupt, Pool, Urgency};
+use runner_model::experiment::SearchSpec;
+use runner_model::model::Shard;
+use runner_tune::{Finalists, Settings, Sizes, TuneError, read_late, read_prior, strategy_of, write_table};
 
 /// Runs the search. Listens for Ctrl-C itself unless it gets an interrupt.
 pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -> Result<Exit, Failure> {

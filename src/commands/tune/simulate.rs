@@ -9,7 +9,7 @@ use search::strategy::{NAMES, named};
 
 use crate::commands::cli::TuneArgs;
 use crate::commands::{Console, Exit, Failure};
-use crate::tune::unknown_strategy;
+use runner_tune::unknown_strategy;
 
 /// Prints a table with one row per strategy.
 pub fn run(args: &TuneArgs, file: &Path, console: &mut Console) -> Result<Exit, Failure> {

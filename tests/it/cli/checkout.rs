@@ -6,11 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use runner::compile::{Cache, CompileOptions, Target, Toolkit, ToolkitSource, compile_all};
-use runner::journal::Journal;
-use runner::model::{CompileUnit, ToolkitInfo};
-use runner::programs::Programs;
-use runner::revision;
+use runner_base::programs::Programs;
+use runner_base::revision;
+use runner_compile::{Cache, CompileOptions, Target, Toolkit, ToolkitSource, compile_all};
+use runner_model::model::{CompileUnit, ToolkitInfo};
+use runner_results::journal::Journal;
 use tempfile::TempDir;
 
 use crate::programs::write_program;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use runner::journal::{self, Journal};
-use runner::model::Records;
+use runner_model::model::Records;
+use runner_results::journal::{self, Journal};
 use tempfile::TempDir;
 
 use crate::report::fixture;
@@ -160,7 +160,7 @@ fn a_journal_is_compared_as_the_report_that_it_gives() {
         journal.record(event).unwrap();
     }
     drop(journal);
-    let records = runner::analyse::records(&run.events).unwrap();
+    let records = runner_results::analyse::records(&run.events).unwrap();
     fs::create_dir(dir.path().join("stored")).unwrap();
     fs::write(dir.path().join("stored/records.jsonl"), journal::records_text(&records).unwrap()).unwrap();
     for new in ["journal", "journal/journal.jsonl"] {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner::journal::{self, Journal};
-use runner::model::Event;
+use runner_model::model::Event;
+use runner_results::journal::{self, Journal};
 
 use crate::report::fixture;
 

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use runner::journal;
-use runner::model::{Estimate, Records};
+use runner_model::model::{Estimate, Records};
+use runner_results::journal;
 use tempfile::TempDir;
 
 use crate::report::fixture;

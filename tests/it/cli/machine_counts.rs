@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner::journal::read_records;
-use runner::render::case_name;
+use runner_report::render::case_name;
+use runner_results::journal::read_records;
 
 /// Experiments whose kernels launch kernels: the hardware also counts the device runtime.
 const LAUNCHES: [&str; 3] = ["dynamic_parallelism", "launch_limits", "nested_hello"];

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use runner::compile::Cache;
+use runner_compile::Cache;
 use tempfile::TempDir;
 
 const MANIFEST: &str = "tests/it/faults/quick.toml";

@@ -161,8 +161,8 @@ fn one_fault_at_a_time_is_refused_by_check_and_by_the_schema() {
     ];
     let (validator, folder) = (validator(), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/check/sound"));
     let parse = |text: &str| {
-        let source = runner::model::SourceText { path: folder.join("x.toml"), text: text.to_owned() };
-        runner::manifest::parse(&source.into())
+        let source = runner_model::model::SourceText { path: folder.join("x.toml"), text: text.to_owned() };
+        runner_manifest::parse(&source.into())
     };
     let is_valid = |text: &str| validator.is_valid(&toml::from_str::<serde_json::Value>(text).unwrap());
     assert!(parse(&with_lines("")).is_ok() && is_valid(&with_lines("")), "the manifest around the faults is sound");

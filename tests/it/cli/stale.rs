@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::journal;
-use runner::model::{BackendKind, Records};
-use runner::plan::{self, PlanOptions, link::link};
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_model::model::{BackendKind, Records};
+use runner_plan::{self, PlanOptions, link::link};
+use runner_results::journal;
 use tempfile::TempDir;
 
 const KERNEL: &str = "#include \"load.cuh\"
@@ -232,7 +232,7 @@ fn each_changed_part_of_the_manifest_is_named() {
 
 /// Compiles the kernels as a run on an H100 does, and stores the hashes of their machine code.
 fn with_machine_code(repository: &Repository) {
-    let manifest = runner::manifest::load(&repository.0.path().join("experiments/scale.toml")).unwrap();
+    let manifest = runner_manifest::load(&repository.0.path().join("experiments/scale.toml")).unwrap();
     let cache = Cache::locate().unwrap();
     let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();
     let mut options = CompileOptions::new(cache).unwrap();
@@ -241,9 +241,9 @@ fn with_machine_code(repository: &Repository) {
         let device = records.environment.device.clone();
         let target = Target::Gpu(device.compute_capability);
         let planned = PlanOptions { device: Some(device), ..PlanOptions::for_backend(BackendKind::Cuda) };
-        let plan = plan::expand(&manifest, &planned).unwrap();
+        let plan = runner_plan::expand(&manifest, &planned).unwrap();
         for group in 0..plan.group_count() {
-            let job = plan::resolve(&manifest, &plan, group).job;
+            let job = runner_plan::resolve(&manifest, &plan, group).job;
             let units: Vec<_> = job.cases.iter().flat_map(|case| case.body.units()).cloned().collect();
             let compiled = compile_all(&units, target, &toolkit, &options, &mut |_, _, _| {});
             for case in link(job, &compiled, &records.environment).0.cases {

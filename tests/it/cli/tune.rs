@@ -156,8 +156,8 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     // The two right ones with the fewest rounds are the finalists, beside the baseline.
     let results = read("results.csv");
     assert_eq!(results.lines().count(), 4, "{results}");
-    let records = runner::journal::read_records(&out.join("records.jsonl")).unwrap();
-    let right = records.cases.iter().filter(|case| case.verdict == runner::model::Verdict::Pass);
+    let records = runner_results::journal::read_records(&out.join("records.jsonl")).unwrap();
+    let right = records.cases.iter().filter(|case| case.verdict == runner_model::model::Verdict::Pass);
     assert_eq!(right.count(), 3);
     let measured = search::format::read_measured(&out.join("search.json"), None).unwrap();
     assert_eq!((measured.space.len(), measured.sorted().len()), (7, 5));
@@ -217,8 +217,8 @@ fn an_interrupted_search_measures_the_best_that_it_knows() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let out = folder.path().join("out");
     assert!(fs::read_to_string(out.join("search.md")).unwrap().contains("It was interrupted."));
-    let records = runner::journal::read_records(&out.join("records.jsonl")).unwrap();
-    let right = records.cases.iter().filter(|case| case.verdict == runner::model::Verdict::Pass);
+    let records = runner_results::journal::read_records(&out.join("records.jsonl")).unwrap();
+    let right = records.cases.iter().filter(|case| case.verdict == runner_model::model::Verdict::Pass);
     // The baseline may be one of the best two.
     assert!(records.header.complete && (2..=3).contains(&right.count()));
 }

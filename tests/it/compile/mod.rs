@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, UnitResult, compile_all};
-use runner::model::{CodeKind, CompileUnit, Compiled};
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, UnitResult, compile_all};
+use runner_model::model::{CodeKind, CompileUnit, Compiled};
 use tempfile::TempDir;
 
 use crate::programs::write_program;

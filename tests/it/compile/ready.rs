@@ -1,7 +1,7 @@
 //! Code that another compiler made, in place of a source.
 
-use runner::compile::Target;
-use runner::model::CodeKind;
+use runner_compile::Target;
+use runner_model::model::CodeKind;
 
 use super::{Bench, H100, SCALE};
 

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::thread;
 
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
-use runner::backend::{Device, DeviceError};
-use runner::dispatch::{Interrupt, RunEnd, inline, worker};
-use runner::execute;
-use runner::model::{
+use runner_backend::{Device, DeviceError};
+use runner_dispatch::dispatch::{Interrupt, RunEnd, inline, worker};
+use runner_execute::execute;
+use runner_model::model::{
     Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, ElementType, Event, ExpectPlan, FillPlan, GroupJob,
     LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value, WholeTolerance,
 };
@@ -56,7 +56,7 @@ fn worker_entry() {
     let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
         execute::run_group(device, job, &mut carried, emit)
     };
-    worker::serve(|| Ok(Box::new(device(generation))), run_group, runner::machine::survey).unwrap();
+    worker::serve(|| Ok(Box::new(device(generation))), run_group, runner_execute::machine::survey).unwrap();
 }
 
 /// Runs a group to which nothing is carried from another one.

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fake_backend::{FakeDevice, device_info, idle_group};
-use runner::backend::{Device, DeviceError};
-use runner::dispatch::{Limits, WorkerSpec, worker};
-use runner::model::{
+use runner_backend::{Device, DeviceError};
+use runner_dispatch::dispatch::{Limits, WorkerSpec, worker};
+use runner_model::model::{
     Activity, Bytes, CaseJob, Event, GroupJob, Measurement, Mismatch, Outcome, Regime, Round, Unit, Verdict,
 };
 

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use fake_backend::compiled;
-use runner::backend::DeviceError;
-use runner::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
-use runner::model::{CalibrationPoint, Ceilings, Survey, SurveyRequest};
+use runner_backend::DeviceError;
+use runner_dispatch::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
+use runner_model::model::{CalibrationPoint, Ceilings, Survey, SurveyRequest};
 use tempfile::TempDir;
 
 use super::scripted::{NEVER, group, spec};

@@ -7,8 +7,8 @@ use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner::journal;
-use runner::model::Event;
+use runner_model::model::Event;
+use runner_results::journal;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use runner::backend::cuda::Cuda;
-use runner::backend::{Backend, Device, DeviceError};
-use runner::model::DeviceId;
+use runner_backend::cuda::Cuda;
+use runner_backend::{Backend, Device, DeviceError};
+use runner_model::model::DeviceId;
 
 /// Set by a run that must not skip: without a device the tests then fail.
 const REQUIRED: &str = "RUNNER_REQUIRE_GPU";

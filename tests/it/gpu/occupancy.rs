@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use runner::backend::DeviceError;
+use runner_backend::DeviceError;
 use simt::{DeviceProfile, profiles};
 
 use super::gpu;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use half::{bf16, f16};
-use runner::backend::{
+use runner_backend::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId, Launch,
     LaunchArg, ModuleId, Monitor, Prepare, RunReport, Step,
 };
-use runner::model::{Capabilities, CompileKey, Compiled, DeviceInfo, ElementType, KernelResources, Occupancy};
+use runner_model::model::{Capabilities, CompileKey, Compiled, DeviceInfo, ElementType, KernelResources, Occupancy};
 
 /// The ids of both devices.
 type Both<T> = (T, T);

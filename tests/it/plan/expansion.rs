@@ -1,7 +1,7 @@
 //! Which cells there are, in which order, in which groups.
 
-use runner::model::{AxisColumn, BackendKind, Value};
-use runner::plan::{PlanOptions, PlannedOutcome};
+use runner_model::model::{AxisColumn, BackendKind, Value};
+use runner_plan::{PlanOptions, PlannedOutcome};
 
 use super::fixture::{cuda, expand, faults, manifest, names, on_device, variant};
 
@@ -113,7 +113,7 @@ fn a_rule_that_fails_is_told_once_with_its_place_its_values_and_how_often() {
     let text = "[axes]\nn = [0, 1, 2]\n[matrix]\nexclude = [\n\
         { when = '8 / n > 4 && 1 / (n - 1) > 0', why = \"w\" }, { when = 'n + 1', why = \"v\" }]\n";
     let manifest = manifest(&format!("{text}{}{}", variant("x", ""), variant("y", "")));
-    let found = runner::plan::expand(&manifest, &cuda()).err().map(|faults| faults.items).unwrap_or_default();
+    let found = runner_plan::expand(&manifest, &cuda()).err().map(|faults| faults.items).unwrap_or_default();
     let told: Vec<(&str, &str)> =
         found.iter().map(|item| (item.message.as_str(), item.label.as_deref().unwrap_or(""))).collect();
     let expected = [

@@ -6,15 +6,14 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use runner::backend::Backend as _;
-use runner::backend::sim::SimBackend;
-use runner::manifest;
-use runner::model::{
+use runner_backend::Backend as _;
+use runner_backend::sim::SimBackend;
+use runner_model::model::{
     BackendKind, CodeKind, CompileKey, CompileSettings, CompileUnit, Compiled, DeviceInfo, Environment, Machine,
     ToolkitInfo, sha256_hex,
 };
-use runner::plan::link::{CompiledUnits, link};
-use runner::plan::{self, PlanOptions};
+use runner_plan::link::{CompiledUnits, link};
+use runner_plan::{self, PlanOptions};
 
 /// SHA-256 of the lines `key fingerprint` of all cases of a shipped experiment, and how many cases there are.
 const EXPERIMENTS: &[(&str, usize, &str)] = &[
@@ -106,12 +105,12 @@ fn compiled(unit: &CompileUnit) -> Compiled {
 fn identities(experiment: &str) -> Vec<String> {
     // Relative, as users name it: the paths of files that a case reads are part of its identity.
     let path = Path::new("experiments").join(experiment).with_extension("toml");
-    let manifest = manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let manifest = runner_manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let options = PlanOptions { device: Some(device()), ..PlanOptions::for_backend(BackendKind::Sim) };
-    let plan = plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
+    let plan = runner_plan::expand(&manifest, &options).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let mut lines = Vec::new();
     for index in 0..plan.group_count() {
-        let job = plan::resolve(&manifest, &plan, index).job;
+        let job = runner_plan::resolve(&manifest, &plan, index).job;
         let units = job.cases.iter().flat_map(|case| case.body.units());
         let units: CompiledUnits = units.map(|unit| (unit.clone(), Ok(compiled(unit)))).collect();
         for case in link(job, &units, &environment()).0.cases {

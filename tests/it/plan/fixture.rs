@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use fake_backend::device_info;
-use runner::experiment::Manifest;
-use runner::manifest;
-use runner::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};
-use runner::plan::{self, Plan, PlanOptions, PlannedOutcome, ResolvedGroup};
+use runner_model::experiment::Manifest;
+use runner_model::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};
+use runner_plan::{self, Plan, PlanOptions, PlannedOutcome, ResolvedGroup};
 
 /// What every manifest of these tests begins with.
 const HEAD: &str = "[experiment]\nname = \"t\"\ntitle = \"T\"\n";
@@ -15,7 +14,7 @@ const HEAD: &str = "[experiment]\nname = \"t\"\ntitle = \"T\"\n";
 pub fn manifest(text: &str) -> Manifest {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/plan/manifests/t.toml").into();
     let source = Arc::new(SourceText { path, text: format!("{HEAD}{text}") });
-    manifest::parse(&source).unwrap_or_else(|faults| panic!("{faults}"))
+    runner_manifest::parse(&source).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// A variant that launches one kernel; `lines` are its other keys.
@@ -35,18 +34,18 @@ pub fn on_device() -> PlanOptions {
 }
 
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Plan {
-    plan::expand(manifest, options).unwrap_or_else(|faults| panic!("{faults}"))
+    runner_plan::expand(manifest, options).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// What makes the plan impossible, message and hint.
 pub fn faults(manifest: &Manifest, options: &PlanOptions) -> Vec<(String, Option<String>)> {
-    let faults = plan::expand(manifest, options).unwrap_err();
+    let faults = runner_plan::expand(manifest, options).unwrap_err();
     faults.items.into_iter().map(|item| (item.message, item.hint)).collect()
 }
 
 /// The names of all cells, in the order of the groups, with `-` before those that are left out.
 pub fn names(plan: &Plan) -> Vec<String> {
-    let name = |cell: &plan::Cell| {
+    let name = |cell: &runner_plan::Cell| {
         let mark = if cell.outcome == PlannedOutcome::Kept { "" } else { "-" };
         format!("{mark}{}", plan.case(*cell).key)
     };
@@ -57,7 +56,7 @@ pub fn names(plan: &Plan) -> Vec<String> {
 pub fn only_group(manifest: &Manifest, options: &PlanOptions) -> ResolvedGroup {
     let plan = expand(manifest, options);
     assert_eq!(plan.group_count(), 1);
-    plan::resolve(manifest, &plan, 0)
+    runner_plan::resolve(manifest, &plan, 0)
 }
 
 /// The only case of a manifest, which runs.

@@ -1,7 +1,7 @@
 //! `--set`, `--filter` and `--variant`.
 
-use runner::experiment::Manifest;
-use runner::plan::PlanOptions;
+use runner_model::experiment::Manifest;
+use runner_plan::PlanOptions;
 
 use super::fixture::{cuda, expand, faults, manifest, names, variant};
 
@@ -75,7 +75,7 @@ fn variants_are_kept_by_name_and_the_baseline_is_not_forced_in() {
     let plan = expand(&manifest, &variants(&["unroll2"]));
     assert!(names(&plan).iter().all(|name| name.starts_with("unroll2")));
     assert_eq!(plan.cells().len(), 5);
-    let group = runner::plan::resolve(&manifest, &plan, 0);
+    let group = runner_plan::resolve(&manifest, &plan, 0);
     assert_eq!((group.job.cases.len(), group.job.baseline), (1, None));
 }
 

@@ -1,7 +1,7 @@
 //! Parts of a plan, which are made without the rest of it.
 
-use runner::model::BackendKind;
-use runner::plan::{self, PlanOptions, Shards};
+use runner_model::model::BackendKind;
+use runner_plan::{self, PlanOptions, Shards};
 
 /// Axes that advance together, of which one is compared; an axis that is compared alone; points that are added, one
 /// of them to a group of the product; excluded and filtered cells.
@@ -45,7 +45,7 @@ fn a_part_of_a_plan_has_the_groups_of_the_whole() {
     let path = dir.path().join("parts.toml");
     std::fs::write(&path, MANIFEST).unwrap();
     std::fs::write(dir.path().join("k.cu"), "__global__ void k(int *data) {}\n").unwrap();
-    let manifest = runner::manifest::load(&path).unwrap();
+    let manifest = runner_manifest::load(&path).unwrap();
     let options = PlanOptions {
         filter: Some("!(n == 3 && layout == 1 && variant == \"one\")".to_owned()),
         ..PlanOptions::for_backend(BackendKind::Sim)
@@ -59,12 +59,12 @@ fn a_part_of_a_plan_has_the_groups_of_the_whole() {
         assert_eq!(division.cases.iter().sum::<u64>(), whole.cells().len() as u64);
         let mut found = Vec::new();
         for groups in &division.groups {
-            let part = plan::expand_groups(&manifest, &options, groups).unwrap();
+            let part = runner_plan::expand_groups(&manifest, &options, groups).unwrap();
             assert_eq!(part.group_count(), groups.len());
-            found.extend((0..part.group_count()).map(|index| plan::resolve(&manifest, &part, index)));
+            found.extend((0..part.group_count()).map(|index| runner_plan::resolve(&manifest, &part, index)));
         }
         found.sort_by_key(|group| group.job.ordinal);
-        let expected: Vec<_> = (0..10).map(|index| plan::resolve(&manifest, whole, index)).collect();
+        let expected: Vec<_> = (0..10).map(|index| runner_plan::resolve(&manifest, whole, index)).collect();
         assert_eq!(found, expected, "{of} shards");
     }
 }

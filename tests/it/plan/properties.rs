@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use runner::experiment::Manifest;
-use runner::plan::{Plan, PlanOptions, PlannedOutcome};
+use runner_model::experiment::Manifest;
+use runner_plan::{Plan, PlanOptions, PlannedOutcome};
 
 use super::fixture::{cuda, expand, manifest, names, variant};
 
@@ -124,7 +124,7 @@ proptest! {
         let manifest = shape.manifest(true);
         let options = PlanOptions { filter: Some(format!("a0 <= {last}")), ..cuda() };
         let (whole, kept) = (expand(&manifest, &cuda()), expand(&manifest, &options));
-        let holds = |cell: &&runner::plan::Cell| {
+        let holds = |cell: &&runner_plan::Cell| {
             whole.case(**cell).key.axes[0].1.to_string().parse::<usize>().is_ok_and(|value| value <= last)
         };
         prop_assert_eq!(kept.cells().to_vec(), whole.cells().iter().filter(holds).copied().collect::<Vec<_>>());

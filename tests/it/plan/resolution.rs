@@ -1,10 +1,10 @@
 //! From a group of cells to a job, and what becomes of the cases that cannot run.
 
-use runner::model::{
+use runner_model::model::{
     Access, ArgPlan, BackendKind, BlockPlan, BodyPlan, DeviceInfo, ElementType, ExpectPlan, FillPlan, GridPlan,
     Outcome, Plugin, PrintedPlan, RefExpr, RefFunction, Tolerance, Value,
 };
-use runner::plan::{self, PlanOptions, memory_needed};
+use runner_plan::{self, PlanOptions, memory_needed};
 
 use super::fixture::{
     cuda, device, expand, launches, manifest, on_device, only_group, only_job, only_outcome, variant,
@@ -217,7 +217,7 @@ fn the_baseline_is_found_among_the_cases_that_run() {
     let text = "baseline = { variant = \"x\", a = 2 }\ncompare = [\"a\"]\n[axes]\na = [1, 2]\nn = [1, 2]\n";
     let manifest = manifest(&format!("{text}{}{}", variant("w", ""), variant("x", "requires = \"n * a != 4\"")));
     let plan = expand(&manifest, &cuda());
-    let baselines: Vec<_> = (0..2).map(|index| plan::resolve(&manifest, &plan, index).job.baseline).collect();
+    let baselines: Vec<_> = (0..2).map(|index| runner_plan::resolve(&manifest, &plan, index).job.baseline).collect();
     // In the second group x[a=2, n=2] is excluded.
     assert_eq!(baselines, [Some(3), None]);
 }
@@ -250,11 +250,11 @@ fn a_check_against_a_variant_needs_that_variant() {
     let naive = variant("naive", "args = [\"b\"]\nrequires = \"n == 1\"");
     let manifest = manifest(&format!("{text}{naive}{}", variant("fast", "args = [\"b\"]")));
     let plan = expand(&manifest, &cuda());
-    let first = plan::resolve(&manifest, &plan, 0);
+    let first = runner_plan::resolve(&manifest, &plan, 0);
     assert_eq!(first.job.cases[0].checks, []);
     assert_eq!(first.job.cases[1].checks[0].expect, ExpectPlan::Variant("naive".to_owned()));
     assert_eq!(first.job.cases[1].checks[0].tolerance, Tolerance { abs: 0.0, rel: 0.0, ulp: 3, derived: false });
-    let second = plan::resolve(&manifest, &plan, 1);
+    let second = runner_plan::resolve(&manifest, &plan, 1);
     let why = "its check expects what variant `naive` computes, which does not run in this group".to_owned();
     assert_eq!((second.job.cases.len(), &second.settled[1].1), (0, &Outcome::NotRun { why }));
 }
@@ -289,7 +289,7 @@ fn the_turns_of_a_group_are_drawn_from_the_same_seed_each_time() {
     let manifest = manifest(&format!("[axes]\nn = [1, 2]\n{}", variant("x", "")));
     let seeds = || {
         let plan = expand(&manifest, &cuda());
-        [0, 1].map(|index| plan::resolve(&manifest, &plan, index).job.seed)
+        [0, 1].map(|index| runner_plan::resolve(&manifest, &plan, index).job.seed)
     };
     assert_eq!(seeds(), seeds());
     assert_ne!(seeds()[0], seeds()[1]);
@@ -304,7 +304,7 @@ fn a_host_function_runs_on_a_gpu_where_it_can_be_built_and_is_excluded_elsewhere
     let manifest = manifest(&text.replace("\"library\"", "\"library_{kind}\""));
     let mut plan = expand(&manifest, &on_device());
     assert!(plan.calls_host());
-    let group = plan::resolve(&manifest, &plan, 0);
+    let group = runner_plan::resolve(&manifest, &plan, 0);
     let BodyPlan::Host(host) = &group.job.cases[0].body else { panic!("{:?}", group.job.cases[0].body) };
     assert_eq!((host.function.as_str(), host.args.len()), ("copy_f32", 3));
     assert_eq!(host.unit.kernels, ["copy_f32"]);
@@ -314,11 +314,11 @@ fn a_host_function_runs_on_a_gpu_where_it_can_be_built_and_is_excluded_elsewhere
     plan.exclude_host("nvcc is not here");
     assert!(!plan.calls_host());
     let excluded = |why: &str| Outcome::Excluded { why: why.to_owned() };
-    assert_eq!(plan::resolve(&manifest, &plan, 0).settled[0].1, excluded("nvcc is not here"));
+    assert_eq!(runner_plan::resolve(&manifest, &plan, 0).settled[0].1, excluded("nvcc is not here"));
     let on_simulator = expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim));
     assert!(!on_simulator.calls_host());
     let why = "a host function queues work on a GPU, and the simulator is none";
-    assert_eq!(plan::resolve(&manifest, &on_simulator, 0).settled[0].1, excluded(why));
+    assert_eq!(runner_plan::resolve(&manifest, &on_simulator, 0).settled[0].1, excluded(why));
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_file_that_does_not_fit_its_buffer_stops_the_case_before_the_run() {
     let faults_of = |n, type_| {
         let manifest = manifest(&text(n, type_));
         let plan = expand(&manifest, &cuda());
-        let groups = (0..plan.group_count()).map(|group| plan::resolve(&manifest, &plan, group));
+        let groups = (0..plan.group_count()).map(|group| runner_plan::resolve(&manifest, &plan, group));
         let mut told: Vec<String> = groups
             .flat_map(|group| group.settled)
             .filter_map(|(_, outcome)| match outcome {

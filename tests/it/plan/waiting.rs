@@ -1,9 +1,8 @@
 //! Which groups may start, given what is compiled so far.
 
 use fake_backend::{compiled, environment};
-use runner::dispatch::pending::{Linked, Pending, needs_quiet};
-use runner::model::{CaseJob, CompileFailure, CompileUnit, GroupJob, Outcome};
-use runner::plan;
+use runner_dispatch::dispatch::pending::{Linked, Pending, needs_quiet};
+use runner_model::model::{CaseJob, CompileFailure, CompileUnit, GroupJob, Outcome};
 
 use super::fixture::{device, expand, manifest, on_device, variant};
 
@@ -16,7 +15,7 @@ fn groups() -> Vec<GroupJob> {
 fn groups_of(text: &str) -> Vec<GroupJob> {
     let manifest = manifest(text);
     let plan = expand(&manifest, &on_device());
-    (0..plan.group_count()).map(|index| plan::resolve(&manifest, &plan, index).job).collect()
+    (0..plan.group_count()).map(|index| runner_plan::resolve(&manifest, &plan, index).job).collect()
 }
 
 fn unit_of(group: &GroupJob, variant: &str) -> CompileUnit {

@@ -1,8 +1,8 @@
 //! What comes of cases whose launches a profiler counts, fails to count, or may not count.
 
-use runner::dispatch::RunEnd;
-use runner::model::{BodyCounters, Event, Outcome};
-use runner::profiler::{Counted, ProfilerError};
+use runner_dispatch::dispatch::RunEnd;
+use runner_dispatch::profiler::{Counted, ProfilerError};
+use runner_model::model::{BodyCounters, Event, Outcome};
 
 use super::rig::{Pass, World, group};
 
@@ -159,9 +159,10 @@ fn a_profiler_that_does_not_start_is_quoted() {
 #[test]
 fn a_machine_without_the_profiler_is_told_where_it_was_sought() {
     let empty = tempfile::tempdir().unwrap();
-    let programs = runner::programs::Programs::in_dirs([empty.path()]);
+    let programs = runner_base::programs::Programs::in_dirs([empty.path()]);
     let error =
-        runner::profiler::ProfilerSession::start(&programs, &[], runner::profiler::Detail::Launches).unwrap_err();
+        runner_dispatch::profiler::ProfilerSession::start(&programs, &[], runner_dispatch::profiler::Detail::Launches)
+            .unwrap_err();
     assert_eq!(error, ProfilerError::NotFound);
     assert!(error.to_string().contains("CUDA_HOME"), "{error}");
 }

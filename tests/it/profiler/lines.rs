@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use runner::compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner::model::{CompileUnit, KernelCode};
-use runner::profiler::Counted;
+use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
+use runner_dispatch::profiler::Counted;
+use runner_model::model::{CompileUnit, KernelCode};
 use sass::Cubin;
 
 use super::rig::{World, group};

@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fake_backend::{FakeDevice, device_info, idle_group};
-use runner::backend::Device;
-use runner::dispatch::{Interrupt, Pool, RunEnd, worker};
-use runner::model::{Activity, Case, CaseJob, Dim3, Event, GroupJob, KernelCode, MarkedLaunch, Mismatch, Outcome};
-use runner::profiler::{Counted, Detail, ProfilerError, ProfilerSession, Tally};
-use runner::programs::Programs;
+use runner_backend::Device;
+use runner_base::programs::Programs;
+use runner_dispatch::dispatch::{Interrupt, Pool, RunEnd, worker};
+use runner_dispatch::profiler::{Counted, Detail, ProfilerError, ProfilerSession, Tally};
+use runner_model::model::{
+    Activity, Case, CaseJob, Dim3, Event, GroupJob, KernelCode, MarkedLaunch, Mismatch, Outcome,
+};
 use tempfile::TempDir;
 
 use crate::programs::write_program;
@@ -188,7 +190,7 @@ fn worker_entry() {
         run_group(&folder, job, emit);
         Ok(())
     };
-    worker::serve(open, run, runner::machine::survey).unwrap();
+    worker::serve(open, run, runner_execute::machine::survey).unwrap();
 }
 
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {

@@ -1,11 +1,11 @@
 //! Estimates and ratios against numbers worked out by hand, and the fate of every planned case.
 
-use runner::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
-use runner::model::{
+use runner_model::model::{
     Case, CaseRecord, Ceilings, Estimate, Event, Measurement, Outcome, Records, Regime, Roof, Round, RunHeader, Spread,
     Unit, Value, Verdict, WorkAmount,
 };
-use runner::render;
+use runner_report::render;
+use runner_results::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
 
 use super::fixture::{self, Experiment, Run};
 
@@ -210,8 +210,8 @@ fn every_planned_case_has_a_record_in_the_manifests_order_whatever_became_of_the
     assert!(!records.header.complete);
 }
 
-fn cases_grid() -> runner::model::Dim3 {
-    runner::model::Dim3::new(4, 1, 1)
+fn cases_grid() -> runner_model::model::Dim3 {
+    runner_model::model::Dim3::new(4, 1, 1)
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Claims against results whose values and intervals are known.
 
-use runner::analyse::{self, ClaimState, JudgedClaim};
-use runner::model::{
+use runner_model::model::{
     BackendKind, Claim, Counters, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Unit, Value,
 };
-use runner::render;
+use runner_report::render;
+use runner_results::analyse::{self, ClaimState, JudgedClaim};
 
 use super::fixture::{self, Experiment, Run};
 
@@ -195,6 +195,6 @@ fn claims_survive_the_records() {
     let records = analyse::records(&run(&[claim("speedup(\"b\", \"a\") >= 2")]).events).unwrap();
     let dir = tempfile::tempdir().unwrap();
     fixture::write(dir.path(), &records);
-    let again = runner::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
+    let again = runner_results::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
     assert_eq!(analyse::claims(&again), analyse::claims(&records));
 }

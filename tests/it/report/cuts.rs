@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner::analyse;
-use runner::journal::{self, Contents, Held, History, JOURNAL_FILE, Journal};
-use runner::model::{Case, CaseKey, Event, Outcome, Records, Regime, Unit, Value};
+use runner_model::model::{Case, CaseKey, Event, Outcome, Records, Regime, Unit, Value};
+use runner_results::analyse;
+use runner_results::journal::{self, Contents, Held, History, JOURNAL_FILE, Journal};
 
 use super::fixture::{self, Experiment, Run};
 

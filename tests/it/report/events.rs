@@ -1,8 +1,8 @@
 //! The lines of `run --json` for runs with times.
 
-use runner::analyse;
-use runner::model::{Event, GroupKey, Records};
-use runner::render::events::{EventLines, end};
+use runner_model::model::{Event, GroupKey, Records};
+use runner_report::render::events::{EventLines, end};
+use runner_results::analyse;
 use serde_json::{Value, json};
 
 use super::fixture::{self, Run};

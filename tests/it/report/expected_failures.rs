@@ -1,8 +1,8 @@
 //! Experiments whose cases are there to fail: the report says how they ended, and ranks none.
 
-use runner::analyse;
-use runner::model::{Failure, Outcome, Records, Regime, Unit};
-use runner::render;
+use runner_model::model::{Failure, Outcome, Records, Regime, Unit};
+use runner_report::render;
+use runner_results::analyse;
 
 use super::fixture::{self, Experiment, Run};
 

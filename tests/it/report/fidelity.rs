@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use runner::analyse::{self, Agreement, Cause, Fidelity};
-use runner::model::{BackendKind, Counters, Dim3, Event, Outcome, Records, Value};
-use runner::render;
+use runner_model::model::{BackendKind, Counters, Dim3, Event, Outcome, Records, Value};
+use runner_report::render;
+use runner_results::analyse::{self, Agreement, Cause, Fidelity};
 
 use super::fixture::{Experiment, Run, h100, launch};
 

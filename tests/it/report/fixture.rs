@@ -7,14 +7,14 @@ use std::fs;
 use std::path::Path;
 
 use fake_backend::device_info;
-use runner::journal::FolderLock;
-use runner::model::{
+use runner_model::model::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, ComparisonRules, Counters, DeviceInfo,
     Dim3, Environment, Event, Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement,
     Mismatch, Note, Occupancy, OccupancyLimiter, Outcome, Records, Regime, Round, RunContext, RunHeader, Spread,
     ToolkitInfo, Unit, Value, Verdict, WorkAmount,
 };
-use runner::render;
+use runner_report::render;
+use runner_results::journal::FolderLock;
 
 /// Values of axes, by name.
 pub type Axes<'a> = &'a [(&'a str, Value)];
@@ -480,7 +480,7 @@ pub fn simulated() -> Run {
 
 /// The records of a run on a machine that knows how much its processes differ.
 pub fn calibrated(run: &Run) -> Records {
-    let mut records = runner::analyse::records(&run.events).unwrap();
+    let mut records = runner_results::analyse::records(&run.events).unwrap();
     records.environment.machine.spread = Some(Spread { nanoseconds: 50.0, relative: 0.001, processes: 5 });
     records
 }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use runner::analyse::{self, Basis};
-use runner::model::{Claim, Estimate, Outcome, Records, Regime, ResultError, Spread, Unchecked, Unit, Value, Verdict};
-use runner::render;
+use runner_model::model::{
+    Claim, Estimate, Outcome, Records, Regime, ResultError, Spread, Unchecked, Unit, Value, Verdict,
+};
+use runner_report::render;
+use runner_results::analyse::{self, Basis};
 
 use super::fixture::{self, Axes, Experiment, Run};
 
@@ -159,7 +161,7 @@ fn where_most_steps_gain_the_largest_is_stated() {
 #[test]
 fn a_page_of_any_matrix_stays_below_the_size_that_is_rendered() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/nvidia-h100-80gb-hbm3/records.jsonl");
-    let mut records = runner::journal::read_records(Path::new(path)).unwrap();
+    let mut records = runner_results::journal::read_records(Path::new(path)).unwrap();
     let shipped = std::mem::take(&mut records.cases);
     let copy = |i: usize| {
         let mut record = shipped[i % shipped.len()].clone();

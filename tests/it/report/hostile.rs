@@ -8,10 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runner::journal::{self, Contents, JOURNAL_FILE, Journal};
-use runner::model::Event;
-use runner::render::Screen;
-use runner::{analyse, render};
+use runner_model::model::Event;
+use runner_report::render;
+use runner_report::render::Screen;
+use runner_results::analyse;
+use runner_results::journal::{self, Contents, JOURNAL_FILE, Journal};
 use serde_json::{Value, json};
 
 use super::fixture::{self, Run};

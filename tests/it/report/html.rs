@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use runner::analyse;
-use runner::journal::Journal;
-use runner::model::{CaseRecord, Event, Records, Value};
-use runner::render::html::{Companions, Page, SourceFile, html};
+use runner_model::model::{CaseRecord, Event, Records, Value};
+use runner_report::render::html::{Companions, Page, SourceFile, html};
+use runner_results::analyse;
+use runner_results::journal::Journal;
 
 use super::fixture::{self, Run};
 
@@ -138,7 +138,7 @@ fn samples_are_on_the_page_if_the_journal_is_of_the_same_run() {
     assert_eq!(made()["facts"][measured]["samples"].as_array().unwrap().len(), samples);
     // Another run: all times are twice as long.
     let text = fs::read_to_string(dir.path().join("records.jsonl")).unwrap();
-    let mut other = runner::journal::parse_records(&text, Path::new("records.jsonl")).unwrap();
+    let mut other = runner_results::journal::parse_records(&text, Path::new("records.jsonl")).unwrap();
     for result in other.cases.iter_mut().filter_map(|record| record.result.as_mut()) {
         result.time.point *= 2.0;
         result.time.high *= 2.0;

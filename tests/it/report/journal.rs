@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use runner::journal::{
+use runner_model::model::{Activity, CountedLine, Counters, Event, Fingerprint, Outcome, Records, Value};
+use runner_results::journal::{
     self, Contents, Held, History, JOURNAL_FILE, Journal, JournalError, PREVIOUS_JOURNAL_FILE, Torn,
 };
-use runner::model::{Activity, CountedLine, Counters, Event, Fingerprint, Outcome, Records, Value};
 
 use super::fixture::{self, Run};
 
@@ -124,7 +124,7 @@ fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
         others += usize::from(expected);
     }
     assert!(others > 0);
-    let records = runner::analyse::records_of(contents.into_history().unwrap()).unwrap();
+    let records = runner_results::analyse::records_of(contents.into_history().unwrap()).unwrap();
     let lost = records.cases.iter().filter(|record| matches!(record.outcome, Outcome::NotRun { .. }));
     assert!(lost.clone().count() > 0 && lost.clone().all(|record| record.case.group == hit.group));
 }
@@ -188,7 +188,7 @@ fn what_was_run_again_after_the_damage_counts() {
     let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
     let twice: Vec<Event> = run.events.iter().chain(&run.events).cloned().collect();
     let contents = damaged(dir.path(), &twice, place).unwrap();
-    let records = |history: History| runner::analyse::records_of(history).unwrap().cases;
+    let records = |history: History| runner_results::analyse::records_of(history).unwrap().cases;
     assert!(records(contents.into_history().unwrap()) == records(History::fold(twice)));
 }
 
@@ -342,7 +342,7 @@ fn counters_that_a_profiler_took_after_the_end_are_known_on_resumption() {
         lines: Vec::new(),
     });
     assert!(!lacks(&run));
-    let records = runner::analyse::records(&run.events).unwrap();
+    let records = runner_results::analyse::records(&run.events).unwrap();
     let record = records.cases.iter().find(|record| record.case.key == case.key).unwrap();
     assert_eq!(record.counters, Some(counters));
     assert!(record.result.is_some(), "the timing stands");
@@ -363,7 +363,7 @@ fn keys_that_differ_in_type_alone_are_different_cases() {
 }
 
 fn stored(run: &Run) -> (Records, String) {
-    let records = runner::analyse::records(&run.events).unwrap();
+    let records = runner_results::analyse::records(&run.events).unwrap();
     let text = journal::records_text(&records).unwrap();
     (records, text)
 }
@@ -463,7 +463,7 @@ fn records_of_which_a_line_is_dropped_doubled_moved_or_cut_off_are_refused_with_
 /// A line with its checksum made again.
 pub fn sealed(line: &str) -> String {
     let end = line.rfind(",\"sum\"").unwrap();
-    let sum = &runner::model::sha256_hex(format!("{}}}", &line[..end]).as_bytes())[..8];
+    let sum = &runner_model::model::sha256_hex(format!("{}}}", &line[..end]).as_bytes())[..8];
     format!("{},\"sum\":\"{sum}\"}}", &line[..end])
 }
 

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use runner::model::{
+use runner_model::model::{
     Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Note, Ratio, Records, Spread, Value, Watts, WorkAmount,
 };
-use runner::{analyse, render};
+use runner_report::render;
+use runner_results::analyse;
 
 use super::fixture::{self, Run};
 use crate::snapshot;
@@ -43,7 +44,7 @@ fn a_fresh_clone_makes_the_same_bytes_from_the_records_alone() {
     for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults(), fixture::simulated()] {
         let made = render::files(&records(&run)).unwrap();
         fixture::write(dir.path(), &records(&run));
-        let read = runner::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
+        let read = runner_results::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
         assert!(render::files(&read).unwrap() == made);
         for (path, text) in &made {
             assert!(std::fs::read_to_string(dir.path().join(path)).unwrap() == *text, "{}", path.display());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use runner::journal::Journal;
+use runner_results::journal::Journal;
 
 use super::fixture;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use runner::analyse;
-use runner::model::{Counters, Note, Outcome, Records};
-use runner::render::{self, Screen};
+use runner_model::model::{Counters, Note, Outcome, Records};
+use runner_report::render::{self, Screen};
+use runner_results::analyse;
 
 use super::fixture;
 

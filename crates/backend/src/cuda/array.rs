@@ -7,9 +7,9 @@ use cudarc::driver::sys;
 
 use super::driver::check;
 use super::handles::Stream;
-use crate::model::{ElementType, Texture, TextureKind};
 use crate::views::ArrayView;
 use crate::{BufferId, DeviceError};
+use runner_model::model::{ElementType, Texture, TextureKind};
 
 /// An array, destroyed when dropped.
 #[derive(Debug)]

@@ -26,12 +26,12 @@ use super::table::Table;
 use super::timing::Timer;
 use super::transfer::Staging;
 use super::work::{self, Run, Work};
-use crate::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Note, Occupancy};
 use crate::variables;
 use crate::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, FunctionId, HostFunctions,
     KernelId, LaunchArg, ModuleId, Monitor, Prepare, RunReport, Step,
 };
+use runner_model::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Note, Occupancy};
 
 /// The driver's default limit of pending launches from kernels.
 const PENDING_LAUNCHES: u32 = 2048;

@@ -22,8 +22,8 @@ use super::memory::{self, DeviceMemory};
 use super::operation::Operation;
 use super::repeated::{Iteration, Repeated};
 use super::shape::Shape;
-use crate::model::Dim3;
 use crate::{Condition, DeviceError, Loop, ModuleId};
+use runner_model::model::Dim3;
 
 use sys::CUgraphConditionalNodeType as NodeType;
 

@@ -11,8 +11,8 @@ use super::graph::Graph;
 use super::handles::{Event, Stream};
 use super::operation::{Operation, queue_all};
 use super::work::Work;
-use crate::model::Joules;
 use crate::{DeviceError, EnergyReading};
+use runner_model::model::Joules;
 
 /// Duration of a portion, longer than reading the counter and queueing another portion.
 const PORTION: Duration = Duration::from_millis(12);

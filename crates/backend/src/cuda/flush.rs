@@ -12,8 +12,8 @@ use super::handles::{Context, Module, Stream};
 use super::kernel::{Arguments, Kernel};
 use super::memory::{self, DeviceMemory};
 use super::shape::Shape;
-use crate::model::{DeviceInfo, Dim3};
 use crate::{DeviceError, ModuleId};
+use runner_model::model::{DeviceInfo, Dim3};
 
 /// The kernel, as PTX for every supported GPU; the driver needs the final NUL.
 const READ_ALL: &str = concat!(include_str!("flush.ptx"), "\0");

@@ -13,8 +13,8 @@ use super::memory::DeviceMemory;
 use super::operation::{Operation, queue_all};
 use super::table::Table;
 use super::work::Work;
-use crate::model::Allocation;
 use crate::{DeviceError, LaunchArg, Step, TimedBatch, Timing};
+use runner_model::model::Allocation;
 
 /// Memory that one run allocates.
 enum Fresh<'a> {
@@ -148,8 +148,8 @@ fn places(batch: &TimedBatch) -> Vec<FreshArgument> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Dim3, ElementType, Regime, ScalarValue};
     use crate::{BufferId, KernelId, Launch, Series};
+    use runner_model::model::{Dim3, ElementType, Regime, ScalarValue};
 
     fn launch(args: Vec<LaunchArg>) -> Step {
         let one = Dim3::new(1, 1, 1);

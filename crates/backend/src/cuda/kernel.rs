@@ -12,8 +12,8 @@ use super::driver::{api, check};
 use super::handles::{Module, Stream};
 use super::launch;
 use super::shape::Shape;
-use crate::model::KernelResources;
 use crate::{DeviceError, ModuleId};
+use runner_model::model::KernelResources;
 
 use sys::CUfunction_attribute as Attribute;
 

@@ -5,10 +5,10 @@ use super::device::{CudaDevice, resolved};
 use super::operation::Operation;
 use super::work::{self, Work};
 use super::{cycle, energy, flush, host};
-use crate::model::Regime;
 use crate::{
     Batch, Clock, CountReport, Counter, DeviceError, EnergyMeter, EnergyReading, Prepare, Samples, Step, TimedBatch,
 };
+use runner_model::model::Regime;
 
 impl Clock for CudaDevice {
     fn method(&self) -> String {

@@ -16,8 +16,8 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use super::driver;
 use super::handles::Stream;
 use super::kernel::Arguments;
-use crate::model::Note;
 use crate::{DeviceError, ModuleId};
+use runner_model::model::Note;
 
 /// Number of consecutive calls that leave another stream busy after which the case ends.
 const MOST_LEFT: u32 = 3;

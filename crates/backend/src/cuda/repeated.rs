@@ -13,8 +13,8 @@ use super::condition::MOST_READ;
 use super::driver::check;
 use super::handles::Stream;
 use super::memory::PinnedMemory;
-use crate::model::Note;
 use crate::{Condition, DeviceError};
+use runner_model::model::Note;
 
 /// Number of round trips, of which the fastest counts.
 const TRIALS: usize = 16;

@@ -18,13 +18,13 @@ use super::probe::Filled;
 use super::repeated::{self, Loops, Repeated};
 use super::shape::{Shape, Window};
 use super::texture::{Texels, TextureObject};
-use crate::model::{DeviceInfo, Texture, limits};
 use crate::views::{ArrayView, UsedArray, Views};
 use crate::work;
 use crate::{
     BufferId, DeviceError, FunctionId, HostCall, Iteration, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
     streams,
 };
+use runner_model::model::{DeviceInfo, Texture, limits};
 
 /// A texture or surface, and what holds its texels.
 type TexelView = (Texture<BufferId>, Texels);
@@ -372,7 +372,7 @@ fn unknown(what: &str, id: u32) -> DeviceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::h100;
+    use runner_model::model::h100;
 
     #[test]
     fn copies_stay_inside_their_buffers() {

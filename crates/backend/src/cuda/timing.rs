@@ -16,10 +16,10 @@ use super::handles::{Context, Event, Stream};
 use super::operation::{Operation, queue_all};
 use super::probe::{Filled, Probe};
 use super::work::Work;
-use crate::format::bytes;
-use crate::model::{DeviceInfo, Regime};
-use crate::stats::trimmed_mean;
 use crate::{DeviceError, TimedBatch, Timing, operations};
+use runner_base::stats::trimmed_mean;
+use runner_model::format::bytes;
+use runner_model::model::{DeviceInfo, Regime};
 
 use std::hash::BuildHasher as _;
 

@@ -8,7 +8,7 @@ use super::handles::{Stream, worse};
 use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
 use crate::DeviceError;
-use crate::model::Note;
+use runner_model::model::Note;
 
 /// A batch with everything resolved.
 #[derive(Debug, Default)]

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::error::host_error;
-use crate::model::{
-    CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter, SanitizerClass, ScalarValue,
-    Unsanitized,
-};
 use crate::variables;
 use crate::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId,
     ModuleId, Monitor, Prepare, Read, RunReport,
+};
+use runner_model::model::{
+    CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter, SanitizerClass, ScalarValue,
+    Unsanitized,
 };
 use simt::{DeviceProfile, FindingClass, Ignored, Limiter, Machine, Part};
 

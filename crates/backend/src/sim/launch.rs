@@ -2,10 +2,10 @@
 
 use super::device::SimDevice;
 use super::error::host_error;
-use crate::model::{
+use crate::{Batch, BufferId, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
+use runner_model::model::{
     BodyCounters, Counters, ElementType, LineCounts, Note, Texture, TextureAddress, TextureFilter, TextureKind,
 };
-use crate::{Batch, BufferId, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
 use simt::{AddressMode, Channel, Geometry, Image, LaunchError, LaunchSpec, Sampler, TrapKind};
 
 impl SimDevice {
@@ -253,9 +253,9 @@ impl Counter for SimDevice {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::{DeviceId, Dim3, ScalarValue};
     use crate::sim::SimBackend;
     use crate::{Backend, RunReport};
+    use runner_model::model::{DeviceId, Dim3, ScalarValue};
     use simt::Options;
 
     /// Prints its argument, and traps if that is 2.

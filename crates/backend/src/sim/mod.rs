@@ -3,10 +3,10 @@
 //! It counts but has no clock. The simulator checks every access against the exact bounds of its allocation, so guard
 //! zones are kept on the host, where no kernel reaches them.
 
-use crate::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 use crate::{Backend, Device, DeviceError, host_memory};
 use device::SimDevice;
 use error::host_error;
+use runner_model::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 use simt::{DeviceProfile, Machine, Options};
 
 mod device;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::regular;
+use runner_model::regular;
 
 /// The only configuration that git sees. File modes are ignored, since the checkout may be on a file system without
 /// them.

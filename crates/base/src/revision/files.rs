@@ -11,9 +11,9 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::checkout::Checkout;
-use crate::model::Commit;
 use crate::programs::Programs;
-use crate::regular::{self, LONGEST_VARIABLE};
+use runner_model::model::Commit;
+use runner_model::regular::{self, LONGEST_VARIABLE};
 
 /// Why a revision's files cannot be read.
 #[derive(Debug, thiserror::Error)]

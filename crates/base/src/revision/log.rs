@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::files::{File, Files, RevisionError};
-use crate::model::Commit;
+use runner_model::model::Commit;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {

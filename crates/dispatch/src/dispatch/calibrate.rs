@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use super::{Interrupt, OwnCalibration, Pool, Ready, SurveyError, WorkerSpec};
-use crate::machine::{self, Known};
-use crate::model::{BackendKind, Clock, Compiled, Machine, ReferenceTimes, Survey, SurveyRequest};
+use runner_execute::machine::{self, Known};
+use runner_model::model::{BackendKind, Clock, Compiled, Machine, ReferenceTimes, Survey, SurveyRequest};
 
 /// Time limit of a survey, which takes two seconds on an idle device.
 const LIMIT: Duration = Duration::from_mins(1);

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-use crate::stdout;
+use runner_base::stdout;
 
 /// Limit of the text per case in bytes.
 const KEPT: usize = 64 << 10;

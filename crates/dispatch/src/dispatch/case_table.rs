@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use super::processes::join;
-use crate::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Sharing, Spread};
 use runner_execute::execute::{share, wanted_processes};
+use runner_model::model::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Sharing, Spread};
 
 pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 
@@ -260,8 +260,8 @@ pub(super) fn settle_all(job: GroupJob, outcome: &Outcome, emit: Emit) {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::{Case, CaseKey, GroupKey, Note, Phase, Regime, Round, Unit};
     use fake_backend::idle_case;
+    use runner_model::model::{Case, CaseKey, GroupKey, Note, Phase, Regime, Round, Unit};
 
     fn case_job(ordinal: u64) -> CaseJob {
         let key = CaseKey { experiment: "e".into(), variant: format!("v{ordinal}"), axes: Vec::new() };

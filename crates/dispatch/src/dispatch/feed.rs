@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use super::pending::{Linked, Pending};
 use super::{GroupSource, Interrupt, RunEnd, Urgency};
-use crate::journal::Held;
-use crate::model::{
+use runner_model::model::{
     Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, Event, GroupJob, Outcome, Phase, WorkAmount,
 };
-use crate::plan::ResolvedGroup;
+use runner_plan::ResolvedGroup;
+use runner_results::journal::Held;
 
 /// How often a feed that waits for code checks for an interrupt.
 const POLL: Duration = Duration::from_millis(50);

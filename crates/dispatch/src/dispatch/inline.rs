@@ -7,8 +7,8 @@ use std::fmt;
 use super::RunEnd;
 use super::case_table::{self, CaseTable};
 use super::interrupt::{Interrupt, Urgency};
-use crate::backend::Device;
-use crate::model::{Event, GroupJob, Outcome};
+use runner_backend::Device;
+use runner_model::model::{Event, GroupJob, Outcome};
 
 /// Runs the groups in order; an interrupt stops between two groups.
 pub fn run<L: fmt::Display>(

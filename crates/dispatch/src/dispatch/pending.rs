@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::model::{Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, Outcome};
-use crate::plan::link::{CompiledUnits, link};
+use runner_model::model::{Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, Outcome};
+use runner_plan::link::{CompiledUnits, link};
 
 #[derive(Debug)]
 pub struct Pending {

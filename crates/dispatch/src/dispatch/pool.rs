@@ -19,11 +19,11 @@ use super::process::{Limits, Received, StartError, WorkerProcess, WorkerSpec};
 use super::protocol::{ProtocolError, Ready, Reply, Request};
 use super::source::GroupSource;
 use super::{INTERRUPTED, RunEnd};
-use crate::machine;
-use crate::model::{
+use runner_execute::execute::{MOST_UNASKED, is_likely_spread};
+use runner_execute::machine;
+use runner_model::model::{
     Activity, Compiled, Event, GroupJob, Outcome, ReferenceTimes, Sharing, Spread, Survey, SurveyRequest,
 };
-use runner_execute::execute::{MOST_UNASKED, is_likely_spread};
 
 /// Consecutive attempts without a settled case after which a group is abandoned.
 const FRUITLESS_ATTEMPTS: u32 = 2;

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::interrupt::{Interrupt, TICK, Urgency};
 use super::protocol::{self, PROTOCOL_VERSION, Ready, Reply, Request};
-use crate::log;
+use runner_progress::log;
 
 /// Time limit of reading the rest of a dead worker's standard error.
 const STDERR_LIMIT: Duration = Duration::from_millis(500);

@@ -1,6 +1,6 @@
 //! How the results of several processes that measured a case are joined.
 
-use crate::model::{Event, Outcome};
+use runner_model::model::{Event, Outcome};
 
 /// Adds the results of one more process to those of earlier ones. Counts, energy and errors of results stay those of
 /// the first process. `first_round` follows the group's rounds so far. `precision` is the case's, then that of each
@@ -66,7 +66,9 @@ fn join_outcomes(before: &Outcome, last: &Outcome, processes: u32, [whole, each]
 #[cfg(test)]
 mod tests {
     use super::{join, join_outcomes};
-    use crate::model::{Case, CaseKey, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Unit, WorkAmount};
+    use runner_model::model::{
+        Case, CaseKey, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Unit, WorkAmount,
+    };
 
     fn measurement(regime: Regime, samples: &[f64]) -> Measurement {
         let rounds = (0..).zip(samples).map(|(round, whole)| Round { round, whole: *whole, ..Round::default() });

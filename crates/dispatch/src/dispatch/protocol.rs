@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest, real};
+use runner_model::model::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest, real};
 
 /// Version of the lines, raised when either side would misread the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn numbers_that_json_does_not_have_reach_the_other_side() {
-        use crate::model::{Case, CaseKey, GroupKey, ResultError};
+        use runner_model::model::{Case, CaseKey, GroupKey, ResultError};
 
         let key = CaseKey { experiment: "x".into(), variant: "v".into(), axes: Vec::new() };
         let case = Case { ordinal: 0, key, group: GroupKey(Vec::new()) };

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::GroupSource;
 use super::queue::Queue;
-use crate::model::GroupJob;
+use runner_model::model::GroupJob;
 
 /// The groups that one device takes from a queue.
 #[derive(Debug)]

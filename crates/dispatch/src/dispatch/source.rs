@@ -1,6 +1,6 @@
 //! Sources of groups: a list, or a source that returns each group when it may start.
 
-use crate::model::GroupJob;
+use runner_model::model::GroupJob;
 
 pub trait GroupSource {
     /// Returns the next group that may start, after waiting if necessary. `None` after the last group or an

@@ -16,8 +16,8 @@ use rustix::process::Signal;
 
 use super::capture::StdoutCapture;
 use super::protocol::{self, PROTOCOL_VERSION, ProtocolError, Ready, Reply, Request};
-use crate::backend::{Device, DeviceError};
-use crate::model::{Activity, Case, Event, GroupJob, Survey, SurveyRequest};
+use runner_backend::{Device, DeviceError};
+use runner_model::model::{Activity, Case, Event, GroupJob, Survey, SurveyRequest};
 
 /// Time after which a worker without a dispatcher is killed.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@
 //! and a row belongs to a launch if both agree. An ambiguous launch gets no row: a wrong count is worse than a
 //! missing one.
 
-use crate::model::MarkedLaunch;
+use runner_model::model::MarkedLaunch;
 
 /// Index of each launch's row. Rows that match no launch are skipped.
 pub fn assign(launches: &[MarkedLaunch], rows: &[MarkedLaunch]) -> Vec<Option<usize>> {
@@ -32,7 +32,7 @@ fn embed(launches: &[&MarkedLaunch], rows: &[&MarkedLaunch]) -> Vec<Option<usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Dim3;
+    use runner_model::model::Dim3;
 
     fn launches(names: &str) -> Vec<MarkedLaunch> {
         let one = |name: char| MarkedLaunch {

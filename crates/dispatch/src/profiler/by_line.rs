@@ -6,8 +6,8 @@ use std::path::Path;
 use sass::{Cubin, Tables};
 
 use super::source_page::InstructionRow;
-use crate::model::{CompileUnit, CountedLine, Counters, KernelCode};
-use crate::source_lines::gather_lines;
+use runner_model::model::{CompileUnit, CountedLine, Counters, KernelCode};
+use runner_model::source_lines::gather_lines;
 
 /// A launch: mangled name and code of its kernel, and the counts of each instruction.
 #[derive(Debug, Clone, Copy)]

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::findings;
 use super::pass::{Emit, Passed};
 use crate::dispatch::{Interrupt, Limits, Pool, RunEnd, StartError, WorkerSpec};
-use crate::model::{BodyPlan, CaseJob, Event, GroupJob, Note, Outcome, Sharing};
+use runner_model::model::{BodyPlan, CaseJob, Event, GroupJob, Note, Outcome, Sharing};
 
 /// Memory checks of one run: where compute-sanitizer is, and where it writes.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ fn one_by_one(group: GroupJob) -> impl Iterator<Item = GroupJob> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::{Case, CaseKey, GroupKey, WorkAmount};
+    use runner_model::model::{Case, CaseKey, GroupKey, WorkAmount};
 
     fn ended(outcome: Outcome) -> Event {
         let key = CaseKey { experiment: "x".to_owned(), variant: "a".to_owned(), axes: Vec::new() };

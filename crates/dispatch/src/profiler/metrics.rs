@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{CounterInfo, CounterKind, Counters, VOCABULARY, counter_name};
+use runner_model::model::{CounterInfo, CounterKind, Counters, VOCABULARY, counter_name};
 
 /// The profiler's metrics for all hardware counters of the vocabulary.
 pub fn of_vocabulary() -> impl Iterator<Item = &'static str> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Counted, ProfilerError, ProfilerSession, Tally};
 use crate::dispatch::{Interrupt, Pool, RunEnd};
-use crate::model::{BodyCounters, CaseKey, Event, GroupJob, Note, Outcome};
+use runner_model::model::{BodyCounters, CaseKey, Event, GroupJob, Note, Outcome};
 
 pub type Emit<'a> = &'a mut dyn FnMut(Event);
 

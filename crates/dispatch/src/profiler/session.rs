@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::table::{self, Table};
 use super::{ProfilerError, metrics, source_page};
 use crate::dispatch::{Interrupt, Limits, Pool, Ready, StartError, WorkerSpec};
-use crate::programs::Programs;
+use runner_base::programs::Programs;
 
 /// Granularity of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! names the kernel, the names of the columns, and a row per machine instruction. Nsight Compute 2025.3 prints some
 //! launches several times in succession.
 
-use crate::model::Counters;
+use runner_model::model::Counters;
 
 /// A machine instruction of a launch.
 #[derive(Debug, Clone, PartialEq)]

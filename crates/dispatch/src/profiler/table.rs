@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Dim3, MarkedLaunch};
+use runner_model::model::{Dim3, MarkedLaunch};
 
 use super::ProfilerError;
 use super::source_page::{InstructionRow, number};

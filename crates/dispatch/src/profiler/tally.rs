@@ -6,7 +6,7 @@ use super::assign::assign;
 use super::by_line::{CountedLaunch, count_lines};
 use super::table::{Row, Table};
 use super::{ProfilerError, metrics};
-use crate::model::{BodyCounters, Case, Counters, Event, KernelCode, MarkedLaunch};
+use runner_model::model::{BodyCounters, Case, Counters, Event, KernelCode, MarkedLaunch};
 
 /// Launches that workers announced, in order.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::compare::last_place;
 use super::operand::{Operand, PIECE};
 use super::parallel;
 use super::typed::{Float, by_type};
-use crate::model::{ElementType, ResultError};
+use runner_model::model::{ElementType, ResultError};
 
 /// Elements per task.
 const BLOCK: usize = 1 << 16;

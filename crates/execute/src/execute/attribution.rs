@@ -8,7 +8,7 @@ use super::cases::{Cases, ReadyCase};
 use super::intact::{find_changed_input, find_trespass, restore_inputs};
 use super::series::timed_run;
 use super::stop::{Lost, Stop};
-use crate::model::{Activity, Mismatch, Outcome};
+use runner_model::model::{Activity, Mismatch, Outcome};
 
 /// Why the rounds do not go on.
 pub enum Halt {

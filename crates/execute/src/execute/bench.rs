@@ -15,8 +15,8 @@ use super::machine_code::MachineCode;
 use super::processes::{expected_processes, share};
 use super::sets::secret;
 use super::weak::WeakChecks;
-use crate::backend::Device;
-use crate::model::{
+use runner_backend::Device;
+use runner_model::model::{
     Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, MeasurePlan, Note, Phase, RefExpr, Regime, Sharing,
 };
 

@@ -6,7 +6,7 @@ use super::operand::{Lanes, PIECE, show, whole};
 use super::parallel;
 use super::stop::Stop;
 use super::values::read_actual;
-use crate::model::{CheckPlan, Mismatch, RefExpr, RefFunction};
+use runner_model::model::{CheckPlan, Mismatch, RefExpr, RefFunction};
 
 /// Returns the mismatch of a check whose result has elements outside of the bins in which they are counted.
 pub fn find_outside_of_bins(

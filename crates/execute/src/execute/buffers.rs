@@ -13,8 +13,8 @@ use super::fill;
 use super::kernels::Kernels;
 use super::sets::Sets;
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
-use crate::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
+use runner_backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
+use runner_model::model::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
 
 /// The pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
 pub const GUARD_PATTERN: u8 = 0xA5;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::backend::host_memory;
-use crate::format::bytes;
-use crate::model::{ElementType, FunctionPlan};
-use crate::sandbox;
+use runner_backend::host_memory;
+use runner_base::sandbox;
+use runner_model::format::bytes;
+use runner_model::model::{ElementType, FunctionPlan};
 
 /// How often a waiting parent looks whether the child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::buffers::{Input, Store, same_input};
 use super::expected::Expected;
 use super::sets::{MIXED, Sets};
-use crate::model::{BufferPlan, GroupJob};
+use runner_model::model::{BufferPlan, GroupJob};
 
 /// The host memory that may remain in use between two groups, bytes.
 const MOST: usize = 1 << 30;

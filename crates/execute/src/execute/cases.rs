@@ -8,8 +8,8 @@ use super::bench::Bench;
 use super::buffers::{Slot, Store};
 use super::host::HostBody;
 use super::stop::{Lost, Stop};
-use crate::backend::{BufferId, ModuleId, Step};
-use crate::model::{CaseJob, Crowded, Event, ExpectPlan, LaunchRecord, Note, Outcome};
+use runner_backend::{BufferId, ModuleId, Step};
+use runner_model::model::{CaseJob, Crowded, Event, ExpectPlan, LaunchRecord, Note, Outcome};
 
 /// A case whose code is loaded and whose memory is allocated.
 pub struct ReadyCase<'a> {

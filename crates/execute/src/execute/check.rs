@@ -22,12 +22,12 @@ use super::stop::{Lost, Stop};
 use super::unfounded::find_unfounded;
 use super::values::{begin_functions, keep_for_others};
 use super::variables::{begin, look_at_variables, preparation};
-use crate::backend::{Batch, CountReport};
-use crate::model::{
+use runner_backend::{Batch, CountReport};
+use runner_model::model::{
     Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Counters, Event, ExpectPlan, LineCounts, Note,
     Outcome, Phase, Verdict,
 };
-use crate::source_lines::gather_lines;
+use runner_model::source_lines::gather_lines;
 
 /// Cases of which each has run, and passed its check or has none. Only they have memory.
 pub struct Checked<'b, 'a> {

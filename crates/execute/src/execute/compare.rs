@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::operand::{Number, Operand, PIECE, show};
 use super::parallel;
 use super::typed::{Float, by_type};
-use crate::model::{Allowed, ElementType, Mismatch, Tolerance};
+use runner_model::model::{Allowed, ElementType, Mismatch, Tolerance};
 
 /// Elements that one task compares.
 const BLOCK: usize = 1 << 16;

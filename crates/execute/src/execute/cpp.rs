@@ -13,11 +13,11 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use super::call::{Bounds, Call, Failed, finish, last_line};
-use crate::atomic::UNFINISHED;
-use crate::cpp::{self, Hashed};
-use crate::model::{ElementType, FunctionArgument, Value, sha256_hex};
-use crate::programs;
-use crate::sandbox;
+use runner_base::atomic::UNFINISHED;
+use runner_base::programs;
+use runner_base::sandbox;
+use runner_model::cpp::{self, Hashed};
+use runner_model::model::{ElementType, FunctionArgument, Value, sha256_hex};
 
 /// What the program has besides the source and `main`.
 const DRIVER: &str = include_str!("cpp_driver.hpp");

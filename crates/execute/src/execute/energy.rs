@@ -9,9 +9,9 @@ use super::bench::Bench;
 use super::cases::{Cases, ReadyCase};
 use super::series::{make_sets, timed_batch};
 use super::stop::{Lost, Stop};
-use crate::backend::{DeviceError, EnergyReading, Step};
-use crate::model::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
-use crate::stats::{Look, Meter, Patience};
+use runner_backend::{DeviceError, EnergyReading, Step};
+use runner_base::stats::{Look, Meter, Patience};
+use runner_model::model::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
 
 /// Power has settled after the first part; then so many steps of the counter are waited for.
 const PATIENCE: Patience = Patience { settle: 0.3, span: 1.2, moves: 10 };

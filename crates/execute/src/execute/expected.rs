@@ -12,13 +12,13 @@ use super::operand::Operand;
 use super::reference;
 use super::sets::FIRST;
 use super::stop::Stop;
-use crate::backend::Device;
-use crate::model::{
+use runner_backend::Device;
+use runner_model::model::{
     Access, Allocation, BufferPlan, CaseJob, ElementType, FilePart, FillPlan, FunctionArgument, FunctionPlan, RefExpr,
     Value,
 };
-use crate::npy;
-use crate::regular;
+use runner_model::npy;
+use runner_model::regular;
 
 // Blocks of a reduction are chunks of a fill.
 const _: () = assert!(reference::BLOCK == fill::CHUNK);

@@ -17,9 +17,9 @@ use super::parallel;
 use super::source::Source;
 use super::structured::{self, Elements};
 use super::typed::{Float, Integer, Typed, by_type};
-use crate::model::{BufferPlan, ElementType, FilePart, FillPlan, Structure, Value};
-use crate::npy;
-use crate::regular;
+use runner_model::model::{BufferPlan, ElementType, FilePart, FillPlan, Structure, Value};
+use runner_model::npy;
+use runner_model::regular;
 
 /// Elements that one stream of the generator fills.
 pub const CHUNK: usize = 1 << 16;

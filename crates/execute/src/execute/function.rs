@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use super::call::{Call, End, Failed, Input};
 use super::operand::{Lanes, Operand};
 use super::{cpp, python};
-use crate::atomic;
-use crate::cache_folder::cache_folder;
-use crate::model::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
-use crate::npy;
-use crate::regular;
+use runner_base::atomic;
+use runner_base::cache_folder::cache_folder;
+use runner_model::model::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
+use runner_model::npy;
+use runner_model::regular;
 
 /// Bytes of a result that are kept for each second that the function took: more would take longer to store and to read
 /// than to work out again.

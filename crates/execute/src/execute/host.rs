@@ -13,7 +13,7 @@ use super::parallel;
 use super::reference::{BLOCK, gelu, gelu_tanh, normal_of};
 use super::stop::Stop;
 use super::typed::{Float, Integer, Typed, by_type};
-use crate::model::{ElementType, Map, Reduction, RefFunction, RefKind};
+use runner_model::model::{ElementType, Map, Reduction, RefFunction, RefKind};
 
 /// A function of the host, ready to run.
 pub trait HostBody: Send {

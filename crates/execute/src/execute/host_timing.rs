@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::cases::{Body, Cases};
 use super::host::HostBody;
 use super::track::Track;
-use crate::backend::{Series, Timing};
-use crate::model::{Activity, MeasurePlan, Regime, Unit};
+use runner_backend::{Series, Timing};
+use runner_model::model::{Activity, MeasurePlan, Regime, Unit};
 
 /// How often the group looks whether all functions have been timed.
 const POLL: Duration = Duration::from_millis(10);

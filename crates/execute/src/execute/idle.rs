@@ -8,8 +8,8 @@ use super::bench::Bench;
 use super::buffers::{Buffer, Poison, Slot};
 use super::cases::ReadyCase;
 use super::stop::Stop;
-use crate::backend::{CountReport, Step};
-use crate::model::{Access, BodyPlan, BufferPlan, Mismatch, Unchecked, Verdict};
+use runner_backend::{CountReport, Step};
+use runner_model::model::{Access, BodyPlan, BufferPlan, Mismatch, Unchecked, Verdict};
 
 /// Bytes of an output that are read first: nearly every kernel writes there.
 const HEAD: usize = 1 << 12;

@@ -10,8 +10,8 @@
 use super::buffers::{Content, Slot, Store};
 use super::sets::{FIRST, MIXED, OTHER};
 use super::stop::Stop;
-use crate::backend::{Batch, BufferId, Device, Prepare};
-use crate::model::{Access, BufferPlan, FillPlan, Fixed};
+use runner_backend::{Batch, BufferId, Device, Prepare};
+use runner_model::model::{Access, BufferPlan, FillPlan, Fixed};
 
 /// The sets take at most one part in so many of the free memory.
 const SHARE_OF_FREE: u64 = 4;

@@ -5,7 +5,7 @@ use super::buffers::{GUARD_PATTERN, Slot};
 use super::cases::ReadyCase;
 use super::compare::{Difference, bitwise};
 use super::stop::Stop;
-use crate::model::{Access, ElementType, Mismatch, Phase};
+use runner_model::model::{Access, ElementType, Mismatch, Phase};
 
 /// Bytes of an input that are compared at a time.
 const LOOK: usize = 64 << 20;

@@ -10,7 +10,7 @@ use super::leeway::find_mismatch;
 use super::partial::{Sides, read_sides};
 use super::stop::Stop;
 use super::unwritten::find_unwritten;
-use crate::model::{
+use runner_model::model::{
     BodyPlan, CaseJob, CheckPlan, ExpectPlan, Mismatch, Note, RefExpr, ResultError, Unchecked, Verdict,
 };
 

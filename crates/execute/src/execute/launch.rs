@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::stop::Stop;
-use crate::backend::{BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
-use crate::expr::{Program, Scope};
-use crate::model::{
+use runner_backend::{BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Struct};
+use runner_model::expr::{Program, Scope};
+use runner_model::model::{
     ArgPlan, BlockPlan, CompileKey, Compiled, Dim3, FieldAddress, GridPlan, KernelResources, LaunchPlan, LaunchRecord,
     Outcome, Persist, Value, lay_out, limits,
 };

@@ -15,7 +15,7 @@ use super::partial::Sides;
 use super::reference;
 use super::stop::Stop;
 use super::unwritten::Unwritten;
-use crate::model::{BodyPlan, CheckPlan, ElementType, ExpectPlan, Mismatch};
+use runner_model::model::{BodyPlan, CheckPlan, ElementType, ExpectPlan, Mismatch};
 
 /// Returns what is wrong with a result, by the tolerance of its check and by what else is allowed.
 pub fn find_mismatch(

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use sass::{Access, Executed, Fate, Listing, PtxCount};
 
-use crate::model::{
+use runner_model::model::{
     BodyPlan, CaseJob, CompileUnit, Compiled, CounterName, Counters, LineCounts, ListedCode, Note, VOCABULARY, unseal,
 };
 

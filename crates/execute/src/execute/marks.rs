@@ -2,8 +2,8 @@
 
 use super::bench::Bench;
 use super::cases::ReadyCase;
-use crate::backend::{Launch, Step};
-use crate::model::{BodyPlan, Event, KernelCode, LaunchPlan, MarkedLaunch, Note, StepsPlan};
+use runner_backend::{Launch, Step};
+use runner_model::model::{BodyPlan, Event, KernelCode, LaunchPlan, MarkedLaunch, Note, StepsPlan};
 
 /// Announces the launches that a profiler is about to see, where there is one. How many a loop with a condition makes
 /// is not known.

@@ -9,8 +9,8 @@ use super::operand::{Lanes, Operand, PIECE};
 use super::parallel;
 use super::reference;
 use super::stop::Stop;
-use crate::backend::host_memory;
-use crate::model::{CheckPlan, ElementType, INDEX};
+use runner_backend::host_memory;
+use runner_model::model::{CheckPlan, ElementType, INDEX};
 
 /// Returns which of the `len` elements of a check are compared, in order; `None` if it has no `where`. A mask that
 /// selects nothing is an error, since such a check passes with any result.

@@ -14,7 +14,7 @@ use super::rounds::measure_regime;
 use super::series::working_set;
 use super::stop::Lost;
 use super::track::{Role, Track};
-use crate::model::{Bytes, Event, Measurement, Note, Outcome, Phase, Regime};
+use runner_model::model::{Bytes, Event, Measurement, Note, Outcome, Phase, Regime};
 
 /// Cases of which the last timed launch was right, too, and their samples. On a device without a clock there are none.
 pub struct Measured<'b, 'a> {

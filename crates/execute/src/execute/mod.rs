@@ -70,12 +70,12 @@ pub use parallel::leave_a_core;
 pub use processes::{MOST_UNASKED, is_likely_spread, share, wanted_processes};
 pub use stop::Lost;
 
-use crate::backend::Device;
-use crate::model::{Event, GroupJob, Phase};
 use bench::Bench;
 use check::Checked;
 use measure::Measured;
 use prepare::Prepared;
+use runner_backend::Device;
+use runner_model::model::{Event, GroupJob, Phase};
 
 /// Runs the cases of a group, interleaved. What the groups of a process leave is carried from each to the next.
 ///

@@ -27,8 +27,8 @@ use super::typed::{Float, Integer, Typed, by_type};
 use super::unwritten::part_of;
 use super::values::{expectation, read_buffer};
 use super::weak::{Found, Tried};
-use crate::backend::BufferId;
-use crate::model::{Access, BufferPlan, CheckPlan, ElementType, Elementwise, ExpectPlan, Mutant, RefExpr};
+use runner_backend::BufferId;
+use runner_model::model::{Access, BufferPlan, CheckPlan, ElementType, Elementwise, ExpectPlan, Mutant, RefExpr};
 
 /// Elements of each of the three stretches of a long array.
 const STRETCH: usize = 1 << 12;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::parallel;
 use super::typed::{Float, Integer, Typed, by_type};
-use crate::model::{ElementType, Elementwise, Value};
+use runner_model::model::{ElementType, Elementwise, Value};
 
 /// Elements of one piece: 8 KiB of lanes, so that a few of them stay in the first-level cache.
 pub const PIECE: usize = 1024;

@@ -8,9 +8,9 @@ use super::cases::ReadyCase;
 use super::operand::{Lanes, Operand, PIECE};
 use super::stop::Stop;
 use super::values::{expectation, read_actual};
-use crate::atomic;
-use crate::model::{CaseJob, ElementType, LineCounts};
-use crate::npy;
+use runner_base::atomic;
+use runner_model::model::{CaseJob, ElementType, LineCounts};
+use runner_model::npy;
 
 /// Writes the outputs of the last run of a case to the folder that its job names, if it names one.
 pub fn keep_outputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>, printed: &str) -> Result<(), Stop> {

@@ -18,7 +18,7 @@ use super::stop::Stop;
 use super::unwritten::{Unwritten, find_unwritten_among, part_of};
 use super::values::{expectation, read_actual};
 use super::whole;
-use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
+use runner_model::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
 
 /// Elements that one task looks at.
 const BLOCK: usize = 1 << 12;

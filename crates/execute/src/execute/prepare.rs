@@ -5,8 +5,8 @@ use super::buffers::Slot;
 use super::cases::{Body, Cases, DeviceBody, ReadyCase};
 use super::stop::{Lost, Stop};
 use super::{host, launch, reference, steps};
-use crate::backend::{HostCall, ModuleId, Step};
-use crate::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr, StepsPlan};
+use runner_backend::{HostCall, ModuleId, Step};
+use runner_model::model::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr, StepsPlan};
 
 /// Cases of which each has its code, its memory and its inputs on the device. None has run.
 pub struct Prepared<'b, 'a> {

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Mismatch, PrintedPlan};
-use crate::regular;
+use runner_model::model::{Mismatch, PrintedPlan};
+use runner_model::regular;
 
 /// How often the launch ran that printed the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

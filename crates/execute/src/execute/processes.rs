@@ -3,7 +3,7 @@
 //! The first process decides by the time of a run before it samples, so that it takes no more than its share. The
 //! dispatcher decides again by what was measured: the medians of as many processes are joined.
 
-use crate::model::{CaseJob, MeasurePlan, Measurement, Regime, Spread, Unit};
+use runner_model::model::{CaseJob, MeasurePlan, Measurement, Regime, Spread, Unit};
 
 /// Largest number of processes per group, unless the manifest asks for more. Each takes the time of a whole
 /// measurement, and the fifth reduces the remaining difference by a tenth.
@@ -75,7 +75,7 @@ pub fn share(plan: &MeasurePlan, processes: u32) -> MeasurePlan {
 #[cfg(test)]
 mod tests {
     use super::{is_likely_spread, share, wanted_processes};
-    use crate::model::{BodyPlan, Case, CaseJob, CaseKey, GroupKey, Measurement, Regime, Round, Spread, Unit};
+    use runner_model::model::{BodyPlan, Case, CaseJob, CaseKey, GroupKey, Measurement, Regime, Round, Spread, Unit};
 
     fn measurement(regime: Regime, samples: &[f64]) -> Measurement {
         let rounds = (0..).zip(samples).map(|(round, whole)| Round { round, whole: *whole, ..Round::default() });

@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use serde_json::json;
 
 use super::call::{Bounds, Call, Failed, finish, last_line};
-use crate::model::{ElementType, FunctionArgument, Value, sha256_hex};
-use crate::npy;
-use crate::programs;
-use crate::regular;
-use crate::sandbox;
+use runner_base::programs;
+use runner_base::sandbox;
+use runner_model::model::{ElementType, FunctionArgument, Value, sha256_hex};
+use runner_model::npy;
+use runner_model::regular;
 
 /// What the child runs: a request in JSON on standard input, the result into a file. Isolated mode keeps modules of the
 /// working directory away.

@@ -14,8 +14,8 @@ use super::stop::Stop;
 use super::track::{Role, Track};
 use super::unfounded::advise;
 use super::variables::look_at_variables;
-use crate::backend::Series;
-use crate::model::{Access, Activity, Outcome, Phase, Regime};
+use runner_backend::Series;
+use runner_model::model::{Access, Activity, Outcome, Phase, Regime};
 
 /// Changes of the inputs take at most one part in so many of the time of the rounds, after the first few.
 const RARITY: u32 = 30;

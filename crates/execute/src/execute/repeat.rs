@@ -21,8 +21,8 @@ use super::stop::Stop;
 use super::unfounded::advise;
 use super::values::keep_for_others;
 use super::variables::{look_at_variables, preparation, undeclared_variables};
-use crate::backend::{Batch, CountReport, Prepare};
-use crate::model::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped};
+use runner_backend::{Batch, CountReport, Prepare};
+use runner_model::model::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped};
 
 /// The most that the second set of inputs may cost on the simulator, seconds, unless `--thorough` is given.
 const MOST_SECONDS: f64 = 1.0;

@@ -19,8 +19,8 @@ use super::series::{lengthen, make_sets, take_sample, timed_batch, timed_run};
 use super::stop::{Lost, Stop};
 use super::track::{Role, Track};
 use super::watch::Watch;
-use crate::backend::Series;
-use crate::model::{Activity, MeasurePlan, Regime, Sharing};
+use runner_backend::Series;
+use runner_model::model::{Activity, MeasurePlan, Regime, Sharing};
 
 /// Measures every case of the device that asks for a regime.
 pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Halt> {

@@ -16,11 +16,11 @@ use super::buffers::{Poison, Slot};
 use super::cases::ReadyCase;
 use super::stop::Stop;
 use super::variables::preparation;
-use crate::backend::{
+use runner_backend::{
     Batch, BufferId, DeviceError, HostCall, Iteration, Launch, LaunchArg, Loop, Samples, Series, Step, TimedBatch,
     Timing, has_textures, nodes, operations,
 };
-use crate::model::{Access, Persist, Regime};
+use runner_model::model::{Access, Persist, Regime};
 
 /// Nanoseconds of a span of runs: the overhead of its two events is a thousandth of that.
 const SPAN: f64 = 2e6;

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
-use crate::model::{BufferPlan, FillPlan, Vary};
+use runner_model::model::{BufferPlan, FillPlan, Vary};
 
 /// The set of the manifest's seeds.
 pub const FIRST: usize = 0;

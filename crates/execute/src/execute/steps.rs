@@ -1,9 +1,9 @@
 //! Makes steps of a device of the plan of steps: every name is a piece of memory, every condition is parsed.
 
 use super::stop::Stop;
-use crate::backend::{BufferId, Condition, Iteration, Loop, Read, Step};
-use crate::expr::Program;
-use crate::model::{ConditionPlan, IterationPlan, StepPlan};
+use runner_backend::{BufferId, Condition, Iteration, Loop, Read, Step};
+use runner_model::expr::Program;
+use runner_model::model::{ConditionPlan, IterationPlan, StepPlan};
 
 /// Resolves steps. `launches` are those that the plan refers to by index, `buffer` gives the memory of a named buffer.
 pub fn resolve(

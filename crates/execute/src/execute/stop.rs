@@ -1,7 +1,7 @@
 //! How a step of a case fails.
 
-use crate::backend::DeviceError;
-use crate::model::Outcome;
+use runner_backend::DeviceError;
+use runner_model::model::Outcome;
 
 /// The device context is gone: this process can run nothing more. The case that did it is settled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@
 //! the bits.
 
 use super::source::Source;
-use crate::model::{Sparse, Structure};
+use runner_model::model::{Sparse, Structure};
 
 /// The bits of one index.
 #[derive(Debug, Clone, Copy)]
@@ -196,7 +196,7 @@ impl Zipf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Value;
+    use runner_model::model::Value;
 
     fn all(structure: &Structure, len: u64) -> Vec<u64> {
         let elements = Elements::new(structure, 1, "b", len);

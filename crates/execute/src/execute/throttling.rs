@@ -1,6 +1,6 @@
 //! Which samples of a track were taken while the device was throttled, and why it was.
 
-use crate::model::{Note, Regime, Round, ThrottleReason};
+use runner_model::model::{Note, Regime, Round, ThrottleReason};
 
 /// Throttling during the samples of a track.
 #[derive(Debug, Default)]

@@ -7,9 +7,9 @@
 use super::audit::Audit;
 use super::sets::FIRST;
 use super::throttling::Throttling;
-use crate::backend::{Series, Timing};
-use crate::model::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
-use crate::stats::{self, median_interval};
+use runner_backend::{Series, Timing};
+use runner_base::stats::{self, median_interval};
+use runner_model::model::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
 
 /// Coverage of the interval that decides when to stop.
 const CONFIDENCE: f64 = 0.95;

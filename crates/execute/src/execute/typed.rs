@@ -135,7 +135,7 @@ float!(
 /// Evaluates one of two expressions with a type alias for the element type at run time.
 macro_rules! by_type {
     ($element:expr, integer $int:ident => $integer:expr, float $flt:ident => $float:expr $(,)?) => {{
-        use $crate::model::ElementType as E;
+        use runner_model::model::ElementType as E;
         macro_rules! arm {
             ($alias:ident, $type:ty, $body:expr) => {{
                 type $alias = $type;

@@ -13,8 +13,8 @@ use super::parallel;
 use super::stop::Stop;
 use super::values::expectation;
 use super::variables::preparation;
-use crate::backend::Batch;
-use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, RefExpr, Unchecked, Verdict};
+use runner_backend::Batch;
+use runner_model::model::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, RefExpr, Unchecked, Verdict};
 
 /// What to do about it.
 const REMEDY: &str = "an output that a kernel reads before it writes it needs `access = \"inout\"` and a `fill` \

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::bench::Bench;
 use super::cases::ReadyCase;
 use super::stop::Stop;
-use crate::model::{CheckPlan, ElementType, Mismatch, RefExpr, RefFunction};
+use runner_model::model::{CheckPlan, ElementType, Mismatch, RefExpr, RefFunction};
 
 /// What a check reads of a buffer, and no launch has written.
 #[derive(Debug, PartialEq)]

@@ -8,7 +8,7 @@ use super::operand::Operand;
 use super::reference;
 use super::stop::Stop;
 use super::unwritten::part_of;
-use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, Phase};
+use runner_model::model::{Access, CheckPlan, ElementType, ExpectPlan, Phase};
 
 /// Returns the result of a case.
 pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Operand, Stop> {

@@ -11,7 +11,7 @@ use super::buffers::Poison;
 use super::cases::ReadyCase;
 use super::launch::Variable;
 use super::stop::Stop;
-use crate::backend::{BufferId, Device, ModuleId, Prepare};
+use runner_backend::{BufferId, Device, ModuleId, Prepare};
 
 /// Bytes that are compared at a time.
 const PIECE: usize = 1 << 20;

@@ -9,8 +9,8 @@
 use std::time::{Duration, Instant};
 
 use super::track::Track;
-use crate::backend::Device;
-use crate::model::{Look, ThrottleReason};
+use runner_backend::Device;
+use runner_model::model::{Look, ThrottleReason};
 
 /// Reading the state takes at most one part in so many of the time.
 const RARITY: u32 = 20;

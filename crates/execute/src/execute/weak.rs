@@ -1,7 +1,7 @@
 //! What the checks of a group accept besides right results, as [`super::mutants`] finds it.
 
 use super::reference;
-use crate::model::{Access, BufferPlan, CaseJob, CheckPlan, Mutant, Value, WeakCheck};
+use runner_model::model::{Access, BufferPlan, CaseJob, CheckPlan, Mutant, Value, WeakCheck};
 
 /// Checks of a group that were tried. Cases with the same check are tried once.
 #[derive(Debug, Default)]

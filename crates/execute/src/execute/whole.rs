@@ -4,7 +4,7 @@ use super::compare::Difference;
 use super::operand::{Operand, PIECE};
 use super::parallel;
 use super::typed::{Float, by_type};
-use crate::model::{ElementType, WholeTolerance};
+use runner_model::model::{ElementType, WholeTolerance};
 
 /// Elements that one task sums.
 const BLOCK: usize = 1 << 16;
@@ -134,7 +134,7 @@ impl Sums {
 mod tests {
     use super::super::compare::{Leeway, compare};
     use super::*;
-    use crate::model::Tolerance;
+    use runner_model::model::Tolerance;
 
     const EXACT: Tolerance = Tolerance::EXACT;
 

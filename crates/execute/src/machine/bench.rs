@@ -3,12 +3,12 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-use crate::backend::{
+use runner_backend::{
     Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
     TimedBatch,
 };
-use crate::model::{Compiled, Dim3, ElementType, Regime, ScalarValue};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{Compiled, Dim3, ElementType, Regime, ScalarValue};
 
 /// A device with the survey's kernels, and the memory that the survey allocated.
 pub(super) struct Bench<'a> {

@@ -6,9 +6,9 @@
 //! one. Tensor cores are not among them: plain C++ kernels do not use those.
 
 use super::bench::{Bench, Shape, count, word};
-use crate::backend::{BufferId, DeviceError, LaunchArg};
-use crate::model::{Ceilings, DeviceInfo, ElementType, ScalarValue};
-use crate::stats;
+use runner_backend::{BufferId, DeviceError, LaunchArg};
+use runner_base::stats;
+use runner_model::model::{Ceilings, DeviceInfo, ElementType, ScalarValue};
 
 /// The number of samples that are taken of each shape.
 const SAMPLES: u32 = 7;
@@ -218,18 +218,18 @@ mod tests {
     #[test]
     fn a_survey_leaves_no_memory_behind() {
         let mut device = device(|_| 1000.0);
-        let before = crate::backend::Device::memory_free(&device);
+        let before = runner_backend::Device::memory_free(&device);
         survey(&mut device, &request(true)).unwrap();
-        assert_eq!(crate::backend::Device::memory_free(&device), before);
+        assert_eq!(runner_backend::Device::memory_free(&device), before);
     }
 
     #[test]
     fn a_zero_time_ends_the_survey_with_the_kernels_name_and_frees_the_memory() {
         let mut device = device(|name| if name == "copy_all<4>" { 0.0 } else { 1000.0 });
-        let before = crate::backend::Device::memory_free(&device);
+        let before = runner_backend::Device::memory_free(&device);
         let refused = survey(&mut device, &request(true)).unwrap_err().to_string();
         assert_eq!(refused, "survey: the device's clock gives no valid time for `copy_all<4>`");
-        assert_eq!(crate::backend::Device::memory_free(&device), before);
+        assert_eq!(runner_backend::Device::memory_free(&device), before);
     }
 
     #[test]

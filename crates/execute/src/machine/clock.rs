@@ -7,9 +7,9 @@
 //! every process that measures then times them to find its own constant, since processes differ by up to 0.2 µs.
 
 use super::bench::{Bench, Readings, Shape, count};
-use crate::backend::{DeviceError, LaunchArg, Step};
-use crate::model::{Calibration, CalibrationPoint, Clock, ReferenceTimes, Survey};
-use crate::stats;
+use runner_backend::{DeviceError, LaunchArg, Step};
+use runner_base::stats;
+use runner_model::model::{Calibration, CalibrationPoint, Clock, ReferenceTimes, Survey};
 
 /// The number of samples that are taken of each kernel.
 const SAMPLES: u32 = 101;
@@ -260,7 +260,7 @@ mod tests {
         // Tracing slowed the kernels by 100 ns, which the constant then lacks: the error of this reference clock.
         assert_eq!((found.constant, found.uncertainty), (2100.0, 0.0));
         // A later survey finds the same, whatever is subtracted when it begins.
-        crate::backend::Clock::calibrate(&mut clock, found.constant);
+        runner_backend::Clock::calibrate(&mut clock, found.constant);
         let again = survey(&mut clock, &request).unwrap();
         assert_eq!(constant(&again, &reference_times(&[traced]).unwrap()), Some(2100.0));
     }

@@ -1,8 +1,8 @@
 //! A device of the tests that has the survey's kernels.
 
 use super::unit;
-use crate::model::{Compiled, SurveyRequest};
 use fake_backend::{FakeDevice, FakeKernel, compiled, device_info};
+use runner_model::model::{Compiled, SurveyRequest};
 
 /// Returns every kernel under its own name.
 pub(super) fn request(ceilings: bool) -> SurveyRequest {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use super::bench::{Bench, Readings, Shape, count, word};
 use super::ceilings::working_set;
 use super::clock;
-use crate::backend::{DeviceError, LaunchArg};
-use crate::model::{CalibrationPoint, ElementType, ReferenceTimes, ScalarValue, Spread, Survey};
-use crate::stats;
+use runner_backend::{DeviceError, LaunchArg};
+use runner_base::stats;
+use runner_model::model::{CalibrationPoint, ElementType, ReferenceTimes, ScalarValue, Spread, Survey};
 
 /// Samples of each short kernel, whose times scatter more, and of each long one.
 const SHORT_SAMPLES: u32 = 101;

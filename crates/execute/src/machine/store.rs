@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::{self, WriteError};
-use crate::model::{Machine, ReferenceTimes, sha256_hex};
+use runner_base::atomic::{self, WriteError};
+use runner_model::model::{Machine, ReferenceTimes, sha256_hex};
 
 /// The version of the files; raised when older ones would be misread, or when a survey measures more.
 const FORMAT: u32 = 5;
@@ -100,7 +100,7 @@ impl Store {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use crate::model::{Ceilings, Clock};
+    use runner_model::model::{Ceilings, Clock};
 
     fn known() -> Known {
         let machine = Machine {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::bench::Bench;
 use super::{ceilings, clock, spread};
-use crate::atomic::{self, WriteError};
-use crate::backend::{Device, DeviceError};
-use crate::model::{CompileUnit, Survey, SurveyRequest, sha256_hex};
+use runner_backend::{Device, DeviceError};
+use runner_base::atomic::{self, WriteError};
+use runner_model::model::{CompileUnit, Survey, SurveyRequest, sha256_hex};
 
 /// The source code that the kernels have.
 const SOURCE: &str = include_str!("kernels.cu");

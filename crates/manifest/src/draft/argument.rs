@@ -3,8 +3,8 @@
 use super::{Request, Wanted};
 use crate::element::{element, is_vector};
 use crate::kernel_body::Access;
-use crate::model::ElementType;
 use crate::signature::Parameter;
+use runner_model::model::ElementType;
 
 /// Use of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

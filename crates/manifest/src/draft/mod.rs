@@ -15,7 +15,7 @@ use argument::{DraftParameter, Wish, dimensions, place};
 use super::cuda_source::tokens;
 use super::signature::{Signature, TemplateParameter, joined, split};
 use super::validate::may_name_buffer;
-use crate::diagnostics::nearest;
+use runner_model::diagnostics::nearest;
 
 #[derive(Debug, Clone)]
 pub struct Wanted {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::cuda_source::is_name;
 use super::super::validate::may_name_buffer;
 use super::argument::Role;
-use crate::ptx::{self, Entry};
+use runner_model::ptx::{self, Entry};
 
 /// Threads of a warp on every GPU that Triton compiles PTX for.
 const WARP: u64 = 32;

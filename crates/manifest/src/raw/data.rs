@@ -5,8 +5,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Expr, Ref, Text};
-use crate::model::{Access, Allocation, ElementType, Vary};
 use crate::read::{At, Read, Reader, Required, read_by_kind, read_word, table};
+use runner_model::model::{Access, Allocation, ElementType, Vary};
 
 table! {
     /// One buffer of device memory.

@@ -5,9 +5,9 @@ use schemars::Schema;
 use serde_json::json;
 
 use super::Expr;
-use crate::experiment::Expression;
-use crate::model::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 use crate::read::{At, Read, table};
+use runner_model::experiment::Expression;
+use runner_model::model::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 
 /// How a manifest writes a setting.
 pub trait RawKind: Kind<Expression> {

@@ -6,11 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use crate::experiment::{Expression, Located, Reference, Template, fault};
-use crate::expr::Parsed;
-use crate::expr::claim::ClaimProgram;
-use crate::model::{Span, Value};
 use crate::read::{Read, Reader};
+use runner_model::experiment::{Expression, Located, Reference, Template, fault};
+use runner_model::expr::Parsed;
+use runner_model::expr::claim::ClaimProgram;
+use runner_model::model::{Span, Value};
 
 /// An expression in a string, or a plain number or bool.
 #[derive(Debug, Clone)]

@@ -10,9 +10,9 @@ use super::{
     Arg, Expr, OneOrMany, RawAxis, RawBuffer, RawCheck, RawCompileSettings, RawLaunchSettings, RawWork, Ref, Text,
     TextOrNumber,
 };
-use crate::experiment::{Expression, LaunchSpec, LoopSpec};
-use crate::model::{Failure, KernelCompiler, SanitizerClass};
 use crate::read::{At, Inline, Named, Read, Reader, Required, Table as _, read_word, table};
+use runner_model::experiment::{Expression, LaunchSpec, LoopSpec};
+use runner_model::model::{Failure, KernelCompiler, SanitizerClass};
 
 table! {
     /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues

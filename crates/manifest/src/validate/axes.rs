@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use crate::experiment::Axis;
-use crate::model::{Diagnostic, Span, Value};
-use crate::npy;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
 use crate::read::{At, Named};
+use runner_model::experiment::Axis;
+use runner_model::model::{Diagnostic, Span, Value};
+use runner_model::npy;
 
 /// Maximum number of values of all axes together. A plan may not have more cells, and more values would only fill
 /// memory.
@@ -158,7 +158,7 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
 }
 
 /// Value of an integer expression without names.
-fn integer(ctx: &mut Context, name: &str, expression: &crate::experiment::Expression) -> Option<Value> {
+fn integer(ctx: &mut Context, name: &str, expression: &runner_model::experiment::Expression) -> Option<Value> {
     if let Some(used) = expression.names().iter().next() {
         let message = format!("a value of axis `{name}` cannot depend on `{used}`");
         ctx.fault(

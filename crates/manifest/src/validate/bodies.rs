@@ -10,13 +10,13 @@ use super::context::Context;
 use super::declared::{CheckedVariants, Declared, DeclaredVariant};
 use super::launches;
 use super::uses::before_launch;
-use crate::experiment::{BodySpec, BuiltinSpec, ExpectedFailure, OnBackend, Reference, VariantSpec};
-use crate::model::{Access, BackendKind, Diagnostic, Failure, Span, Unsanitized};
 use crate::raw::{
     Expr, OneOrMany, RawBlocks, RawBuiltin, RawFails, RawManifest, RawOff, RawSanitize, RawVariant, RawVariantOn, Ref,
     Text,
 };
 use crate::read::{At, Named};
+use runner_model::experiment::{BodySpec, BuiltinSpec, ExpectedFailure, OnBackend, Reference, VariantSpec};
+use runner_model::model::{Access, BackendKind, Diagnostic, Failure, Span, Unsanitized};
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
     let pairs = raw.variant.0.iter().flatten().zip(&declared.variants);

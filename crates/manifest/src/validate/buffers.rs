@@ -4,14 +4,14 @@ use super::context::{BESIDE, Context, Names, integers, written};
 use super::declared::{Declared, DeclaredVariant};
 use super::fills::check_fill;
 use super::{memory, named};
-use crate::experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
-use crate::expr::template::Style;
 use crate::files::reason;
-use crate::model::{Access, Diagnostic, ElementType, Span, Value};
-use crate::npy;
 use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest, Text};
 use crate::read::{At, Named, Table as _, missing};
-use crate::regular;
+use runner_model::experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
+use runner_model::expr::template::Style;
+use runner_model::model::{Access, Diagnostic, ElementType, Span, Value};
+use runner_model::npy;
+use runner_model::regular;
 
 const SEED: u64 = 1;
 

@@ -6,12 +6,12 @@ use super::declared::{CheckedVariants, Declared, DeclaredVariant};
 use super::function::{self, Language};
 use super::printed::printed;
 use super::uses::{Use, before_launch};
-use crate::experiment::{
-    CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
-};
-use crate::model::{Access, Diagnostic, INDEX, Span};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, Table as _, missing};
+use runner_model::experiment::{
+    CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
+};
+use runner_model::model::{Access, Diagnostic, INDEX, Span};
 
 pub type Checks = (Vec<CheckSpec>, Option<PrintedSpec>);
 

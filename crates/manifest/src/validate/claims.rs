@@ -2,11 +2,11 @@
 
 use super::context::{Context, Names};
 use super::declared::Declared;
-use crate::experiment::{Expression, MeasureSpec, place};
-use crate::expr::claim::{ClaimFunction, Measured};
-use crate::model::{Claim, CounterInfo, Diagnostic, Regime, VOCABULARY};
 use crate::raw::{ClaimText, RawManifest};
 use crate::read::At;
+use runner_model::experiment::{Expression, MeasureSpec, place};
+use runner_model::expr::claim::{ClaimFunction, Measured};
+use runner_model::model::{Claim, CounterInfo, Diagnostic, Regime, VOCABULARY};
 
 /// Claims whose names all exist: a misspelt claim would stay undecided for ever.
 pub fn claims(

@@ -3,9 +3,9 @@
 use super::context::{Context, Names};
 use super::declared::Declared;
 use super::measure::percentage;
-use crate::model::{Acceptance, ComparisonRules, Diagnostic};
 use crate::raw::{RawAccept, RawManifest};
 use crate::read::At;
+use runner_model::model::{Acceptance, ComparisonRules, Diagnostic};
 
 /// Largest growth that may be accepted: to eleven times the base.
 const MOST_ACCEPTED: f64 = 10.0;

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use crate::diagnostics::nearest;
-use crate::experiment::{Axis, Expression, Located, Template};
-use crate::expr::template::Style;
-use crate::expr::{Function, Parsed, Scope};
 use crate::files::{Files, reason};
-use crate::model::{BackendKind, Diagnostic, Span, Value};
-use crate::project::Project;
 use crate::read::Findings;
+use runner_model::diagnostics::nearest;
+use runner_model::experiment::{Axis, Expression, Located, Template};
+use runner_model::expr::template::Style;
+use runner_model::expr::{Function, Parsed, Scope};
+use runner_model::model::{BackendKind, Diagnostic, Span, Value};
+use runner_model::project::Project;
 
 /// Maximum number of points of the axes at which to evaluate a template.
 const MOST_POINTS: usize = 4096;

@@ -6,14 +6,14 @@
 use super::context::Context;
 use super::declared::CheckedVariants;
 use super::uses::{Use, before_launch};
-use crate::diagnostics::nearest;
-use crate::experiment::{Expression, FunctionParameter, FunctionSpec};
-use crate::expr::is_name;
-use crate::model::{Diagnostic, Span};
-use crate::project::Project;
 use crate::read::At;
-use crate::regular;
 use crate::signature;
+use runner_model::diagnostics::nearest;
+use runner_model::experiment::{Expression, FunctionParameter, FunctionSpec};
+use runner_model::expr::is_name;
+use runner_model::model::{Diagnostic, Span};
+use runner_model::project::Project;
+use runner_model::regular;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {

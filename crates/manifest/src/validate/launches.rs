@@ -7,19 +7,19 @@ use super::buffers::element_types;
 use super::checks;
 use super::context::{Context, NTH, Names, OCCUPANCY_BLOCK, written};
 use super::declared::{Declared, DeclaredVariant};
-use crate::diagnostics::nearest;
-use crate::experiment::{
+use crate::files::looked_for;
+use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, Text, TextOrNumber};
+use crate::read::{At, Table as _, missing};
+use runner_model::diagnostics::nearest;
+use runner_model::experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, LoopSpec,
     StepSpec, Template, Times,
 };
-use crate::expr::is_name;
-use crate::expr::template::Style;
-use crate::files::looked_for;
-use crate::model::{
+use runner_model::expr::is_name;
+use runner_model::expr::template::Style;
+use runner_model::model::{
     Allocation, ArgPlan, CompileSettings, Diagnostic, KernelCompiler, LaunchSettings, Setting, SourceForm, Span, Value,
 };
-use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, Text, TextOrNumber};
-use crate::read::{At, Table as _, missing};
 
 mod attributes;
 mod order;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::context::{Context, Names};
 use super::declared::Declared;
 use super::graph::{Bindings, Graph};
-use crate::experiment::LetBinding;
-use crate::model::Diagnostic;
 use crate::raw::Expr;
 use crate::read::Named;
+use runner_model::experiment::LetBinding;
+use runner_model::model::Diagnostic;
 
 /// Largest set of interdependent bindings in which to search every cycle.
 const MOST_SEARCHED: usize = 16;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::{Context, Names, VARIANT};
 use super::declared::Declared;
-use crate::experiment::{Axis, Baseline, ExcludeRule, Expression};
-use crate::model::{Diagnostic, Span, Value};
 use crate::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
 use crate::read::{At, Named};
+use runner_model::experiment::{Axis, Baseline, ExcludeRule, Expression};
+use runner_model::model::{Diagnostic, Span, Value};
 
 /// Contents of `[matrix]`.
 #[derive(Debug, Default)]

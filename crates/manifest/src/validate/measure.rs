@@ -1,11 +1,11 @@
 //! Validates `[measure]`: regimes, precision, limits.
 
 use super::context::Context;
-use crate::diagnostics::nearest;
-use crate::experiment::MeasureSpec;
-use crate::model::{CounterInfo, Diagnostic, Regime};
 use crate::raw::{RawMeasure, RawPrecision};
 use crate::read::At;
+use runner_model::diagnostics::nearest;
+use runner_model::experiment::MeasureSpec;
+use runner_model::model::{CounterInfo, Diagnostic, Regime};
 
 /// Maximum number of processes that may measure a group. Each takes the time of a whole measurement.
 const MOST_PROCESSES: u32 = 64;

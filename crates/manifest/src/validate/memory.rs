@@ -1,9 +1,9 @@
 //! Validates what happens to a buffer's memory before every launch, and when it is allocated.
 
 use super::context::Context;
-use crate::model::{Access, Allocation, Diagnostic, Regime, Vary};
 use crate::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::read::At;
+use runner_model::model::{Access, Allocation, Diagnostic, Regime, Vary};
 
 /// Checks memory that every run allocates: it has no content before the run and cannot be checked after it.
 pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Allocation {

@@ -33,10 +33,10 @@ use std::sync::Arc;
 
 use super::raw::{RawExperiment, RawManifest};
 use super::read::{At, Findings};
-use crate::experiment::Manifest;
-use crate::model::{Diagnostic, SourceText, Span, can_name_experiment, sha256_hex};
-use crate::project::Project;
 use context::Context;
+use runner_model::experiment::Manifest;
+use runner_model::model::{Diagnostic, SourceText, Span, can_name_experiment, sha256_hex};
+use runner_model::project::Project;
 
 pub use names::may_name_buffer;
 

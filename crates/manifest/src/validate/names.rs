@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::context::{Context, NTH, OCCUPANCY_BLOCK, VARIANT};
-use crate::expr::{Function, Program, is_name, reference};
-use crate::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 use crate::read::At;
+use runner_model::expr::{Function, Program, is_name, reference};
+use runner_model::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

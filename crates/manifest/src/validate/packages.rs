@@ -1,11 +1,11 @@
 //! Validates the packages of a manifest, and finds the folders that they are unpacked in.
 
-use crate::cache_folder::package_folder;
-use crate::experiment::{PackageSpec, Registry};
-use crate::model::{Diagnostic, Span};
 use crate::raw::{RawManifest, RawPackage};
 use crate::read::At;
 use crate::validate::context::Context;
+use runner_base::cache_folder::package_folder;
+use runner_model::experiment::{PackageSpec, Registry};
+use runner_model::model::{Diagnostic, Span};
 
 /// The packages. Adds the folders of those in the cache to the project.
 pub fn packages(ctx: &mut Context, raw: &RawManifest) -> Vec<PackageSpec> {

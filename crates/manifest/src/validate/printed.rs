@@ -4,12 +4,12 @@
 
 use super::context::{Context, written};
 use super::declared::{CheckedVariants, DeclaredVariant};
-use crate::experiment::{Axis, PrintedSpec, Template};
-use crate::expr::template::Style;
-use crate::model::{Diagnostic, Span};
 use crate::raw::{RawCheck, RawPrinted};
 use crate::read::At;
-use crate::regular;
+use runner_model::experiment::{Axis, PrintedSpec, Template};
+use runner_model::expr::template::Style;
+use runner_model::model::{Diagnostic, Span};
+use runner_model::regular;
 
 /// Check of printed lines among `entries`, with its names checked in `variants`. At most one is allowed.
 pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<'_>) -> Option<PrintedSpec> {

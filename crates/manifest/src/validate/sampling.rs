@@ -5,9 +5,9 @@
 
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
-use crate::experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpec, VariantSpec};
-use crate::model::Diagnostic;
 use crate::raw::{RawBlocks, RawManifest};
+use runner_model::experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpec, VariantSpec};
+use runner_model::model::Diagnostic;
 
 /// Checks that variants have in common.
 pub struct Shared<'a> {

@@ -5,10 +5,10 @@ use search::strategy::NAMES;
 
 use super::context::Context;
 use super::declared::Declared;
-use crate::experiment::SearchSpec;
-use crate::model::Diagnostic;
 use crate::raw::{OneOrMany, RawBudget, RawSearch};
 use crate::read::At;
+use runner_model::experiment::SearchSpec;
+use runner_model::model::Diagnostic;
 
 pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declared) -> SearchSpec {
     let Some(At { value: raw, .. }) = raw else { return SearchSpec::default() };

@@ -1,7 +1,7 @@
 //! The use of a buffer in an expression.
 
 use super::Context;
-use crate::model::{Access, Diagnostic, Span};
+use runner_model::model::{Access, Diagnostic, Span};
 
 /// A used buffer: its name, its access, and the place of the name.
 pub type Use = (String, Access, Span);

@@ -8,11 +8,11 @@ use super::context::{Context, Names, written};
 use super::declared::{Declared, DeclaredVariant};
 use super::names::{Kind, Taken};
 use super::{axes, buffers, lets, named};
-use crate::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
-use crate::expr::template::Style;
-use crate::model::{BackendKind, DeviceInfo, Diagnostic, Span};
 use crate::raw::{RawAxis, RawManifest, RawOn, RawVariant};
 use crate::read::{At, Named};
+use runner_model::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
+use runner_model::expr::template::Style;
+use runner_model::model::{BackendKind, DeviceInfo, Diagnostic, Span};
 
 pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let mut taken = Taken::default();

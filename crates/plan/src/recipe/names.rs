@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::axes::{Axes, OwnAxes};
-use crate::diagnostics::nearest;
-use crate::experiment::{
+use runner_model::diagnostics::nearest;
+use runner_model::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FillSpec, FunctionParameter,
     GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec, TensorSpec, Times,
 };
-use crate::expr::Program;
-use crate::expr::reference::RefProgram;
-use crate::expr::template::TemplateProgram;
-use crate::model::{DeviceInfo, Diagnostic};
+use runner_model::expr::Program;
+use runner_model::expr::reference::RefProgram;
+use runner_model::expr::template::TemplateProgram;
+use runner_model::model::{DeviceInfo, Diagnostic};
 
 /// What must be known before some expressions can be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

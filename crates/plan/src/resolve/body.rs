@@ -5,12 +5,12 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::experiment::{
+use runner_model::experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
     TextureSpec,
 };
-use crate::expr::template::Style;
-use crate::model::{
+use runner_model::expr::template::Style;
+use runner_model::model::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, FieldAddress, GridPlan, HostPlan, LaunchPlan,
     LaunchSettings, NamedField, Persist, Plugin, Setting, SourceForm, StepsPlan, Texture, Value, layout_symbol,
 };

@@ -2,14 +2,18 @@
 
 use std::path::PathBuf;
 
-use crate::experiment::{BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
-use crate::expr::ExprError;
-use crate::expr::template::Style;
-use crate::model::{BufferPlan, ElementType, FilePart, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value};
-use crate::npy;
-use crate::project::Project;
-use crate::safetensors::Tensor;
 use half::{bf16, f16};
+use runner_model::experiment::{
+    BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec,
+};
+use runner_model::expr::ExprError;
+use runner_model::expr::template::Style;
+use runner_model::model::{
+    BufferPlan, ElementType, FilePart, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value,
+};
+use runner_model::npy;
+use runner_model::project::Project;
+use runner_model::safetensors::Tensor;
 
 use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 
@@ -47,7 +51,7 @@ impl CaseEvaluator<'_> {
     /// Element type that a template names.
     pub fn element(&self, template: &Template, place: &str) -> Worked<ElementType> {
         let name = template.render(self.scope, Style::Names).place(place)?;
-        name.parse().map_err(|error: crate::model::UnknownElementType| unresolved(place, &error.to_string()))
+        name.parse().map_err(|error: runner_model::model::UnknownElementType| unresolved(place, &error.to_string()))
     }
 
     fn fill(&self, recipe: &FillSpec, element: ElementType, len: u64, place: &str) -> Worked<FillPlan> {

@@ -1,15 +1,15 @@
 //! Resolves the checks of a case and their tolerances.
 
-use crate::experiment::{
+use runner_model::experiment::{
     BodySpec, CheckSpec, Expectation, FunctionParameter, FunctionSpec, PrintedSpec, Template, ToleranceSpec,
 };
-use crate::expr::template::Style;
-use crate::model::{
+use runner_model::expr::template::Style;
+use runner_model::model::{
     BufferPlan, CheckPlan, ElementType, ExpectPlan, FunctionArgument, FunctionPlan, Map, PrintedPlan, RefExpr, RefKind,
     Tolerance, WholeTolerance,
 };
-use crate::npy;
-use crate::project::Project;
+use runner_model::npy;
+use runner_model::project::Project;
 
 use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::experiment::{BodySpec, BufferSpec, FillSpec, Manifest, MeasureSpec};
-use crate::expr::{ExprError, Scope};
-use crate::model::{
+use runner_model::experiment::{BodySpec, BufferSpec, FillSpec, Manifest, MeasureSpec};
+use runner_model::expr::{ExprError, Scope};
+use runner_model::model::{
     BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, Sharing, Value, WorkAmount,
 };
-use crate::npy;
-use crate::project::Project;
+use runner_model::npy;
+use runner_model::project::Project;
 
 use super::Plan;
 use super::estimate::memory_needed;

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::{AtPlace, CaseEvaluator, Worked, unresolved};
-use crate::experiment::{Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times};
-use crate::expr::Scope;
-use crate::model::{
+use crate::recipe::{NTH, of_launch};
+use runner_model::experiment::{Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times};
+use runner_model::expr::Scope;
+use runner_model::model::{
     ArgPlan, BufferPlan, ConditionPlan, IterationPlan, LaunchPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan,
     Value,
 };
-use crate::recipe::{NTH, of_launch};
 
 /// Number of previous launches in which to look for an equal one.
 const LOOKED_THROUGH: usize = 64;

@@ -7,8 +7,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::tally::Tally;
 use super::words::failure;
-use crate::format::visible;
-use crate::model::Event;
+use runner_model::format::visible;
+use runner_model::model::Event;
 
 /// Redraws per second, few enough not to disturb measurements.
 const REDRAWS: u8 = 4;

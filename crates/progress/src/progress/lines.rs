@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::sink::Sink;
 use super::tally::Tally;
 use super::words::{failure, settled, sound};
-use crate::format::{plural, seconds as seconds_text};
-use crate::model::{BackendKind, Event, Outcome};
+use runner_model::format::{plural, seconds as seconds_text};
+use runner_model::model::{BackendKind, Event, Outcome};
 
 /// Runs with more cases print only failures and summaries.
 const EACH_CASE_UP_TO: u64 = 500;

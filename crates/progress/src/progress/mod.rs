@@ -18,7 +18,7 @@ use sink::Sink;
 use tally::Tally;
 use words::failure;
 
-use crate::model::Event;
+use runner_model::model::Event;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {

@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use crate::format::visible;
+use runner_model::format::visible;
 
 /// A stream of lines.
 pub struct Sink(pub Box<dyn Write + Send>);

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::format::about;
-use crate::model::{Activity, Event, Outcome, case_name};
+use runner_model::format::about;
+use runner_model::model::{Activity, Event, Outcome, case_name};
 
 /// Progress of a run so far.
 #[derive(Debug, Default)]

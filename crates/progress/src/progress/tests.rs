@@ -2,7 +2,9 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Progress, Style};
-use crate::model::{Activity, Case, CaseKey, Event, GroupKey, Mismatch, Outcome, Phase, Value, Verdict, WorkAmount};
+use runner_model::model::{
+    Activity, Case, CaseKey, Event, GroupKey, Mismatch, Outcome, Phase, Value, Verdict, WorkAmount,
+};
 
 /// A stream that keeps its text.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
 //! Text of cases and their outcomes, shared by the displays.
 
-use crate::format::bytes;
-use crate::model::{Case, Event, Outcome, case_name};
+use runner_model::format::bytes;
+use runner_model::model::{Case, Event, Outcome, case_name};
 
 /// A failed case in one line, e.g. `wrong         interleaved[n = 1024]: sum(partial): element 0 is 4, expected 3`.
 /// `None` for cases that an interrupt skipped: the end of the run reports them together.

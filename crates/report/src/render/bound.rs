@@ -1,8 +1,8 @@
 //! What bounds a job, and the name of a group. Shared by tables, charts and findings.
 
 use super::units;
-use crate::analyse::{self, Bound};
-use crate::model::{CaseRecord, GroupKey, Records, Value};
+use runner_model::model::{CaseRecord, GroupKey, Records, Value};
+use runner_results::analyse::{self, Bound};
 
 /// Whether the measured ceilings make arithmetic the bound of the job instead of memory.
 pub fn is_arithmetic(records: &Records, record: &CaseRecord) -> bool {

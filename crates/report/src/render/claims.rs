@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::table::Cell;
 use super::units;
-use crate::analyse::{self, ClaimGroup, ClaimState, JudgedClaim, Range};
-use crate::format::{plural, rough};
-use crate::model::Records;
+use runner_model::format::{plural, rough};
+use runner_model::model::Records;
+use runner_results::analyse::{self, ClaimGroup, ClaimState, JudgedClaim, Range};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {

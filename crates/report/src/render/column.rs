@@ -4,7 +4,7 @@
 
 use super::row::{Context, Row};
 use super::table::{self, Cell};
-use crate::model::Records;
+use runner_model::model::Records;
 
 /// Computes the content of a cell from a row.
 type CellOf<T> = fn(&Context<'_>, &Row<'_>) -> T;

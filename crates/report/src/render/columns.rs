@@ -11,9 +11,9 @@ use super::table::Folding::{Keep, WhenCommon, WhenEmpty};
 use super::table::{Cell, number, size, text};
 use super::units::per_second;
 use super::{bound, wording};
-use crate::analyse::{self, Basis};
-use crate::format;
-use crate::model::{CaseRecord, Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit};
+use runner_model::format;
+use runner_model::model::{CaseRecord, Energy, LaunchRecord, Ratio, Records, RegimeResult, ResultError, SmClock, Unit};
+use runner_results::analyse::{self, Basis};
 
 /// What is known before a case runs.
 pub static CASE: &[Column] = &[

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::table::{Cell, Folding, Table, number as number_column, text};
-use crate::analyse::{self, GroupSummary, Summary};
-use crate::format;
-use crate::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
-use crate::stats;
+use runner_base::stats;
+use runner_model::format;
+use runner_model::model::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
+use runner_results::analyse::{self, GroupSummary, Summary};
 
 /// The headings in the order in which the report has the tables: the themes of the vocabulary, with wide ones in parts.
 const HEADINGS: [&str; 11] = [
@@ -196,7 +196,7 @@ fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) 
 #[cfg(test)]
 mod tests {
     use super::{HEADINGS, SUMMED_UP, heading};
-    use crate::model::{CounterInfo, VOCABULARY};
+    use runner_model::model::{CounterInfo, VOCABULARY};
 
     #[test]
     fn every_counter_of_the_vocabulary_stands_under_a_theme() {

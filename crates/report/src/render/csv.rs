@@ -13,7 +13,7 @@ use super::columns::{
 use super::escape;
 use super::row::{Context, Row};
 use super::units;
-use crate::model::{CaseRecord, Records};
+use runner_model::model::{CaseRecord, Records};
 
 /// Records whose rows one core writes at a time.
 const ROWS_AT_ONCE: usize = 1024;

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use crate::analyse::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
-use crate::format::bytes;
-use crate::model::{DeviceId, DeviceInfo, Dim3};
+use runner_model::format::bytes;
+use runner_model::model::{DeviceId, DeviceInfo, Dim3};
+use runner_results::analyse::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
 
 /// Describes one device: its properties, the limits of a launch, the peaks, and what hides latency.
 pub fn device(id: &DeviceId, info: &DeviceInfo) -> String {
@@ -142,10 +142,10 @@ fn extents(dim: Dim3) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Bytes;
+    use runner_model::model::Bytes;
 
     fn h100() -> DeviceInfo {
-        DeviceInfo { memory_free: Some(Bytes(84_400_000_000)), ..crate::model::h100() }
+        DeviceInfo { memory_free: Some(Bytes(84_400_000_000)), ..runner_model::model::h100() }
     }
 
     /// The peak is 2619 MHz × 2 × 5120 bit ÷ 8 = 3352.3 GB/s, and 132 × 128 × 2 × 1.98 GHz = 66.9 TFLOP/s. Divided by

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::format::{visible, visible_lines};
+use runner_model::format::{visible, visible_lines};
 
 /// Escapes text for a line or a table cell of Markdown.
 ///

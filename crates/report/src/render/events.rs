@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::comparison::{self, Compared};
 use super::files::REPORT_FILE;
 use super::{RenderError, claims, wording};
-use crate::analyse::{self, ClaimState};
-use crate::journal::{JOURNAL_FILE, RECORDS_FILE};
-use crate::model::{
+use runner_model::model::{
     Case, CaseRecord, Counters, Environment, Estimate, Event, GroupKey, Outcome, Records, Regime, RunHeader, Unit,
     Value,
 };
+use runner_results::analyse::{self, ClaimState};
+use runner_results::journal::{JOURNAL_FILE, RECORDS_FILE};
 
 /// Format version, raised when a field changes its meaning or is removed.
 const FORMAT: u32 = 1;

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::{RenderError, Templates, units};
-use crate::analyse::{Agreement, CLOSE, Cause, Compared, Fidelity};
-use crate::format;
-use crate::model::{CounterInfo, CounterTheme};
+use runner_model::format;
+use runner_model::model::{CounterInfo, CounterTheme};
+use runner_results::analyse::{Agreement, CLOSE, Cause, Compared, Fidelity};
 
 /// Counters that are exactly equal if the machine code has the same accesses as the PTX.
 const EXACT: [&str; 4] = ["gld_requests", "gld_sectors", "gst_requests", "gst_sectors"];
@@ -168,7 +168,8 @@ fn differences(fidelity: &Fidelity, causes: &[Cause]) -> Table {
         text("cause", Folding::Keep),
     ]);
     let mut groups: BTreeMap<(usize, Vec<usize>, bool), Vec<&Compared>> = BTreeMap::new();
-    let place = |counter: &str| crate::model::VOCABULARY.iter().position(|info| info.name == counter).unwrap_or(0);
+    let place =
+        |counter: &str| runner_model::model::VOCABULARY.iter().position(|info| info.name == counter).unwrap_or(0);
     for one in fidelity.compared.iter().filter(|c| c.agreement != Agreement::Equal) {
         groups.entry((place(one.counter), one.causes.clone(), one.unexplained > 0)).or_default().push(one);
     }

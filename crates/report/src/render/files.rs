@@ -8,12 +8,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::{RenderError, Templates, csv, lines, page};
-use crate::atomic::{self, WriteError};
-use crate::journal::{
+use runner_base::atomic::{self, WriteError};
+use runner_model::model::Records;
+use runner_model::regular;
+use runner_results::journal::{
     self, ENVIRONMENT_FILE, FolderLock, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE,
 };
-use crate::model::Records;
-use crate::regular;
 
 /// The report for readers.
 pub const REPORT_FILE: &str = "report.md";

@@ -8,9 +8,11 @@ use super::ladder::{Step, ladder};
 use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::Cell;
 use super::{counters, number, units, wording};
-use crate::analyse::{self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise};
-use crate::format::{plural, plural_of, rough};
-use crate::model::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
+use runner_model::format::{plural, plural_of, rough};
+use runner_model::model::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
+use runner_results::analyse::{
+    self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise,
+};
 
 /// The parts of one sentence.
 pub type Finding = Vec<Cell>;

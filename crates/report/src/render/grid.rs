@@ -5,8 +5,8 @@ use super::quantities::{bandwidth, gflops, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column};
 use super::units::{self, TimeUnit};
 use super::wording;
-use crate::analyse::{Basis, GroupSummary};
-use crate::model::{CaseRecord, Records, Regime, RegimeResult, Value};
+use runner_model::model::{CaseRecord, Records, Regime, RegimeResult, Value};
+use runner_results::analyse::{Basis, GroupSummary};
 
 /// A grid of the times of one variant in one regime.
 #[derive(Debug, Clone, PartialEq)]

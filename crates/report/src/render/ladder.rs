@@ -1,7 +1,7 @@
 //! A ladder: variants that are each a step from the one before, if most steps gain and few lose.
 
-use crate::analyse::Summary;
-use crate::model::{Estimate, Regime};
+use runner_model::model::{Estimate, Regime};
+use runner_results::analyse::Summary;
 
 /// A variant with its gain over the one before.
 pub struct Step<'s> {

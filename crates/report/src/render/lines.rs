@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::csv::table;
 use super::{RenderError, units};
-use crate::format;
-use crate::model::{CaseRecord, CountedLine, Records};
+use runner_model::format;
+use runner_model::model::{CaseRecord, CountedLine, Records};
 
 /// Maximum number of lines in the details of a case: those with the largest share of a count.
 const MOST_IN_DETAILS: usize = 12;

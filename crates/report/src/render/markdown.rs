@@ -11,7 +11,7 @@ use super::history;
 use super::html;
 use super::report::Report;
 use super::source_view;
-use crate::model::PageTemplate;
+use runner_model::model::PageTemplate;
 
 const REPORT: &str = "report.md";
 const CHART: &str = "chart.svg";

@@ -1,7 +1,7 @@
 //! How a report was made: the settings of the machine, and the meaning of the numbers.
 
 use super::wording;
-use crate::model::{CaseRecord, Records};
+use runner_model::model::{CaseRecord, Records};
 
 /// Meaning of the numbers and settings of the machine; may be empty.
 pub fn method(records: &Records, has_times: bool) -> Vec<String> {

@@ -85,5 +85,5 @@ pub enum RenderError {
     #[error("cannot read {}: {source}", path.display())]
     Read { path: std::path::PathBuf, source: std::io::Error },
     #[error(transparent)]
-    Write(#[from] crate::atomic::WriteError),
+    Write(#[from] runner_base::atomic::WriteError),
 }

@@ -3,8 +3,8 @@
 //! The half-width of the interval is shown with two digits if the first is a 1 or a 2, and with one digit otherwise.
 //! The point ends at the same place. Further digits would be noise, and would make the diff of a rerun long.
 
-use crate::format::{at_place, magnitude};
-use crate::model::Estimate;
+use runner_model::format::{at_place, magnitude};
+use runner_model::model::Estimate;
 
 /// Maximum number of digits of a time, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
@@ -79,7 +79,7 @@ fn last_place(point: f64, half: f64, most: i32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::{derived, percent_with_half, plus_minus, point, ratio};
-    use crate::model::Estimate;
+    use runner_model::model::Estimate;
 
     fn estimate(point: f64, low: f64, high: f64) -> Estimate {
         Estimate { point, low, high, confidence: 0.95 }

@@ -8,9 +8,9 @@ use super::number;
 use super::quantities::{bandwidth, gflops, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
-use crate::analyse::{self, BaselineState, Basis, Best, GroupSummary, Standing, Summary};
-use crate::format::rough;
-use crate::model::{Records, Regime, RegimeResult, Value};
+use runner_model::format::rough;
+use runner_model::model::{Records, Regime, RegimeResult, Value};
+use runner_results::analyse::{self, BaselineState, Basis, Best, GroupSummary, Standing, Summary};
 
 /// Maximum number of tied contenders to list; further ones are counted.
 const MOST_TIED: usize = 2;

@@ -4,8 +4,8 @@ use super::RenderError;
 use super::limits::{LARGEST_PAGE, Limits};
 use super::markdown::Templates;
 use super::report::{Report, report_within};
-use crate::analyse;
-use crate::model::Records;
+use runner_model::model::Records;
+use runner_results::analyse;
 
 /// The report with its page, narrowed until the page is small enough.
 pub fn page(records: &Records, templates: &Templates) -> Result<(Report, String), RenderError> {

@@ -17,9 +17,9 @@ use super::overview::{constant_axes, on_device};
 use super::quantities::time_unit;
 use super::units::{self, TimeUnit};
 use super::{number, wording};
-use crate::analyse::{self, Basis, GroupSummary, Summary};
-use crate::file_names::FileNames;
-use crate::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
+use runner_model::file_names::FileNames;
+use runner_model::model::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
+use runner_results::analyse::{self, Basis, GroupSummary, Summary};
 
 /// Maximum number of charts of a report. A large matrix has its tables.
 const MOST_PLOTS: usize = 12;

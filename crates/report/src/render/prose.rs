@@ -5,7 +5,7 @@
 
 use textwrap::{Options, WordSplitter};
 
-use crate::format::visible_lines;
+use runner_model::format::visible_lines;
 
 /// The text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a width
 /// nothing is wrapped.

@@ -4,8 +4,8 @@
 
 use super::number;
 use super::units::{TimeUnit, per_second};
-use crate::analyse::{self, GroupSummary, is_local, is_noise};
-use crate::model::{CaseRecord, Ratio, Records, RegimeResult, Unit};
+use runner_model::model::{CaseRecord, Ratio, Records, RegimeResult, Unit};
+use runner_results::analyse::{self, GroupSummary, is_local, is_noise};
 
 pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     let results = members.iter().filter_map(|i| records.cases[*i].result.as_ref());

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::limits::Limits;
 use super::wording;
-use crate::analyse::{BaselineState, GroupSummary, Summary};
-use crate::model::{CaseRecord, Environment, Outcome, Records, Verdict};
+use runner_model::model::{CaseRecord, Environment, Outcome, Records, Verdict};
+use runner_results::analyse::{BaselineState, GroupSummary, Summary};
 
 /// Maximum number of cases to list per reason; further ones are counted. `results.csv` has all of them.
 const MOST_NAMES: usize = 6;
@@ -121,7 +121,7 @@ pub fn notes_on<'r>(record: &'r CaseRecord, environment: &Environment) -> impl I
 /// Why a case is faster than the measured ceiling.
 fn above_ceiling(record: &CaseRecord, environment: &Environment) -> Option<String> {
     let (result, ceilings) = (record.result.as_ref()?, environment.machine.ceilings.as_ref()?);
-    let share = crate::analyse::over_roof(&record.work, &result.time, result.unit, ceilings)?;
+    let share = runner_results::analyse::over_roof(&record.work, &result.time, result.unit, ceilings)?;
     (share > 1.0 + LEAST_ABOVE).then(|| wording::above_ceiling(share, record, ceilings, &environment.device))
 }
 

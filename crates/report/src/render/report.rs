@@ -17,9 +17,9 @@ use super::reasons::{self, Reason};
 use super::section::{Layout, Section, section};
 use super::table::Table;
 use super::{counters, method, overview, units, wording};
-use crate::analyse::{self, Summary};
-use crate::format::{plural, plural_of};
-use crate::model::{BackendKind, Records, WeakCheck};
+use runner_model::format::{plural, plural_of};
+use runner_model::model::{BackendKind, Records, WeakCheck};
+use runner_results::analyse::{self, Summary};
 
 /// Number of groups from which on they are folded.
 const FOLD_FROM: usize = 5;

@@ -4,8 +4,8 @@
 
 use super::quantities::time_unit;
 use super::units::{EnergyUnit, TimeUnit};
-use crate::analyse::{self, GroupSummary};
-use crate::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult};
+use runner_model::model::{CaseRecord, Estimate, LaunchRecord, Ratio, Records, RegimeResult};
+use runner_results::analyse::{self, GroupSummary};
 
 /// What cells depend on besides their row.
 #[derive(Debug, Clone, Copy)]

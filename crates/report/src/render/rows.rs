@@ -8,8 +8,8 @@ use super::columns::{CASE, ENERGY, ERROR, LAUNCH, OPERATIONS, OUTCOME, RATIOS, R
 use super::row::{Context, Row};
 use super::table::{self, Cell, Folding, Table, number as number_column};
 use super::units;
-use crate::analyse::GroupSummary;
-use crate::model::{Outcome, Records};
+use runner_model::model::{Outcome, Records};
+use runner_results::analyse::GroupSummary;
 
 /// Columns after the names of a row, in the order of importance.
 const AFTER_AXES: [&[Column]; 10] = [OUTCOME, TIME, RATIOS, WORK, ROOF, OPERATIONS, ERROR, ENERGY, LAUNCH, SAMPLES];

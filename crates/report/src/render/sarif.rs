@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::RenderError;
 use super::source_view::{At, SourceView, sum};
-use crate::model::Counters;
+use runner_model::model::Counters;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 

@@ -10,9 +10,9 @@ use super::reasons::{Reason, gather, no_speedups, notes_on};
 use super::rows::group_table;
 use super::table::{Table, in_common};
 use super::{units, wording};
-use crate::analyse::{self, GroupSummary};
-use crate::format::plural;
-use crate::model::{GroupKey, Outcome, Records, Value};
+use runner_model::format::plural;
+use runner_model::model::{GroupKey, Outcome, Records, Value};
+use runner_results::analyse::{self, GroupSummary};
 
 /// A table with more rows is folded, so that what follows stays in reach.
 const MOST_OPEN_ROWS: usize = 30;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::csv::table;
 use super::{RenderError, Templates};
-use crate::model::Counters;
+use runner_model::model::Counters;
 
 /// Sources of the kernels of a case, line by line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

@@ -1,7 +1,7 @@
 //! Says which reports are not known to be current, and why.
 
-use crate::analyse::stale::{Finding, Part, Staleness};
-use crate::format::{plural, plural_of};
+use runner_model::format::{plural, plural_of};
+use runner_results::analyse::stale::{Finding, Part, Staleness};
 
 /// More names of one kind are counted.
 const MOST_NAMES: usize = 3;

@@ -13,9 +13,9 @@ use super::prose::prose;
 use super::reasons::Reason;
 use super::report::{Report, report_within};
 use super::table::{Cell, Column, Table};
-use crate::analyse;
-use crate::format::{plural, visible};
-use crate::model::Records;
+use runner_model::format::{plural, visible};
+use runner_model::model::Records;
+use runner_results::analyse;
 
 /// Number of groups from which on the terminal shows only the fastest of each.
 const MOST_GROUPS: usize = 3;

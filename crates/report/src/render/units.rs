@@ -1,7 +1,7 @@
 //! Units of times and energies, chosen once per column, and values of axes.
 
-use crate::model::{Case, Estimate, Joules, Value};
-pub use crate::model::{axes_text, axis_value};
+use runner_model::model::{Case, Estimate, Joules, Value};
+pub use runner_model::model::{axes_text, axis_value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
@@ -101,7 +101,7 @@ pub fn axes_list(axes: &[(String, Value)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{EnergyUnit, TimeUnit, axis_value, per_second};
-    use crate::model::{Estimate, Joules, Value};
+    use runner_model::model::{Estimate, Joules, Value};
 
     #[test]
     fn the_median_row_chooses_the_unit() {

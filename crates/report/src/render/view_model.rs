@@ -12,8 +12,8 @@ use super::limits::Limits;
 use super::report::{report, report_within};
 use super::section::GridView;
 use super::table::Table;
-use crate::analyse;
-use crate::journal::{self, RECORDS_FILE};
+use runner_results::analyse;
+use runner_results::journal::{self, RECORDS_FILE};
 
 /// Objects that occur in many places; the page describes each once.
 const TYPES: [(&str, &[&str]); 5] = [

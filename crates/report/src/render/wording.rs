@@ -3,13 +3,13 @@
 //! Records hold data; this is where that data becomes sentences.
 
 use super::units::{self, TimeUnit};
-use crate::analyse::{self, Bound};
-use crate::format::{bytes, plural, plural_of, rough};
-use crate::model::{
+use runner_model::format::{bytes, plural, plural_of, rough};
+use runner_model::model::{
     Allowed, Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Fixed, Machine,
     Mismatch, Mutant, NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings,
     Skipped, SmClock, Spread, ThrottleReason, Unchecked, Unit, Verdict, WeakCheck,
 };
+use runner_results::analyse::{self, Bound};
 
 /// Cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
 pub fn check(record: &CaseRecord) -> String {
@@ -384,7 +384,7 @@ pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
 
 /// The case by name, with every axis.
 pub fn case_name(case: &Case) -> String {
-    crate::model::case_name(&case.key)
+    runner_model::model::case_name(&case.key)
 }
 
 /// Machine and versions, in separate sentences.

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{FormedRatios, hex};
-use crate::stats::{self, Interval};
+use runner_base::stats::{self, Interval};
+use runner_model::model::{FormedRatios, hex};
 
 /// The method, in every digest: another number wherever [`stats::paired_ratio`] returns other ratios than before.
 const METHOD: &[u8] = b"paired ratio 1";

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use super::compare::{self, CauseKind, DifferenceKind, Differs, Interval, Pair};
 use super::times::deviation_between_runs;
-use crate::model::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
-use crate::stats::{self, Reading};
+use runner_base::stats::{self, Reading};
+use runner_model::model::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
 
 /// The probability that any series of a report is said to change although none does.
 pub const LEVEL: f64 = 0.05;

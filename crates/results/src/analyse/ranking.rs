@@ -7,8 +7,8 @@ use super::contender::contender;
 use super::ratios::{Call, call};
 use super::roofline::{Bound, bound};
 use super::times::deviation_between_runs;
-use crate::model::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
 
 /// What the cases of a group are ranked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

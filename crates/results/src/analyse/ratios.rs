@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstraps::Bootstraps;
 use super::times::{deviation_between_processes, variance_of_mean};
-use crate::model::{Estimate, Measurement, Processes, Round, Spread, Unit};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{Estimate, Measurement, Processes, Round, Spread, Unit};
 
 /// The number of shared rounds below which medians are compared, since a bootstrap over so few covers less than its
 /// nominal level.
@@ -175,7 +175,7 @@ pub fn call(speedup: &Estimate, noise: f64) -> Call {
 #[cfg(test)]
 mod tests {
     use super::{Bootstraps, Call, Measurement, Round, Side, call, control_noise, noise_beside, pooled, reproducible};
-    use crate::model::{Estimate, FormedRatios, Regime, Spread, Unit};
+    use runner_model::model::{Estimate, FormedRatios, Regime, Spread, Unit};
 
     #[test]
     fn a_speedup_is_called_where_its_whole_interval_leaves_the_noise() {

@@ -6,8 +6,8 @@ use super::contender::{contender, is_baseline};
 use super::exactness::{Exactness, exactness};
 use super::expected_failures::ExpectedFailures;
 use super::ranking::{self, Basis, Best};
-use crate::model::{CaseRecord, Estimate, GroupKey, Outcome, Ratio, Records, Regime};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{CaseRecord, Estimate, GroupKey, Outcome, Ratio, Records, Regime};
 
 /// The main results of a report.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@
 //! are, and not on the number of samples. The median of all samples together would be that of some process or between
 //! two; the mean of the medians of N processes differs from run to run by what processes differ, over √N.
 
-use crate::model::{Estimate, Measurement, Processes, Regime, RegimeResult, Spread};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{Estimate, Measurement, Processes, Regime, RegimeResult, Spread};
 
 /// The degrees of freedom that a calibration counts as, when it is combined with what the processes of a run show.
 ///
@@ -77,7 +77,7 @@ pub fn deviation_between_runs(spread: &Spread, result: &RegimeResult) -> f64 {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::{time_of, variance_of_mean};
-    use crate::model::{Measurement, Processes, Regime, Round, Unit};
+    use runner_model::model::{Measurement, Processes, Regime, Round, Unit};
 
     fn measurement(processes: &[&[f64]]) -> Measurement {
         let of_process = |(process, samples): (u32, &&[f64])| {

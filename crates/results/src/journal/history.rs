@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::role::{Content, Part, Role};
 use super::{Damaged, Spent};
-use crate::model::{
+use runner_model::model::{
     Case, CaseKey, Environment, Event, FormedRatios, GroupKey, Outcome, Phase, RunContext, RunHeader, Shard,
 };
 

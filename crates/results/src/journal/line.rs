@@ -8,16 +8,16 @@ mod result;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    BackendKind, Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note,
-    Outcome, Processes, RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
-    is_default,
-};
 use columns::Listed;
 pub(super) use columns::{Columns, Numbers};
 use launch::LaunchLine;
 use number::{Interval, Number};
 use result::{RatioLine, ResultLine};
+use runner_model::model::{
+    BackendKind, Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note,
+    Outcome, Processes, RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
+    is_default,
+};
 
 /// The line of `records.jsonl` that has one case in one regime.
 #[derive(Debug, Serialize, Deserialize)]

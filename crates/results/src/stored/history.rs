@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::{ReadError, Source};
 use crate::journal::{RECORDS_FILE, parse_records};
-use crate::model::{Commit, Records};
-use crate::programs::Programs;
-use crate::revision::{File, Files, RevisionError};
+use runner_base::programs::Programs;
+use runner_base::revision::{File, Files, RevisionError};
+use runner_model::model::{Commit, Records};
 
 /// The revisions that are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]

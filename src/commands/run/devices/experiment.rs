@@ -10,13 +10,14 @@ use crate::commands::options::RunOptions;
 use crate::commands::session::worker::Worker;
 use crate::commands::session::{Destination, Ended, ManifestRun, Planned, compile_ahead, judge};
 use crate::commands::{Console, Exit, Failure, merge};
-use crate::dispatch::{Interrupt, Urgency};
-use crate::experiment::Manifest;
-use crate::journal::{self, Held, History, JOURNAL_FILE};
-use crate::model::{DeviceInfo, GroupJob};
-use crate::plan::GroupCost;
-use crate::plan::link::CompiledUnits;
-use crate::{render, stored};
+use runner_dispatch::dispatch::{Interrupt, Urgency};
+use runner_model::experiment::Manifest;
+use runner_model::model::{DeviceInfo, GroupJob};
+use runner_plan::GroupCost;
+use runner_plan::link::CompiledUnits;
+use runner_report::render;
+use runner_results::journal::{self, Held, History, JOURNAL_FILE};
+use runner_results::stored;
 
 /// Folder in which the journals of an interrupted run are merged.
 const CONTINUED: &str = "continued";

@@ -11,11 +11,11 @@ use crate::commands::options::RunOptions;
 use crate::commands::session::gpus::Gpu;
 use crate::commands::session::{Destination, ManifestRun, Recorder, Unwritten, close};
 use crate::commands::{Console, Failure};
-use crate::dispatch::{Ready, RunEnd};
-use crate::format::seconds;
-use crate::model::{Case, CaseJob, Environment, Event, GroupJob, GroupKey, Machine, WorkAmount};
-use crate::plan::ResolvedGroup;
-use crate::plan::link::link;
+use runner_dispatch::dispatch::{Ready, RunEnd};
+use runner_model::format::seconds;
+use runner_model::model::{Case, CaseJob, Environment, Event, GroupJob, GroupKey, Machine, WorkAmount};
+use runner_plan::ResolvedGroup;
+use runner_plan::link::link;
 
 pub struct GpuJournals<'a, 'r> {
     run: &'a Run<'r>,

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::experiment::{Experiment, WorkItem};
 use crate::commands::session::gpus::Gpu;
 use crate::commands::{Console, Exit, Failure};
-use crate::dispatch::Interrupt;
-use crate::dispatch::queue::Queue;
-use crate::format::seconds;
+use runner_dispatch::dispatch::Interrupt;
+use runner_dispatch::dispatch::queue::Queue;
+use runner_model::format::seconds;
 
 pub struct Run<'a> {
     pub queue: Queue<WorkItem>,

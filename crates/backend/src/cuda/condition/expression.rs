@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::expr::{Function, Kind, Node, Operator, Program};
-use crate::model::{ElementType, Value};
 use crate::{Condition, Read};
+use runner_model::expr::{Function, Kind, Node, Operator, Program};
+use runner_model::model::{ElementType, Value};
 
 /// Instructions that branch to the label `no_value` if the expression has no value.
 pub(super) struct Translated {

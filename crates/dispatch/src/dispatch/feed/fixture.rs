@@ -1,10 +1,10 @@
 //! Groups of small cases. A case is named after its unit.
 
-use crate::model::{
+use fake_backend::{case_job, launch_plan, one_sample};
+use runner_model::model::{
     BodyPlan, Case, CaseKey, CompileFailure, CompileUnit, Compiled, Environment, GroupJob, GroupKey, Regime, Sharing,
     Value,
 };
-use fake_backend::{case_job, launch_plan, one_sample};
 
 pub fn unit(source: &str) -> CompileUnit {
     CompileUnit::from_kernels(source, ["k"])

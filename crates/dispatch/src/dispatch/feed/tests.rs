@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::fixture::{compiled, environment, failure, group, unit};
 use super::*;
 use crate::dispatch::pending;
-use crate::model::Regime;
+use runner_model::model::Regime;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(2);
@@ -73,7 +73,7 @@ fn a_slow_unit_does_not_hold_up_the_group_before_it() {
     });
     assert_eq!(ran.groups.iter().map(|job| job.ordinal).collect::<Vec<_>>(), [0, 1]);
     let code = |job: &GroupJob| match &job.cases[0].body {
-        crate::model::BodyPlan::Launches(launches) => launches[0].compiled.clone(),
+        runner_model::model::BodyPlan::Launches(launches) => launches[0].compiled.clone(),
         _ => None,
     };
     assert_eq!(code(&ran.groups[1]), Some(compiled(&unit("b"))));

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::super::typed::{Float, Typed, by_type};
 use super::{BLOCK, Difference, ElementType, Leeway, Number, Operand, PIECE, Tolerance, bitwise, compare, last_place};
 use crate::execute::operand::Lanes;
-use crate::model::Elementwise;
+use runner_model::model::Elementwise;
 
 const EXACT: Tolerance = Tolerance::EXACT;
 

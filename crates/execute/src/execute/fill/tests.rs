@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::typed::by_type;
 use super::{BufferPlan, CHUNK, ElementType, FillPlan, Float, Integer, Typed, Value, below, chunk, fill};
-use crate::model::Access;
+use runner_model::model::Access;
 
 fn plan(name: &str, element: ElementType, len: u64) -> BufferPlan {
     fake_backend::buffer_plan(name, element, len, Access::In)
@@ -360,7 +360,8 @@ fn a_stretch_of_a_content_has_the_elements_of_another_seed_at_their_places() {
         }
     }
     // Rows of a sparse matrix would not fit its columns.
-    let rows = crate::model::Structure::CsrRows(crate::model::Sparse { rows: 10, columns: 10, nonzeros: 20 });
+    let rows =
+        runner_model::model::Structure::CsrRows(runner_model::model::Sparse { rows: 10, columns: 10, nonzeros: 20 });
     let rows = FillPlan::Structured { structure: rows, seed: 5 };
     assert_eq!(rows.clone().spliced(secret, 2..5), rows);
 }

@@ -5,13 +5,13 @@
 //! numbers; results of reductions are small and compared on the host.
 
 use super::{Kernels, code, double, number, word};
-use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
 use crate::execute::bench::Bench;
 use crate::execute::cases::ReadyCase;
 use crate::execute::operand::{Lanes, Number, Operand};
 use crate::execute::stop::Stop;
 use crate::execute::values::expectation;
-use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
+use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
+use runner_model::model::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
 
 /// Uploaded expected values take at most one part in so many of the free memory.
 const SHARE_OF_FREE: u64 = 4;

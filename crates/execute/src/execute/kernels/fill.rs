@@ -7,11 +7,11 @@
 use std::ops::Range;
 
 use super::{FOUND, Kernels, code, number, word};
-use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
 use crate::execute::fill::{self, CHUNK};
 use crate::execute::source::Source;
 use crate::execute::typed::{Float as _, Typed as _, by_type};
-use crate::model::{BufferPlan, ElementType, FillPlan};
+use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
+use runner_model::model::{BufferPlan, ElementType, FillPlan};
 
 /// Rejected draws from which on the host makes the whole buffer: the list is as long, and each costs a chunk.
 const MOST_REJECTED: usize = FOUND - 1;

@@ -8,9 +8,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use super::{Kernels, word};
-use crate::backend::{BufferId, Device, DeviceError, LaunchArg};
 use crate::execute::parallel;
 use crate::execute::sets::secret;
+use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 
 /// Bytes of a block of the generator, which one thread masks.
 const BLOCK: usize = 64;

@@ -9,8 +9,8 @@ pub mod check;
 mod fill;
 mod hidden;
 
-use crate::backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
-use crate::model::{Dim3, ElementType, ScalarValue};
+use runner_backend::{Batch, BufferId, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step};
+use runner_model::model::{Dim3, ElementType, ScalarValue};
 
 use super::operand::Operand;
 use hidden::Key;

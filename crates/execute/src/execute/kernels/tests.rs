@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::backend::sim::SimBackend;
-use crate::backend::{Backend, BufferId, Device};
 use crate::execute::compare::{Leeway, compare};
 use crate::execute::fill::fill;
 use crate::execute::operand::{Lanes, Number, Operand};
-use crate::model::{Access, BufferPlan, DeviceId, ElementType, FillPlan, Tolerance, Value};
+use runner_backend::sim::SimBackend;
+use runner_backend::{Backend, BufferId, Device};
+use runner_model::model::{Access, BufferPlan, DeviceId, ElementType, FillPlan, Tolerance, Value};
 
 use super::Kernels;
 use super::check::Wanted;

@@ -11,7 +11,7 @@ use super::super::compare::{Leeway, compare};
 use super::super::operand::{Lanes, Number};
 use super::super::typed::{Float, Typed, by_type};
 use super::{Operand, median, reference, unit_roundoff};
-use crate::model::{ElementType, Elementwise, RefExpr, RefFunction, Tolerance, Value};
+use runner_model::model::{ElementType, Elementwise, RefExpr, RefFunction, Tolerance, Value};
 
 const SUMMED: [(ElementType, usize); 3] = [(ElementType::F32, 3000), (ElementType::F16, 60), (ElementType::Bf16, 30)];
 

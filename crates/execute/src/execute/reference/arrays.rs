@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::operand::{Lanes, Operand, PIECE, wrapped};
 use super::super::parallel;
 use super::matrix::all_lanes;
-use crate::model::ElementType;
+use runner_model::model::ElementType;
 
 fn wide(element: ElementType, lanes: Lanes) -> Operand {
     Operand::Wide { element, lanes: Arc::new(lanes) }

@@ -14,7 +14,7 @@ use super::super::operand::{Lanes, Number, Operand};
 use super::arrays::normal_of;
 use super::matrix::all_lanes;
 use super::{call, evaluate};
-use crate::model::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
+use runner_model::model::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
 
 /// How many times the typical error of a sum in sequence is allowed. Of random terms, one in many millions exceeds it.
 const SUMMATION: f64 = 2.0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::operand::{Lanes, Operand, PIECE, wrapped};
 use super::super::parallel;
-use crate::model::ElementType;
+use runner_model::model::ElementType;
 
 /// Rows of the result that one task makes: each row of the right side that it reads serves all of them.
 const ROWS: usize = 8;

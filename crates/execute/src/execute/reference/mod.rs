@@ -20,9 +20,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::operand::{Number, Operand};
-use crate::backend::host_memory;
-use crate::model::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
 use reduce::{Block, Blocks, reduce};
+use runner_backend::host_memory;
+use runner_model::model::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
 
 /// Evaluates a reference expression. `buffer` gives the content of a named buffer.
 ///

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::super::operand::{Number, Operand, PIECE, whole, wrapped};
 use super::super::parallel;
-use crate::model::{ElementType, Reduction};
+use runner_model::model::{ElementType, Reduction};
 
 /// Elements that one task reduces; the tasks' results are combined in order.
 pub const BLOCK: usize = 1 << 16;

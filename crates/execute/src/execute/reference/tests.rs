@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::operand::{Lanes, Number, Operand};
 use super::super::typed::{Float, Typed, by_type};
 use super::{ElementType, Elementwise, RefExpr, RefFunction, evaluate, names};
-use crate::model::Value;
+use runner_model::model::Value;
 
 /// Elements enough for several tasks and an uneven rest.
 const MANY: usize = 3 * (1 << 16) + 4321;

@@ -1,8 +1,8 @@
 //! The error of results that passed is said where a check asks for it, and of nothing else.
 
 use super::rig::{N, Said, case, device, group, kernel, right, run};
-use crate::model::{CaseJob, ElementType, Event, Outcome, ResultError};
 use fake_backend::Call;
+use runner_model::model::{CaseJob, ElementType, Event, Outcome, ResultError};
 
 fn errors(said: &Said) -> Vec<ResultError> {
     said.events
@@ -12,7 +12,7 @@ fn errors(said: &Said) -> Vec<ResultError> {
 }
 
 /// A copy whose third element, 3, is one place of an f32 too large.
-fn nearly(call: &mut Call<'_>) -> Result<(), crate::backend::DeviceError> {
+fn nearly(call: &mut Call<'_>) -> Result<(), runner_backend::DeviceError> {
     right(call)?;
     call.write(1, 8, &3.0f32.next_up().to_le_bytes())
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::rig::{N, case, device, group, kernel, right};
 use crate::execute::{Carried, run_group};
-use crate::model::{CaseJob, ElementType, FillPlan, Value};
+use runner_model::model::{CaseJob, ElementType, FillPlan, Value};
 
 /// A copy of random integers, of which there are so many.
 fn random(len: u64) -> CaseJob {

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use super::rig::{N, Said, buffer, case, device, group, kernel, launch, right, run};
-use crate::backend::{Device, DeviceError};
-use crate::model::{
+use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
+use runner_backend::{Device, DeviceError};
+use runner_model::model::{
     Access, BodyPlan, BufferPlan, Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome,
     RefExpr, Regime, Value, Vary,
 };
-use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
 /// Copies random integers.
 fn random(name: &str) -> CaseJob {

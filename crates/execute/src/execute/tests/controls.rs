@@ -1,11 +1,11 @@
 //! Negative controls: every way to be wrong is caught, and named with its first place.
 
 use super::rig::{N, call, case, copies, device, group, kernel, right, run, run_one, run_one_of};
-use crate::model::{
+use fake_backend::Call;
+use runner_model::model::{
     Access, ElementType, ExpectPlan, FillPlan, Mismatch, Outcome, RefExpr, RefFunction, Tolerance, Unchecked, Value,
     Verdict,
 };
-use fake_backend::Call;
 
 fn place(mismatch: &Mismatch) -> (&str, u64, u64, u64) {
     (&mismatch.what, mismatch.index, mismatch.wrong, mismatch.of)
@@ -295,7 +295,7 @@ fn an_inout_buffer_that_was_not_restored_would_be_caught() {
     };
     job.checks[0].actual = RefExpr::Buffer("input".to_owned());
     job.checks[0].expect = ExpectPlan::Reference(expected);
-    job.body = crate::model::BodyPlan::Launches(vec![super::rig::launch("it", &["input"])]);
+    job.body = runner_model::model::BodyPlan::Launches(vec![super::rig::launch("it", &["input"])]);
     let body = |call: &mut Call<'_>| {
         let doubled: Vec<u8> = call
             .read(0)?

@@ -1,8 +1,8 @@
 //! What a profiler that watches is shown, and what is said of it.
 
 use super::rig::{Said, case, device, group, kernel, launch, right, run};
-use crate::model::{BodyPlan, Dim3, ElementType, Event, MarkedLaunch, Outcome};
 use fake_backend::FakeDevice;
+use runner_model::model::{BodyPlan, Dim3, ElementType, Event, MarkedLaunch, Outcome};
 
 /// Returns the announcements: whose, and of which kernels.
 fn announced(said: &Said) -> Vec<(&str, Vec<&str>)> {

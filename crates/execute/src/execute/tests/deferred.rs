@@ -1,12 +1,12 @@
 //! Cases that have no room beside the others of their group.
 
 use super::rig::{buffer, case, device, group, kernel, right, run};
-use crate::backend::{Device, DeviceError};
-use crate::model::{
+use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
+use runner_backend::{Device, DeviceError};
+use runner_model::model::{
     Access, ArgPlan, BodyPlan, Bytes, CaseJob, Crowded, ElementType, ExpectPlan, Mismatch, Note, Outcome, Unchecked,
     Verdict,
 };
-use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
 /// Room for two buffers of some thousand bytes between their guard zones, not for three.
 const ROOM: u64 = 300_000;

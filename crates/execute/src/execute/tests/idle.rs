@@ -1,12 +1,12 @@
 //! A case whose launches write no output is never right.
 
 use super::rig::*;
-use crate::backend::DeviceError;
-use crate::model::{
+use fake_backend::{Call, FakeDevice, device_info};
+use runner_backend::DeviceError;
+use runner_model::model::{
     Access, ArgPlan, BodyPlan, Capabilities, CaseJob, CounterName, Counters, ElementType, ExpectPlan, Outcome,
     Unchecked, Verdict,
 };
-use fake_backend::{Call, FakeDevice, device_info};
 
 /// Returns a case that must leave `out` as it was, though it reads `input`.
 fn keeps_inout() -> CaseJob {
@@ -18,7 +18,7 @@ fn keeps_inout() -> CaseJob {
 /// Returns a device that counts as the simulator does.
 fn counting(kernel_body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> FakeDevice {
     let capabilities = Capabilities { has_clock: false, has_counters: true };
-    let device = FakeDevice::new(crate::model::DeviceInfo { capabilities, ..device_info() });
+    let device = FakeDevice::new(runner_model::model::DeviceInfo { capabilities, ..device_info() });
     device.with_kernel("it", kernel(kernel_body))
 }
 
@@ -74,8 +74,10 @@ fn an_output_that_differs_far_from_its_beginning_was_written() {
     job.checks.clear();
     let mut other = job.clone();
     other.case.key.variant = "other".to_owned();
-    other.checks =
-        vec![crate::model::CheckPlan { expect: ExpectPlan::Variant("it".to_owned()), ..copies(ElementType::I32) }];
+    other.checks = vec![runner_model::model::CheckPlan {
+        expect: ExpectPlan::Variant("it".to_owned()),
+        ..copies(ElementType::I32)
+    }];
     if let BodyPlan::Launches(launches) = &mut other.body {
         launches[0].args[0] = ArgPlan::Buffer("input".to_owned());
     }
@@ -87,7 +89,7 @@ fn an_output_that_differs_far_from_its_beginning_was_written() {
 fn without_an_input_element_there_is_nothing_to_do() {
     let mut job = keeps_inout();
     job.buffers[0].len = 0;
-    job.checks[0].expect = ExpectPlan::Reference(call(crate::model::RefFunction::Copy, "out"));
+    job.checks[0].expect = ExpectPlan::Reference(call(runner_model::model::RefFunction::Copy, "out"));
     let said = run(counting(counts(0.0)), &group(vec![job]));
     assert_eq!(said.verdict("it"), Some(&Verdict::Pass));
 }

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
-use crate::model::{Access, BodyPlan, Capabilities, CaseJob, CompileKey, ElementType, Outcome, Regime, SymbolPlan};
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
+use runner_model::model::{
+    Access, BodyPlan, Capabilities, CaseJob, CompileKey, ElementType, Outcome, Regime, SymbolPlan,
+};
 
 /// Copies, and has 400 bytes of scratch memory as its third argument.
 fn with_scratch(name: &str, regime: Regime) -> CaseJob {

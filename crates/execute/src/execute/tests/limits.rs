@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::rig::{Said, case, device, group, kernel, right, run};
-use crate::backend::DeviceError;
-use crate::model::{Activity, ElementType, Event, Outcome};
+use runner_backend::DeviceError;
+use runner_model::model::{Activity, ElementType, Event, Outcome};
 
 /// Returns the seconds of every step of measuring, as reported to the dispatcher.
 fn reported_limits(said: &Said) -> Vec<f64> {

@@ -1,9 +1,9 @@
 //! Checks that compare some of the elements, by their `where`.
 
 use super::rig::*;
-use crate::backend::DeviceError;
-use crate::model::{CaseJob, ElementType, Elementwise, INDEX, Outcome, RefExpr, Value};
 use fake_backend::Call;
+use runner_backend::DeviceError;
+use runner_model::model::{CaseJob, ElementType, Elementwise, INDEX, Outcome, RefExpr, Value};
 
 /// Returns a case that compares the elements whose index is at least so large.
 fn from_index(first: i64) -> CaseJob {

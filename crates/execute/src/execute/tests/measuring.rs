@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use super::rig::{N, Said, buffer, call, case, copies, device, group, kernel, launch, right, run};
-use crate::backend::DeviceError;
 use crate::execute::Lost;
-use crate::model::{
+use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
+use runner_backend::DeviceError;
+use runner_model::model::{
     Access, BlockPlan, BodyPlan, Capabilities, CaseJob, Counters, Dim3, ElementType, Event, ExpectPlan, FillPlan,
     GridPlan, GroupJob, KernelResources, LaunchPlan, LaunchRecord, Mismatch, Note, Outcome, RefExpr, RefFunction,
     Regime, Unit, Value, Verdict,
 };
-use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
 pub fn copy(name: &str) -> CaseJob {
     case(name, ElementType::I32)

@@ -1,8 +1,8 @@
 //! Energy, in a pass of its own after the timings.
 
 use super::rig::{Said, case, device, group, kernel, right, run};
-use crate::model::{ElementType, Energy, Event, Note, Outcome};
 use fake_backend::FakeDevice;
+use runner_model::model::{ElementType, Energy, Event, Note, Outcome};
 
 /// Two right variants of 2 ms and 6 ms; the case that asks for energy names itself.
 fn said(asks: &[&str], change: impl Fn(FakeDevice) -> FakeDevice) -> Said {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{case, device, group, kernel, launch, right, run};
-use crate::backend::{BufferId, LaunchArg};
-use crate::model::{BodyPlan, CaseJob, ElementType, HostPlan, Outcome, Regime, Verdict};
 use fake_backend::Call;
+use runner_backend::{BufferId, LaunchArg};
+use runner_model::model::{BodyPlan, CaseJob, ElementType, HostPlan, Outcome, Regime, Verdict};
 
 /// The variant `name` copies `input` to `out` by the host function of the same name.
 fn calls(name: &str) -> CaseJob {

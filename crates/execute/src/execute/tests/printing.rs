@@ -1,9 +1,9 @@
 //! Kernels' output, compared with the expected lines.
 
 use super::rig::{case, copies, device, group, kernel, right, run};
-use crate::backend::DeviceError;
-use crate::model::{CaseJob, ElementType, Event, Outcome, PrintedPlan, Unchecked, Verdict};
 use fake_backend::Call;
+use runner_backend::DeviceError;
+use runner_model::model::{CaseJob, ElementType, Event, Outcome, PrintedPlan, Unchecked, Verdict};
 
 /// A copy that must print these lines.
 fn printing(name: &str, lines: &[&str]) -> CaseJob {

@@ -1,9 +1,9 @@
 //! Kernels that read an output before they write it, on a device that does not know what was written.
 
 use super::rig::*;
-use crate::backend::DeviceError;
-use crate::model::{Access, CheckPlan, ElementType, ExpectPlan, FillPlan, Outcome, Unchecked, Value, Verdict};
 use fake_backend::Call;
+use runner_backend::DeviceError;
+use runner_model::model::{Access, CheckPlan, ElementType, ExpectPlan, FillPlan, Outcome, Unchecked, Value, Verdict};
 
 /// Adds `factor` times its first argument to its second.
 fn adds(factor: f32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
@@ -28,7 +28,7 @@ fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
 }
 
 /// Returns a group in which the second case expects what the first one computes, which has no check.
-fn pair(element: ElementType) -> [crate::model::CaseJob; 2] {
+fn pair(element: ElementType) -> [runner_model::model::CaseJob; 2] {
     let (mut plain, mut other) = (case("plain", element), case("other", element));
     plain.checks.clear();
     other.checks = vec![CheckPlan { expect: ExpectPlan::Variant("plain".to_owned()), ..copies(element) }];

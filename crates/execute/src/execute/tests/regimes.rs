@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
 use crate::execute::{Carried, run_group};
-use crate::model::{
+use fake_backend::{Call, FakeKernel};
+use runner_model::model::{
     Access, Allocation, BodyPlan, CaseJob, ElementType, Event, GroupJob, Measurement, Note, Outcome, Regime, Unit,
     Verdict,
 };
-use fake_backend::{Call, FakeKernel};
 
 fn copy_in(name: &str, regimes: &[Regime]) -> CaseJob {
     let mut job = case(name, ElementType::I32);
@@ -133,10 +133,10 @@ fn copies_that_are_consumed_are_restored_before_each_span() {
 #[test]
 fn all_copies_are_given_back() {
     let mut device = device(vec![("it", taking(50_000.0))]);
-    let before = crate::backend::Device::memory_free(&device);
+    let before = runner_backend::Device::memory_free(&device);
     let job = group(vec![copy_in("it", Regime::ALL)]);
     run_group(&mut device, &job, &mut Carried::default(), &mut |_| ()).unwrap();
-    assert_eq!(crate::backend::Device::memory_free(&device), before);
+    assert_eq!(runner_backend::Device::memory_free(&device), before);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn the_baseline_has_a_control_where_anything_is_compared_with_it() {
 
 #[test]
 fn a_control_ends_with_a_baseline_that_fails() {
-    use crate::backend::DeviceError;
+    use runner_backend::DeviceError;
     let failing = kernel(|call: &mut Call<'_>| match call.nth {
         0..8 => right(call),
         _ => Err(DeviceError::Trap { message: "enough".to_owned(), printed: String::new() }),

@@ -2,7 +2,7 @@
 
 use super::rig::case;
 use crate::execute::repeat::is_cheap;
-use crate::model::{Bytes, ElementType, ExpectPlan, FunctionPlan, RefExpr, RefFunction};
+use runner_model::model::{Bytes, ElementType, ExpectPlan, FunctionPlan, RefExpr, RefFunction};
 
 #[test]
 fn a_second_set_is_cheap_up_to_so_many_instructions_bytes_and_multiplications() {

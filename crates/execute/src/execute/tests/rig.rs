@@ -1,13 +1,13 @@
 //! A group of copies and sums on the fake device, and what it said.
 
-use crate::backend::DeviceError;
 use crate::execute::{Carried, Lost, run_group};
-use crate::model::{
+use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
+use runner_backend::DeviceError;
+use runner_model::model::{
     Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ElementType, Event,
     ExpectPlan, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan, Measurement, Mismatch, Note, Outcome,
     RefExpr, RefFunction, Regime, Sharing, Tolerance, Value, Verdict, WholeTolerance,
 };
-use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 
 /// Elements of every array, unless a test says otherwise.
 pub const N: u64 = 1000;

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{N, buffer, call, case, device, group, kernel, launch, right, run};
-use crate::backend::Device;
 use crate::execute::buffers::Store;
 use crate::execute::expected::Expected;
 use crate::execute::operand::{Number, Operand};
 use crate::execute::sets::{FIRST, OTHER};
-use crate::model::{
+use fake_backend::{Call, FakeKernel};
+use runner_backend::Device;
+use runner_model::model::{
     Access, ArgPlan, BodyPlan, BufferPlan, CaseJob, ElementType, ExpectPlan, FillPlan, GroupJob, Mismatch, Outcome,
     RefExpr, RefFunction, SymbolPlan, Unchecked, Value, Verdict,
 };
-use fake_backend::{Call, FakeKernel};
 
 /// All of the fake device's memory.
 const MEMORY: u64 = 256 << 20;
@@ -172,7 +172,7 @@ fn a_reduction_in_blocks_has_the_bits_of_one_in_memory() {
 /// Keeps what a launch finds in its argument `arg` before it does its work.
 fn observed(
     arg: usize,
-    work: impl Fn(&mut Call<'_>) -> Result<(), crate::backend::DeviceError> + Send + Sync + 'static,
+    work: impl Fn(&mut Call<'_>) -> Result<(), runner_backend::DeviceError> + Send + Sync + 'static,
 ) -> (FakeKernel, Arc<Mutex<Vec<Vec<u8>>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&seen);

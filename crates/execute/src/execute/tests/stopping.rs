@@ -2,7 +2,7 @@
 
 use super::measuring::{copy, rounds, samples, timed};
 use super::rig::{Said, device, group, kernel, right, run};
-use crate::model::{Event, GroupJob, Outcome, Sharing, Spread};
+use runner_model::model::{Event, GroupJob, Outcome, Sharing, Spread};
 
 /// Alternates between two times, so that no number of samples narrows the interval.
 fn restless(nth: u32) -> f64 {

@@ -1,7 +1,7 @@
 //! What the device says of itself between the rounds, and which samples count.
 
 use super::rig::{Said, case, device, group, kernel, right, run};
-use crate::model::{DeviceState, ElementType, Note, Outcome, Regime, Round, ThrottleReason};
+use runner_model::model::{DeviceState, ElementType, Note, Outcome, Regime, Round, ThrottleReason};
 
 fn state(sm_clock_mhz: u32, throttled_by: &[ThrottleReason]) -> DeviceState {
     DeviceState { sm_clock_mhz: Some(sm_clock_mhz), throttled_by: throttled_by.to_vec(), ..DeviceState::default() }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::rig::*;
-use crate::model::{
+use runner_model::model::{
     Access, BodyPlan, BufferPlan, CaseJob, CheckPlan, ElementType, Elementwise, ExpectPlan, FillPlan, INDEX, Mutant,
     Note, Outcome, RefExpr, RefFunction, Tolerance, Value, WeakCheck, WholeTolerance,
 };

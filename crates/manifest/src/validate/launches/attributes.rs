@@ -2,10 +2,10 @@
 
 use super::super::context::Context;
 use super::{LaunchContext, buffer_of, whole};
-use crate::experiment::Expression;
-use crate::model::{Diagnostic, Persist};
 use crate::raw::{Expr, RawPersist};
 use crate::read::At;
+use runner_model::experiment::Expression;
+use runner_model::model::{Diagnostic, Persist};
 
 /// Validates the blocks per cluster, in one to three dimensions.
 pub fn cluster(ctx: &mut Context, place: &LaunchContext<'_>, raw: Option<&At<Vec<Expr>>>) -> Option<Vec<Expression>> {

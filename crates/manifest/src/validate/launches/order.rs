@@ -7,11 +7,11 @@ use std::path::Path;
 use super::super::context::{Context, written};
 use super::LaunchContext;
 use crate::element::element;
-use crate::experiment::{ArgSpec, BufferSpec, LaunchSpec, StepSpec, Template};
-use crate::expr::Scope;
-use crate::expr::template::Style;
-use crate::model::{Access, Diagnostic, ElementType, SourceForm};
 use crate::signature::{Parameter, Signature};
+use runner_model::experiment::{ArgSpec, BufferSpec, LaunchSpec, StepSpec, Template};
+use runner_model::expr::Scope;
+use runner_model::expr::template::Style;
+use runner_model::model::{Access, Diagnostic, ElementType, SourceForm};
 
 /// A buffer that a launch passes, with its parameter.
 struct Passed<'a> {

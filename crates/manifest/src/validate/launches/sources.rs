@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::{first, places};
-use crate::experiment::CompileSpec;
 use crate::files::{looked_for, reason};
-use crate::model::{Diagnostic, KernelCompiler, SourceForm};
-use crate::project::Project;
 use crate::raw::{OneOrMany, RawLaunch};
 use crate::read::At;
-use crate::regular;
 use crate::validate::context::Context;
+use runner_model::experiment::CompileSpec;
+use runner_model::model::{Diagnostic, KernelCompiler, SourceForm};
+use runner_model::project::Project;
+use runner_model::regular;
 
 /// Compiler keys, which have no meaning for code that is already compiled.
 const OF_COMPILER: [&str; 8] =

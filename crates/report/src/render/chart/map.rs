@@ -2,7 +2,7 @@
 
 use super::style::{heat, is_dark};
 use super::{Area, Drawing, LEFT, TOP, f, text};
-use crate::format::rough;
+use runner_model::format::rough;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeatMap {

@@ -3,7 +3,7 @@
 use super::scale::{Scale, Spread, spread_labels};
 use super::style::Style;
 use super::{BOTTOM, Drawing, LEFT, Mark, Path, TOP, f, marked, rule, text, tick_text, widest};
-use crate::format::rough;
+use runner_model::format::rough;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Roofline {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{Compared, words};
-use crate::analyse::compare::{ClaimChange, ClaimKind, ReportComparison};
 use crate::render::claims::detail;
+use runner_results::analyse::compare::{ClaimChange, ClaimKind, ReportComparison};
 
 /// Maximum number of claims to list; further ones are counted.
 const MOST_CLAIMS: usize = 50;

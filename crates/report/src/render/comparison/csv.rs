@@ -1,11 +1,11 @@
 //! The comparison as CSV in full precision: one row per case and regime.
 
 use super::{Compared, words};
-use crate::analyse::compare::{Change, Interval, ReportComparison};
-use crate::model::Value;
 use crate::render::RenderError;
 use crate::render::columns::full;
 use crate::render::csv::table;
+use runner_model::model::Value;
+use runner_results::analyse::compare::{Change, Interval, ReportComparison};
 
 type Cell = fn(&ReportComparison, &Change) -> String;
 

@@ -2,9 +2,6 @@
 
 use super::view::{Section, View, point, unit_of, view};
 use super::{Compared, claims, rollup, words};
-use crate::analyse::compare::{CauseKind, Change, CounterChange, Fact, Kind, ReportComparison};
-use crate::format::{count, rough};
-use crate::model::{CaseKey, Estimate};
 use crate::render::RenderError;
 use crate::render::html::Samples;
 use crate::render::html::changes::{Details, Lane, Line, Page, Part, Rows, samples_of};
@@ -12,6 +9,9 @@ use crate::render::html::table::{Column, Number, cases, numbers, texts};
 use crate::render::table::Cell;
 use crate::render::units::TimeUnit;
 use crate::render::wording;
+use runner_model::format::{count, rough};
+use runner_model::model::{CaseKey, Estimate};
+use runner_results::analyse::compare::{CauseKind, Change, CounterChange, Fact, Kind, ReportComparison};
 
 /// A change with its report and the samples of base and new.
 struct Row<'a> {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Compared;
-use crate::analyse::JudgedClaim;
-use crate::analyse::compare::{
+use crate::render::RenderError;
+use crate::render::claims::detail;
+use runner_model::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
+use runner_results::analyse::JudgedClaim;
+use runner_results::analyse::compare::{
     CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Gate,
     InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange, Undecided,
 };
-use crate::analyse::stale::Staleness;
-use crate::model::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
-use crate::render::RenderError;
-use crate::render::claims::detail;
+use runner_results::analyse::stale::Staleness;
 
 /// Format version, raised when a reader of the old form would misread the new one.
 const VERSION: u32 = 1;

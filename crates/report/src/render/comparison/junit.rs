@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::{Compared, words};
-use crate::analyse::ClaimState;
-use crate::analyse::compare::{Change, ClaimChange, Kind, ReportComparison};
 use crate::render::claims::detail;
 use crate::render::{RenderError, Templates, wording};
+use runner_results::analyse::ClaimState;
+use runner_results::analyse::compare::{Change, ClaimChange, Kind, ReportComparison};
 
 /// The root element.
 #[derive(Debug, Serialize)]

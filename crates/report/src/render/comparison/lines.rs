@@ -1,7 +1,7 @@
 //! Source lines at which counts changed.
 
-use crate::analyse::compare::{Change, CounterChange, LineChange};
-use crate::format::{count, plural};
+use runner_model::format::{count, plural};
+use runner_results::analyse::compare::{Change, CounterChange, LineChange};
 
 const MOST_LINES: usize = 3;
 
@@ -91,8 +91,8 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::compare::Kind;
-    use crate::model::{Case, CaseKey, CountedLine, Counters, GroupKey};
+    use runner_model::model::{Case, CaseKey, CountedLine, Counters, GroupKey};
+    use runner_results::analyse::compare::Kind;
 
     fn line(number: u32, text: &str, sectors: f64) -> CountedLine {
         CountedLine {

@@ -1,6 +1,6 @@
 //! Differences in the machine code of a case, as text.
 
-use crate::analyse::compare::{Change, InstructionChange, OperationChange};
+use runner_results::analyse::compare::{Change, InstructionChange, OperationChange};
 
 /// Maximum number of changed operations to list; further ones are counted.
 const MOST_OPERATIONS: usize = 4;

@@ -14,7 +14,7 @@ mod terminal;
 mod view;
 pub(super) mod words;
 
-use crate::analyse::compare::Comparison;
+use runner_results::analyse::compare::Comparison;
 
 pub use csv::csv;
 pub use html::html;

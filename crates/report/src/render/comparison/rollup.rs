@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::Serialize;
 
 use super::{Compared, words};
-use crate::analyse::compare::{Change, Kind, ReportComparison};
-use crate::format::{plural_of, rough};
-use crate::model::CaseKey;
+use runner_model::format::{plural_of, rough};
+use runner_model::model::CaseKey;
+use runner_results::analyse::compare::{Change, Kind, ReportComparison};
 
 /// Maximum number of variants to list; further ones are counted.
 const MOST_VARIANTS: usize = 20;

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::rollup::{self, Row, Totals};
 use super::{Compared, words};
-use crate::analyse::compare::{Change, Kind};
-use crate::format::{plural, plural_of};
 use crate::render::wording;
+use runner_model::format::{plural, plural_of};
+use runner_results::analyse::compare::{Change, Kind};
 
 /// Kinds that are no change.
 const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];

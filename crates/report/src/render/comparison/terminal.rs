@@ -4,11 +4,11 @@ use super::claims::{self, Claims};
 use super::rollup::Line;
 use super::view::{Section, view};
 use super::{Compared, words};
-use crate::analyse::compare::Kind;
 use crate::render::Screen;
 use crate::render::prose::prose;
 use crate::render::table::Table;
 use crate::render::terminal::{draw, draw_at_least, is_narrow, paint};
+use runner_results::analyse::compare::Kind;
 
 /// Maximum number of rows to show; the page has the others.
 const MOST_ROWS: usize = 200;

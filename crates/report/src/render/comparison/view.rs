@@ -9,17 +9,17 @@ use serde::Serialize;
 use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
 use super::{Compared, rollup, summary, words};
-use crate::analyse::compare::{
-    BETWEEN_GPUS, CauseKind, Change, ClockOffset, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
-    ReportComparison,
-};
-use crate::format::{plural, plural_of};
-use crate::model::Estimate;
 use crate::render::number;
 use crate::render::stale;
 use crate::render::table::{Cell, Folding, Table, in_common, number as number_column, text};
 use crate::render::units::TimeUnit;
 use crate::render::wording;
+use runner_model::format::{plural, plural_of};
+use runner_model::model::Estimate;
+use runner_results::analyse::compare::{
+    BETWEEN_GPUS, CauseKind, Change, ClockOffset, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
+    ReportComparison,
+};
 
 /// Kinds whose tables are never folded: they fail the gate, or need a look.
 const OPEN: [Kind; 6] =

@@ -5,15 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Compared, lines, machine_code};
-use crate::analyse::compare::{
-    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
-    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
-};
-use crate::format::{at_place, count, magnitude, plural, rough};
-use crate::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
 use crate::render::number;
 use crate::render::stale;
 use crate::render::wording;
+use runner_model::format::{at_place, count, magnitude, plural, rough};
+use runner_model::model::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
+use runner_results::analyse::compare::{
+    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
+    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
+};
 
 /// Maximum number of changed counters of a theme to list; further ones are counted.
 const MOST_OF_THEME: usize = 3;

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{ReportHistory, timeline};
-use crate::analyse::history::Series;
-use crate::file_names::FileNames;
 use crate::render::{RenderError, Templates, wording};
+use runner_model::file_names::FileNames;
+use runner_results::analyse::history::Series;
 
 /// Maximum number of charts. More would not be looked at.
 const MOST_CHARTS: usize = 24;

@@ -1,12 +1,12 @@
 //! The history as CSV in full precision: one row per case, regime and revision.
 
 use super::{ReportHistory, words};
-use crate::analyse::history::{Change, Point, Series};
-use crate::model::Commit;
 use crate::render::RenderError;
 use crate::render::columns::full;
 use crate::render::comparison::csv::axes;
 use crate::render::csv::table;
+use runner_model::model::Commit;
+use runner_results::analyse::history::{Change, Point, Series};
 
 /// A time in the history of a report.
 struct Row<'a> {

@@ -2,7 +2,6 @@
 
 use super::view::{Section, View, comparable_ends, view};
 use super::{ReportHistory, charts, words};
-use crate::analyse::history::Series;
 use crate::render::RenderError;
 use crate::render::comparison::words as comparison;
 use crate::render::html::Samples;
@@ -10,6 +9,7 @@ use crate::render::html::changes::{Details, Lane, Page, Part, Rows, samples_of};
 use crate::render::html::table::{Column, cases, numbers, texts};
 use crate::render::number;
 use crate::render::units::TimeUnit;
+use runner_results::analyse::history::Series;
 
 /// Maximum number of revisions of a case to show; the oldest are omitted.
 const MOST_LANES: usize = 40;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ReportHistory, words};
-use crate::analyse::history::{Change, Series};
-use crate::analyse::stale::Staleness;
-use crate::model::{Commit, Regime, Value};
 use crate::render::RenderError;
+use runner_model::model::{Commit, Regime, Value};
+use runner_results::analyse::history::{Change, Series};
+use runner_results::analyse::stale::Staleness;
 
 /// Format version, raised when a reader of the old form would misread the new one.
 const VERSION: u32 = 1;

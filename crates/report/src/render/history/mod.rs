@@ -8,10 +8,10 @@ mod timeline;
 mod view;
 mod words;
 
-use crate::analyse::history::Series;
-use crate::analyse::stale::Staleness;
-use crate::model::Commit;
-use crate::stored::Unread;
+use runner_model::model::Commit;
+use runner_results::analyse::history::Series;
+use runner_results::analyse::stale::Staleness;
+use runner_results::stored::Unread;
 
 pub use charts::{Chart, Link, charts, links};
 pub use csv::csv;

@@ -1,15 +1,15 @@
 //! Chart of a series: a point with its interval per revision, the level of each part, breaks and changes.
 
 use super::words;
-use crate::analyse::history::{Point, Series};
-use crate::format::plural;
-use crate::model::Commit;
 use crate::render::chart::{
     BOTTOM, COLOURS, Drawing, LEFT, Mark, Path, Rule, Scale, Spread, disc, f, rule, text, tick_text,
 };
 use crate::render::number;
 use crate::render::units::TimeUnit;
-use crate::stats;
+use runner_base::stats;
+use runner_model::format::plural;
+use runner_model::model::Commit;
+use runner_results::analyse::history::{Point, Series};
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;

@@ -3,10 +3,6 @@
 use serde::Serialize;
 
 use super::{Link, ReportHistory, words};
-use crate::analyse::history::{Break, Change, LEVEL, Point, Series};
-use crate::analyse::stale::Staleness;
-use crate::format::{plural, plural_of, rough};
-use crate::model::Estimate;
 use crate::render::comparison::words as comparison;
 use crate::render::prose::prose;
 use crate::render::stale;
@@ -14,7 +10,11 @@ use crate::render::table::{Cell, Folding, Table, number as number_column, text};
 use crate::render::terminal::draw;
 use crate::render::units::TimeUnit;
 use crate::render::{RenderError, Screen, Templates, number, wording};
-use crate::stats::FEWEST_READINGS;
+use runner_base::stats::FEWEST_READINGS;
+use runner_model::format::{plural, plural_of, rough};
+use runner_model::model::Estimate;
+use runner_results::analyse::history::{Break, Change, LEVEL, Point, Series};
+use runner_results::analyse::stale::Staleness;
 
 const INDENT: &str = "  ";
 

@@ -1,7 +1,7 @@
 //! Breaks, changes and series in words.
 
-use crate::analyse::history::{Break, Change, Series};
 use crate::render::comparison::words;
+use runner_results::analyse::history::{Break, Change, Series};
 
 /// Levels of a sparkline.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

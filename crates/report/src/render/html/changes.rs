@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::pool::Pool;
 use super::table::{Column, PageUnit, six_digits};
 use super::{SCRIPT, STYLE, embedded};
-use crate::model::{CaseKey, Estimate, Regime, Round};
 use crate::render::table::{Cell, Table};
 use crate::render::{RenderError, Templates};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{CaseKey, Estimate, Regime, Round};
 
 /// Samples of each case and regime of a run.
 pub type Samples = HashMap<(CaseKey, Regime), Vec<Round>>;

@@ -10,13 +10,13 @@ use serde::Serialize;
 use super::facts::{Facts, Tables};
 use super::table::{self, Cells, Column, PageUnit, numbers, texts};
 use super::{Companions, SourceFile};
-use crate::analyse;
-use crate::format;
-use crate::model::{CaseRecord, Records};
 use crate::render::column::{self, InPageCell};
 use crate::render::columns::{CASE, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, TIME, WORK};
 use crate::render::row::{Context, Row};
 use crate::render::{bound, units};
+use runner_model::format;
+use runner_model::model::{CaseRecord, Records};
+use runner_results::analyse;
 
 /// Maximum number of counters with a column. The others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;

@@ -10,9 +10,9 @@ use super::changes::samples_of;
 use super::pool::Pool;
 use super::table::six_digits;
 use super::{Companions, SourceFile};
-use crate::format;
-use crate::model::{CaseRecord, LaunchRecord, Records, RegimeResult, Round};
 use crate::render::{lines, number, units, wording};
+use runner_model::format;
+use runner_model::model::{CaseRecord, LaunchRecord, Records, RegimeResult, Round};
 
 pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "launch",
@@ -153,8 +153,9 @@ impl<'a> Tables<'a> {
 
 fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
     let unit = units::TimeUnit::choose(std::iter::once(result.time.point));
-    let shown =
-        |time: &crate::model::Estimate| format!("{} {}", number::plus_minus(time, unit.nanoseconds()), unit.symbol());
+    let shown = |time: &runner_model::model::Estimate| {
+        format!("{} {}", number::plus_minus(time, unit.nanoseconds()), unit.symbol())
+    };
     let percent = result.time.confidence * 100.0;
     let mut pairs = vec![
         ("time", format!("median of {} samples, {percent:.1} % interval", result.samples)),
@@ -164,7 +165,7 @@ fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
         pairs.push(("time of each launch", result.each.iter().map(shown).collect::<Vec<_>>().join(", ")));
     }
     // The table has the ratios that hold for other processes too.
-    let ratio = |name, ratio: &crate::model::Ratio| {
+    let ratio = |name, ratio: &runner_model::model::Ratio| {
         (name, format!("{} times as fast as {} in this run", number::ratio(&ratio.speedup), ratio.against))
     };
     pairs.extend(result.against_baseline.as_ref().map(|r| ratio("against the baseline", r)));

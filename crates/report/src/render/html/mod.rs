@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::report::{Report, report};
 use super::{RenderError, Templates};
-use crate::model::Records;
+use runner_model::model::Records;
 
 pub use changes::Samples;
 

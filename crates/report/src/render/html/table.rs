@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::model::{Case, Regime, Value};
 use crate::render::units::{self, TimeUnit};
+use runner_model::model::{Case, Regime, Value};
 
 /// Unit in which to show times, which are in nanoseconds.
 #[derive(Debug, Serialize)]

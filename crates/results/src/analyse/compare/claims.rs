@@ -5,7 +5,7 @@ use strum::VariantArray;
 
 use super::{Options, Pair};
 use crate::analyse::claims::{ClaimState, JudgedClaim, judge_all};
-use crate::model::Claim;
+use runner_model::model::Claim;
 
 /// What became of a claim, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr, VariantArray)]

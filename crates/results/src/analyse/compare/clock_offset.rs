@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use super::Row;
 use super::evidence::Evidence;
-use crate::model::GroupKey;
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::GroupKey;
 
 /// Fewer rows of unchanged code say too little of the offset of a run, and of a group, whose rows share their rounds.
 const LEAST_ROWS: usize = 10;

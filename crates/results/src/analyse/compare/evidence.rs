@@ -8,8 +8,8 @@
 use super::Call;
 use crate::analyse::CONFIDENCE;
 use crate::analyse::times::variance_of_mean;
-use crate::model::{Estimate, Processes};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{Estimate, Processes};
 
 /// Where smaller changes than this fraction do not count, nothing is called the same.
 const COARSEST: f64 = 0.1;

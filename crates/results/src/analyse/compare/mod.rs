@@ -30,10 +30,10 @@ use strum::VariantArray;
 
 use super::Call;
 use super::stale::Staleness;
-use crate::model::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
-use crate::stats;
 use evidence::Evidence;
 use matching::Matched;
+use runner_base::stats;
+use runner_model::model::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
 
 pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};

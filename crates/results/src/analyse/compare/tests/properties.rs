@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::fixture::{compared, records, timed};
 use crate::analyse::compare::{Kind, Options};
-use crate::model::{Records, Spread};
+use runner_model::model::{Records, Spread};
 
 /// The times of base and new, each in nanoseconds and with the half-width of its interval.
 type Times = [(f64, f64); 2];

@@ -11,8 +11,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::fixture::{compared, in_regime, records};
 use crate::analyse::compare::{Kind, Options};
 use crate::analyse::times::time_of;
-use crate::model::{CaseRecord, GroupKey, Measurement, Records, Regime, Round, Spread, Unit, Value};
-use crate::stats;
+use runner_base::stats;
+use runner_model::model::{CaseRecord, GroupKey, Measurement, Records, Regime, Round, Spread, Unit, Value};
 
 /// How processes really differ, in nanoseconds: by what all kernels of a process share, and by what is a kernel's own.
 /// Reports of one H100 show such values.
