@@ -8,11 +8,11 @@ use std::path::Path;
 use std::process::Command;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runner_model::model::{CaseRecord, Records, Value};
-use runner_report::render::Screen;
-use runner_report::render::comparison::{self, Compared};
+use runner_report::Screen;
+use runner_report::comparison::{self, Compared};
 use runner_results::analyse::compare::{Options, Pair, compare};
 use runner_results::journal;
+use runner_types::{CaseRecord, Records, Value};
 
 const RECORDS: usize = 100_000;
 

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use criterion::{BatchSize, Criterion, criterion_group};
 use rayon::prelude::*;
-use runner_model::model::{Case, CaseRecord, Event, Records, RunContext, Shard, Value};
 use runner_results::analyse;
 use runner_results::journal::{self, History, JOURNAL_FILE, Journal, Merged};
+use runner_types::{Case, CaseRecord, Event, Records, RunContext, Shard, Value};
 
 /// Rows of a shard.
 const ROWS: u64 = 1000;

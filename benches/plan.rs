@@ -6,10 +6,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runner_model::experiment::Manifest;
-use runner_model::expr::{Program, Scope};
-use runner_model::model::{BackendKind, SourceText, Value};
+use runner_experiment::Manifest;
+use runner_lang::{Program, Scope};
 use runner_plan::{self, PlanOptions, Shards};
+use runner_types::{BackendKind, SourceText, Value};
 
 /// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells, the most that are planned, with rules and bindings as
 /// an experiment has them.
@@ -64,13 +64,13 @@ fn matrix(c: &mut Criterion) {
     let mut group = c.benchmark_group("million");
     group.sample_size(10);
     group.bench_function("expand", |b| {
-        b.iter(|| runner_plan::expand(&manifest, black_box(&whole)).unwrap().group_count())
+        b.iter(|| runner_plan::expand(&manifest, black_box(&whole)).unwrap().group_count());
     });
     group.bench_function("expand_filtered", |b| {
         b.iter(|| runner_plan::expand(&manifest, black_box(&narrowed)).unwrap().group_count());
     });
     group.bench_function("resolve_and_summarise", |b| {
-        b.iter(|| runner_plan::summarise(&manifest, black_box(&plan)).ready)
+        b.iter(|| runner_plan::summarise(&manifest, black_box(&plan)).ready);
     });
     group.bench_function("10000 shards", |b| {
         b.iter(|| Shards::plan(&manifest, black_box(&whole)).unwrap().divide(10_000).groups.len());

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use runner_model::model::{CaseRecord, Records, Value};
-use runner_report::render::{self, Screen};
+use runner_report::Screen;
 use runner_results::analyse;
 use runner_results::journal;
+use runner_types::{CaseRecord, Records, Value};
 
 const RECORDS: usize = 100_000;
 
@@ -37,11 +37,11 @@ fn pages(c: &mut Criterion) {
     let mut group = c.benchmark_group("100000 records");
     group.sample_size(10);
     group.bench_function("summary", |b| b.iter(|| analyse::summary(black_box(&records))));
-    group.bench_function("all files of a report", |b| b.iter(|| render::files(black_box(&records)).unwrap()));
+    group.bench_function("all files of a report", |b| b.iter(|| runner_report::files(black_box(&records)).unwrap()));
     let screen = Screen { styled: false, width: Some(100) };
-    group.bench_function("terminal", |b| b.iter(|| render::terminal(black_box(&records), screen)));
+    group.bench_function("terminal", |b| b.iter(|| runner_report::terminal(black_box(&records), screen)));
     let dir = tempfile::tempdir().unwrap();
-    for (name, text) in render::files(&records).unwrap() {
+    for (name, text) in runner_report::files(&records).unwrap() {
         let path = dir.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();

@@ -20,8 +20,8 @@ use criterion::{BenchmarkId, Criterion, SamplingMode};
 use runner_backend::Backend as _;
 use runner_backend::sim::SimBackend;
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_model::model::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan, LaunchPlan};
 use runner_plan::{self, PlanOptions};
+use runner_types::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan, LaunchPlan};
 use simt::{LaunchSpec, Machine, ModuleId, Options, profiles};
 
 const THREADS: usize = 2;

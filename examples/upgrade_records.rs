@@ -7,7 +7,6 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use runner_report::render;
 use runner_results::journal;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -15,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let path = dir.join(journal::RECORDS_FILE);
         let records = journal::read_records(&path)?;
         let lock = journal::FolderLock::take(&dir)?;
-        render::write_all(&dir, &lock, &records)?;
+        runner_report::write_all(&dir, &lock, &records)?;
         if journal::read_records(&path)? != records {
             return Err(format!("{} does not read back as it was written", path.display()).into());
         }

@@ -7,17 +7,15 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runner_dispatch::profiler;
+use runner_files::project::Project;
+use runner_lang::claim::ClaimProgram;
+use runner_lang::template::{self, Style};
+use runner_lang::{Program, Scope, argument, reference};
 use runner_manifest::draft::{Draft, Request, Wanted};
-use runner_model::expr::claim::ClaimProgram;
-use runner_model::expr::template::{self, Style};
-use runner_model::expr::{Program, Scope, argument, reference};
-use runner_model::model::{BackendKind, CompileUnit, PageTemplate, Records, SourceText, Value};
-use runner_model::project::Project;
 use runner_plan::PlanOptions;
-use runner_report::render;
 use runner_results::analyse;
 use runner_results::journal::{self, Contents, JOURNAL_FILE};
+use runner_types::{BackendKind, CompileUnit, PageTemplate, Records, SourceText, Value};
 use sass::{
     Control, Cubin, Disassembly, Function, InstructionText, LineCount, Listing, Tables, Text, read_disassembly,
 };
@@ -131,7 +129,7 @@ pub fn sources(data: &[u8]) {
         drop(runner_manifest::parse_within(&source, project.clone()));
     };
     let _ = runner_compile::sources(&CompileUnit::from_kernels(path("k.cu"), ["k"]), &project, &[]);
-    for signature in runner_manifest::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
+    for signature in runner_cuda_source::signature::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
         let (source, kernel) = ("k.cu".to_owned(), signature.name.clone());
         let wanted = Wanted { file: source.clone(), source, kernel, signature };
         let request = Request { name: "x".to_owned(), kernels: vec![wanted], ..Request::default() };
@@ -204,8 +202,8 @@ pub fn records(data: &[u8]) {
 
 fn report(records: &Records) {
     if records.cases.len() <= MOST_CELLS {
-        let _ = render::files(records);
-        let _ = render::terminal(records, render::Screen { styled: true, width: Some(80) });
+        let _ = runner_report::files(records);
+        let _ = runner_report::terminal(records, runner_report::Screen { styled: true, width: Some(80) });
     }
 }
 
@@ -216,14 +214,14 @@ pub fn template(data: &[u8]) {
     let known = KNOWN.get_or_init(|| journal::parse_records(RECORDS, Path::new("records.jsonl")).ok());
     let Some(mut records) = known.clone() else { return };
     records.header.template = Some(PageTemplate { path: "page.md.tera".into(), text });
-    let _ = render::files(&records);
+    let _ = runner_report::files(&records);
 }
 
 /// What a profiler writes.
 pub fn counters_csv(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let _ = profiler::read_table(&text);
-    let _ = profiler::read_source_page(&text);
+    let _ = runner_profile::read_table(&text);
+    let _ = runner_profile::read_source_page(&text);
 }
 
 /// A cubin with its line tables, and the output of nvdisasm.

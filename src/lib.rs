@@ -4,4 +4,10 @@
 //! `docs/explanation/architecture.md` lists the modules from top to bottom. The stages are crates of their own, which
 //! compile in parallel.
 
+pub mod cli;
 pub mod commands;
+pub mod console;
+pub mod failure;
+mod files;
+mod session;
+mod templates;

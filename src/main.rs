@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
-use runner::commands::{Cli, ColorChoice, Console, dispatch};
+use runner::cli::{Cli, ColorChoice};
+use runner::commands::dispatch;
+use runner::console::Console;
 
 fn main() -> ExitCode {
-    runner_base::atomic::report_full_files();
+    runner_files::atomic::report_full_files();
     let parsed = Cli::read(std::env::args_os());
     let mut console = Console::new(parsed.as_ref().map_or(ColorChoice::Auto, |cli| cli.color));
     let done = match &parsed {

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use super::cli::CancelArgs;
 use super::send::lock;
-use super::{Console, Exit, Failure, status};
+use super::status;
+use crate::cli::CancelArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 use runner_cluster::scheduler::{Hands, Outcome, QueueError, listed_name};
 use runner_cluster::{Job, Known, Submission};
-use runner_model::format::plural;
-use runner_model::model::calendar_time;
+use runner_lang::format::plural;
+use runner_types::calendar_time;
 
 pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let dir = args.job.as_path();

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use super::cli::CheckArgs;
-use super::{Console, Exit, Failure, templates};
-use runner_model::experiment::{Axis, Manifest};
+use crate::cli::CheckArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::templates;
+use runner_experiment::{Axis, Manifest};
 
 pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut exit = Exit::Success;

@@ -3,12 +3,15 @@
 use std::fs;
 use std::path::{Component, Path};
 
-use super::cli::{Cli, CollectArgs, Command, GateArgs, MergeArgs};
 use super::job_view::{counts, listed};
 use super::merge::Report;
 use super::send::send_rest;
-use super::session::breaks_claims;
-use super::{Console, Exit, Failure, compare, history, merge, status};
+use super::{compare, history, merge, status};
+use crate::cli::{Cli, CollectArgs, Command, GateArgs, MergeArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::session::breaks_claims;
 use runner_cluster::{Job, State, Submission, mark_collected, shards_folder};
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {

@@ -2,18 +2,21 @@
 
 use std::path::Path;
 
-use super::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
 use super::stale::{self, Placed, Tree};
-use super::{Console, Exit, Failure, write_file};
-use runner_base::programs::Programs;
-use runner_base::revision::{Files, describe_checkout};
-use runner_report::render::comparison::{self, Compared};
-use runner_report::render::html::Samples;
-use runner_report::render::{RenderError, Screen};
+use crate::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_file;
+use runner_process::programs::Programs;
+use runner_report::comparison::{self, Compared};
+use runner_report::html::Samples;
+use runner_report::{RenderError, Screen};
 use runner_results::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
 use runner_results::analyse::stale::Staleness;
 use runner_results::journal::JOURNAL_FILE;
 use runner_results::stored::{self, ReadError, Source, Stored};
+use runner_revision::{Files, describe_checkout};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let [base, new] = [read(&args.base, console)?, read(&args.new, console)?];

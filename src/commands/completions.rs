@@ -2,8 +2,10 @@
 
 use clap::CommandFactory as _;
 
-use super::cli::{Cli, CompletionsArgs};
-use super::{Console, Exit, Failure};
+use crate::cli::{Cli, CompletionsArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 
 pub fn run(args: &CompletionsArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut script = Vec::new();

@@ -1,10 +1,11 @@
 //! `runner devices`: prints the properties of each GPU.
 
-use super::cli::DevicesArgs;
-use super::{Console, Exit, Failure};
+use crate::cli::DevicesArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 use runner_backend::cuda;
-use runner_model::model::{DeviceId, DeviceInfo};
-use runner_report::render;
+use runner_types::{DeviceId, DeviceInfo};
 
 pub fn run(args: &DevicesArgs, console: &mut Console) -> Result<Exit, Failure> {
     let devices = cuda::probe().map_err(Failure::environment)?;
@@ -22,7 +23,7 @@ fn text(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
     let mut text = format!("driver {version}, CUDA {}.{}\n", driver.cuda.0, driver.cuda.1);
     for (id, info) in devices {
         text.push('\n');
-        text.push_str(&render::device(id, info));
+        text.push_str(&runner_report::device(id, info));
     }
     Ok(text)
 }
@@ -39,10 +40,10 @@ fn json(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_model::model::Bytes;
+    use runner_types::Bytes;
 
     fn h100() -> DeviceInfo {
-        DeviceInfo { memory_free: Some(Bytes(84_400_000_000)), ..runner_model::model::h100() }
+        DeviceInfo { memory_free: Some(Bytes(84_400_000_000)), ..runner_types::h100() }
     }
 
     #[test]

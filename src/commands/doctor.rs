@@ -9,22 +9,24 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::cli::DoctorArgs;
-use super::options::network;
-use super::session::machine::{self, Site};
-use super::session::worker::selected_gpu_args;
-use super::{Console, Exit, Failure};
+use crate::cli::DoctorArgs;
+use crate::cli::options::network;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::session::machine::{self, Site};
+use crate::session::worker::selected_gpu_args;
 use runner_backend::{DriverVersion, cuda};
-use runner_base::programs::{self, Programs};
-use runner_base::sandbox;
 use runner_compile::{
     Cache, Clang, CompileOptions, Nvcc, Requirement, Target, Toolkit, ToolkitError, compile_all, fetch,
 };
-use runner_dispatch::dispatch::calibrate::UNKNOWN_DRIVER;
-use runner_dispatch::dispatch::{Interrupt, Pool, WorkerSpec};
-use runner_model::format::bytes;
-use runner_model::model::{CompileUnit, DeviceId, DeviceInfo};
-use runner_report::render::{self, Screen};
+use runner_lang::format::bytes;
+use runner_process::programs::{self, Programs};
+use runner_process::sandbox;
+use runner_report::Screen;
+use runner_types::{CompileUnit, DeviceId, DeviceInfo};
+use runner_workers::calibrate::UNKNOWN_DRIVER;
+use runner_workers::{Interrupt, Pool, WorkerSpec};
 
 /// Headers that kernels include, one from each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
@@ -131,7 +133,7 @@ fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(Device
     let mut lines = Vec::new();
     for (id, _) in devices {
         let Some(known) = known(id) else { continue };
-        let words = render::machine(&known.machine);
+        let words = runner_report::machine(&known.machine);
         lines.extend(words.into_iter().map(|sentence| format!("GPU {}: {sentence}", id.ordinal)));
     }
     match (devices.is_empty(), lines.is_empty()) {
@@ -160,7 +162,7 @@ fn render(findings: &[Finding], screen: Screen) -> String {
             State::Missing => ("missing", "31"),
         };
         let mark = if screen.styled { format!("\u{1b}[{code}m{mark}\u{1b}[0m") } else { mark.to_owned() };
-        let words = render::prose(finding.text.trim_end(), width, "").replace('\n', INDENT);
+        let words = runner_report::prose(finding.text.trim_end(), width, "").replace('\n', INDENT);
         // Writing to a string does not fail.
         let _ = writeln!(text, "{mark}  {:<17}  {words}", finding.what);
     }

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::cli::FidelityArgs;
-use super::{Console, Exit, Failure, write_out};
-use runner_model::model::{BackendKind, Records};
-use runner_report::render;
+use crate::cli::FidelityArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_out;
 use runner_results::analyse::{self, Cause};
 use runner_results::journal::{self, RECORDS_FILE};
+use runner_types::{BackendKind, Records};
 
 const CAUSES: &str = "reports/fidelity.toml";
 
@@ -28,7 +30,7 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     let causes = read_causes(path, args.causes.is_some())?;
     let pairs = pairs(&args.records)?;
     let compared: Vec<_> = pairs.iter().map(|(sim, gpu)| analyse::fidelity(sim, gpu, &causes)).collect();
-    let page = render::fidelity(&compared, &causes).map_err(Failure::environment)?;
+    let page = runner_report::fidelity(&compared, &causes).map_err(Failure::environment)?;
     for cause in analyse::idle_causes(&compared, &causes) {
         console.say(&format!("warning: {}: this cause explains no difference: \"{}\"", path.display(), cause.because));
     }

@@ -2,21 +2,24 @@
 
 use std::path::Path;
 
-use super::cli::{HistoryArgs, HistoryFormat};
 use super::compare::{read_failure, samples_in};
 use super::stale::{self, Placed, Tree};
-use super::{Console, Exit, Failure, write_file};
-use runner_base::programs::Programs;
-use runner_base::revision::Files;
-use runner_model::expr::{Program, Scope};
-use runner_model::format::plural;
-use runner_model::model::{CaseKey, Records, Value};
-use runner_report::render::history::{self as page, Chart, ReportHistory};
-use runner_report::render::html::Samples;
-use runner_report::render::{RenderError, Screen};
+use crate::cli::{HistoryArgs, HistoryFormat};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_file;
+use runner_lang::format::plural;
+use runner_lang::{Program, Scope};
+use runner_process::programs::Programs;
+use runner_report::history::{self as page, Chart, ReportHistory};
+use runner_report::html::Samples;
+use runner_report::{RenderError, Screen};
 use runner_results::analyse::history::{self, LEAST_SHIFT};
 use runner_results::analyse::stale::Staleness;
 use runner_results::stored::{self, History, Span};
+use runner_revision::Files;
+use runner_types::{CaseKey, Records, Value};
 
 pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
     let filter = Filter::from_args(args)?;

@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cli::{ImportArgs, ImportFrom, TritonArgs};
 use super::kernels::experiment_name;
-use super::{Console, Exit, Failure, write_new};
+use crate::cli::{ImportArgs, ImportFrom, TritonArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_new;
 use runner_manifest::draft::TritonKernel;
 
 pub fn run(args: &ImportArgs, console: &mut Console) -> Result<Exit, Failure> {

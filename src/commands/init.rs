@@ -4,9 +4,12 @@ mod ci;
 
 use std::path::{Path, PathBuf};
 
-use super::cli::InitArgs;
 use super::kernels::{draft, experiment_name, file_of, source_name};
-use super::{Console, Exit, Failure, write_new};
+use crate::cli::InitArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_new;
 
 pub fn run(args: &InitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(service) = args.ci {

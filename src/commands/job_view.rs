@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use runner_cluster::{
     Job, Known, ShardStatus, State, Submission, collected, collecting, logs_folder, now, waiting_in_vain,
 };
-use runner_model::format::{about, plural};
-use runner_model::regular;
+use runner_files::regular;
+use runner_lang::format::{about, plural};
 
 const MOST_LINES: usize = 20;
 

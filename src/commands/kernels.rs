@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cli::KernelArgs;
-use super::{Exit, Failure};
+use crate::cli::KernelArgs;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use runner_cuda_source::signature::{Signature, signatures};
+use runner_lang::diagnostics::nearest;
 use runner_manifest::draft::{Draft, Request, Wanted};
-use runner_manifest::{Signature, signatures};
-use runner_model::diagnostics::nearest;
 
 /// Drafts a manifest called `name`. `source_name` gives the name of each source in it.
 pub fn draft(

@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::cli::{ListArgs, ReachArgs};
-use super::{Console, Exit, Failure, load_manifest};
+use crate::cli::{ListArgs, ReachArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
 use runner_compile::Network;
-use runner_model::experiment::Manifest;
-use runner_model::model::{BackendKind, Value};
+use runner_experiment::Manifest;
 use runner_plan::{self, Plan, PlanOptions};
-use runner_report::render::{axis_value, prose};
+use runner_report::{axis_value, prose};
+use runner_types::{BackendKind, Value};
 
 const FOLDER: &str = "experiments";
 

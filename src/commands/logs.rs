@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cli::LogsArgs;
-use super::{Console, Exit, Failure};
+use crate::cli::LogsArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 use runner_cluster::{Job, logs_folder};
-use runner_model::regular;
+use runner_files::regular;
 
 pub fn run(args: &LogsArgs, console: &mut Console) -> Result<Exit, Failure> {
     Job::read(&args.job).map_err(Failure::usage)?;

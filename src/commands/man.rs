@@ -3,8 +3,10 @@
 use clap::CommandFactory as _;
 use clap_mangen::Man;
 
-use super::cli::{Cli, ManArgs};
-use super::{Console, Exit, Failure};
+use crate::cli::{Cli, ManArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 
 pub fn run(args: &ManArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut program = Cli::command();

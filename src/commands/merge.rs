@@ -5,15 +5,18 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::cli::MergeArgs;
-use super::{Console, Exit, Failure, refuse_path_outside, templates};
-use runner_model::file_names::{FileNames, slug};
-use runner_model::format::plural;
-use runner_model::model::{Environment, GroupKey, Records, RunHeader, Shard};
-use runner_report::render;
+use crate::cli::MergeArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::refuse_path_outside;
+use crate::templates;
+use runner_files::file_names::{FileNames, slug};
+use runner_lang::format::plural;
 use runner_results::analyse;
 use runner_results::journal::{self, History, Merged, Missing, RECORDS_FILE};
 use runner_results::stored::{self, ReadError, folder_of_device};
+use runner_types::{Environment, GroupKey, Records, RunHeader, Shard};
 
 const MOST_NAMES: usize = 5;
 
@@ -56,11 +59,11 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
         let missing = part.missing.clone();
         let dir = folder_for(&part, &usual, console)?;
         let records = write(part, &dir)?;
-        let counts = render::counts(&records);
+        let counts = runner_report::counts(&records);
         console.print(&format!(
             "{}: {counts}\nreport: {}\n",
             records.header.experiment,
-            dir.join(render::REPORT_FILE).display()
+            dir.join(runner_report::REPORT_FILE).display()
         ))?;
         for line in lacking(&missing) {
             console.say(&format!("warning: {}: {line}", records.header.experiment));
@@ -152,7 +155,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     let lock = journal.close();
     let records = analyse::records_of_groups(part.into_run_events(), groups);
     let records = records.map_err(Failure::environment)?;
-    templates::watched(&records, || render::write_all(dir, &lock, &records))?.map_err(|e| failed(&e))?;
+    templates::watched(&records, || runner_report::write_all(dir, &lock, &records))?.map_err(|e| failed(&e))?;
     Ok(records)
 }
 

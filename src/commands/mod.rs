@@ -1,19 +1,12 @@
 //! The commands, one file each. Every file reads as the pipeline of its command; this module chooses the command.
 
-mod cli;
-mod console;
-mod failure;
-mod files;
 mod kernels;
-mod options;
 mod repeat;
-mod session;
-mod version;
 
 mod cancel;
 mod check;
 mod collect;
-mod compare;
+pub(crate) mod compare;
 mod completions;
 mod devices;
 mod doctor;
@@ -26,7 +19,7 @@ mod list;
 mod logs;
 mod man;
 mod merge;
-mod plan;
+pub(crate) mod plan;
 mod profile;
 mod report;
 mod run;
@@ -38,16 +31,13 @@ mod stale;
 mod status;
 mod submit;
 mod task;
-mod templates;
 mod trial;
 mod tune;
 
-pub use cli::{Cli, ColorChoice};
-pub use console::Console;
-pub use failure::{Exit, Failure};
-
-use cli::Command;
-pub use files::{load_manifest, refuse_path_outside, write_file, write_new, write_out};
+use crate::cli::{Cli, Command, version};
+use crate::console::Console;
+use crate::failure::{Exit, Failure};
+use crate::session;
 use runner_progress::log;
 
 pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
@@ -72,7 +62,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Compare(args) => compare::run(args, console),
         Command::History(args) => history::run(args, console),
         Command::Report(args) => report::run(args, console),
-        Command::Templates(args) => templates::run(args, console),
+        Command::Templates(args) => crate::templates::run(args, console),
         Command::Merge(args) => merge::run(args, console),
         Command::Submit(args) => submit::run(args, console),
         Command::Status(args) => status::run(args, console),

@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
-use super::cli::{BackendChoice, Narrowing, PlanArgs, TargetArgs};
-use super::options::Target;
-use super::{Console, Exit, Failure, load_manifest};
+use crate::cli::options::Target;
+use crate::cli::{BackendChoice, Narrowing, PlanArgs, TargetArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
 use runner_backend::{Backend, cuda::Cuda, sim::SimBackend};
 use runner_compile::Network;
-use runner_model::format::visible_lines;
-use runner_model::model::{BackendKind, DeviceInfo};
+use runner_lang::format::visible_lines;
 use runner_plan::{self, PlanOptions};
+use runner_types::{BackendKind, DeviceInfo};
 
 mod lines;
 mod view;

@@ -2,12 +2,15 @@
 
 use std::time::Instant;
 
-use super::cli::ProfileArgs;
-use super::options::{RunOptions, network};
-use super::session::{ManifestRun, Task, Unwritten, conclude, explain_empty_selection, get_ready, interrupt, worker};
-use super::{Console, Exit, Failure, load_manifest};
-use runner_base::programs::Programs;
-use runner_dispatch::profiler::{Detail, ProfilerSession, Tally, pass};
+use crate::cli::ProfileArgs;
+use crate::cli::options::{RunOptions, network};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::session::{ManifestRun, Task, Unwritten, conclude, explain_empty_selection, get_ready, interrupt, worker};
+use runner_process::programs::Programs;
+use runner_profile::{Detail, ProfilerSession, Tally, pass};
 
 pub fn run(args: &ProfileArgs, console: &mut Console) -> Result<Exit, Failure> {
     let started = Instant::now();

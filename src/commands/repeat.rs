@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-use super::cli::{Narrowing, ProfileArgs, Sizes};
-use super::options::{Kind, RunOptions, Target};
-use runner_model::model::BackendKind;
+use crate::cli::options::{Kind, RunOptions, Target};
+use crate::cli::{Narrowing, ProfileArgs, Sizes};
+use runner_types::BackendKind;
 
 impl Narrowing {
     /// Options for a shell, or `None` if the whole matrix runs.
@@ -95,7 +95,7 @@ fn word(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::cli::{Cli, Command};
+    use crate::cli::{Cli, Command};
 
     fn command(words: &str, backend: BackendKind) -> Option<String> {
         let words = shlex::split(words)?;

@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::cli::ReportArgs;
 use super::compare::read_failure;
 use super::stale::{self, Placed, Tree};
-use super::{Console, Exit, Failure, templates};
-use runner_base::programs::Programs;
-use runner_model::format::{plural, visible_lines};
-use runner_model::model::Records;
-use runner_report::render;
-use runner_report::render::{Deviation, RenderError};
+use crate::cli::ReportArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::templates;
+use runner_lang::format::{plural, visible_lines};
+use runner_process::programs::Programs;
+use runner_report::{Deviation, RenderError};
 use runner_results::analyse::stale::Staleness;
 use runner_results::journal::{self, FolderLock, JOURNAL_FILE, RECORDS_FILE};
 use runner_results::stored;
 use runner_results::stored::{Source, Stored};
+use runner_types::Records;
 
 /// Reports why a page was not rendered. If the user's template is at fault, it is a usage error.
 fn failure(error: &RenderError) -> Failure {
@@ -51,11 +53,11 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
         let screen = console.screen();
         let (written, table) = templates::watched(&records, || {
-            rayon::join(|| render::write_all(dir, &lock, &records), || render::terminal(&records, screen))
+            rayon::join(|| runner_report::write_all(dir, &lock, &records), || runner_report::terminal(&records, screen))
         })?;
         written.map_err(|error| failure(&error))?;
         console.print(&table)?;
-        console.say(&format!("wrote {}", dir.join(render::REPORT_FILE).display()));
+        console.say(&format!("wrote {}", dir.join(runner_report::REPORT_FILE).display()));
     }
     Ok(Exit::Success)
 }
@@ -73,7 +75,7 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
         if !dir.is_dir() {
             return Err(Failure::usage(format!("{} is a file: name the folder of a report", report.place)));
         }
-        templates::watched(&report.records, || render::deviations(dir, &report.records))?
+        templates::watched(&report.records, || runner_report::deviations(dir, &report.records))?
             .map_err(|error| failure(&error))
     };
     let found: Vec<Result<Vec<Deviation>, Failure>> = reports.par_iter().map(deviations).collect();
@@ -83,11 +85,11 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
         console.print(&format!("{}\n", visible_lines(&deviation.to_string())))?;
     }
     let stale = stale::find(reports.iter().map(|stored| Placed::new(stored, "")), Tree::Working);
-    for sentence in [render::stale::sentences(&stale), render::stale::unknown(&stale)].concat() {
+    for sentence in [runner_report::stale::sentences(&stale), runner_report::stale::unknown(&stale)].concat() {
         console.print(&format!("{}\n", visible_lines(&sentence)))?;
     }
     let checked = plural(reports.len() as u64, "report");
-    let tally = render::stale::tally(&stale).map(|tally| format!("; {tally}")).unwrap_or_default();
+    let tally = runner_report::stale::tally(&stale).map(|tally| format!("; {tally}")).unwrap_or_default();
     if differing > 0 {
         console.say(&format!(
             "{checked} checked, {differing} differ from their records: `runner report DIR` writes one again{tally}"

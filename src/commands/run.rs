@@ -4,13 +4,16 @@ mod devices;
 mod several;
 mod watch;
 
-use super::cli::RunArgs;
-use super::options::{RunOptions, network};
-use super::session::{Ended, ManifestRun, compare, interrupt, run_one};
 use super::show::write_pages;
-use super::{Console, Exit, Failure, load_manifest};
-use runner_dispatch::dispatch::{Interrupt, Urgency};
-use runner_model::experiment::Manifest;
+use crate::cli::RunArgs;
+use crate::cli::options::{RunOptions, network};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::session::{Ended, ManifestRun, compare, interrupt, run_one};
+use runner_experiment::Manifest;
+use runner_workers::{Interrupt, Urgency};
 
 pub use several::load_all;
 

@@ -1,7 +1,10 @@
 //! `runner schema`: prints the JSON Schema of manifests, for editors.
 
-use super::cli::SchemaArgs;
-use super::{Console, Exit, Failure, write_out};
+use crate::cli::SchemaArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_out;
 
 pub fn run(args: &SchemaArgs, console: &mut Console) -> Result<Exit, Failure> {
     let schema = runner_manifest::schema();

@@ -8,17 +8,18 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::commands::{Console, Failure};
-use runner_base::atomic;
+use crate::console::Console;
+use crate::failure::Failure;
 use runner_cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent};
 use runner_cluster::{
     Array, Job, Known, Retry, Settings, ShardStatus, State, Submission, Work, collected, collecting, logs_folder, now,
     user,
 };
-use runner_model::format::{about, plural};
-use runner_model::model::{calendar_time, sha256_hex};
-use runner_model::regular;
+use runner_files::atomic;
+use runner_files::regular;
+use runner_lang::format::{about, plural};
 use runner_results::journal::{FolderLock, JournalError};
+use runner_types::{calendar_time, sha256_hex};
 
 /// Largest array for schedulers that are not asked for their limit.
 const MAX_ARRAY: u32 = 1000;

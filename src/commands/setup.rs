@@ -1,11 +1,13 @@
 //! `runner setup`: downloads the pinned compiler and headers into the user's cache.
 
-use super::cli::SetupArgs;
-use super::options::network;
-use super::{Console, Exit, Failure};
+use crate::cli::SetupArgs;
+use crate::cli::options::network;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 use runner_backend::cuda;
-use runner_base::programs::Programs;
 use runner_compile::{self, Cache, Disassembler, LibraryHeaders, Nvcc, Requirement, Toolkit};
+use runner_process::programs::Programs;
 
 pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     let cache = Cache::locate().map_err(Failure::environment)?;

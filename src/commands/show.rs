@@ -5,16 +5,19 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::cli::ShowArgs;
-use super::options::{RunOptions, network};
-use super::session::{ManifestRun, interrupt, outputs_of, run_one};
-use super::{Console, Exit, Failure, load_manifest};
+use crate::cli::ShowArgs;
+use crate::cli::options::{RunOptions, network};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::session::{ManifestRun, interrupt, outputs_of, run_one};
 use array::Array;
-use runner_model::experiment::{Expectation, Manifest};
-use runner_model::model::{BackendKind, Case, Outcome};
+use runner_experiment::{Expectation, Manifest};
 use runner_plan::{self, PlanOptions};
-use runner_report::render::{axis_value, case_name, reason};
+use runner_report::{axis_value, case_name, reason};
 use runner_results::journal::{self, Contents};
+use runner_types::{BackendKind, Case, Outcome};
 use shape::{Selection, Shape};
 
 mod array;
@@ -145,9 +148,9 @@ fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
         }
     }
     options.narrowing.variant = variants;
-    let condition = |(name, value): &(String, runner_model::model::Value)| match value {
-        runner_model::model::Value::Str(text) => format!("{name} == {text:?}"),
-        runner_model::model::Value::Type(element) => format!("{name} == \"{element}\""),
+    let condition = |(name, value): &(String, runner_types::Value)| match value {
+        runner_types::Value::Str(text) => format!("{name} == {text:?}"),
+        runner_types::Value::Type(element) => format!("{name} == \"{element}\""),
         number => format!("{name} == {number}"),
     };
     let conditions: Vec<String> = case.key.axes.iter().map(condition).collect();

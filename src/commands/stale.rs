@@ -10,13 +10,13 @@ mod tree;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use runner_base::programs::Programs;
-use runner_base::revision::Files;
 use runner_compile::{Cache, Requirement, Toolkit};
-use runner_model::model::{CaseKey, CaseRecord, Records};
+use runner_process::programs::Programs;
 use runner_results::analyse::stale::{Code, Finding, Staleness, lacks_hashes};
 use runner_results::journal::RECORDS_FILE;
 use runner_results::stored::Stored;
+use runner_revision::Files;
+use runner_types::{CaseKey, CaseRecord, Records};
 use tree::{Definition, Exports};
 
 /// No older revision of a report is searched for the sources that were measured.

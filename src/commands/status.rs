@@ -5,9 +5,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use super::cli::StatusArgs;
 use super::job_view::JobView;
-use super::{Console, Exit, Failure};
+use crate::cli::StatusArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 use runner_cluster::scheduler::{Queue, QueueError, array_tag};
 use runner_cluster::{self, Job, Known, ShardStatus, State, Submission, now, user};
 

@@ -10,15 +10,19 @@ mod wait;
 
 use std::path::Path;
 
-use super::cli::SubmitArgs;
-use super::options::network;
 use super::send::{self, Batch, lock};
-use super::{Console, Exit, Failure, refuse_path_outside, run, status};
+use super::{run, status};
+use crate::cli::SubmitArgs;
+use crate::cli::options::network;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::refuse_path_outside;
 use describe::Described;
-use runner_base::atomic;
 use runner_cluster::scheduler::Cause;
 use runner_cluster::{self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, pack, write_groups};
-use runner_model::format::{about, plural};
+use runner_files::atomic;
+use runner_lang::format::{about, plural};
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(shards) = args.tune {

@@ -11,10 +11,14 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
-use super::options::{Kind, Portion, RunOptions};
-use super::session::{ManifestRun, interrupt, run_one};
-use super::{Console, Exit, Failure, load_manifest, tune};
+use super::tune;
+use crate::cli::options::{Kind, Portion, RunOptions};
+use crate::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::session::{ManifestRun, interrupt, run_one};
 use runner_backend::cuda;
 use runner_cluster::scheduler::{Placement, Queue};
 use runner_cluster::{
@@ -22,7 +26,7 @@ use runner_cluster::{
     is_done, next_attempt, preflight, read_groups,
 };
 use runner_compile::Network;
-use runner_dispatch::dispatch::{Interrupt, Urgency};
+use runner_workers::{Interrupt, Urgency};
 
 /// How long a task waits for files that its node does not see yet: a shared file system shows them with a delay.
 const PATIENCE: Duration = Duration::from_mins(1);

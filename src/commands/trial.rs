@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::cli::TryArgs;
 use super::kernels::{draft, experiment_name, file_of, source_name};
-use super::options::{RunOptions, TRIED};
-use super::session::{ManifestRun, interrupt, run_one};
-use super::{Console, Exit, Failure, write_new};
-use runner_model::model::SourceText;
-use runner_model::project::Project;
+use crate::cli::TryArgs;
+use crate::cli::options::{RunOptions, TRIED};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_new;
+use crate::session::{ManifestRun, interrupt, run_one};
+use runner_files::project::Project;
+use runner_types::SourceText;
 
 pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;

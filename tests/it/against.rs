@@ -1,11 +1,11 @@
 //! What `--against` finds and what it does not, on a device whose times have a known noise.
 
 use fake_backend::{FakeDevice, FakeKernel, device_info};
-use runner_execute::execute::{Carried, run_group};
-use runner_model::model::{BlockPlan, BodyPlan, CaseJob, Claim, Event, GridPlan, LaunchPlan, MeasurePlan};
+use runner_execute::{Carried, run_group};
 use runner_results::analyse;
 use runner_results::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Together, compare_together};
 use runner_results::journal::History;
+use runner_types::{BlockPlan, BodyPlan, CaseJob, Claim, Event, GridPlan, LaunchPlan, MeasurePlan};
 
 use crate::report::fixture;
 

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use runner_base::programs::Programs;
 use runner_compile::{Clang, Nvcc};
+use runner_process::programs::Programs;
 
 use crate::gpu::first;
 
@@ -102,6 +102,6 @@ fn a_compiler_that_is_a_program_needs_consent_only_without_a_sandbox() {
     }
     let folder = tempfile::tempdir().unwrap();
     let output = runner(folder.path(), &["--backend", "sim", "--quiet", "--variant", "nvcc"]).output().unwrap();
-    let wanted = if runner_base::sandbox::is_enforced() { 0 } else { 2 };
+    let wanted = if runner_process::sandbox::is_enforced() { 0 } else { 2 };
     assert_eq!(output.status.code(), Some(wanted), "{}", text(&output));
 }

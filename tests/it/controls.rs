@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runner_base::programs::Programs;
-use runner_model::model::{CaseRecord, Outcome, Records, Verdict};
+use runner_process::programs::Programs;
 use runner_results::journal;
+use runner_types::{CaseRecord, Outcome, Records, Verdict};
 
 use crate::faults::bench::bench;
 use Caught::{Fault, Right, Wrong};

@@ -10,11 +10,11 @@ use rayon::prelude::*;
 use runner_backend::Backend as _;
 use runner_backend::sim::SimBackend;
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_model::experiment::Manifest;
-use runner_model::model::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
+use runner_experiment::Manifest;
 use runner_plan::{self, PlanOptions, PlannedOutcome};
 use runner_results::analyse::{self, ClaimState};
 use runner_results::journal;
+use runner_types::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
 
 use crate::snapshot;
 

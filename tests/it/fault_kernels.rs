@@ -7,9 +7,9 @@ use std::process::Command;
 
 use fake_backend::device_info;
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_model::experiment::Manifest;
-use runner_model::model::{BackendKind, BodyPlan, CompileUnit, DeviceInfo, Outcome};
+use runner_experiment::Manifest;
 use runner_plan::{self, Plan, PlanOptions};
+use runner_types::{BackendKind, BodyPlan, CompileUnit, DeviceInfo, Outcome};
 
 fn manifests() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults");

@@ -12,8 +12,8 @@ use std::process::Command;
 use rayon::prelude::*;
 use runner_compile::Cache;
 use runner_compile::package::fetch_package;
-use runner_model::model::{Outcome, Verdict};
 use runner_results::journal;
+use runner_types::{Outcome, Verdict};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -59,7 +59,7 @@ fn every_manifest_of_the_gallery_is_valid_checks_all_variants_and_is_in_the_manu
 
 #[test]
 fn every_kernel_of_the_gallery_computes_what_its_reference_says() {
-    if runner_base::programs::cxx().is_none() {
+    if runner_process::programs::cxx().is_none() {
         println!("skipped: there is no C++ compiler");
         return;
     }

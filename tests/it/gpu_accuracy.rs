@@ -14,10 +14,10 @@ use std::process::Command;
 use crate::gpu::{gpu, launch, load, scalar, timed, untimed};
 use runner_backend::cuda::Cuda;
 use runner_backend::{Backend, BufferId, Device, LaunchArg, ModuleId, Step};
-use runner_base::stats::median;
+use runner_calibrate::Store;
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_execute::machine::{self, Store};
-use runner_model::model::{ElementType, ReferenceTimes, SurveyRequest};
+use runner_stats::median;
+use runner_types::{ElementType, ReferenceTimes, SurveyRequest};
 
 /// Set in the processes that only time, in those that CUPTI traces, and in the one that a profiler watches.
 const SIDE: &str = "RUNNER_ACCURACY_SIDE";
@@ -327,7 +327,7 @@ fn reference_times(device: &dyn Device) -> Option<ReferenceTimes> {
 fn own_constant(device: &mut dyn Device) -> Option<f64> {
     let known = reference_times(device)?;
     let cache = Cache::locate().unwrap();
-    let unit = machine::unit(machine::write_source(&cache.root().join("machine")).unwrap());
+    let unit = runner_calibrate::unit(runner_calibrate::write_source(&cache.root().join("machine")).unwrap());
     let compute_capability = device.info().compute_capability;
     let want = Requirement::Gpu { driver: device.driver().unwrap().cuda, compute_capability };
     let toolkit = Toolkit::ensure(want, &cache, Network::Allowed, &mut |_| {}).unwrap();
@@ -335,8 +335,8 @@ fn own_constant(device: &mut dyn Device) -> Option<f64> {
     let options = CompileOptions { compiler, ..CompileOptions::new(cache).unwrap() };
     let compiled = compile_all(&[unit], Target::Gpu(compute_capability), &toolkit, &options, &mut |_, _, _| {});
     let code = compiled.into_values().next().unwrap().unwrap_or_else(|failure| panic!("{}", failure.log));
-    let survey = machine::survey(device, &SurveyRequest { code, spread: false, ceilings: false }).unwrap();
-    machine::constant(&survey, &known)
+    let survey = runner_calibrate::survey(device, &SurveyRequest { code, spread: false, ceilings: false }).unwrap();
+    runner_calibrate::constant(&survey, &known)
 }
 
 #[test]

@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use runner_model::model::{CaseRecord, Clock, Estimate, Records, RegimeResult, Unit};
 use runner_results::journal::read_records;
+use runner_types::{CaseRecord, Clock, Estimate, Records, RegimeResult, Unit};
 
 const PAIRS: &str = "RUNNER_AGREEMENT";
 

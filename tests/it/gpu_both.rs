@@ -13,12 +13,11 @@ use runner_backend::cuda::Cuda;
 use runner_backend::sim::SimBackend;
 use runner_backend::{Backend, Device, DeviceError};
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_execute::execute;
-use runner_model::model::{
+use runner_plan::{self, PlanOptions};
+use runner_types::{
     ArgPlan, BackendKind, BodyPlan, CompileUnit, Compiled, DeviceInfo, ElementType, Event, GroupJob, LaunchPlan,
     Outcome,
 };
-use runner_plan::{self, PlanOptions};
 use simt::Options;
 
 use crate::paired::{PairedDevice, apart};
@@ -136,11 +135,13 @@ impl Pair {
         self.paired.arguments = arguments(group);
         let ran = &mut self.ran;
         let done =
-            execute::run_group(&mut self.paired, group, &mut execute::Carried::default(), &mut |event| match event {
-                Event::CaseSettled { outcome: Outcome::Measured, .. } => *ran += 1,
-                Event::CaseSettled { outcome: Outcome::Invalid { .. }, .. } => {}
-                Event::CaseSettled { case, outcome, .. } => wrong.push(format!("{}: {outcome:?}", case.key)),
-                _ => {}
+            runner_execute::run_group(&mut self.paired, group, &mut runner_execute::Carried::default(), &mut |event| {
+                match event {
+                    Event::CaseSettled { outcome: Outcome::Measured, .. } => *ran += 1,
+                    Event::CaseSettled { outcome: Outcome::Invalid { .. }, .. } => {}
+                    Event::CaseSettled { case, outcome, .. } => wrong.push(format!("{}: {outcome:?}", case.key)),
+                    _ => {}
+                }
             });
         wrong.extend(done.err().map(|lost| format!("{name}: {lost:?}")));
         wrong.extend(self.paired.differences.drain(..).map(|text| format!("{name}, {}: {text}", group.key)));

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::gpu::{gpu, in_child, launch, scalar, shaped, timed, untimed, words};
 use runner_backend::{DeviceError, LaunchArg, Prepare, Step, TimedBatch};
-use runner_model::model::ElementType;
+use runner_types::ElementType;
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 

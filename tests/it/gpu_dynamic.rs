@@ -10,7 +10,7 @@ use crate::gpu::{Gpu, gpu, in_child, launch, scalar, untimed};
 use fake_backend::compiled;
 use runner_backend::{Batch, BufferId, Device, DeviceError, LaunchArg, ModuleId};
 use runner_compile::{Cache, Requirement, Toolkit};
-use runner_model::model::{CodeKind, Compiled, ElementType};
+use runner_types::{CodeKind, Compiled, ElementType};
 
 const KERNELS: &str = include_str!("../../crates/simt/tests/ptx/kernels/device_launch.ptx");
 const ONE: (u32, u32, u32) = (1, 1, 1);

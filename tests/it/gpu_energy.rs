@@ -5,8 +5,8 @@
 
 use crate::gpu::{Gpu, gpu, launch, scalar, timed};
 use runner_backend::{BufferId, EnergyReading, LaunchArg, Series, Step, TimedBatch};
-use runner_base::stats::{Gain, Look, Meter, Patience, median};
-use runner_model::model::{ElementType, Regime};
+use runner_stats::{Gain, Look, Meter, Patience, median};
+use runner_types::{ElementType, Regime};
 
 /// Longer than a run takes it, so that the counter's step is a small part.
 const PATIENCE: Patience = Patience { settle: 0.5, span: 3.0, moves: 20 };

@@ -13,8 +13,8 @@ use runner_backend::{
     Backend, Batch, BufferId, Condition, Device, DeviceError, Iteration, KernelId, LaunchArg, Loop, Read, Series, Step,
     TimedBatch,
 };
-use runner_model::expr::{Program, Scope};
-use runner_model::model::{DeviceId, ElementType, Regime, ScalarValue, Value};
+use runner_lang::{Program, Scope};
+use runner_types::{DeviceId, ElementType, Regime, ScalarValue, Value};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 /// Vertices of the path, and elements of the vector.

@@ -10,13 +10,13 @@ use std::sync::MutexGuard;
 use std::time::Instant;
 
 use runner_backend::Device;
-use runner_execute::execute::{Carried, run_group};
-use runner_model::model::{
+use runner_execute::{Carried, run_group};
+use runner_results::analyse::{self, Call};
+use runner_types::{
     Access, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileUnit,
     Compiled, ElementType, Environment, Event, FillPlan, GridPlan, GroupJob, GroupKey, LaunchPlan, MeasurePlan,
     Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Sharing, Value,
 };
-use runner_results::analyse::{self, Call};
 
 /// Where samples are kept, and where kept ones are read instead of taking any.
 const KEEP: &str = "RUNNER_MEASURE_EVENTS";
@@ -171,7 +171,7 @@ fn replayed(name: &str) -> Option<Records> {
     Some(analyse::records(&events).unwrap())
 }
 
-fn environment(device: &runner_model::model::DeviceInfo) -> Environment {
+fn environment(device: &runner_types::DeviceInfo) -> Environment {
     let text = serde_json::json!({
         "device": device, "driver": null, "driver_cuda": null, "toolkit": {"version": [13, 0], "build": null},
         "runner": "", "timing_method": null,
@@ -192,7 +192,7 @@ fn header() -> RunHeader {
 
 /// Everything that was compared with its baseline: in which group, and what it may be called.
 fn calls(records: &Records) -> Vec<(usize, Call, f64)> {
-    let compare = |record: &runner_model::model::CaseRecord| {
+    let compare = |record: &runner_types::CaseRecord| {
         let group = record.case.ordinal as usize / 100;
         let ratio = record.result.as_ref()?.against_baseline.as_ref()?;
         Some((group, analyse::call(&ratio.speedup, ratio.noise.unwrap_or(0.0)), ratio.speedup.point))

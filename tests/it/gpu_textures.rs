@@ -15,8 +15,8 @@ use runner_backend::{
     Backend, BufferId, Condition, Device, DeviceError, Iteration, LaunchArg, Loop, ModuleId, Prepare, Read, Series,
     Step, TimedBatch,
 };
-use runner_model::expr::{Program, Scope};
-use runner_model::model::{
+use runner_lang::{Program, Scope};
+use runner_types::{
     DeviceId, ElementType, Regime, ScalarValue, Texture, TextureAddress, TextureFilter, TextureKind, TextureSampler,
 };
 

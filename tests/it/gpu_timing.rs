@@ -4,8 +4,8 @@
 
 use crate::gpu::{gpu, in_child, launch, scalar, timed, untimed, words};
 use runner_backend::{DeviceError, KernelId, LaunchArg, Prepare, Series, Step, TimedBatch};
-use runner_base::stats::median;
-use runner_model::model::{Allocation, ElementType, Regime};
+use runner_stats::median;
+use runner_types::{Allocation, ElementType, Regime};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use runner_model::model::{CompileSettings, LaunchSettings};
+use runner_types::{CompileSettings, LaunchSettings};
 use serde_json::Value;
 
 use crate::snapshot;

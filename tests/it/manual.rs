@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::snapshot;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory as _};
-use runner::commands::Cli;
-use runner_model::experiment::Manifest;
-use runner_model::model::Diagnostics;
+use runner::cli::Cli;
+use runner_experiment::Manifest;
+use runner_lang::diagnostics::Diagnostics;
 use runner_plan::MAX_CELLS;
-use runner_report::render::described_columns;
+use runner_report::described_columns;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -450,6 +450,52 @@ fn the_page_of_instructions_is_the_table_of_operations() {
 }
 
 /// The page of the columns, from their declarations.
+/// A crate of the repository: what its `Cargo.toml` says that it holds, and the other crates that it uses.
+struct Package {
+    holds: String,
+    uses: BTreeSet<String>,
+}
+
+fn packages() -> BTreeMap<String, Package> {
+    let folders = fs::read_dir(repository().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let packages = folders.chain([repository().to_owned()]).map(|folder| {
+        let manifest: toml::Table = toml::from_str(&fs::read_to_string(folder.join("Cargo.toml")).unwrap()).unwrap();
+        let about = |key: &str| manifest["package"][key].as_str().unwrap().to_owned();
+        let uses = manifest["dependencies"].as_table().into_iter().flatten();
+        let uses = uses.filter(|(_, how)| how.get("path").is_some()).map(|(name, _)| name.clone()).collect();
+        (about("name"), Package { holds: about("description"), uses })
+    });
+    packages.collect()
+}
+
+/// All crates that a crate uses, directly or through others.
+fn reached(packages: &BTreeMap<String, Package>, name: &str) -> BTreeSet<String> {
+    let uses = packages.get(name).map(|package| &package.uses).into_iter().flatten();
+    uses.flat_map(|used| reached(packages, used).into_iter().chain([used.clone()])).collect()
+}
+
+/// The page of the crates: a graph without the arrows that follow from others, and what each crate holds.
+fn crates() -> String {
+    let packages = packages();
+    let (mut graph, mut table) = (String::new(), String::new());
+    for (name, package) in &packages {
+        let _ = writeln!(table, "| `{name}` | {} |", package.holds);
+        let follows = |used: &String| package.uses.iter().any(|other| reached(&packages, other).contains(used));
+        for used in package.uses.iter().filter(|used| !follows(used)) {
+            let _ = writeln!(graph, "  {used} --> {name}");
+        }
+    }
+    format!(
+        "# Crates\n\nAn arrow leads from a crate to one that uses it. Arrows that follow from others are left out: who uses a \
+         crate may use all below it.\n\n```mermaid\ngraph BT\n{graph}```\n\n| crate | holds |\n|---|---|\n{table}"
+    )
+}
+
+#[test]
+fn the_page_of_crates_is_the_graph_that_cargo_has() {
+    snapshot::assert_is(&crates(), &repository().join("docs/reference/crates.md"));
+}
+
 fn columns() -> String {
     let mut page = "# Columns\n\nThe columns of `results.csv`, in order. In brackets is the name by which the address of a page of \
                     `runner report --html`\nsorts. [Reports](reports.md) explains how the numbers are made.\n\n"

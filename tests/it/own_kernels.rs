@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_model::model::CompileUnit;
+use runner_types::CompileUnit;
 
 use crate::snapshot;
 
@@ -18,7 +18,7 @@ const HEADER: [(&str, &str); 2] = [(".version 9.0", ".version 6.3"), (".target s
 
 #[test]
 fn the_committed_ptx_is_made_from_the_source() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/execute/src/execute/kernels");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/execute/src/kernels");
     let made = ptx(folder.join("kernels.cu"));
     snapshot::assert_is(&made, &folder.join("kernels.ptx"));
 }

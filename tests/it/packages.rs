@@ -7,8 +7,8 @@ use std::process::Command;
 
 use runner_compile::Cache;
 use runner_compile::pinned::Pinned;
-use runner_model::model::{Verdict, sha256_hex};
 use runner_results::journal;
+use runner_types::{Verdict, sha256_hex};
 
 use crate::programs::write_program;
 

@@ -22,7 +22,7 @@ fn has_numpy() -> bool {
 
 /// Whether there is a C++ compiler; a line says so where there is none.
 fn has_cxx() -> bool {
-    let found = runner_base::programs::cxx().is_some();
+    let found = runner_process::programs::cxx().is_some();
     if !found {
         println!("skipped: there is no C++ compiler");
     }
@@ -181,7 +181,7 @@ fn functions_run_at_the_same_time() {
 
 /// Whether references are confined on this machine; a line says so where they are not.
 fn are_confined() -> bool {
-    let confined = runner_base::sandbox::is_enforced();
+    let confined = runner_process::sandbox::is_enforced();
     if !confined {
         println!("skipped: the kernel has no Landlock");
     }

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner_model::model::CaseRecord;
 use runner_results::journal::read_records;
+use runner_types::CaseRecord;
 
 /// The counters of the file, in its order.
 const COUNTERS: [&str; 9] = [

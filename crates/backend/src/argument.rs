@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::BufferId;
-use runner_model::model::{ScalarValue, Texture};
+use runner_types::{ScalarValue, Texture};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LaunchArg {

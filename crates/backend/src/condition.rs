@@ -3,8 +3,8 @@
 
 use super::{BufferId, DeviceError};
 use half::{bf16, f16};
-use runner_model::expr::{Program, Scope};
-use runner_model::model::{ElementType, Value};
+use runner_lang::{Program, Scope};
+use runner_types::{ElementType, Value};
 
 /// A condition on the first elements of buffers.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::{Batch, BufferId, DeviceError, FunctionId, KernelId, LaunchArg, ModuleId, Prepare, Step, TimedBatch};
-use runner_model::model::{
+use runner_types::{
     BodyCounters, Compiled, DeviceId, DeviceInfo, DeviceState, Joules, KernelResources, LineCounts, Note, Occupancy,
     Settings, Unsanitized,
 };

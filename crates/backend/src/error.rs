@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::FunctionId;
-use runner_model::format::bytes;
+use runner_lang::format::bytes;
 
 /// Why a device did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use runner_model::format::bytes;
+use runner_lang::format::bytes;
 
 /// Fraction of the available memory that may be used; inputs, expected values and shadow state need the rest.
 const SHARE: (u64, u64) = (3, 4);

@@ -6,7 +6,7 @@
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
-use runner_model::model::CodeKind;
+use runner_types::CodeKind;
 
 /// Sections of global memory, without and with initial values.
 const SECTIONS: [&str; 2] = [".nv.global", ".nv.global.init"];

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::BufferId;
 use super::argument::LaunchArg;
-use runner_model::model::{Texture, TextureKind};
+use runner_types::{Texture, TextureKind};
 
 /// Alignment of a plane's rows in bytes (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
 const PITCH: u64 = 32;
@@ -146,12 +146,12 @@ mod tests {
     use super::*;
     use crate::work::views;
     use crate::{Condition, Iteration, KernelId, Launch, Loop, Read, Step};
-    use runner_model::model::{Dim3, ElementType, TextureSampler};
+    use runner_types::{Dim3, ElementType, TextureSampler};
 
     const IMAGE: BufferId = BufferId(7);
     const TEXTURE: Option<TextureSampler> = Some(TextureSampler {
-        filter: runner_model::model::TextureFilter::Point,
-        address: runner_model::model::TextureAddress::Clamp,
+        filter: runner_types::TextureFilter::Point,
+        address: runner_types::TextureAddress::Clamp,
         normalized: false,
         as_float: false,
     });
@@ -201,8 +201,8 @@ mod tests {
         let shapes = [surface.clone(), launch(&[view(ThreeD, 8, TEXTURE)])];
         assert_eq!(copies(&shapes), [("2d", true, false), ("3d", false, false)]);
         let until = Condition {
-            program: runner_model::expr::Program::parse("image > 0").unwrap(),
-            scope: runner_model::expr::Scope::default(),
+            program: runner_lang::Program::parse("image > 0").unwrap(),
+            scope: runner_lang::Scope::default(),
             reads: vec![Read { name: "image".to_owned(), buffer: IMAGE, element: ElementType::F32 }],
         };
         let iterations = vec![Iteration { steps: vec![surface], until }];

@@ -3,7 +3,7 @@
 use super::argument::LaunchArg;
 use super::views::Views;
 use super::{BufferId, Condition, FunctionId, KernelId};
-use runner_model::model::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
+use runner_types::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValue};
 
 /// A body to run untimed.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -10,9 +10,9 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::job::{Experiment, JobError};
-use runner_base::atomic;
-use runner_model::model::{GroupPlace, Shard};
-use runner_model::regular;
+use runner_files::atomic;
+use runner_files::regular;
+use runner_types::{GroupPlace, Shard};
 
 /// Upper limit of the groups of a plan, the same as for its cases.
 const MOST_GROUPS: u32 = 1_000_000;

@@ -9,9 +9,9 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Settings;
-use runner_base::atomic::{self, WriteError};
-use runner_model::model::{Shard, experiment_name};
-use runner_model::regular;
+use runner_files::atomic::{self, WriteError};
+use runner_files::regular;
+use runner_types::{Shard, experiment_name};
 
 /// Increased when an older program would misread a newer folder.
 const VERSION: u32 = 3;

@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::settings::{Settings, size};
-use runner_model::regular;
+use runner_files::regular;
 
 /// Name of the file, in the project and in the user's configuration folder.
 pub const SETTINGS_FILE: &str = "cluster.toml";

@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::job::tasks_folder;
-use runner_base::atomic;
-use runner_model::model::calendar_time;
-use runner_model::regular;
+use runner_files::atomic;
+use runner_files::regular;
+use runner_types::calendar_time;
 
 /// Reason of a task that stopped because the scheduler warned of its time limit.
 pub const TIME_WAS_NEAR: &str = "its time limit was near";

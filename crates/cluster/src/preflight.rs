@@ -1,8 +1,8 @@
 //! Whether a node is fit to measure on. The check creates no context, so it leaves the GPU unused.
 
 use runner_backend::cuda::Health;
-use runner_model::format::bytes;
-use runner_model::model::ThrottleReason;
+use runner_lang::format::bytes;
+use runner_types::ThrottleReason;
 
 /// Fraction of a GPU's memory that must be free.
 const LEAST_FREE: f64 = 0.9;
@@ -49,7 +49,7 @@ const fn words(reason: ThrottleReason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_model::model::Bytes;
+    use runner_types::Bytes;
 
     fn h100() -> Health {
         Health {

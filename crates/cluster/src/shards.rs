@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::job::subfolders;
-use runner_base::atomic::{self, WriteError};
-use runner_model::regular;
+use runner_files::atomic::{self, WriteError};
+use runner_files::regular;
 use runner_results::journal::{self, JOURNAL_FILE};
 
 /// File that marks an attempt whose results no longer apply. It holds the number of submissions at that time,

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::job::{JobError, read_json, subfolders};
-use runner_base::atomic::{self, WriteError};
-use runner_model::model::{hex, sha256_hex};
-use runner_model::regular;
+use runner_files::atomic::{self, WriteError};
+use runner_files::regular;
+use runner_types::{hex, sha256_hex};
 
 /// File with the list, in the folder of a snapshot.
 const LIST: &str = "files.json";

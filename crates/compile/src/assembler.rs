@@ -11,8 +11,8 @@ use super::cache::Cache;
 use super::fetch::{FetchError, NVCC, Network, PTXAS, ensure_program};
 use super::pinned::{self, NEWEST};
 use super::program::{self, Bounds};
-use runner_base::programs::Programs;
-use runner_model::model::{CodeKind, CompileFailure, CompileUnit, Compiled, sha256_hex};
+use runner_process::programs::Programs;
+use runner_types::{CodeKind, CompileFailure, CompileUnit, Compiled, sha256_hex};
 
 const LIMIT: Duration = Duration::from_mins(2);
 

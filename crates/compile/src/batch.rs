@@ -25,13 +25,13 @@ use super::ready;
 use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
 use super::whole_file;
-use runner_model::includes::Scanner;
-use runner_model::model::{
+use runner_cuda_source::includes::Scanner;
+use runner_files::project::Project;
+use runner_files::regular;
+use runner_types::{
     CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, ListedCode,
     Plugin, RefusedOption, SourceForm, layout_definitions, sha256_hex,
 };
-use runner_model::project::Project;
-use runner_model::regular;
 
 pub type UnitResult = Result<Compiled, CompileFailure>;
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::pinned::Pinned;
-use runner_base::atomic;
-use runner_base::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
-use runner_model::model::{CodeKind, Compiled, seal, sha256_hex, unseal};
+use runner_files::atomic;
+use runner_files::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
+use runner_types::{CodeKind, Compiled, seal, sha256_hex, unseal};
 
 /// The layout of entries. Increase it when old entries would be misread.
 const FORMAT: u32 = 3;

@@ -22,9 +22,9 @@ use super::elf;
 use super::nvrtc::{self, Nvrtc, Refusal, Source};
 use super::options::Target;
 use super::toolkit::Toolkit;
-use runner_base::cache_folder::CACHE_VARIABLE;
-use runner_base::sandbox;
-use runner_model::model::CodeKind;
+use runner_files::cache_folder::CACHE_VARIABLE;
+use runner_process::sandbox;
+use runner_types::CodeKind;
 
 /// Environment variable with the time limit of a unit, e.g. `10min`.
 pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";

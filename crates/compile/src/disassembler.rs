@@ -13,8 +13,8 @@ use super::cache::Cache;
 use super::fetch::{FetchError, NVDISASM, Network, ensure_program};
 use super::pinned;
 use super::program::{self, Bounds};
-use runner_base::programs::Programs;
-use runner_model::model::{CompileFailure, sha256_hex};
+use runner_process::programs::Programs;
+use runner_types::{CompileFailure, sha256_hex};
 
 const LIMIT: Duration = Duration::from_mins(2);
 

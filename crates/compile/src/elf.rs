@@ -12,7 +12,7 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, Sym
 
 use sass::{Cubin, Function, Place, Tables};
 
-use runner_model::model::{sha256_hex, with_lists, write_list, write_operations};
+use runner_types::{sha256_hex, with_lists, write_list, write_operations};
 
 /// Attributes of all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::nvrtc::{Nvrtc, Source};
     use crate::{Cache, Network, Requirement, Toolkit, log};
-    use runner_model::model::CodeKind;
+    use runner_types::CodeKind;
 
     const KERNELS: &str = "
 extern \"C\" __global__ void __launch_bounds__(256) framed(float *p, int n) {

@@ -13,8 +13,8 @@ use super::cache::Cache;
 use super::layout;
 use super::pinned::{NEWEST, Pinned};
 use super::toolkit::TOOLKIT_VARIABLE;
-use runner_base::cache_folder::CACHE_VARIABLE;
-use runner_base::programs::{PYTHON_VARIABLE, python, search_path};
+use runner_files::cache_folder::CACHE_VARIABLE;
+use runner_process::programs::{PYTHON_VARIABLE, python, search_path};
 
 pub(super) const SANITIZER: &str = "compute-sanitizer";
 

@@ -14,8 +14,8 @@ use super::library_headers::LibraryHeaders;
 use super::options::{Target, UnitOptions};
 use super::replaced::{self, Replaced};
 use super::toolkit::Toolkit;
-use runner_model::includes::{Input, Scanner, SearchPath};
-use runner_model::model::{CompileKey, CompileUnit, KernelCompiler, hex};
+use runner_cuda_source::includes::{Input, Scanner, SearchPath};
+use runner_types::{CompileKey, CompileUnit, KernelCompiler, hex};
 
 /// Increase this when the same inputs produce different code.
 const REVISION: u32 = 1;

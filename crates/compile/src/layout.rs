@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::toolkit::{Toolkit, ToolkitSource};
-use runner_model::model::ToolkitInfo;
+use runner_types::ToolkitInfo;
 
 /// A header that kernels often include. Without it, a folder has a library but no headers.
 const COMMON_HEADER: &str = "cuda_fp16.h";

@@ -14,7 +14,7 @@ use super::fetch::{self, FetchError, Network};
 use super::layout::{entries, inspect, numbers};
 use super::pinned::{self, Pinned};
 use super::toolkit::{TOOLKIT_VARIABLE, Toolkit, ToolkitSource};
-use runner_model::model::ToolkitInfo;
+use runner_types::ToolkitInfo;
 
 /// Oldest NVRTC with the interface and options that this crate uses.
 const OLDEST_MAJOR: u32 = 12;

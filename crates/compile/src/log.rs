@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_model::model::describe_layout;
+use runner_types::describe_layout;
 
 /// The assembler's figures for one kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,8 +10,8 @@ use super::fetch::{FetchError, NVCC, Network, ensure_program, find_program};
 use super::pinned::{self, Pinned};
 use super::plugin::Nvcc;
 use super::toolkit::{Toolkit, ToolkitSource};
-use runner_base::programs::Programs;
-use runner_base::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
+use runner_process::programs::Programs;
+use runner_process::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
 
 #[derive(Debug, thiserror::Error)]
 pub enum NvccError {

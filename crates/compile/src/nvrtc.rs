@@ -12,7 +12,7 @@ use std::ptr;
 use libloading::Library;
 
 use super::options::Target;
-use runner_model::model::CodeKind;
+use runner_types::CodeKind;
 
 type Program = *mut c_void;
 type Create = unsafe extern "C" fn(

@@ -13,8 +13,8 @@ use super::fetch::Network;
 use super::library_headers::LibraryHeaders;
 use super::plugin::Nvcc;
 use super::toolkit::Toolkit;
-use runner_base::programs::Programs;
-use runner_model::model::{CompileFailure, CompileUnit, Compiled};
+use runner_process::programs::Programs;
+use runner_types::{CompileFailure, CompileUnit, Compiled};
 
 /// Folders of headers, or why there are none, by library.
 type Headers = BTreeMap<&'static str, Result<Vec<PathBuf>, String>>;

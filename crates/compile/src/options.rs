@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use runner_model::model::{CompileUnit, KernelCompiler, RefusedOption};
+use runner_types::{CompileUnit, KernelCompiler, RefusedOption};
 
 /// The code to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ fn value_of<'a>(option: &'a str, names: [&str; 2]) -> Option<&'a str> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use runner_model::model::{CompileSettings, Plugin};
+    use runner_types::{CompileSettings, Plugin};
 
     fn unit(options: &[&str]) -> CompileUnit {
         CompileUnit {

@@ -11,9 +11,9 @@ use std::process::{Command, Output, Stdio};
 
 use super::cache::Cache;
 use super::fetch::{FetchError, classify, io, lock, make_dir, pip_with_hashes, publish, remove_stale, watch};
-use runner_base::programs::{Programs, python, search_path};
-use runner_model::experiment::{PackageSpec, Registry};
-use runner_model::model::sha256_hex;
+use runner_experiment::{PackageSpec, Registry};
+use runner_process::programs::{Programs, python, search_path};
+use runner_types::sha256_hex;
 
 /// Unpacks an archive. Python is available wherever pip is.
 const UNPACK: &str = include_str!("unpack.py");

@@ -13,8 +13,8 @@ use super::key::Compiler;
 use super::options::UnitOptions;
 use super::program::{self, Bounds};
 use super::toolkit::{Toolkit, ToolkitSource};
-use runner_base::programs::Programs;
-use runner_model::model::{CompileFailure, CompileUnit, Plugin};
+use runner_process::programs::Programs;
+use runner_types::{CompileFailure, CompileUnit, Plugin};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nvcc {
@@ -136,7 +136,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use runner_base::sandbox;
+    use runner_process::sandbox;
 
     fn unit() -> CompileUnit {
         CompileUnit {

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::child::{self, NoReply};
-use runner_base::sandbox;
-use runner_model::model::CompileFailure;
+use runner_process::sandbox;
+use runner_types::CompileFailure;
 
 /// Where a compiler may read and write, and for how long it may run.
 pub(super) struct Bounds<'a> {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::elf;
-use runner_model::model::{
+use runner_cuda_source::ptx;
+use runner_types::{
     CodeKind, CompileFailure, CompileKey, CompileUnit, Compiled, KernelResources, SourceForm, ToolkitInfo, sha256_hex,
 };
-use runner_model::ptx;
 
 /// Describes a unit whose source is already code. Fails if the code lacks a kernel of the unit.
 pub(super) fn describe(unit: &CompileUnit, code: &[u8], toolkit: &ToolkitInfo) -> Result<Compiled, CompileFailure> {

@@ -6,7 +6,7 @@ use super::cache::Cache;
 use super::fetch::{FetchError, Network, SANITIZER, ensure_program};
 use super::locate::{Requirement, ToolkitError};
 use super::pinned;
-use runner_base::programs::Programs;
+use runner_process::programs::Programs;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SanitizerError {

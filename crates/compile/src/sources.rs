@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use super::key;
 use super::options::UnitOptions;
-use runner_model::includes::{Input, Scanner, SearchPath};
-use runner_model::model::{CompileUnit, SourceForm, sha256_hex};
-use runner_model::project::Project;
-use runner_model::regular;
+use runner_cuda_source::includes::{Input, Scanner, SearchPath};
+use runner_files::project::Project;
+use runner_files::regular;
+use runner_types::{CompileUnit, SourceForm, sha256_hex};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources {
-    /// Hash as in [`Compiled::source`](runner_model::model::Compiled::source).
+    /// Hash as in [`Compiled::source`](runner_types::Compiled::source).
     pub hash: String,
     /// Hash for a compiler with its own copy of every file that was not found.
     pub hash_of_found: String,
-    /// Hash as in [`Compiled::options`](runner_model::model::Compiled::options).
+    /// Hash as in [`Compiled::options`](runner_types::Compiled::options).
     pub options: String,
     /// Name and text, the source first; includes under their `#include` name.
     pub files: Vec<(String, Arc<str>)>,

@@ -21,9 +21,9 @@ use super::plugin::Nvcc;
 use super::program::{self, Bounds};
 use super::replaced::Replaced;
 use super::toolkit::Toolkit;
-use runner_base::programs::Programs;
-use runner_base::sandbox;
-use runner_model::model::{CodeKind, CompileFailure, CompileUnit, KernelCompiler, describe_layout, layout_definitions};
+use runner_process::programs::Programs;
+use runner_process::sandbox;
+use runner_types::{CodeKind, CompileFailure, CompileUnit, KernelCompiler, describe_layout, layout_definitions};
 
 /// Prefix of the variables that hold addresses of kernels.
 const VARIABLE: &str = "runner_name_";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use runner_model::model::ToolkitInfo;
+use runner_types::ToolkitInfo;
 
 /// Environment variable with a toolkit that precedes all others; `pinned` selects the fetched one.
 pub const TOOLKIT_VARIABLE: &str = "RUNNER_TOOLKIT";

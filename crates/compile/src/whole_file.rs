@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::elf;
 use super::key::Identity;
-use runner_model::model::{CodeKind, CompileUnit, Compiled};
-use runner_model::ptx;
+use runner_cuda_source::ptx;
+use runner_types::{CodeKind, CompileUnit, Compiled};
 
 pub(super) fn list_kernels(kind: CodeKind, code: &[u8]) -> Vec<String> {
     match kind {

@@ -1,4 +1,130 @@
-//! Runs the cases of a group on a device, and measures devices themselves.
+//! How one group runs: inputs, a check of each case in two launches, rounds of measurement with checks of timed launches.
+//!
+//! Drives a device through its traits and reports events; asks a device what it can do, never which one it is. Knows
+//! neither journal nor progress display nor processes: the caller ends a kernel that hangs, and the event before each
+//! step states how long the step may take. Every case gets exactly one outcome, and a case whose result is wrong has no
+//! measurement.
 
-pub mod execute;
-pub mod machine;
+mod accuracy;
+mod attribution;
+mod audit;
+mod bench;
+mod bins;
+mod buffers;
+mod call;
+mod carried;
+mod cases;
+mod check;
+mod compare;
+mod cpp;
+mod energy;
+mod expected;
+mod fill;
+mod function;
+mod host;
+mod host_timing;
+mod idle;
+mod inputs;
+mod intact;
+mod judge;
+mod kernels;
+mod launch;
+mod leeway;
+mod machine_code;
+mod marks;
+mod mask;
+mod measure;
+mod mutants;
+mod operand;
+mod outputs;
+mod parallel;
+mod partial;
+mod prepare;
+mod printed;
+mod processes;
+mod python;
+mod recheck;
+mod reference;
+mod repeat;
+mod rounds;
+mod series;
+mod sets;
+mod source;
+mod steps;
+mod stop;
+mod structured;
+mod throttling;
+mod track;
+mod typed;
+mod unfounded;
+mod unwritten;
+mod values;
+mod variables;
+mod watch;
+mod weak;
+mod whole;
+
+pub use carried::Carried;
+pub use machine_code::count_ptx;
+pub use parallel::leave_a_core;
+pub use processes::{MOST_UNASKED, is_likely_spread, share, wanted_processes};
+pub use stop::Lost;
+
+use bench::Bench;
+use check::Checked;
+use measure::Measured;
+use prepare::Prepared;
+use runner_backend::Device;
+use runner_types::{Event, GroupJob, Phase};
+
+/// Runs the cases of a group, interleaved. What the groups of a process leave is carried from each to the next.
+///
+/// Emits `GroupStarted`, then for every case `CaseActive` before each step that could hang, what was found, and
+/// `CaseSettled`; `PhaseSpent` and `GroupFinished` at the end.
+///
+/// # Errors
+///
+/// [`Lost`] if a kernel destroyed the device's context. Its case is settled as a launch error; other cases may have no
+/// outcome and have to be run again as a group, in another process.
+pub fn run_group(
+    device: &mut dyn Device,
+    job: &GroupJob,
+    carried: &mut Carried,
+    emit: &mut dyn FnMut(Event),
+) -> Result<(), Lost> {
+    emit(Event::GroupStarted { ordinal: job.ordinal, key: job.key.clone(), cases: job.cases.len() as u32 });
+    let mut bench = Bench::new(device, job, std::mem::take(carried), emit);
+    let done = run_all(&mut bench);
+    *carried = bench.close(done.is_err());
+    done?;
+    emit(Event::GroupFinished { ordinal: job.ordinal, key: job.key.clone() });
+    Ok(())
+}
+
+/// Runs the cases with each other, then those that were deferred one after the other, first those that others are
+/// compared with.
+fn run_all(bench: &mut Bench<'_>) -> Result<(), Lost> {
+    let together: Vec<usize> = (0..bench.job.cases.len()).collect();
+    run_cases(bench, &together)?;
+    bench.is_alone = true;
+    let mut deferred = std::mem::take(&mut bench.deferred);
+    deferred.sort_by_key(|place| (bench.checks_against(&bench.job.cases[*place]).is_empty(), *place));
+    for place in deferred {
+        bench.clear();
+        bench.passed.retain(|passed| *passed != place);
+        bench.spend(Phase::Transfer);
+        run_cases(bench, &[place])?;
+    }
+    Ok(())
+}
+
+/// Runs the cases at these places of the group, from preparation to the outcomes.
+fn run_cases(bench: &mut Bench<'_>, places: &[usize]) -> Result<(), Lost> {
+    let prepared = tracing::debug_span!("prepare").in_scope(|| Prepared::prepare(bench, places))?;
+    let checked = tracing::debug_span!("check").in_scope(|| Checked::check(prepared))?;
+    Measured::measure(checked)?.report();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

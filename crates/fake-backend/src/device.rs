@@ -8,7 +8,7 @@ use runner_backend::{
     Batch, BufferId, Clock, CountReport, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostCall,
     HostFunctions, KernelId, Launch, Loop, ModuleId, Monitor, Prepare, RunReport, Step, TimedBatch, Timing,
 };
-use runner_model::model::{
+use runner_types::{
     Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
 };
 

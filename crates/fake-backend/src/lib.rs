@@ -19,7 +19,7 @@ pub use run::{
 };
 
 use runner_backend::{Backend, BufferId, Device, DeviceError, LaunchArg, ModuleId};
-use runner_model::model::{
+use runner_types::{
     BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Note, ScalarValue,
 };
 

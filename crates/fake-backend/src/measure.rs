@@ -5,7 +5,7 @@ use runner_backend::{
     Batch, Clock, CountReport, Counter, Device as _, DeviceError, EnergyMeter, EnergyReading, FunctionId,
     HostFunctions, LaunchArg, ModuleId, Monitor, Prepare, Samples, Step, TimedBatch,
 };
-use runner_model::model::{DeviceState, Joules, Settings};
+use runner_types::{DeviceState, Joules, Settings};
 
 impl Clock for FakeDevice {
     fn method(&self) -> String {

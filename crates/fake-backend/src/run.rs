@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use runner_model::model::{
+use runner_types::{
     Access, Allocation, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileKey, CompileUnit,
     Compiled, DeviceInfo, ElementType, Environment, GridPlan, GroupJob, GroupKey, LaunchPlan, LaunchSettings, Machine,
     MeasurePlan, Regime, Sharing, ToolkitInfo, WorkAmount,

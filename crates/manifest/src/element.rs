@@ -1,6 +1,6 @@
 //! Maps C++ type names to element types.
 
-use runner_model::model::ElementType;
+use runner_types::ElementType;
 
 /// Namespaces of the fixed-width types.
 const NAMESPACES: [&str; 2] = ["cuda::std::", "std::"];

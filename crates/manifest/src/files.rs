@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-use super::cuda_source::CudaSource;
-use super::signature::{Signature, signatures};
+use runner_cuda_source::signature::{Signature, signatures};
+use runner_cuda_source::source::CudaSource;
 
-use runner_model::includes::Scanner;
-use runner_model::project::Project;
+use runner_cuda_source::includes::Scanner;
+use runner_files::project::Project;
 
 /// Folder of kernels, next to the manifest's folder.
 const KERNELS: &str = "kernels";

@@ -4,21 +4,17 @@
 //! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a
 //! manifest.
 
-mod cuda_source;
 pub mod draft;
 mod element;
 mod files;
-mod kernel_body;
 mod load;
 mod raw;
 mod read;
 mod schema;
-mod signature;
 mod validate;
 
 pub use load::{load, load_within, packages, parse, parse_within};
 pub use schema::schema;
-pub use signature::{Signature, signatures};
 
 #[cfg(test)]
 mod tests;

@@ -11,11 +11,12 @@ use super::files::reason;
 use super::raw::RawManifest;
 use super::read::Reader;
 use super::validate::validate;
-use runner_model::diagnostics::nearest;
-use runner_model::experiment::{Manifest, PackageSpec};
-use runner_model::model::{Diagnostic, Diagnostics, SourceText};
-use runner_model::project::Project;
-use runner_model::regular;
+use runner_experiment::{Manifest, PackageSpec};
+use runner_files::project::Project;
+use runner_files::regular;
+use runner_lang::diagnostics::nearest;
+use runner_lang::diagnostics::{Diagnostic, Diagnostics};
+use runner_types::SourceText;
 
 const MOST_SYNTAX_FAULTS: usize = 100;
 

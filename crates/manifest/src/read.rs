@@ -13,8 +13,9 @@ use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use runner_model::diagnostics::nearest;
-use runner_model::model::{Diagnostic, Span};
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_types::Span;
 
 /// A value with its place in the file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -362,7 +363,7 @@ macro_rules! table {
         }
 
         impl $crate::read::Table for $name {
-            fn given(&self) -> Vec<(&'static str, runner_model::model::Span)> {
+            fn given(&self) -> Vec<(&'static str, runner_types::Span)> {
                 let mut given = Vec::new();
                 $( $crate::read::Slot::given(
                     &self.$key, $crate::read::key_of(stringify!($key)), &mut given,
@@ -392,7 +393,7 @@ macro_rules! table {
 
             fn fields(
                 table: &toml::de::DeTable<'_>,
-                owner: Option<&runner_model::model::Span>,
+                owner: Option<&runner_types::Span>,
                 reader: &mut $crate::read::Reader<'_>,
             ) -> Self {
                 Self {

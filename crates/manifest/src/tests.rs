@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use runner_model::experiment::{
+use runner_experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, Expectation, Expression, FileSpec, FillSpec, GridSpec,
     LaunchSpec, LetBinding, Located, Manifest, PackageSpec, PrintedSpec, Registry, SearchSpec, Template, VariantSpec,
 };
-use runner_model::expr::Parsed;
-use runner_model::model::{
+use runner_lang::Parsed;
+use runner_types::{
     Acceptance, Access, Allocation, BackendKind, ComparisonRules, ElementType, Failure, KernelCompiler, Regime,
     SanitizerClass, TextureAddress, TextureKind, TextureSampler, Value, Vary,
 };

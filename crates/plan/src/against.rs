@@ -10,7 +10,7 @@ use std::mem::take;
 use super::ResolvedGroup;
 use super::hashes::{self, content};
 use super::renamed::find_renamed;
-use runner_model::model::{
+use runner_types::{
     BufferPlan, Case, CaseJob, CaseKey, CheckPlan, ExpectPlan, FillPlan, Outcome, PrintedPlan, RefExpr, Tolerance,
     WholeTolerance, sha256_hex,
 };

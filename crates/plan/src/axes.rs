@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use runner_model::diagnostics::nearest;
-use runner_model::experiment::{Axis, Manifest};
-use runner_model::expr::{Program, Scope};
-use runner_model::model::{Diagnostic, Value};
+use runner_experiment::{Axis, Manifest};
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_lang::{Program, Scope};
+use runner_types::Value;
 
 use super::PlanOptions;
 
@@ -22,7 +23,7 @@ pub struct Axes {
 /// Axes that only one variant of the manifest has.
 #[derive(Debug)]
 pub struct OwnAxes {
-    pub name: runner_model::experiment::Template,
+    pub name: runner_experiment::Template,
     pub axes: Vec<Axis>,
 }
 

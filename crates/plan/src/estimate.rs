@@ -16,7 +16,7 @@
 
 use std::collections::HashMap;
 
-use runner_model::model::{
+use runner_types::{
     Access, BackendKind, BlockPlan, BodyPlan, BufferPlan, Bytes, CaseJob, DeviceInfo, ElementType, GUARD_BYTES,
     GridPlan, GroupJob, LaunchPlan,
 };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::planned_outcome::Cell;
 use super::points::Points;
-use runner_model::model::GroupPlace;
+use runner_types::GroupPlace;
 
 /// Cells of the matrix, group after group, each in the manifest's order.
 #[derive(Debug, Default)]

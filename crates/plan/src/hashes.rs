@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use runner_model::cpp;
-use runner_model::model::{
+use runner_cuda_source::cpp;
+use runner_types::{
     ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, LaunchPlan,
     PrintedPlan, list_of, operation_counts, sha256_hex, with_lists, write_operations,
 };

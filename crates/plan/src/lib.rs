@@ -11,12 +11,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use runner_model::experiment::{Axis, BodySpec, Manifest};
-use runner_model::expr::Scope;
-use runner_model::model::{
-    AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, Diagnostic, Diagnostics, GroupKey, GroupPlace, KernelCompiler,
-    Value,
-};
+use runner_experiment::{Axis, BodySpec, Manifest};
+use runner_lang::Scope;
+use runner_lang::diagnostics::{Diagnostic, Diagnostics};
+use runner_types::{AxisColumn, BackendKind, Case, CaseKey, DeviceInfo, GroupKey, GroupPlace, KernelCompiler, Value};
 
 pub mod against;
 mod axes;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use runner_model::experiment::Manifest;
-use runner_model::expr::{ExprError, Scope};
-use runner_model::model::{Diagnostic, Value};
+use runner_experiment::Manifest;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::{ExprError, Scope};
+use runner_types::Value;
 
 use super::recipe::{self, Needs, Recipe, Rule};
 use super::{Plan, PlanOptions, PlannedVariant};

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use runner_model::experiment::{Axis, Manifest};
-use runner_model::model::{Diagnostic, Value};
+use runner_experiment::{Axis, Manifest};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::Value;
 
 use super::MAX_CELLS;
 use super::axes::Axes;

@@ -4,11 +4,12 @@
 //! those it uses. The needed ones are known in advance: a binding that a variant does not use is never evaluated for
 //! it, and so cannot fail there.
 
-use runner_model::experiment::{
+use runner_experiment::{
     BodySpec, BufferSpec, CheckSpec, Expression, LetBinding, Manifest, PrintedSpec, VariantSpec, WorkSpec,
 };
-use runner_model::expr::{ExprError, Program, Scope};
-use runner_model::model::{BackendKind, Diagnostic, Unsanitized};
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::{ExprError, Program, Scope};
+use runner_types::{BackendKind, Unsanitized};
 
 use super::PlanOptions;
 use super::axes::Axes;

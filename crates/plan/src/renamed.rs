@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::ResolvedGroup;
 use super::hashes::content;
-use runner_model::model::{BodyPlan, CaseJob, CompileUnit, LaunchPlan, Value};
+use runner_types::{BodyPlan, CaseJob, CompileUnit, LaunchPlan, Value};
 
 /// Launches of each case of a variant, by the values of its axes.
 type Points = BTreeMap<Vec<(String, String)>, Vec<(LaunchPlan, String)>>;

@@ -11,8 +11,9 @@ use std::collections::{BinaryHeap, HashSet};
 use rayon::prelude::*;
 
 use super::{GroupCost, Plan, PlanOptions, expand, resolve};
-use runner_model::experiment::Manifest;
-use runner_model::model::{Diagnostics, GroupKey, GroupPlace, Shard};
+use runner_experiment::Manifest;
+use runner_lang::diagnostics::Diagnostics;
+use runner_types::{GroupKey, GroupPlace, Shard};
 
 /// A plan with the cost of each group, from which shards are made.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::{GroupCost, Plan, PlannedOutcome, ResolvedGroup, resolve};
-use runner_model::experiment::Manifest;
-use runner_model::model::{Bytes, Outcome};
+use runner_experiment::Manifest;
+use runner_types::{Bytes, Outcome};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {

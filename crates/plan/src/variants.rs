@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use runner_model::diagnostics::nearest;
-use runner_model::expr::template::Style;
-use runner_model::expr::{ExprError, Scope};
-use runner_model::model::{Diagnostic, Value};
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_lang::template::Style;
+use runner_lang::{ExprError, Scope};
+use runner_types::Value;
 
 use super::axes::{Axes, OwnAxes};
 use super::{MAX_CELLS, PlanOptions};

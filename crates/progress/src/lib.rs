@@ -1,4 +1,99 @@
-//! What a run shows on standard error: its progress and its log.
+//! The progress display: bars on a terminal, lines in a pipe, JSON events on request, only failures when quiet.
+//!
+//! It turns events into text on standard error; standard output is for results. A failing display never ends a run.
+//! Only this module uses the crate of the progress bars.
 
+mod bars;
+mod lines;
 pub mod log;
-pub mod progress;
+mod sink;
+mod tally;
+mod words;
+
+use std::io::{self, IsTerminal, Write};
+
+use bars::Bars;
+pub use bars::above_bars;
+use lines::Lines;
+use sink::Sink;
+use tally::Tally;
+use words::failure;
+
+use runner_types::Event;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Bars, for a terminal.
+    Bars,
+    /// Lines, for a log.
+    Lines,
+    /// One line of JSON per event.
+    Json,
+    /// Only failures.
+    Quiet,
+}
+
+#[derive(Debug)]
+pub struct Progress {
+    tally: Tally,
+    display: Display,
+}
+
+#[derive(Debug)]
+enum Display {
+    Bars(Bars),
+    Lines(Lines),
+    Json(Sink),
+    Quiet(Sink),
+}
+
+impl Progress {
+    /// A display on standard error. Without a terminal, bars become lines.
+    pub fn new(style: Style, color: bool) -> Self {
+        match style {
+            Style::Bars if io::stderr().is_terminal() => {
+                Self { tally: Tally::default(), display: Display::Bars(Bars::new(color)) }
+            }
+            other => Self::write_to(other, Box::new(io::stderr())),
+        }
+    }
+
+    /// A display without bars that writes to `out`.
+    fn write_to(style: Style, out: Box<dyn Write + Send>) -> Self {
+        let sink = Sink(out);
+        let display = match style {
+            Style::Bars | Style::Lines => Display::Lines(Lines::new(sink)),
+            Style::Json => Display::Json(sink),
+            Style::Quiet => Display::Quiet(sink),
+        };
+        Self { tally: Tally::default(), display }
+    }
+
+    pub fn observe(&mut self, event: &Event) {
+        self.tally.observe(event);
+        match &mut self.display {
+            Display::Bars(bars) => bars.show(event, &self.tally),
+            Display::Lines(lines) => lines.show(event, &self.tally),
+            Display::Json(sink) => {
+                if let Ok(line) = serde_json::to_string(event) {
+                    sink.line(&line);
+                }
+            }
+            Display::Quiet(sink) => {
+                if let Some(line) = failure(event) {
+                    sink.line(&line);
+                }
+            }
+        }
+    }
+
+    /// Removes the bars from the terminal.
+    pub fn finish(&mut self) {
+        if let Display::Bars(bars) = &self.display {
+            bars.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -20,8 +20,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::progress;
-use runner_model::format::visible;
+use runner_lang::format::visible;
 
 /// Environment variable with the level of the log: `info` or `debug`.
 pub const VARIABLE: &str = "RUNNER_LOG";
@@ -71,7 +70,7 @@ pub fn forward(worker: u32, line: &str) -> bool {
 }
 
 fn write_line(text: &str) {
-    progress::above_bars(|| {
+    crate::above_bars(|| {
         // Read the time under the lock, so that times ascend.
         let mut out = io::stderr().lock();
         let line = format!("{:9.3} s  {}\n", START.elapsed().as_secs_f64(), visible(text));

@@ -1,5 +1,89 @@
-//! Turns the summary of a run into its report: Markdown, CSV, SVG and HTML.
+//! Turns records into Markdown, CSV, charts, HTML and text for the terminal.
 //!
-//! Never opens a device or a journal: a report is a pure function of records and templates.
+//! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
+//! same bytes. Numbers are formatted here and nowhere else. Only [`write_all`] writes files; [`deviations`] compares
+//! them with what is there.
 
-pub mod render;
+mod bound;
+mod chart;
+mod claims;
+mod column;
+mod columns;
+pub mod comparison;
+pub mod configurations;
+mod counters;
+mod csv;
+mod device;
+mod escape;
+pub mod events;
+mod fidelity;
+mod files;
+mod findings;
+mod grid;
+pub mod history;
+pub mod html;
+mod ladder;
+mod limits;
+mod lines;
+mod markdown;
+mod method;
+mod number;
+mod overview;
+mod page;
+mod plots;
+mod prose;
+mod quantities;
+mod reasons;
+mod report;
+mod row;
+mod rows;
+mod sarif;
+mod section;
+pub mod source_view;
+pub mod stale;
+mod table;
+mod terminal;
+mod units;
+#[cfg(test)]
+mod view_model;
+mod wording;
+
+pub use csv::described_columns;
+pub use device::device;
+pub use fidelity::fidelity;
+pub use files::{Deviation, deviations, files, write_all};
+pub use files::{REPORT_FILE, SOURCE_DIR};
+pub use findings::counts_of as counts;
+pub use markdown::{SHIPPED, Templates};
+pub use prose::{prose, prose_after};
+pub use report::incomplete;
+pub use terminal::{Screen, open_claims, terminal};
+pub use units::axis_value;
+pub use wording::{case_name, machine, reason};
+
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A template and the view model do not fit: a bug in this program.
+    #[error("a report template failed: {0}")]
+    Template(#[from] tera::Error),
+    /// A template of the user is wrong.
+    #[error(
+        "{place}: {message}: docs/reference/templates.md lists what a template can use, `runner templates export` \
+             writes the shipped one"
+    )]
+    OfUser {
+        /// File, with line and column if known.
+        place: String,
+        message: String,
+    },
+    /// A row of a table could not be written.
+    #[error("the table of results failed: {0}")]
+    Csv(#[from] ::csv::Error),
+    /// A value cannot be represented in JSON.
+    #[error("the records cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: std::path::PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Write(#[from] runner_files::atomic::WriteError),
+}

@@ -1,7 +1,7 @@
 //! The cells of a plan that a search may choose from.
 
-use runner_model::model::Outcome;
 use runner_plan::Cell;
+use runner_types::Outcome;
 
 /// The cells of one group: the space of one search.
 #[derive(Debug)]

@@ -16,8 +16,8 @@ use crate::objective::Objective;
 use crate::seat::Seat;
 use crate::shards::part_of;
 use crate::values::values;
-use runner_model::format;
-use runner_model::model::{Case, Event, Outcome, calendar_time};
+use runner_lang::format;
+use runner_types::{Case, Event, Outcome, calendar_time};
 
 /// How often progress is shown.
 const SHOW: Duration = Duration::from_secs(5);

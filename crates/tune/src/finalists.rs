@@ -3,8 +3,8 @@ use std::collections::HashSet;
 use crate::candidates::Candidates;
 use crate::objective::{Objective, measure_by};
 use crate::values::{Values, configuration};
-use runner_model::model::{CaseJob, CaseKey};
 use runner_plan::Plan;
+use runner_types::{CaseJob, CaseKey};
 
 /// The cases that are measured after a search.
 #[derive(Debug)]

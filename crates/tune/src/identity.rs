@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_model::cpp;
+use runner_cuda_source::cpp;
 
-use runner_model::experiment::Manifest;
-use runner_model::model::{CaseJob, sha256_hex};
+use runner_experiment::Manifest;
+use runner_types::{CaseJob, sha256_hex};
 
 /// What evaluations depend on besides the device, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use search::random::Random;
 
 use crate::error::TuneError;
 use crate::values::Values;
-use runner_model::format::plural;
+use runner_lang::format::plural;
 
 /// A configuration is put last if its value is at least this multiple of the lower median. At most half of them are.
 const BOUND: f64 = 2.0;

@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::error::TuneError;
 use crate::header::{Header, SEARCH_FILE};
 use crate::shards::{self, Others};
-use runner_base::atomic;
-use runner_model::model::Shard;
+use runner_files::atomic;
 use runner_results::journal::FolderLock;
+use runner_types::Shard;
 
 /// The file, open for appending.
 #[derive(Debug)]

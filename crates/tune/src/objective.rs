@@ -1,8 +1,8 @@
 //! What a search can minimise. An objective's value is read from events during the search, and from records
 //! afterwards.
 
-use runner_base::stats::median;
-use runner_model::model::{BackendKind, CaseJob, CaseRecord, Event, Outcome, ResultError};
+use runner_stats::median;
+use runner_types::{BackendKind, CaseJob, CaseRecord, Event, Outcome, ResultError};
 
 /// A quantity that a search minimises.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use crate::log::Log;
 use crate::objective::Objective;
 use crate::problem::Problem;
 use crate::search::Searched;
-use runner_base::atomic;
-use runner_model::format;
-use runner_report::render::configurations::{self, Configuration};
+use runner_files::atomic;
+use runner_lang::format;
+use runner_report::configurations::{self, Configuration};
 
 /// Number of most important parameters whose pairs the page shows.
 const PAIRS: usize = 3;

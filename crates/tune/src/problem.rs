@@ -12,9 +12,9 @@ use crate::late::Late;
 use crate::objective::{Objective, measure_by};
 use crate::settings::Settings;
 use crate::values::{Values, configuration, values};
-use runner_model::experiment::Manifest;
-use runner_model::model::{Case, CaseJob, CaseKey, Environment, GroupJob, Outcome};
+use runner_experiment::Manifest;
 use runner_plan::{Cell, Plan, bare_group, resolve_case};
+use runner_types::{Case, CaseJob, CaseKey, Environment, GroupJob, Outcome};
 
 /// Limit of the device time per sample of a configuration, in seconds.
 const BRIEF: f64 = 0.05;

@@ -15,8 +15,8 @@ use crate::evaluations::{Evaluations, RunningGroup, Say};
 use crate::log::Log;
 use crate::seat::Seat;
 use crate::source::{Arrivals, Proposals, Source, lock};
-use runner_dispatch::dispatch::{Pool, RunEnd, Urgency};
-use runner_model::model::{CompileUnit, Event};
+use runner_types::{CompileUnit, Event};
+use runner_workers::{Pool, RunEnd, Urgency};
 
 #[derive(Debug)]
 pub struct Searched {

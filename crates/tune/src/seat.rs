@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use crate::problem::Problem;
-use runner_dispatch::dispatch::Interrupt;
-use runner_model::model::{CompileFailure, CompileUnit, Compiled, Environment, Shard};
+use runner_types::{CompileFailure, CompileUnit, Compiled, Environment, Shard};
+use runner_workers::Interrupt;
 
 /// The code of a unit, or why there is none.
 pub type UnitResult = Result<Compiled, CompileFailure>;

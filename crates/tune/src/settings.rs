@@ -5,8 +5,8 @@ use search::strategy::NAMES;
 
 use crate::error::TuneError;
 use crate::objective::Objective;
-use runner_model::experiment::SearchSpec;
-use runner_model::model::BackendKind;
+use runner_experiment::SearchSpec;
+use runner_types::BackendKind;
 
 /// Default number of the best configurations that are measured at the end.
 const FINALISTS: usize = 5;

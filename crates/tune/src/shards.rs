@@ -12,8 +12,8 @@ use search::history::Part;
 
 use crate::error::TuneError;
 use crate::header::{Header, SEARCH_FILE};
-use runner_model::model::Shard;
 use runner_results::journal::FolderLock;
+use runner_types::Shard;
 
 /// Folder of the shards within the search's folder.
 const FOLDER: &str = "shards";

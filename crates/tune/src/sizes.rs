@@ -17,11 +17,11 @@ use crate::seat::{Compiler, Seat};
 use crate::settings::{Settings, unknown_strategy};
 use crate::shards::share_of;
 use crate::values::Values;
-use runner_dispatch::dispatch::{Interrupt, Pool};
-use runner_model::experiment::Manifest;
-use runner_model::file_names::escaped;
-use runner_model::model::{Environment, Shard};
+use runner_experiment::Manifest;
+use runner_files::file_names::escaped;
 use runner_plan::Plan;
+use runner_types::{Environment, Shard};
+use runner_workers::{Interrupt, Pool};
 
 /// What all searches of one manifest have in common.
 #[derive(Debug, Clone)]

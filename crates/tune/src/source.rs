@@ -11,9 +11,9 @@ use search::strategy::Strategy;
 use crate::evaluations::{Evaluations, RunningGroup};
 use crate::seat::{Seat, UnitResult};
 use crate::units::Units;
-use runner_dispatch::dispatch::{GroupSource, Urgency};
-use runner_model::model::{CaseJob, CompileUnit, Event, GroupJob, Outcome};
 use runner_plan::link::link;
+use runner_types::{CaseJob, CompileUnit, Event, GroupJob, Outcome};
+use runner_workers::{GroupSource, Urgency};
 
 /// How often a search that waits for code checks for an interrupt.
 const POLL: Duration = Duration::from_millis(50);

@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::error::TuneError;
 use crate::objective::Objective;
 use crate::values::{Values, configuration, value_of};
-use runner_base::atomic;
-use runner_model::experiment::Manifest;
+use runner_experiment::Manifest;
+use runner_files::atomic;
 use runner_results::journal::{RECORDS_FILE, read_records};
 
 /// The measured configurations at one size.

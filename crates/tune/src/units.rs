@@ -3,8 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use crate::seat::UnitResult;
-use runner_model::model::CompileUnit;
 use runner_plan::link::CompiledUnits;
+use runner_types::CompileUnit;
 
 /// Number of results to keep that no waiting configuration needs: consecutive proposals often share a unit. An older
 /// one is read again from the cache on disk.
@@ -52,7 +52,7 @@ impl Units {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_model::model::CompileFailure;
+    use runner_types::CompileFailure;
 
     #[test]
     fn results_are_released_unless_a_waiting_configuration_needs_them() {

@@ -2,7 +2,7 @@
 
 use search::space::Value;
 
-use runner_model::model::{self, Case, CaseKey};
+use runner_types::{Case, CaseKey};
 
 /// Values of a configuration with the names of their parameters.
 pub type Values = Vec<(String, Value)>;
@@ -19,11 +19,11 @@ pub fn values(key: &CaseKey) -> Values {
     axes.chain([("variant".to_owned(), Value::Text(key.variant.clone()))]).collect()
 }
 
-pub fn value_of(value: &model::Value) -> Value {
+pub fn value_of(value: &runner_types::Value) -> Value {
     match value {
-        model::Value::Int(value) => Value::Int(*value),
-        model::Value::Float(value) => Value::Real(*value),
-        model::Value::Bool(value) => Value::Bool(*value),
+        runner_types::Value::Int(value) => Value::Int(*value),
+        runner_types::Value::Float(value) => Value::Real(*value),
+        runner_types::Value::Bool(value) => Value::Bool(*value),
         other => Value::Text(other.to_string()),
     }
 }

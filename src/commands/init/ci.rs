@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
-use crate::commands::cli::CiService;
-use crate::commands::{Console, Exit, Failure, version, write_new};
+use crate::cli::CiService;
+use crate::cli::version;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_new;
 
 /// Scripts that several jobs run, each with the template line that it replaces.
 const SCRIPTS: [(&str, &str); 4] = [

@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 
-use crate::commands::Failure;
-use crate::commands::cli::Narrowing;
-use runner_model::experiment::Manifest;
-use runner_model::model::{
+use crate::cli::Narrowing;
+use crate::failure::Failure;
+use runner_experiment::Manifest;
+use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
+use runner_types::{
     AxisColumn, BackendKind, BodyPlan, BufferPlan, Bytes, Case, CaseJob, CheckPlan, MeasurePlan, Outcome, Value,
     WorkAmount,
 };
-use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
 
 /// Version of the lines, raised when a reader of the old lines would misread the new ones.
 const VERSION: u32 = 1;

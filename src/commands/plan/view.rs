@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use runner_model::experiment::{Axis, BodySpec, Manifest};
-use runner_model::format::{about, bytes, plural};
-use runner_model::model::{BackendKind, Value};
+use runner_experiment::{Axis, BodySpec, Manifest};
+use runner_lang::format::{about, bytes, plural};
 use runner_plan::{Plan, PlanOptions, Reason, Summary};
-use runner_report::render::{axis_value, prose};
+use runner_report::{axis_value, prose};
+use runner_types::{BackendKind, Value};
 
 /// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 6;
@@ -54,7 +54,7 @@ fn section(text: &mut String, heading: &str, rows: &[(String, String)], width: O
 }
 
 fn axes(plan: &Plan) -> Vec<(String, String)> {
-    let row = |(axis, column): (&Axis, runner_model::model::AxisColumn)| {
+    let row = |(axis, column): (&Axis, runner_types::AxisColumn)| {
         let compared = if column.compared { ", compared" } else { "" };
         (axis.name.clone(), format!("{}{compared}", values(&axis.values)))
     };

@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::commands::compare::{read_failure, samples};
-use crate::commands::session::source_page_of;
-use crate::commands::{Console, Exit, Failure, write_file};
-use runner_base::programs::Programs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::write_file;
+use crate::session::source_page_of;
 use runner_compile::{self, Cache, Requirement, Toolkit};
-use runner_model::model::{BodyPlan, CaseJob, CompileUnit, Records};
-use runner_model::project::Project;
+use runner_files::project::Project;
 use runner_plan::{self, PlanOptions};
-use runner_report::render::html::{Companions, Page, SourceFile, html};
+use runner_process::programs::Programs;
+use runner_report::html::{Companions, Page, SourceFile, html};
 use runner_results::stored::{self, Source, Stored};
+use runner_types::{BodyPlan, CaseJob, CompileUnit, Records};
 
 const FILE: &str = "report.html";
 

@@ -7,14 +7,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::commands::cli::{ReachArgs, RunArgs};
-use crate::commands::options::{RunOptions, network};
-use crate::commands::session::{BaseAndNew, Ended, compare, interrupt};
-use crate::commands::{Console, Exit, Failure, load_manifest};
+use crate::cli::options::{RunOptions, network};
+use crate::cli::{ReachArgs, RunArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::session::{BaseAndNew, Ended, compare, interrupt};
 use runner_compile::Network;
-use runner_dispatch::dispatch::Urgency;
-use runner_model::experiment::Manifest;
-use runner_model::format::seconds;
+use runner_experiment::Manifest;
+use runner_lang::format::seconds;
+use runner_workers::Urgency;
 
 pub struct Line {
     pub experiment: String,

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
-use crate::commands::cli::{BackendChoice, RunArgs};
-use crate::commands::options::{RunOptions, network};
-use crate::commands::session::{ManifestRun, interrupt, run_one};
-use crate::commands::{Console, Exit, Failure, load_manifest};
-use runner_dispatch::dispatch::{Interrupt, Urgency};
+use crate::cli::options::{RunOptions, network};
+use crate::cli::{BackendChoice, RunArgs};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::session::{ManifestRun, interrupt, run_one};
+use runner_workers::{Interrupt, Urgency};
 
 /// Changes closer than this belong together: an editor writes a file in several steps.
 const SETTLES: Duration = Duration::from_millis(200);

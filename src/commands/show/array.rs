@@ -4,8 +4,8 @@ use std::path::Path;
 
 use half::{bf16, f16};
 
-use runner_model::model::ElementType;
-use runner_model::npy;
+use runner_files::npy;
+use runner_types::ElementType;
 
 /// An array read back from a file, with its shape.
 pub struct Array {

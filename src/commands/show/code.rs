@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::machine_code;
-use crate::commands::cli::ShowArgs;
-use crate::commands::options::RunOptions;
-use crate::commands::session::{ManifestRun, compile_case, interrupt, worker};
-use crate::commands::{Console, Exit, Failure};
-use runner_base::programs::Programs;
+use crate::cli::ShowArgs;
+use crate::cli::options::RunOptions;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::session::{ManifestRun, compile_case, interrupt, worker};
 use runner_compile::{Assembler, Cache, Disassembler, Target};
-use runner_model::experiment::Manifest;
-use runner_model::model::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
+use runner_experiment::Manifest;
+use runner_process::programs::Programs;
+use runner_types::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::super::Failure;
+use crate::failure::Failure;
 
 /// Extents of one buffer, or of every array with this number of elements.
 pub struct Shape {

@@ -7,22 +7,21 @@ use sass::{Executed, Instruction, Listing, is_instruction};
 
 use super::code::disassemble;
 use super::machine_code;
-use crate::commands::cli::ShowArgs;
-use crate::commands::options::RunOptions;
-use crate::commands::session::worker::{self, Worker};
-use crate::commands::session::{
-    Destination, ManifestRun, compile_case, interrupt, outputs_of, plan_options, source_page_of,
-};
-use crate::commands::{Console, Failure};
-use runner_base::atomic;
+use crate::cli::ShowArgs;
+use crate::cli::options::RunOptions;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::session::worker::{self, Worker};
+use crate::session::{Destination, ManifestRun, compile_case, interrupt, outputs_of, plan_options, source_page_of};
 use runner_compile::Target;
-use runner_execute::execute::count_ptx;
-use runner_model::experiment::Manifest;
-use runner_model::format::plural_of;
-use runner_model::model::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome, SourceForm};
-use runner_model::project::Project;
-use runner_report::render::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
-use runner_report::render::{SOURCE_DIR, Templates, case_name};
+use runner_execute::count_ptx;
+use runner_experiment::Manifest;
+use runner_files::atomic;
+use runner_files::project::Project;
+use runner_lang::format::plural_of;
+use runner_report::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
+use runner_report::{SOURCE_DIR, Templates, case_name};
+use runner_types::{Case, CodeKind, CompileUnit, Compiled, Counters, LineCounts, Outcome, SourceForm};
 
 /// Prints the sources of a case that has run. `kept` is the folder with its counts.
 pub fn show(

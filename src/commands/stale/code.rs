@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use super::tree::{Definition, TreeCase};
-use runner_base::programs::Programs;
 use runner_compile::{Cache, CompileOptions, Installed, Network, OnDemand, Target, Toolkit, UnitResult, compile_all};
-use runner_model::model::{
+use runner_process::programs::Programs;
+use runner_types::{
     BackendKind, BodyPlan, CaseKey, CaseRecord, CodeKind, CompileUnit, Compiled, Records, ToolkitInfo, sha256_hex,
 };
 

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::Placed;
-use runner_base::revision::{self, Files, RevisionError};
 use runner_compile::{SourceReader, Sources, Toolkit};
-use runner_model::model::{
-    BackendKind, BlockPlan, BodyPlan, CaseJob, CaseKey, CaseRecord, CompileUnit, Diagnostics, FINALISTS, GridPlan,
-    LaunchPlan, Records,
-};
-use runner_model::project::Project;
+use runner_files::project::Project;
+use runner_lang::diagnostics::Diagnostics;
 use runner_plan::{self, PlanOptions};
 use runner_results::analyse::stale::{self, Defined, Launch};
+use runner_revision::{Files, RevisionError};
+use runner_types::{
+    BackendKind, BlockPlan, BodyPlan, CaseJob, CaseKey, CaseRecord, CompileUnit, FINALISTS, GridPlan, LaunchPlan,
+    Records,
+};
 
 /// Where a manifest is.
 #[derive(Debug, Clone)]
@@ -34,7 +35,7 @@ pub fn around(report: Placed<'_>) -> Result<Option<Site>, String> {
     let named = &report.records.header.manifest_path;
     let absolute = std::path::absolute(report.place).unwrap_or_else(|_| PathBuf::from(report.place));
     let Some(above) = absolute.ancestors().find(|above| above.join(named).is_file()) else {
-        let is_checkout = revision::path_in_checkout(&absolute).is_some();
+        let is_checkout = runner_revision::path_in_checkout(&absolute).is_some();
         return if is_checkout { Err(lacks(named)) } else { Ok(None) };
     };
     let manifest = above.join(named);
@@ -44,7 +45,7 @@ pub fn around(report: Placed<'_>) -> Result<Option<Site>, String> {
 
 /// Returns the root of the checkout that a manifest is in; without one, the folder of its project.
 fn root_of(manifest: &Path) -> PathBuf {
-    let inside = revision::path_in_checkout(manifest);
+    let inside = runner_revision::path_in_checkout(manifest);
     let depth = inside.map(|path| Path::new(&path).components().count());
     let real = fs::canonicalize(manifest).ok();
     let root = depth.zip(real).and_then(|(depth, real)| real.ancestors().nth(depth).map(Path::to_owned));

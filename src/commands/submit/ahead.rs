@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 
 use super::describe::Described;
 use super::needs::Needs;
-use crate::commands::cli::SubmitArgs;
-use crate::commands::options::network;
+use crate::cli::SubmitArgs;
+use crate::cli::options::network;
 use crate::commands::plan::narrowed;
-use crate::commands::{Console, Failure};
-use runner_base::programs::Programs;
-use runner_base::revision;
+use crate::console::Console;
+use crate::failure::Failure;
 use runner_cluster::{Snapshot, keep_program, remove_unused_programs};
 use runner_compile::{self, Cache, CompileOptions, Installed, Requirement, Target, Toolkit};
-use runner_model::experiment::Manifest;
-use runner_model::format::{plural, seconds};
-use runner_model::model::{BackendKind, CaseHashes, CaseKey, Environment, Machine};
-use runner_model::project::Project;
+use runner_experiment::Manifest;
+use runner_files::project::Project;
+use runner_lang::format::{plural, seconds};
 use runner_plan::link::{CompiledUnits, link};
 use runner_plan::{self, PlanOptions};
+use runner_process::programs::Programs;
+use runner_types::{BackendKind, CaseHashes, CaseKey, Environment, Machine};
 
 /// Kernels compiled before the job starts.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub fn get_ready(
     let dir = described.dir.as_path();
     let revision = manifests.first().and_then(|(path, _)| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        revision::describe_checkout(folder, &Programs::of_this_machine())
+        runner_revision::describe_checkout(folder, &Programs::of_this_machine())
     });
     let snapshot = Snapshot::copy(dir, needs.files.iter().cloned(), program, revision).map_err(Failure::environment)?;
     let id = snapshot.write(dir).map_err(Failure::environment)?;

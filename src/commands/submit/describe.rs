@@ -4,18 +4,20 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-use crate::commands::cli::{BackendChoice, SiteArgs, SubmitArgs};
+use crate::cli::{BackendChoice, SiteArgs, SubmitArgs};
+use crate::commands::plan;
 use crate::commands::send::Limits;
-use crate::commands::session::HostCode;
-use crate::commands::{Console, Failure, plan};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::session::HostCode;
 use runner_cluster::{
     self, Experiment, Job, SETTINGS_FILE, Settings, Submission, plain_path, project_code, read_layer,
 };
 use runner_compile::Cache;
-use runner_model::experiment::Manifest;
-use runner_model::file_names::slug;
-use runner_model::model::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
+use runner_experiment::Manifest;
+use runner_files::file_names::slug;
 use runner_plan::Shards;
+use runner_types::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
 
 const JOBS: &str = "target/jobs";
 

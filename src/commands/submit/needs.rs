@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::commands::cli::TrustArgs;
-use crate::commands::session::HostCode;
-use crate::commands::{Console, Failure};
+use crate::cli::TrustArgs;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::session::HostCode;
 use runner_compile::{Sources, sources};
-use runner_model::cpp;
-use runner_model::experiment::Manifest;
-use runner_model::model::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, PrintedPlan};
-use runner_model::project::Project;
+use runner_cuda_source::cpp;
+use runner_experiment::Manifest;
+use runner_files::project::Project;
 use runner_plan::{self, PlanOptions, ResolvedGroup};
+use runner_types::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, PrintedPlan};
 
 /// Extensions of files that a source may include by a name known only at compilation.
 const INCLUDED: [&str; 10] = ["h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cpp", "inc", "inl"];

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::ahead::CompiledKernels;
-use crate::commands::Failure;
+use crate::failure::Failure;
 use runner_cluster::{Job, Outdated, Work, finished_journal, mark_outdated};
-use runner_model::experiment::Manifest;
-use runner_model::model::{CaseHashes, CaseKey, Event, Outcome};
+use runner_experiment::Manifest;
 use runner_results::journal::{self, Contents, History};
+use runner_types::{CaseHashes, CaseKey, Event, Outcome};
 
 /// Marks finished shards of the first `submissions` if the hashes of a case have changed. Returns whether there are
 /// any.

@@ -1,7 +1,7 @@
 //! Chooses the shards to run again.
 
-use crate::commands::Failure;
-use crate::commands::cli::Rerun;
+use crate::cli::Rerun;
+use crate::failure::Failure;
 use runner_cluster::{Job, ShardStatus, State, Submission, Work};
 
 /// The shards that the user has named, in order. Refuses those that the scheduler still has: they would run twice.

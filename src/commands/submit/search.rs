@@ -5,13 +5,17 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use super::{describe, wait};
-use crate::commands::cli::{BackendChoice, Cli, Command, SubmitArgs};
-use crate::commands::options::network;
+use crate::cli::options::network;
+use crate::cli::{BackendChoice, Cli, Command, SubmitArgs};
 use crate::commands::send::{self, Batch, Limits, lock};
-use crate::commands::{Console, Exit, Failure, load_manifest, refuse_path_outside};
-use runner_base::atomic;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::files::refuse_path_outside;
 use runner_cluster::{Experiment, Job, Work};
-use runner_model::model::BackendKind;
+use runner_files::atomic;
+use runner_types::BackendKind;
 
 /// Work estimate that gives the default time limit of an hour.
 const SECONDS: f64 = 1650.0;

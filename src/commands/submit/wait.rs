@@ -5,9 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::commands::job_view::counts;
-use crate::commands::{Console, Exit, Failure, collect, status};
+use crate::commands::{collect, status};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 use runner_cluster::{self, Job, Known, State, Submission, collected};
-use runner_model::format::seconds;
+use runner_lang::format::seconds;
 
 /// Interval for looking at the folder. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);

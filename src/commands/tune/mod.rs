@@ -4,14 +4,17 @@ mod simulate;
 
 use std::path::Path;
 
-use super::cli::TuneArgs;
-use super::options::{RunOptions, network};
-use super::session::{Devices, ManifestRun, interrupt, prepare_search, run_finalists};
-use super::{Console, Exit, Failure, load_manifest};
-use runner_dispatch::dispatch::{Interrupt, Pool, Urgency};
-use runner_model::experiment::SearchSpec;
-use runner_model::model::Shard;
+use crate::cli::TuneArgs;
+use crate::cli::options::{RunOptions, network};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::files::load_manifest;
+use crate::session::{Devices, ManifestRun, interrupt, prepare_search, run_finalists};
+use runner_experiment::SearchSpec;
 use runner_tune::{Finalists, Settings, Sizes, TuneError, read_late, read_prior, strategy_of, write_table};
+use runner_types::Shard;
+use runner_workers::{Interrupt, Pool, Urgency};
 
 /// Runs the search. Listens for Ctrl-C itself unless it gets an interrupt.
 pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -> Result<Exit, Failure> {

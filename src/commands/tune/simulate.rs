@@ -7,8 +7,10 @@ use search::compare::Comparison;
 use search::format::read_measured;
 use search::strategy::{NAMES, named};
 
-use crate::commands::cli::TuneArgs;
-use crate::commands::{Console, Exit, Failure};
+use crate::cli::TuneArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
 use runner_tune::unknown_strategy;
 
 /// Prints a table with one row per strategy.

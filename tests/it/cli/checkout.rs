@@ -6,11 +6,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use runner_base::programs::Programs;
-use runner_base::revision;
 use runner_compile::{Cache, CompileOptions, Target, Toolkit, ToolkitSource, compile_all};
-use runner_model::model::{CompileUnit, ToolkitInfo};
+use runner_process::programs::Programs;
 use runner_results::journal::Journal;
+use runner_types::{CompileUnit, ToolkitInfo};
 use tempfile::TempDir;
 
 use crate::programs::write_program;
@@ -58,7 +57,7 @@ impl Checkout {
     }
 
     fn revision(&self) -> Option<String> {
-        revision::describe_checkout(&self.path("kernels"), &Programs::of_this_machine())
+        runner_revision::describe_checkout(&self.path("kernels"), &Programs::of_this_machine())
     }
 
     fn runner(&self) -> Command {
@@ -86,7 +85,7 @@ fn error(output: &Output) -> String {
 #[test]
 fn the_revision_is_that_of_the_last_commit_and_says_whether_a_tracked_file_differs() {
     let checkout = Checkout::new();
-    assert_eq!(revision::describe_checkout(checkout.dir.path(), &Programs::of_this_machine()), None);
+    assert_eq!(runner_revision::describe_checkout(checkout.dir.path(), &Programs::of_this_machine()), None);
     let commit = checkout.commit(&[]);
     assert_eq!(commit.len(), 40);
     checkout.write("untracked", "");
@@ -94,7 +93,7 @@ fn the_revision_is_that_of_the_last_commit_and_says_whether_a_tracked_file_diffe
     checkout.write("kernels/k.cu", "__global__ void k() { }\n");
     assert_eq!(checkout.revision(), Some(format!("{commit}-dirty")));
     let programs = Programs::in_dirs(Vec::<PathBuf>::new());
-    assert_eq!(revision::describe_checkout(&checkout.path("kernels"), &programs), None, "without git");
+    assert_eq!(runner_revision::describe_checkout(&checkout.path("kernels"), &programs), None, "without git");
 }
 
 #[test]
@@ -107,9 +106,15 @@ fn worktrees_and_packed_references_have_a_revision_too() {
     let elsewhere = tempfile::tempdir().unwrap();
     let tree = elsewhere.path().join("tree");
     git(checkout.dir.path(), &["worktree", "add", "-q", tree.to_str().unwrap()]);
-    assert_eq!(revision::describe_checkout(&tree.join("kernels"), &Programs::of_this_machine()), Some(commit.clone()));
+    assert_eq!(
+        runner_revision::describe_checkout(&tree.join("kernels"), &Programs::of_this_machine()),
+        Some(commit.clone())
+    );
     fs::write(tree.join("kernels/k.cu"), "").unwrap();
-    assert_eq!(revision::describe_checkout(&tree, &Programs::of_this_machine()), Some(format!("{commit}-dirty")));
+    assert_eq!(
+        runner_revision::describe_checkout(&tree, &Programs::of_this_machine()),
+        Some(format!("{commit}-dirty"))
+    );
 }
 
 /// Arms a trap in `.git`, asserts that git itself runs it, and that asking for the revision does not.

@@ -625,7 +625,7 @@ fn links_in_the_folder_of_a_job_lead_nothing_outside() {
 
 #[test]
 fn only_the_script_of_a_task_allows_host_code() {
-    if runner_base::programs::cxx().is_none() {
+    if runner_process::programs::cxx().is_none() {
         println!("skipped: there is no C++ compiler");
         return;
     }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use runner_model::model::Records;
 use runner_results::journal::{self, Journal};
+use runner_types::Records;
 use tempfile::TempDir;
 
 use crate::report::fixture;

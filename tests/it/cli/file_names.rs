@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner_model::model::Event;
 use runner_results::journal::{self, Journal};
+use runner_types::Event;
 
 use crate::report::fixture;
 

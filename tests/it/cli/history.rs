@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use runner_model::model::{Estimate, Records};
 use runner_results::journal;
+use runner_types::{Estimate, Records};
 use tempfile::TempDir;
 
 use crate::report::fixture;

@@ -192,7 +192,7 @@ fn every_command_refuses_names_that_are_not_utf_8_in_the_same_words() {
     let odd = dir.path().join(OsStr::from_bytes(b"od\xffd.toml"));
     fs::copy(dir.path().join("x.toml"), &odd).unwrap();
     let mut all = Vec::new();
-    places(&<runner::commands::Cli as clap::CommandFactory>::command(), &[], &mut all);
+    places(&<runner::cli::Cli as clap::CommandFactory>::command(), &[], &mut all);
     assert!(all.len() > 100, "{all:?}");
     for words in all {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

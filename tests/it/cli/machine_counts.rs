@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner_report::render::case_name;
+use runner_report::case_name;
 use runner_results::journal::read_records;
 
 /// Experiments whose kernels launch kernels: the hardware also counts the device runtime.

@@ -161,7 +161,7 @@ fn one_fault_at_a_time_is_refused_by_check_and_by_the_schema() {
     ];
     let (validator, folder) = (validator(), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/check/sound"));
     let parse = |text: &str| {
-        let source = runner_model::model::SourceText { path: folder.join("x.toml"), text: text.to_owned() };
+        let source = runner_types::SourceText { path: folder.join("x.toml"), text: text.to_owned() };
         runner_manifest::parse(&source.into())
     };
     let is_valid = |text: &str| validator.is_valid(&toml::from_str::<serde_json::Value>(text).unwrap());

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_model::model::{BackendKind, Records};
 use runner_plan::{self, PlanOptions, link::link};
 use runner_results::journal;
+use runner_types::{BackendKind, Records};
 use tempfile::TempDir;
 
 const KERNEL: &str = "#include \"load.cuh\"

@@ -157,7 +157,7 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     let results = read("results.csv");
     assert_eq!(results.lines().count(), 4, "{results}");
     let records = runner_results::journal::read_records(&out.join("records.jsonl")).unwrap();
-    let right = records.cases.iter().filter(|case| case.verdict == runner_model::model::Verdict::Pass);
+    let right = records.cases.iter().filter(|case| case.verdict == runner_types::Verdict::Pass);
     assert_eq!(right.count(), 3);
     let measured = search::format::read_measured(&out.join("search.json"), None).unwrap();
     assert_eq!((measured.space.len(), measured.sorted().len()), (7, 5));
@@ -218,7 +218,7 @@ fn an_interrupted_search_measures_the_best_that_it_knows() {
     let out = folder.path().join("out");
     assert!(fs::read_to_string(out.join("search.md")).unwrap().contains("It was interrupted."));
     let records = runner_results::journal::read_records(&out.join("records.jsonl")).unwrap();
-    let right = records.cases.iter().filter(|case| case.verdict == runner_model::model::Verdict::Pass);
+    let right = records.cases.iter().filter(|case| case.verdict == runner_types::Verdict::Pass);
     // The baseline may be one of the best two.
     assert!(records.header.complete && (2..=3).contains(&right.count()));
 }

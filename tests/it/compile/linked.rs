@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Bench, H100, SCALE, script, toolkit};
-use runner_base::programs::Programs;
-use runner_base::sandbox;
 use runner_compile::{CompileOptions, Installed, Nvcc, Target, Toolkit, ToolkitSource, compile_all};
-use runner_model::model::{CodeKind, CompileUnit, Plugin};
-use runner_model::project::Project;
+use runner_files::project::Project;
+use runner_process::programs::Programs;
+use runner_process::sandbox;
+use runner_types::{CodeKind, CompileUnit, Plugin};
 
 #[test]
 fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_runtime() {

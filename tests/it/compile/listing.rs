@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use runner_base::programs::Programs;
 use runner_compile::{Cache, Disassembler, Network, Target, compile_all};
-use runner_model::model::{CompileFailure, CompileUnit, list_of, listed_operations, write_operations};
+use runner_process::programs::Programs;
+use runner_types::{CompileFailure, CompileUnit, list_of, listed_operations, write_operations};
 use sass::Listing;
 
 use super::{Bench, SCALE, toolkit};

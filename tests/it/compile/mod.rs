@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, UnitResult, compile_all};
-use runner_model::model::{CodeKind, CompileUnit, Compiled};
+use runner_types::{CodeKind, CompileUnit, Compiled};
 use tempfile::TempDir;
 
 use crate::programs::write_program;

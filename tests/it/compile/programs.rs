@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{Bench, H100, script, toolkit};
 use runner_compile::{Clang, CompileOptions, Installed, Nvcc, Target, UnitResult, compile_all};
-use runner_model::model::{CodeKind, CompileSettings, CompileUnit, KernelCompiler};
+use runner_types::{CodeKind, CompileSettings, CompileUnit, KernelCompiler};
 
 /// A program that answers as nvcc and clang do when they are asked for their versions and architectures. Otherwise it
 /// writes PTX with its arguments in a comment, and with the variables of the file that it compiles.

@@ -1,7 +1,7 @@
 //! Code that another compiler made, in place of a source.
 
 use runner_compile::Target;
-use runner_model::model::CodeKind;
+use runner_types::CodeKind;
 
 use super::{Bench, H100, SCALE};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use runner_base::programs::Programs;
 use runner_compile::{Cache, Network, Nvcc, OnDemand, Requirement, Target, Toolkit, UnitResult, compile_all};
+use runner_process::programs::Programs;
 
 use super::Bench;
 

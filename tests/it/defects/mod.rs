@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use runner_model::model::{CaseRecord, Outcome, Verdict};
 use runner_results::journal;
+use runner_types::{CaseRecord, Outcome, Verdict};
 
 #[test]
 fn every_kernel_is_as_right_on_the_simulator_as_on_a_gpu() {

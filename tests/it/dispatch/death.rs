@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner_dispatch::dispatch::{Interrupt, Pool};
-use runner_model::model::Event;
+use runner_types::Event;
+use runner_workers::{Interrupt, Pool};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 

@@ -8,12 +8,11 @@ use std::thread;
 
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 use runner_backend::{Device, DeviceError};
-use runner_dispatch::dispatch::{Interrupt, RunEnd, inline, worker};
-use runner_execute::execute;
-use runner_model::model::{
+use runner_types::{
     Access, ArgPlan, BlockPlan, BodyPlan, BufferPlan, CheckPlan, ElementType, Event, ExpectPlan, FillPlan, GroupJob,
     LaunchPlan, Outcome, RefExpr, RefFunction, Tolerance, Value, WholeTolerance,
 };
+use runner_workers::{Interrupt, RunEnd, inline, worker};
 
 use super::scripted::{self, LIMIT, NEVER, as_worker, spec_of};
 use super::{Run, message, run_with};
@@ -52,16 +51,16 @@ fn worker_entry() {
     let file = folder.join("generation");
     let generation = fs::read_to_string(&file).map_or(1, |text| text.parse::<u32>().unwrap() + 1);
     fs::write(&file, generation.to_string()).unwrap();
-    let mut carried = execute::Carried::default();
+    let mut carried = runner_execute::Carried::default();
     let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
-        execute::run_group(device, job, &mut carried, emit)
+        runner_execute::run_group(device, job, &mut carried, emit)
     };
-    worker::serve(|| Ok(Box::new(device(generation))), run_group, runner_execute::machine::survey).unwrap();
+    worker::serve(|| Ok(Box::new(device(generation))), run_group, runner_calibrate::survey).unwrap();
 }
 
 /// Runs a group to which nothing is carried from another one.
-fn run_alone(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), execute::Lost> {
-    execute::run_group(device, job, &mut execute::Carried::default(), emit)
+fn run_alone(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), runner_execute::Lost> {
+    runner_execute::run_group(device, job, &mut runner_execute::Carried::default(), emit)
 }
 
 /// Runs in workers of this file.

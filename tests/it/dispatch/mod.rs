@@ -12,8 +12,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use runner_dispatch::dispatch::{Interrupt, Limits, Pool, RunEnd, StartError, WorkerSpec};
-use runner_model::model::{Activity, Event, GroupJob, Outcome};
+use runner_types::{Activity, Event, GroupJob, Outcome};
+use runner_workers::{Interrupt, Limits, Pool, RunEnd, StartError, WorkerSpec};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 

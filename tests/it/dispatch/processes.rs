@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use runner_dispatch::dispatch::Interrupt;
-use runner_model::model::{Event, GroupJob, Measurement, Spread};
+use runner_types::{Event, GroupJob, Measurement, Spread};
+use runner_workers::Interrupt;
 
 use super::scripted::{group, spec, spec_with_memory};
 use super::{Run, kind, run_prepared};
@@ -55,7 +55,7 @@ fn three_processes_measure_a_group_and_its_cases_have_one_result() {
 fn processes_of_groups(groups: Vec<GroupJob>, memory: u64) -> Vec<Vec<u64>> {
     let run =
         run_prepared(groups, |_, _| {}, |folder| spec_with_memory(folder, memory), |pool| pool.spread_samples(None));
-    assert_eq!(run.end, runner_dispatch::dispatch::RunEnd::Complete);
+    assert_eq!(run.end, runner_workers::RunEnd::Complete);
     let ids = run.measurements().into_iter().filter(|(variant, _)| *variant == "tells_its_process");
     ids.map(|(_, measurement)| measurement.rounds.iter().map(|round| round.whole as u64).collect()).collect()
 }
@@ -156,5 +156,5 @@ fn a_worker_that_cannot_be_started_again_leaves_what_the_first_has_measured() {
     let run = run_prepared(groups, |_, _| {}, impatient, |pool| pool.spread_samples(None));
     assert_eq!(run.names(), [("a", "measured"), ("breaks_the_device_afterwards", "measured")]);
     assert!(run.measurements().iter().all(|(_, measured)| measured.rounds.len() == 1));
-    assert!(matches!(run.end, runner_dispatch::dispatch::RunEnd::Environment(_)), "{:?}", run.end);
+    assert!(matches!(run.end, runner_workers::RunEnd::Environment(_)), "{:?}", run.end);
 }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use fake_backend::{FakeDevice, device_info, idle_group};
 use runner_backend::{Device, DeviceError};
-use runner_dispatch::dispatch::{Limits, WorkerSpec, worker};
-use runner_model::model::{
+use runner_types::{
     Activity, Bytes, CaseJob, Event, GroupJob, Measurement, Mismatch, Outcome, Regime, Round, Unit, Verdict,
 };
+use runner_workers::{Limits, WorkerSpec, worker};
 
 use rustix::process::Pid;
 

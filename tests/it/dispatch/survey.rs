@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use fake_backend::compiled;
 use runner_backend::DeviceError;
-use runner_dispatch::dispatch::{Interrupt, Pool, RunEnd, SurveyError};
-use runner_model::model::{CalibrationPoint, Ceilings, Survey, SurveyRequest};
+use runner_types::{CalibrationPoint, Ceilings, Survey, SurveyRequest};
+use runner_workers::{Interrupt, Pool, RunEnd, SurveyError};
 use tempfile::TempDir;
 
 use super::scripted::{NEVER, group, spec};

@@ -7,8 +7,8 @@ use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner_model::model::Event;
 use runner_results::journal;
+use runner_types::Event;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! Wrong kernels are caught, named and left without a time; so is what cannot run at all.
 
-use runner_model::model::{Outcome, Verdict};
+use runner_types::{Outcome, Verdict};
 
 use super::bench::{bench, fixture};
 use super::left::{Left, files};

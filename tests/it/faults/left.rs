@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use runner_model::model::{CaseRecord, Event, Mismatch, Outcome, Records, Verdict};
 use runner_results::journal;
+use runner_types::{CaseRecord, Event, Mismatch, Outcome, Records, Verdict};
 
 /// A run that is over.
 pub struct Left {

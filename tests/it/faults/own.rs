@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use runner_base::programs::Programs;
 use runner_compile::Cache;
+use runner_process::programs::Programs;
 
 use super::bench::{Bench, bench, binary, fixture, text};
 

@@ -1,7 +1,7 @@
 //! Host functions are timed and checked like kernels, and those that fail cost no row but their own.
 
-use runner_base::programs::Programs;
-use runner_model::model::{CaseRecord, Note, Outcome};
+use runner_process::programs::Programs;
+use runner_types::{CaseRecord, Note, Outcome};
 
 use super::bench::{Bench, bench, fixture};
 use super::left::Left;

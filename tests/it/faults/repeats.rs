@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::SystemTime;
 
-use runner_model::model::Event;
+use runner_types::Event;
 
 use super::bench::{Bench, bench, fixture, text};
 use super::left::{Left, files};

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runner_model::model::{Activity, Event, Measurement, Outcome};
+use runner_types::{Activity, Event, Measurement, Outcome};
 use rustix::process::Signal;
 
 use super::bench::{Bench, bench, expect_gone, fixture, text};

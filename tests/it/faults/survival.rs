@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runner_model::model::{Event, Note, Outcome, Unchecked, Verdict};
+use runner_types::{Event, Note, Outcome, Unchecked, Verdict};
 
 use super::bench::{bench, fixture};
 use super::left::Left;

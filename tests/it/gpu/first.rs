@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use runner_backend::cuda::Cuda;
 use runner_backend::{Backend, Device, DeviceError};
-use runner_model::model::DeviceId;
+use runner_types::DeviceId;
 
 /// Set by a run that must not skip: without a device the tests then fail.
 const REQUIRED: &str = "RUNNER_REQUIRE_GPU";

@@ -13,7 +13,7 @@ use runner_backend::{
     Batch, BufferId, Clock, Device, DeviceError, KernelId, Launch, LaunchArg, ModuleId, Prepare, Samples, Series, Step,
     TimedBatch,
 };
-use runner_model::model::{CodeKind, Compiled, Dim3, ElementType, LaunchSettings, Regime, ScalarValue};
+use runner_types::{CodeKind, Compiled, Dim3, ElementType, LaunchSettings, Regime, ScalarValue};
 
 /// Names the test that a child process is to run in itself.
 const CHILD: &str = "RUNNER_GPU_TEST_CHILD";

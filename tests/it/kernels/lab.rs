@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_model::model::CompileUnit;
+use runner_types::CompileUnit;
 use simt::{LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, Trap, profiles};
 
 /// What has been compiled: tests run side by side, and the first of a source compiles it for all.

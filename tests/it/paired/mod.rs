@@ -8,7 +8,7 @@ use runner_backend::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId, Launch,
     LaunchArg, ModuleId, Monitor, Prepare, RunReport, Step,
 };
-use runner_model::model::{Capabilities, CompileKey, Compiled, DeviceInfo, ElementType, KernelResources, Occupancy};
+use runner_types::{Capabilities, CompileKey, Compiled, DeviceInfo, ElementType, KernelResources, Occupancy};
 
 /// The ids of both devices.
 type Both<T> = (T, T);

@@ -1,7 +1,7 @@
 //! Which cells there are, in which order, in which groups.
 
-use runner_model::model::{AxisColumn, BackendKind, Value};
 use runner_plan::{PlanOptions, PlannedOutcome};
+use runner_types::{AxisColumn, BackendKind, Value};
 
 use super::fixture::{cuda, expand, faults, manifest, names, on_device, variant};
 

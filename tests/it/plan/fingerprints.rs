@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use runner_backend::Backend as _;
 use runner_backend::sim::SimBackend;
-use runner_model::model::{
+use runner_plan::link::{CompiledUnits, link};
+use runner_plan::{self, PlanOptions};
+use runner_types::{
     BackendKind, CodeKind, CompileKey, CompileSettings, CompileUnit, Compiled, DeviceInfo, Environment, Machine,
     ToolkitInfo, sha256_hex,
 };
-use runner_plan::link::{CompiledUnits, link};
-use runner_plan::{self, PlanOptions};
 
 /// SHA-256 of the lines `key fingerprint` of all cases of a shipped experiment, and how many cases there are.
 const EXPERIMENTS: &[(&str, usize, &str)] = &[

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use fake_backend::device_info;
-use runner_model::experiment::Manifest;
-use runner_model::model::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};
+use runner_experiment::Manifest;
 use runner_plan::{self, Plan, PlanOptions, PlannedOutcome, ResolvedGroup};
+use runner_types::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};
 
 /// What every manifest of these tests begins with.
 const HEAD: &str = "[experiment]\nname = \"t\"\ntitle = \"T\"\n";

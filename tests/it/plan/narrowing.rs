@@ -1,6 +1,6 @@
 //! `--set`, `--filter` and `--variant`.
 
-use runner_model::experiment::Manifest;
+use runner_experiment::Manifest;
 use runner_plan::PlanOptions;
 
 use super::fixture::{cuda, expand, faults, manifest, names, variant};

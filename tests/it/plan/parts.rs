@@ -1,7 +1,7 @@
 //! Parts of a plan, which are made without the rest of it.
 
-use runner_model::model::BackendKind;
 use runner_plan::{self, PlanOptions, Shards};
+use runner_types::BackendKind;
 
 /// Axes that advance together, of which one is compared; an axis that is compared alone; points that are added, one
 /// of them to a group of the product; excluded and filtered cells.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use runner_model::experiment::Manifest;
+use runner_experiment::Manifest;
 use runner_plan::{Plan, PlanOptions, PlannedOutcome};
 
 use super::fixture::{cuda, expand, manifest, names, variant};

@@ -1,10 +1,10 @@
 //! From a group of cells to a job, and what becomes of the cases that cannot run.
 
-use runner_model::model::{
+use runner_plan::{self, PlanOptions, memory_needed};
+use runner_types::{
     Access, ArgPlan, BackendKind, BlockPlan, BodyPlan, DeviceInfo, ElementType, ExpectPlan, FillPlan, GridPlan,
     Outcome, Plugin, PrintedPlan, RefExpr, RefFunction, Tolerance, Value,
 };
-use runner_plan::{self, PlanOptions, memory_needed};
 
 use super::fixture::{
     cuda, device, expand, launches, manifest, on_device, only_group, only_job, only_outcome, variant,

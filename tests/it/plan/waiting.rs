@@ -1,8 +1,8 @@
 //! Which groups may start, given what is compiled so far.
 
 use fake_backend::{compiled, environment};
-use runner_dispatch::dispatch::pending::{Linked, Pending, needs_quiet};
-use runner_model::model::{CaseJob, CompileFailure, CompileUnit, GroupJob, Outcome};
+use runner_types::{CaseJob, CompileFailure, CompileUnit, GroupJob, Outcome};
+use runner_workers::pending::{Linked, Pending, needs_quiet};
 
 use super::fixture::{device, expand, manifest, on_device, variant};
 

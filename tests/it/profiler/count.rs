@@ -1,8 +1,8 @@
 //! What comes of cases whose launches a profiler counts, fails to count, or may not count.
 
-use runner_dispatch::dispatch::RunEnd;
-use runner_dispatch::profiler::{Counted, ProfilerError};
-use runner_model::model::{BodyCounters, Event, Outcome};
+use runner_profile::{Counted, ProfilerError};
+use runner_types::{BodyCounters, Event, Outcome};
+use runner_workers::RunEnd;
 
 use super::rig::{Pass, World, group};
 
@@ -159,10 +159,8 @@ fn a_profiler_that_does_not_start_is_quoted() {
 #[test]
 fn a_machine_without_the_profiler_is_told_where_it_was_sought() {
     let empty = tempfile::tempdir().unwrap();
-    let programs = runner_base::programs::Programs::in_dirs([empty.path()]);
-    let error =
-        runner_dispatch::profiler::ProfilerSession::start(&programs, &[], runner_dispatch::profiler::Detail::Launches)
-            .unwrap_err();
+    let programs = runner_process::programs::Programs::in_dirs([empty.path()]);
+    let error = runner_profile::ProfilerSession::start(&programs, &[], runner_profile::Detail::Launches).unwrap_err();
     assert_eq!(error, ProfilerError::NotFound);
     assert!(error.to_string().contains("CUDA_HOME"), "{error}");
 }

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
-use runner_dispatch::profiler::Counted;
-use runner_model::model::{CompileUnit, KernelCode};
+use runner_profile::Counted;
+use runner_types::{CompileUnit, KernelCode};
 use sass::Cubin;
 
 use super::rig::{World, group};

@@ -11,12 +11,10 @@ use std::time::Duration;
 
 use fake_backend::{FakeDevice, device_info, idle_group};
 use runner_backend::Device;
-use runner_base::programs::Programs;
-use runner_dispatch::dispatch::{Interrupt, Pool, RunEnd, worker};
-use runner_dispatch::profiler::{Counted, Detail, ProfilerError, ProfilerSession, Tally};
-use runner_model::model::{
-    Activity, Case, CaseJob, Dim3, Event, GroupJob, KernelCode, MarkedLaunch, Mismatch, Outcome,
-};
+use runner_process::programs::Programs;
+use runner_profile::{Counted, Detail, ProfilerError, ProfilerSession, Tally};
+use runner_types::{Activity, Case, CaseJob, Dim3, Event, GroupJob, KernelCode, MarkedLaunch, Mismatch, Outcome};
+use runner_workers::{Interrupt, Pool, RunEnd, worker};
 use tempfile::TempDir;
 
 use crate::programs::write_program;
@@ -190,7 +188,7 @@ fn worker_entry() {
         run_group(&folder, job, emit);
         Ok(())
     };
-    worker::serve(open, run, runner_execute::machine::survey).unwrap();
+    worker::serve(open, run, runner_calibrate::survey).unwrap();
 }
 
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) {

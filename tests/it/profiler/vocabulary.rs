@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runner_model::model::{CounterInfo, Counters, VOCABULARY};
+use runner_types::{CounterInfo, Counters, VOCABULARY};
 
 /// Counters of a launch in which everything happened once.
 fn simulated() -> Vec<&'static str> {

@@ -1,11 +1,10 @@
 //! Estimates and ratios against numbers worked out by hand, and the fate of every planned case.
 
-use runner_model::model::{
+use runner_results::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
+use runner_types::{
     Case, CaseRecord, Ceilings, Estimate, Event, Measurement, Outcome, Records, Regime, Roof, Round, RunHeader, Spread,
     Unit, Value, Verdict, WorkAmount,
 };
-use runner_report::render;
-use runner_results::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
 
 use super::fixture::{self, Experiment, Run};
 
@@ -104,7 +103,7 @@ fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
     };
     let step = |records: &Records| find(records, "b").result.as_ref().unwrap().against_previous.is_some();
     let told = |records: &Records| {
-        let files = render::files(records).unwrap();
+        let files = runner_report::files(records).unwrap();
         let text = |name: &str| files.iter().find(|(path, _)| path.ends_with(name)).unwrap().1.as_str();
         let table = text("results.csv");
         let place = table.lines().next().unwrap().split(',').position(|name| name == "step_speedup_against").unwrap();
@@ -210,8 +209,8 @@ fn every_planned_case_has_a_record_in_the_manifests_order_whatever_became_of_the
     assert!(!records.header.complete);
 }
 
-fn cases_grid() -> runner_model::model::Dim3 {
-    runner_model::model::Dim3::new(4, 1, 1)
+fn cases_grid() -> runner_types::Dim3 {
+    runner_types::Dim3::new(4, 1, 1)
 }
 
 #[test]

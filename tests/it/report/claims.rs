@@ -1,10 +1,9 @@
 //! Claims against results whose values and intervals are known.
 
-use runner_model::model::{
+use runner_results::analyse::{self, ClaimState, JudgedClaim};
+use runner_types::{
     BackendKind, Claim, Counters, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Unit, Value,
 };
-use runner_report::render;
-use runner_results::analyse::{self, ClaimState, JudgedClaim};
 
 use super::fixture::{self, Experiment, Run};
 
@@ -174,7 +173,7 @@ fn the_report_says_first_which_claims_are_broken() {
         claim("error_ulp(\"a\") < 2"),
     ];
     let records = analyse::records(&run(&claims).events).unwrap();
-    let files = render::files(&records).unwrap();
+    let files = runner_report::files(&records).unwrap();
     let (_, report) = files.last().unwrap();
     let lines: Vec<&str> = report.lines().skip_while(|line| !line.starts_with("**Claims:**")).take(7).collect();
     assert_eq!(lines[0], "**Claims:** 1 broken, 1 undecided, 1 held, 2 not judged.");

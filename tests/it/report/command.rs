@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use runner_model::model::Event;
 use runner_results::journal::Journal;
+use runner_types::Event;
 
 use super::fixture;
 

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use runner_model::model::{CaseRecord, Claim, Mismatch, Outcome, Records, Regime};
-use runner_report::render::Screen;
-use runner_report::render::comparison::{self, Compared, MOST_CHARACTERS};
+use runner_report::Screen;
+use runner_report::comparison::{self, Compared, MOST_CHARACTERS};
 use runner_results::analyse::compare::{Options, Pair, compare};
+use runner_types::{CaseRecord, Claim, Mismatch, Outcome, Records, Regime};
 
 use super::fixture;
 use crate::snapshot;

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner_model::model::{Case, CaseKey, Event, Outcome, Records, Regime, Unit, Value};
 use runner_results::analyse;
 use runner_results::journal::{self, Contents, Held, History, JOURNAL_FILE, Journal};
+use runner_types::{Case, CaseKey, Event, Outcome, Records, Regime, Unit, Value};
 
 use super::fixture::{self, Experiment, Run};
 

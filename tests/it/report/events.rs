@@ -1,8 +1,8 @@
 //! The lines of `run --json` for runs with times.
 
-use runner_model::model::{Event, GroupKey, Records};
-use runner_report::render::events::{EventLines, end};
+use runner_report::events::{EventLines, end};
 use runner_results::analyse;
+use runner_types::{Event, GroupKey, Records};
 use serde_json::{Value, json};
 
 use super::fixture::{self, Run};

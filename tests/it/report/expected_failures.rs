@@ -1,8 +1,7 @@
 //! Experiments whose cases are there to fail: the report says how they ended, and ranks none.
 
-use runner_model::model::{Failure, Outcome, Records, Regime, Unit};
-use runner_report::render;
 use runner_results::analyse;
+use runner_types::{Failure, Outcome, Records, Regime, Unit};
 
 use super::fixture::{self, Experiment, Run};
 
@@ -46,7 +45,7 @@ fn invalid() -> Outcome {
 
 /// The sentences of the report's summary.
 fn sentences(records: &Records) -> Vec<String> {
-    let files = render::files(records).unwrap();
+    let files = runner_report::files(records).unwrap();
     let (_, report) = files.iter().find(|(path, _)| path.ends_with("report.md")).unwrap();
     let lines = report.lines().skip_while(|line| !line.starts_with("- "));
     lines.take_while(|line| line.starts_with("- ")).map(str::to_owned).collect()

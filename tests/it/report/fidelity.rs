@@ -2,9 +2,8 @@
 
 use std::process::Command;
 
-use runner_model::model::{BackendKind, Counters, Dim3, Event, Outcome, Records, Value};
-use runner_report::render;
 use runner_results::analyse::{self, Agreement, Cause, Fidelity};
+use runner_types::{BackendKind, Counters, Dim3, Event, Outcome, Records, Value};
 
 use super::fixture::{Experiment, Run, h100, launch};
 
@@ -111,7 +110,7 @@ fn a_cause_that_explains_nothing_is_reported() {
 #[test]
 fn the_page_names_causes_and_what_has_none() {
     let causes = [cause("second", "inst_executed", "ptxas merges | loads")];
-    let page = render::fidelity(&[compare(&causes)], &causes).unwrap().replace('\u{a0}', " ");
+    let page = runner_report::fidelity(&[compare(&causes)], &causes).unwrap().replace('\u{a0}', " ");
     let line = |start: &str| page.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{page}"));
     assert_eq!(line("| `reduce` |"), "| `reduce` | 2 | 4 | 4 | 2 | 1 | 1 | 1 | 2 of 2 equal |");
     assert_eq!(line("| `first` |"), "| `first` | ≈ 1.0050× |");
@@ -123,7 +122,7 @@ fn the_page_names_causes_and_what_has_none() {
 
 /// The file of a report.
 fn file(records: &Records, name: &str) -> String {
-    let files = render::files(records).unwrap();
+    let files = runner_report::files(records).unwrap();
     files.into_iter().find(|(path, _)| path.ends_with(name)).unwrap().1
 }
 

@@ -7,14 +7,13 @@ use std::fs;
 use std::path::Path;
 
 use fake_backend::device_info;
-use runner_model::model::{
+use runner_results::journal::FolderLock;
+use runner_types::{
     AxisColumn, BackendKind, Bytes, Capabilities, Case, CaseHashes, CaseKey, ComparisonRules, Counters, DeviceInfo,
     Dim3, Environment, Event, Failure, Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Measurement,
     Mismatch, Note, Occupancy, OccupancyLimiter, Outcome, Records, Regime, Round, RunContext, RunHeader, Spread,
     ToolkitInfo, Unit, Value, Verdict, WorkAmount,
 };
-use runner_report::render;
-use runner_results::journal::FolderLock;
 
 /// Values of axes, by name.
 pub type Axes<'a> = &'a [(&'a str, Value)];
@@ -489,7 +488,7 @@ pub fn calibrated(run: &Run) -> Records {
 pub fn write(dir: &Path, records: &Records) {
     fs::create_dir_all(dir).unwrap();
     let lock = FolderLock::take(dir).unwrap();
-    render::write_all(dir, &lock, records).unwrap();
+    runner_report::write_all(dir, &lock, records).unwrap();
     drop(lock);
     fs::remove_file(dir.join("journal.lock")).unwrap();
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use runner_model::model::Event;
 use runner_results::journal::{FolderLock, Journal, JournalError};
+use runner_types::Event;
 use tempfile::TempDir;
 
 use super::fixture;

@@ -2,11 +2,8 @@
 
 use std::path::Path;
 
-use runner_model::model::{
-    Claim, Estimate, Outcome, Records, Regime, ResultError, Spread, Unchecked, Unit, Value, Verdict,
-};
-use runner_report::render;
 use runner_results::analyse::{self, Basis};
+use runner_types::{Claim, Estimate, Outcome, Records, Regime, ResultError, Spread, Unchecked, Unit, Value, Verdict};
 
 use super::fixture::{self, Axes, Experiment, Run};
 
@@ -44,7 +41,7 @@ fn exact(time: f64) -> Estimate {
 
 /// The sentences before the claims, without markup.
 fn headline(records: &Records) -> Vec<String> {
-    let files = render::files(records).unwrap();
+    let files = runner_report::files(records).unwrap();
     let (_, page) = files.iter().find(|(path, _)| path == Path::new("report.md")).unwrap();
     let lines = page.lines().skip_while(|line| !line.starts_with("- "));
     lines.take_while(|line| line.starts_with("- ")).map(|line| line.replace(['*', '`'], "")).collect()
@@ -173,7 +170,7 @@ fn a_page_of_any_matrix_stays_below_the_size_that_is_rendered() {
     };
     records.cases = (0..6_000).map(copy).collect();
     let size = |records: &Records| {
-        let files = render::files(records).unwrap();
+        let files = runner_report::files(records).unwrap();
         let (_, page) = files.into_iter().find(|(path, _)| path == Path::new("report.md")).unwrap();
         assert!(page.len() < 512 * 1024, "{} bytes", page.len());
         page

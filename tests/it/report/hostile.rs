@@ -8,11 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runner_model::model::Event;
-use runner_report::render;
-use runner_report::render::Screen;
+use runner_report::Screen;
 use runner_results::analyse;
 use runner_results::journal::{self, Contents, JOURNAL_FILE, Journal};
+use runner_types::Event;
 use serde_json::{Value, json};
 
 use super::fixture::{self, Run};
@@ -96,8 +95,8 @@ fn edited_records_are_refused_or_reported() {
         assert_none(&panics(&text, &|changed| {
             fs::write(&path, changed).unwrap();
             if let Ok(records) = journal::read_records(&path) {
-                let _ = render::files(&records);
-                let _ = render::terminal(&records, Screen { styled: false, width: Some(40) });
+                let _ = runner_report::files(&records);
+                let _ = runner_report::terminal(&records, Screen { styled: false, width: Some(40) });
             }
         }));
     }
@@ -116,7 +115,7 @@ fn an_edited_journal_is_refused_or_reported() {
         fs::write(path, changed).unwrap();
         let Ok(history) = journal::read(path).and_then(Contents::into_history) else { return };
         if let Ok(records) = analyse::records_of(history) {
-            let _ = render::files(&records);
+            let _ = runner_report::files(&records);
         }
     }));
 }

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use runner_model::model::{CaseRecord, Event, Records, Value};
-use runner_report::render::html::{Companions, Page, SourceFile, html};
+use runner_report::html::{Companions, Page, SourceFile, html};
 use runner_results::analyse;
 use runner_results::journal::Journal;
+use runner_types::{CaseRecord, Event, Records, Value};
 
 use super::fixture::{self, Run};
 

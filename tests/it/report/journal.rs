@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use runner_model::model::{Activity, CountedLine, Counters, Event, Fingerprint, Outcome, Records, Value};
 use runner_results::journal::{
     self, Contents, Held, History, JOURNAL_FILE, Journal, JournalError, PREVIOUS_JOURNAL_FILE, Torn,
 };
+use runner_types::{Activity, CountedLine, Counters, Event, Fingerprint, Outcome, Records, Value};
 
 use super::fixture::{self, Run};
 
@@ -463,7 +463,7 @@ fn records_of_which_a_line_is_dropped_doubled_moved_or_cut_off_are_refused_with_
 /// A line with its checksum made again.
 pub fn sealed(line: &str) -> String {
     let end = line.rfind(",\"sum\"").unwrap();
-    let sum = &runner_model::model::sha256_hex(format!("{}}}", &line[..end]).as_bytes())[..8];
+    let sum = &runner_types::sha256_hex(format!("{}}}", &line[..end]).as_bytes())[..8];
     format!("{},\"sum\":\"{sum}\"}}", &line[..end])
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use runner_model::model::{Case, CaseHashes, Event, GroupKey, Outcome, Records, Shard};
 use runner_results::analyse;
 use runner_results::journal::{self, History, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
+use runner_types::{Case, CaseHashes, Event, GroupKey, Outcome, Records, Shard};
 
 use super::fixture;
 
@@ -125,8 +125,7 @@ fn records(merged: &Joined) -> Records {
 
 /// The time of a case, by which attempts are told apart.
 fn times(records: &Records) -> BTreeMap<u64, f64> {
-    let time =
-        |record: &runner_model::model::CaseRecord| Some((record.case.ordinal, record.result.as_ref()?.time.point));
+    let time = |record: &runner_types::CaseRecord| Some((record.case.ordinal, record.result.as_ref()?.time.point));
     records.cases.iter().filter_map(time).collect()
 }
 

@@ -3,10 +3,10 @@
 
 use std::fmt::Debug;
 
-use runner_model::model::{Estimate, Event, Ratio, ResultError, sha256_hex};
 use runner_results::analyse;
 use runner_results::journal::parse_records;
 use runner_results::journal::{self, JOURNAL_FILE, Journal};
+use runner_types::{Estimate, Event, Ratio, ResultError, sha256_hex};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use runner_model::model::{
+use runner_results::analyse;
+use runner_types::{
     Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Note, Ratio, Records, Spread, Value, Watts, WorkAmount,
 };
-use runner_report::render;
-use runner_results::analyse;
 
 use super::fixture::{self, Run};
 use crate::snapshot;
@@ -16,7 +15,7 @@ fn records(run: &Run) -> Records {
 }
 
 fn file(records: &Records, name: &str) -> String {
-    let files = render::files(records).unwrap();
+    let files = runner_report::files(records).unwrap();
     files.into_iter().find(|(path, _)| path == Path::new(name)).unwrap().1
 }
 
@@ -29,7 +28,7 @@ fn reports_are_as_kept() {
         ("faults", fixture::faults()),
         ("simulated", fixture::simulated()),
     ] {
-        for (path, text) in render::files(&records(&run)).unwrap() {
+        for (path, text) in runner_report::files(&records(&run)).unwrap() {
             if path.extension().is_none_or(|e| e != "jsonl") {
                 let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden");
                 snapshot::assert_is(&text, &golden.join(name).join(path));
@@ -42,10 +41,10 @@ fn reports_are_as_kept() {
 fn a_fresh_clone_makes_the_same_bytes_from_the_records_alone() {
     let dir = tempfile::tempdir().unwrap();
     for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults(), fixture::simulated()] {
-        let made = render::files(&records(&run)).unwrap();
+        let made = runner_report::files(&records(&run)).unwrap();
         fixture::write(dir.path(), &records(&run));
         let read = runner_results::journal::read_records(&dir.path().join("records.jsonl")).unwrap();
-        assert!(render::files(&read).unwrap() == made);
+        assert!(runner_report::files(&read).unwrap() == made);
         for (path, text) in &made {
             assert!(std::fs::read_to_string(dir.path().join(path)).unwrap() == *text, "{}", path.display());
         }
@@ -68,7 +67,7 @@ fn charts_that_a_report_no_longer_has_are_removed_and_nothing_else() {
 
 #[test]
 fn nothing_that_changes_from_run_to_run_is_in_a_file_for_git() {
-    for (path, text) in render::files(&records(&fixture::reduce())).unwrap() {
+    for (path, text) in runner_report::files(&records(&fixture::reduce())).unwrap() {
         for word in ["gpu-node-7", "0123abcd", "2026-01-02", "memory_free"] {
             assert!(!text.contains(word), "{} contains {word}", path.display());
         }
@@ -252,7 +251,7 @@ fn an_axis_with_one_value_in_each_chart_makes_bars_and_no_line_of_one_point() {
         let axes = record.case.key.axes.iter_mut().chain(&mut record.case.group.0);
         axes.filter(|(name, _)| name == "block").for_each(|(_, value)| *value = n.clone());
     }
-    let plots: Vec<String> = render::files(&records)
+    let plots: Vec<String> = runner_report::files(&records)
         .unwrap()
         .into_iter()
         .filter(|(path, _)| path.starts_with("plots"))
@@ -340,7 +339,7 @@ fn no_cell_of_the_csv_is_nan_and_commas_and_quotes_survive() {
 #[test]
 fn charts_are_well_formed_and_escape_names() {
     for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults()] {
-        for (path, text) in render::files(&records(&run)).unwrap() {
+        for (path, text) in runner_report::files(&records(&run)).unwrap() {
             if path.extension().is_some_and(|e| e == "svg") {
                 assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{}", path.display());
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{}", path.display());
@@ -353,7 +352,7 @@ fn charts_are_well_formed_and_escape_names() {
 }
 
 fn charts(records: &Records) -> Vec<(String, String)> {
-    let files = render::files(records).unwrap().into_iter().filter(|(path, _)| path.starts_with("plots"));
+    let files = runner_report::files(records).unwrap().into_iter().filter(|(path, _)| path.starts_with("plots"));
     files.map(|(path, text)| (path.display().to_string(), text)).collect()
 }
 

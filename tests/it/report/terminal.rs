@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use runner_model::model::{Counters, Note, Outcome, Records};
-use runner_report::render::{self, Screen};
+use runner_report::Screen;
 use runner_results::analyse;
+use runner_types::{Counters, Note, Outcome, Records};
 
 use super::fixture;
 
@@ -17,19 +17,19 @@ fn records(run: &fixture::Run) -> Records {
 
 #[test]
 fn the_terminal_shows_every_row_of_few_groups_and_the_fastest_of_many() {
-    let few = render::terminal(&records(&fixture::faults()), PLAIN);
+    let few = runner_report::terminal(&records(&fixture::faults()), PLAIN);
     let limit = "– invalid, too_large[layout = a|b <c>]: 2048 threads per block, the device allows 1024";
     for word in ["pipe|name", "✗ timed out", "Incomplete", "no answer within 30 s", limit] {
         assert!(few.contains(word), "{word}: {few}");
     }
-    let many = render::terminal(&records(&fixture::reduce()), PLAIN);
+    let many = runner_report::terminal(&records(&fixture::reduce()), PLAIN);
     assert_eq!(many.lines().filter(|l| l.contains("shuffle") && l.contains("2^2")).count(), 11, "{many}");
-    let bold = render::terminal(&records(&fixture::reduce()), Screen { styled: true, ..PLAIN });
+    let bold = runner_report::terminal(&records(&fixture::reduce()), Screen { styled: true, ..PLAIN });
     assert!(!many.contains('\u{1b}') && bold.contains('\u{1b}'));
 }
 
 fn of_width(records: &Records, width: usize) -> String {
-    render::terminal(records, Screen { width: Some(width), ..PLAIN })
+    runner_report::terminal(records, Screen { width: Some(width), ..PLAIN })
 }
 
 /// The simulated run, each case counting six metrics of one theme.
@@ -80,7 +80,7 @@ fn a_table_too_wide_for_the_terminal_loses_its_last_columns_and_names_them() {
 
 #[test]
 fn text_that_goes_to_a_file_has_every_column() {
-    let text = render::terminal(&counted(&["neighbored", "interleaved"]), PLAIN);
+    let text = runner_report::terminal(&counted(&["neighbored", "interleaved"]), PLAIN);
     assert!(text.contains("thread_inst_executed") && !text.contains("more in"), "{text}");
 }
 
@@ -113,7 +113,7 @@ fn sentences_keep_to_the_width_and_a_table_of_all_groups_says_what_it_holds() {
     let sentences = text.lines().skip_while(|line| !line.is_empty());
     assert!(sentences.clone().any(|line| line.starts_with("  ")), "nothing was broken: {text}");
     assert!(sentences.clone().all(|line| line.chars().count() <= 60), "{text}");
-    let whole = render::terminal(&records, PLAIN);
+    let whole = runner_report::terminal(&records, PLAIN);
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let end = words(&sentences.collect::<Vec<_>>().join("\n"));
     assert!(words(&whole).ends_with(&end), "{text}");
@@ -134,7 +134,7 @@ fn the_first_notes_are_shown_with_their_cases_and_all_are_counted() {
     for (record, note) in records.cases.iter_mut().zip(["one", "two", "three"]) {
         record.notes.push(Note::Text(note.to_owned()));
     }
-    let text = render::terminal(&records, PLAIN);
+    let text = runner_report::terminal(&records, PLAIN);
     let (_, notes) = text.split_once("4 notes; all of them are in report.md:\n").unwrap_or_else(|| panic!("{text}"));
     let lines: Vec<&str> = notes.lines().take_while(|line| line.starts_with("  ")).collect();
     assert_eq!(lines.len(), 3, "{text}");
@@ -149,9 +149,9 @@ fn an_interrupted_run_has_one_line_about_cases_not_run() {
     for record in &mut records.cases[1..] {
         record.outcome = Outcome::NotRun { why: "interrupted".to_owned() };
     }
-    let text = render::terminal(&records, PLAIN);
+    let text = runner_report::terminal(&records, PLAIN);
     let line = "Incomplete: 3 of 4 cases were not run. Add --resume to run what is missing.";
     assert_eq!(text.lines().filter(|l| *l == line).count(), 1, "{text}");
     assert!(!text.contains("interrupted"), "{text}");
-    assert_eq!(render::incomplete(&records).as_deref(), Some(line));
+    assert_eq!(runner_report::incomplete(&records).as_deref(), Some(line));
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_model::model::{CaseRecord, Dim3, Note, Outcome, Records, Regime};
 use runner_results::journal::{header_of, read_records};
+use runner_types::{CaseRecord, Dim3, Note, Outcome, Records, Regime};
 
 fn fixture(name: &str, version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/versions").join(format!("{name}.{version}.jsonl"))

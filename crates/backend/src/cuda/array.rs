@@ -9,7 +9,7 @@ use super::driver::check;
 use super::handles::Stream;
 use crate::views::ArrayView;
 use crate::{BufferId, DeviceError};
-use runner_model::model::{ElementType, Texture, TextureKind};
+use runner_types::{ElementType, Texture, TextureKind};
 
 /// An array, destroyed when dropped.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use cudarc::driver::{result, sys};
 
 use super::driver::check;
 use crate::DeviceError;
-use runner_model::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
+use runner_types::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 
 use sys::CUdevice_attribute as Attribute;
 

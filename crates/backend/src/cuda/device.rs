@@ -31,7 +31,7 @@ use crate::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, FunctionId, HostFunctions,
     KernelId, LaunchArg, ModuleId, Monitor, Prepare, RunReport, Step,
 };
-use runner_model::model::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Note, Occupancy};
+use runner_types::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Note, Occupancy};
 
 /// The driver's default limit of pending launches from kernels.
 const PENDING_LAUNCHES: u32 = 2048;

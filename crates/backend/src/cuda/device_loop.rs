@@ -23,7 +23,7 @@ use super::operation::Operation;
 use super::repeated::{Iteration, Repeated};
 use super::shape::Shape;
 use crate::{Condition, DeviceError, Loop, ModuleId};
-use runner_model::model::Dim3;
+use runner_types::Dim3;
 
 use sys::CUgraphConditionalNodeType as NodeType;
 

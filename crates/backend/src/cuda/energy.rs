@@ -12,7 +12,7 @@ use super::handles::{Event, Stream};
 use super::operation::{Operation, queue_all};
 use super::work::Work;
 use crate::{DeviceError, EnergyReading};
-use runner_model::model::Joules;
+use runner_types::Joules;
 
 /// Duration of a portion, longer than reading the counter and queueing another portion.
 const PORTION: Duration = Duration::from_millis(12);

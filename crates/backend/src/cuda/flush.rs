@@ -13,7 +13,7 @@ use super::kernel::{Arguments, Kernel};
 use super::memory::{self, DeviceMemory};
 use super::shape::Shape;
 use crate::{DeviceError, ModuleId};
-use runner_model::model::{DeviceInfo, Dim3};
+use runner_types::{DeviceInfo, Dim3};
 
 /// The kernel, as PTX for every supported GPU; the driver needs the final NUL.
 const READ_ALL: &str = concat!(include_str!("flush.ptx"), "\0");

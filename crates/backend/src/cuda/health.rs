@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 use super::attributes;
 use super::nvml::Gpu;
 use crate::Monitor as _;
-use runner_model::model::{Bytes, ThrottleReason};
+use runner_types::{Bytes, ThrottleReason};
 
 /// State that can be read without a context. `None` if NVML does not report it.
 #[derive(Debug, Clone, PartialEq, Eq)]

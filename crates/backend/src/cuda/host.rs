@@ -14,7 +14,7 @@ use super::operation::{Operation, queue_all};
 use super::table::Table;
 use super::work::Work;
 use crate::{DeviceError, LaunchArg, Step, TimedBatch, Timing};
-use runner_model::model::Allocation;
+use runner_types::Allocation;
 
 /// Memory that one run allocates.
 enum Fresh<'a> {
@@ -149,7 +149,7 @@ fn places(batch: &TimedBatch) -> Vec<FreshArgument> {
 mod tests {
     use super::*;
     use crate::{BufferId, KernelId, Launch, Series};
-    use runner_model::model::{Dim3, ElementType, Regime, ScalarValue};
+    use runner_types::{Dim3, ElementType, Regime, ScalarValue};
 
     fn launch(args: Vec<LaunchArg>) -> Step {
         let one = Dim3::new(1, 1, 1);

@@ -13,7 +13,7 @@ use super::handles::{Module, Stream};
 use super::launch;
 use super::shape::Shape;
 use crate::{DeviceError, ModuleId};
-use runner_model::model::KernelResources;
+use runner_types::KernelResources;
 
 use sys::CUfunction_attribute as Attribute;
 

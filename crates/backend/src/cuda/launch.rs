@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use cudarc::driver::sys;
 
 use super::shape::{Shape, Window};
-use runner_model::model::LaunchSettings;
+use runner_types::LaunchSettings;
 
 use sys::CUlaunchAttributeID as Id;
 

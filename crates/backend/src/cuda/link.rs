@@ -16,8 +16,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::driver::check;
 use crate::DeviceError;
-use runner_base::atomic;
-use runner_model::model::{CodeKind, Compiled, hex, sha256_hex};
+use runner_files::atomic;
+use runner_types::{CodeKind, Compiled, hex, sha256_hex};
 
 /// Hexadecimal digits of the SHA-256 at the start of a cached file.
 const HASH: usize = 64;

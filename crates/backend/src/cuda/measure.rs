@@ -8,7 +8,7 @@ use super::{cycle, energy, flush, host};
 use crate::{
     Batch, Clock, CountReport, Counter, DeviceError, EnergyMeter, EnergyReading, Prepare, Samples, Step, TimedBatch,
 };
-use runner_model::model::Regime;
+use runner_types::Regime;
 
 impl Clock for CudaDevice {
     fn method(&self) -> String {

@@ -47,7 +47,7 @@ use super::{Backend, Device, DeviceError, DriverVersion};
 pub use health::Health;
 pub use observed::Cuda;
 
-use runner_model::model::{Bytes, DeviceId, DeviceInfo};
+use runner_types::{Bytes, DeviceId, DeviceInfo};
 
 impl Backend for Cuda {
     /// Creates no context, which would take device memory. Free memory is therefore unknown.

@@ -25,7 +25,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::Monitor;
-use runner_model::model::{DeviceState, Joules, Settings, ThrottleReason};
+use runner_types::{DeviceState, Joules, Settings, ThrottleReason};
 
 /// The driver's own name of the library; the plain one comes only with development packages.
 const LIBRARY: &str = "libnvidia-ml.so.1";

@@ -4,7 +4,7 @@
 //! a carve-out set elsewhere, or an architecture newer than the table). Granularities are those of `cuda_occupancy.h`
 //! of the CUDA toolkit 13.0. Pure: the caller queries the driver.
 
-use runner_model::model::{DeviceInfo, Occupancy, OccupancyLimiter};
+use runner_types::{DeviceInfo, Occupancy, OccupancyLimiter};
 
 use super::kernel::KernelFacts;
 
@@ -100,7 +100,7 @@ pub(super) fn summarise(info: &DeviceInfo, limits: Limits, threads: u32, blocks_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_model::model::h100;
+    use runner_types::h100;
 
     fn kernel(registers: u32, shared_static: u32) -> KernelFacts {
         KernelFacts { registers, shared_static, local: 0, max_threads: 1024, cluster: None }

@@ -17,7 +17,7 @@ use super::driver;
 use super::handles::Stream;
 use super::kernel::Arguments;
 use crate::{DeviceError, ModuleId};
-use runner_model::model::Note;
+use runner_types::Note;
 
 /// Number of consecutive calls that leave another stream busy after which the case ends.
 const MOST_LEFT: u32 = 3;

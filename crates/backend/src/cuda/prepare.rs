@@ -10,7 +10,7 @@ use super::kernel::{Arguments, Kernel};
 use super::operation::Operation;
 use super::shape::Shape;
 use crate::{DeviceError, ModuleId};
-use runner_model::model::{DeviceInfo, Dim3};
+use runner_types::{DeviceInfo, Dim3};
 
 /// The kernels, as PTX for every supported GPU; the driver needs the final NUL.
 const PTX: &str = concat!(include_str!("prepare.ptx"), "\0");

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
 use crate::DeviceError;
-use runner_base::stdout;
+use runner_process::stdout;
 
 /// Standard output, redirected into memory.
 pub(super) struct Capture {

@@ -14,7 +14,7 @@ use super::driver::check;
 use super::handles::Stream;
 use super::memory::PinnedMemory;
 use crate::{Condition, DeviceError};
-use runner_model::model::Note;
+use runner_types::Note;
 
 /// Number of round trips, of which the fastest counts.
 const TRIALS: usize = 16;

@@ -1,6 +1,6 @@
 use cudarc::driver::sys;
 
-use runner_model::model::{DeviceInfo, Dim3, KernelResources, LaunchSettings, limits};
+use runner_types::{DeviceInfo, Dim3, KernelResources, LaunchSettings, limits};
 
 /// What a launch asks of the device.
 #[derive(Debug, Clone, Copy)]

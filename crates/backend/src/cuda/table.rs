@@ -24,7 +24,7 @@ use crate::{
     BufferId, DeviceError, FunctionId, HostCall, Iteration, KernelId, Launch, LaunchArg, ModuleId, Prepare, Step,
     streams,
 };
-use runner_model::model::{DeviceInfo, Texture, limits};
+use runner_types::{DeviceInfo, Texture, limits};
 
 /// A texture or surface, and what holds its texels.
 type TexelView = (Texture<BufferId>, Texels);
@@ -372,7 +372,7 @@ fn unknown(what: &str, id: u32) -> DeviceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_model::model::h100;
+    use runner_types::h100;
 
     #[test]
     fn copies_stay_inside_their_buffers() {

@@ -8,7 +8,7 @@ use cudarc::driver::sys;
 use super::array::format;
 use super::driver::check;
 use crate::{BufferId, DeviceError};
-use runner_model::model::{Texture, TextureAddress, TextureFilter, TextureKind};
+use runner_types::{Texture, TextureAddress, TextureFilter, TextureKind};
 
 /// Flags of `CUDA_TEXTURE_DESC`: integers are read as they are; coordinates are from 0 to 1.
 const READ_AS_INTEGER: u32 = 1;
@@ -139,7 +139,7 @@ fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_model::model::{ElementType, TextureSampler};
+    use runner_types::{ElementType, TextureSampler};
 
     /// Half of each texel came from the border of the second dimension on an H100.
     #[test]

@@ -17,9 +17,9 @@ use super::operation::{Operation, queue_all};
 use super::probe::{Filled, Probe};
 use super::work::Work;
 use crate::{DeviceError, TimedBatch, Timing, operations};
-use runner_base::stats::trimmed_mean;
-use runner_model::format::bytes;
-use runner_model::model::{DeviceInfo, Regime};
+use runner_lang::format::bytes;
+use runner_stats::trimmed_mean;
+use runner_types::{DeviceInfo, Regime};
 
 use std::hash::BuildHasher as _;
 

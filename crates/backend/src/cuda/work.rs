@@ -8,7 +8,7 @@ use super::handles::{Stream, worse};
 use super::operation::{Operation, queue_all};
 use super::plugin::HostFunction;
 use crate::DeviceError;
-use runner_model::model::Note;
+use runner_types::Note;
 
 /// A batch with everything resolved.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use crate::{
     Batch, BufferId, Clock, Counter, Device, DeviceError, DriverVersion, EnergyMeter, HostFunctions, KernelId,
     ModuleId, Monitor, Prepare, Read, RunReport,
 };
-use runner_model::model::{
+use runner_types::{
     CodeKind, Compiled, DeviceInfo, KernelResources, Occupancy, OccupancyLimiter, SanitizerClass, ScalarValue,
     Unsanitized,
 };

@@ -3,7 +3,7 @@
 use super::device::SimDevice;
 use super::error::host_error;
 use crate::{Batch, BufferId, CountReport, Counter, DeviceError, Launch, LaunchArg, Loop, Step};
-use runner_model::model::{
+use runner_types::{
     BodyCounters, Counters, ElementType, LineCounts, Note, Texture, TextureAddress, TextureFilter, TextureKind,
 };
 use simt::{AddressMode, Channel, Geometry, Image, LaunchError, LaunchSpec, Sampler, TrapKind};
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::sim::SimBackend;
     use crate::{Backend, RunReport};
-    use runner_model::model::{DeviceId, Dim3, ScalarValue};
+    use runner_types::{DeviceId, Dim3, ScalarValue};
     use simt::Options;
 
     /// Prints its argument, and traps if that is 2.

@@ -6,7 +6,7 @@
 use crate::{Backend, Device, DeviceError, host_memory};
 use device::SimDevice;
 use error::host_error;
-use runner_model::model::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
+use runner_types::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3};
 use simt::{DeviceProfile, Machine, Options};
 
 mod device;

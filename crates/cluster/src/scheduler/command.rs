@@ -30,7 +30,7 @@ fn run_within(limit: Duration, program: &str, words: &[&str]) -> Result<String, 
     let [file, arguments @ ..] = words else { return Ok(String::new()) };
     let _span = tracing::info_span!("ask the scheduler", program, ?arguments).entered();
     let mut command = Command::new(file);
-    command.args(arguments).env("PATH", runner_base::programs::search_path());
+    command.args(arguments).env("PATH", runner_process::programs::search_path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let program = program.to_owned();
     let missing = |error: std::io::Error| QueueError::Missing { program: program.clone(), why: error.to_string() };

@@ -347,7 +347,7 @@ pub fn array_tag(job: &Job, number: u32, first: usize) -> String {
 
 /// Name in the scheduler's lists: lower-case letters, digits and dashes.
 pub fn listed_name(job: &Job) -> String {
-    format!("runner-{}", runner_model::file_names::slug(&job.name))
+    format!("runner-{}", runner_files::file_names::slug(&job.name))
 }
 
 /// Joins lines, each with a prefix, such as options of the scheduler.

@@ -2,9 +2,9 @@
 
 use super::{Request, Wanted};
 use crate::element::{element, is_vector};
-use crate::kernel_body::Access;
-use crate::signature::Parameter;
-use runner_model::model::ElementType;
+use runner_cuda_source::kernel_body::Access;
+use runner_cuda_source::signature::Parameter;
+use runner_types::ElementType;
 
 /// Use of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

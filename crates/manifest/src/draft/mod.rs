@@ -12,10 +12,10 @@ pub use triton::TritonKernel;
 
 use argument::{DraftParameter, Wish, dimensions, place};
 
-use super::cuda_source::tokens;
-use super::signature::{Signature, TemplateParameter, joined, split};
 use super::validate::may_name_buffer;
-use runner_model::diagnostics::nearest;
+use runner_cuda_source::signature::{Signature, TemplateParameter, joined, split};
+use runner_cuda_source::source::tokens;
+use runner_lang::diagnostics::nearest;
 
 #[derive(Debug, Clone)]
 pub struct Wanted {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Draft, Request, Wanted};
-use crate::signature::signatures;
-use runner_model::model::SourceText;
+use runner_cuda_source::signature::signatures;
+use runner_types::SourceText;
 
 const SOURCE: &str = "
 __global__ void old(const float *in, float *out, unsigned n) {}
@@ -41,7 +41,7 @@ fn draft(kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String;
     let texts = [draft.text(), draft.commented()];
     for text in &texts {
         let source = SourceText { path: Path::new("k.toml").to_owned(), text: text.clone() };
-        crate::parse_within(&Arc::new(source), runner_model::project::Project::everywhere())
+        crate::parse_within(&Arc::new(source), runner_files::project::Project::everywhere())
             .map_err(|faults| vec![format!("{}\n{text}", faults.render_within(false, None))])?;
     }
     Ok(texts)

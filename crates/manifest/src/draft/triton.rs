@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::cuda_source::is_name;
 use super::super::validate::may_name_buffer;
 use super::argument::Role;
-use runner_model::ptx::{self, Entry};
+use runner_cuda_source::ptx::{self, Entry};
+use runner_cuda_source::source::is_name;
 
 /// Threads of a warp on every GPU that Triton compiles PTX for.
 const WARP: u64 = 32;

@@ -8,10 +8,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::values::{Expr, content, parse};
 use crate::read::{At, Read, Reader, Required, Table as _, read_word, table};
-use runner_model::experiment::{ArgSpec, TextureSpec, fault, place};
-use runner_model::expr::argument::{self, Argument};
-use runner_model::expr::is_name;
-use runner_model::model::{Diagnostic, Span, TextureAddress, TextureFilter, TextureKind, TextureSampler};
+use runner_experiment::{ArgSpec, TextureSpec, fault, place};
+use runner_lang::argument::{self, Argument};
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::is_name;
+use runner_types::{Span, TextureAddress, TextureFilter, TextureKind, TextureSampler};
 
 /// The largest alignment of a field in bytes, which more than any type of CUDA has.
 const MOST_ALIGNED: u64 = 1024;

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{Expr, Ref, Text};
 use crate::read::{At, Read, Reader, Required, read_by_kind, read_word, table};
-use runner_model::model::{Access, Allocation, ElementType, Vary};
+use runner_types::{Access, Allocation, ElementType, Vary};
 
 table! {
     /// One buffer of device memory.

@@ -27,7 +27,7 @@ pub use variant::{
     RawVariantOn,
 };
 
-use runner_model::model::{KernelCompiler, Regime, Span};
+use runner_types::{KernelCompiler, Regime, Span};
 
 use super::read::{At, Named, Read, Reader, Required, Table as _, read_by_kind, table};
 

@@ -1,13 +1,14 @@
-//! Keys that are a number or a switch, as `runner_model` declares them.
+//! Keys that are a number or a switch, as `runner_types` declares them.
 
-use runner_model::{compile_settings, launch_settings};
+use runner_types::compile_settings;
+use runner_types::launch_settings;
 use schemars::Schema;
 use serde_json::json;
 
 use super::Expr;
 use crate::read::{At, Read, table};
-use runner_model::experiment::Expression;
-use runner_model::model::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
+use runner_experiment::Expression;
+use runner_types::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 
 /// How a manifest writes a setting.
 pub trait RawKind: Kind<Expression> {

@@ -7,10 +7,10 @@ use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeValue};
 
 use crate::read::{Read, Reader};
-use runner_model::experiment::{Expression, Located, Reference, Template, fault};
-use runner_model::expr::Parsed;
-use runner_model::expr::claim::ClaimProgram;
-use runner_model::model::{Span, Value};
+use runner_experiment::{Expression, Located, Reference, Template, fault};
+use runner_lang::Parsed;
+use runner_lang::claim::ClaimProgram;
+use runner_types::{Span, Value};
 
 /// An expression in a string, or a plain number or bool.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use super::{
     TextOrNumber,
 };
 use crate::read::{At, Inline, Named, Read, Reader, Required, Table as _, read_word, table};
-use runner_model::experiment::{Expression, LaunchSpec, LoopSpec};
-use runner_model::model::{Failure, KernelCompiler, SanitizerClass};
+use runner_experiment::{Expression, LaunchSpec, LoopSpec};
+use runner_types::{Failure, KernelCompiler, SanitizerClass};
 
 table! {
     /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use crate::raw::{Expr, RawAxis, RawAxisTable};
 use crate::read::{At, Named};
-use runner_model::experiment::Axis;
-use runner_model::model::{Diagnostic, Span, Value};
-use runner_model::npy;
+use runner_experiment::Axis;
+use runner_files::npy;
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Span, Value};
 
 /// Maximum number of values of all axes together. A plan may not have more cells, and more values would only fill
 /// memory.
@@ -158,7 +159,7 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
 }
 
 /// Value of an integer expression without names.
-fn integer(ctx: &mut Context, name: &str, expression: &runner_model::experiment::Expression) -> Option<Value> {
+fn integer(ctx: &mut Context, name: &str, expression: &runner_experiment::Expression) -> Option<Value> {
     if let Some(used) = expression.names().iter().next() {
         let message = format!("a value of axis `{name}` cannot depend on `{used}`");
         ctx.fault(

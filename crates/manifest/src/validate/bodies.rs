@@ -15,8 +15,9 @@ use crate::raw::{
     Text,
 };
 use crate::read::{At, Named};
-use runner_model::experiment::{BodySpec, BuiltinSpec, ExpectedFailure, OnBackend, Reference, VariantSpec};
-use runner_model::model::{Access, BackendKind, Diagnostic, Failure, Span, Unsanitized};
+use runner_experiment::{BodySpec, BuiltinSpec, ExpectedFailure, OnBackend, Reference, VariantSpec};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Access, BackendKind, Failure, Span, Unsanitized};
 
 pub fn variants(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Vec<VariantSpec> {
     let pairs = raw.variant.0.iter().flatten().zip(&declared.variants);

@@ -7,11 +7,12 @@ use super::{memory, named};
 use crate::files::reason;
 use crate::raw::{Expr, FILLS, OneOrMany, RawBuffer, RawFill, RawFillTable, RawManifest, Text};
 use crate::read::{At, Named, Table as _, missing};
-use runner_model::experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
-use runner_model::expr::template::Style;
-use runner_model::model::{Access, Diagnostic, ElementType, Span, Value};
-use runner_model::npy;
-use runner_model::regular;
+use runner_experiment::{Axis, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
+use runner_files::npy;
+use runner_files::regular;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::template::Style;
+use runner_types::{Access, ElementType, Span, Value};
 
 const SEED: u64 = 1;
 

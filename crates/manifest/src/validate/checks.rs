@@ -8,10 +8,11 @@ use super::printed::printed;
 use super::uses::{Use, before_launch};
 use crate::raw::{Expr, OneOrMany, RawCheck, RawExpect, RawExpectTable, RawManifest, RawTolerance, RawWork, Ref, Text};
 use crate::read::{At, Table as _, missing};
-use runner_model::experiment::{
+use runner_experiment::{
     CheckSpec, Expectation, Expression, FileSpec, PrintedSpec, Reference, TensorSpec, ToleranceSpec, WorkSpec,
 };
-use runner_model::model::{Access, Diagnostic, INDEX, Span};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Access, INDEX, Span};
 
 pub type Checks = (Vec<CheckSpec>, Option<PrintedSpec>);
 

@@ -4,9 +4,10 @@ use super::context::{Context, Names};
 use super::declared::Declared;
 use crate::raw::{ClaimText, RawManifest};
 use crate::read::At;
-use runner_model::experiment::{Expression, MeasureSpec, place};
-use runner_model::expr::claim::{ClaimFunction, Measured};
-use runner_model::model::{Claim, CounterInfo, Diagnostic, Regime, VOCABULARY};
+use runner_experiment::{Expression, MeasureSpec, place};
+use runner_lang::claim::{ClaimFunction, Measured};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Claim, CounterInfo, Regime, VOCABULARY};
 
 /// Claims whose names all exist: a misspelt claim would stay undecided for ever.
 pub fn claims(

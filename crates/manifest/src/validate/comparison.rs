@@ -5,7 +5,8 @@ use super::declared::Declared;
 use super::measure::percentage;
 use crate::raw::{RawAccept, RawManifest};
 use crate::read::At;
-use runner_model::model::{Acceptance, ComparisonRules, Diagnostic};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Acceptance, ComparisonRules};
 
 /// Largest growth that may be accepted: to eleven times the base.
 const MOST_ACCEPTED: f64 = 10.0;

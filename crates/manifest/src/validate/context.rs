@@ -9,12 +9,13 @@ use std::path::Path;
 
 use crate::files::{Files, reason};
 use crate::read::Findings;
-use runner_model::diagnostics::nearest;
-use runner_model::experiment::{Axis, Expression, Located, Template};
-use runner_model::expr::template::Style;
-use runner_model::expr::{Function, Parsed, Scope};
-use runner_model::model::{BackendKind, Diagnostic, Span, Value};
-use runner_model::project::Project;
+use runner_experiment::{Axis, Expression, Located, Template};
+use runner_files::project::Project;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_lang::template::Style;
+use runner_lang::{Function, Parsed, Scope};
+use runner_types::{BackendKind, Span, Value};
 
 /// Maximum number of points of the axes at which to evaluate a template.
 const MOST_POINTS: usize = 4096;

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::{Context, Names};
-use runner_model::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
-use runner_model::model::{BackendKind, KernelCompiler, Span, Value};
+use runner_experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
+use runner_types::{BackendKind, KernelCompiler, Span, Value};
 
 #[derive(Debug, Default)]
 pub struct Declared {

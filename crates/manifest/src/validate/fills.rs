@@ -3,8 +3,9 @@
 //! Separate from `buffers`, because a number can be checked only once the names of all variants are known.
 
 use super::context::{Context, Names};
-use runner_model::experiment::{Expression, FillSpec, StructureSpec};
-use runner_model::model::{Diagnostic, ElementType, Value};
+use runner_experiment::{Expression, FillSpec, StructureSpec};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{ElementType, Value};
 
 pub fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[ElementType], scopes: &[&Names]) {
     match fill {

@@ -7,13 +7,14 @@ use super::context::Context;
 use super::declared::CheckedVariants;
 use super::uses::{Use, before_launch};
 use crate::read::At;
-use crate::signature;
-use runner_model::diagnostics::nearest;
-use runner_model::experiment::{Expression, FunctionParameter, FunctionSpec};
-use runner_model::expr::is_name;
-use runner_model::model::{Diagnostic, Span};
-use runner_model::project::Project;
-use runner_model::regular;
+use runner_cuda_source::signature;
+use runner_experiment::{Expression, FunctionParameter, FunctionSpec};
+use runner_files::project::Project;
+use runner_files::regular;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_lang::is_name;
+use runner_types::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {

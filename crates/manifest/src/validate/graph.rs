@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_model::experiment::Expression;
+use runner_experiment::Expression;
 
 pub type Bindings<'b> = BTreeMap<&'b str, &'b Expression>;
 

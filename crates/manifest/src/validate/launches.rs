@@ -10,15 +10,16 @@ use super::declared::{Declared, DeclaredVariant};
 use crate::files::looked_for;
 use crate::raw::{Arg, Expr, OF_HOST, OneOrMany, RawExtent, RawLaunch, RawVariant, Text, TextOrNumber};
 use crate::read::{At, Table as _, missing};
-use runner_model::diagnostics::nearest;
-use runner_model::experiment::{
+use runner_experiment::{
     ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, LoopSpec,
     StepSpec, Template, Times,
 };
-use runner_model::expr::is_name;
-use runner_model::expr::template::Style;
-use runner_model::model::{
-    Allocation, ArgPlan, CompileSettings, Diagnostic, KernelCompiler, LaunchSettings, Setting, SourceForm, Span, Value,
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_lang::is_name;
+use runner_lang::template::Style;
+use runner_types::{
+    Allocation, ArgPlan, CompileSettings, KernelCompiler, LaunchSettings, Setting, SourceForm, Span, Value,
 };
 
 mod attributes;

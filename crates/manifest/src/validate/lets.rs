@@ -7,8 +7,8 @@ use super::declared::Declared;
 use super::graph::{Bindings, Graph};
 use crate::raw::Expr;
 use crate::read::Named;
-use runner_model::experiment::LetBinding;
-use runner_model::model::Diagnostic;
+use runner_experiment::LetBinding;
+use runner_lang::diagnostics::Diagnostic;
 
 /// Largest set of interdependent bindings in which to search every cycle.
 const MOST_SEARCHED: usize = 16;

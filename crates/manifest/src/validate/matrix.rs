@@ -6,8 +6,9 @@ use super::context::{Context, Names, VARIANT};
 use super::declared::Declared;
 use crate::raw::{Literal, RawBaseline, RawExperiment, RawMatrix};
 use crate::read::{At, Named};
-use runner_model::experiment::{Axis, Baseline, ExcludeRule, Expression};
-use runner_model::model::{Diagnostic, Span, Value};
+use runner_experiment::{Axis, Baseline, ExcludeRule, Expression};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Span, Value};
 
 /// Contents of `[matrix]`.
 #[derive(Debug, Default)]

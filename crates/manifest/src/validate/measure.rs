@@ -3,9 +3,10 @@
 use super::context::Context;
 use crate::raw::{RawMeasure, RawPrecision};
 use crate::read::At;
-use runner_model::diagnostics::nearest;
-use runner_model::experiment::MeasureSpec;
-use runner_model::model::{CounterInfo, Diagnostic, Regime};
+use runner_experiment::MeasureSpec;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_types::{CounterInfo, Regime};
 
 /// Maximum number of processes that may measure a group. Each takes the time of a whole measurement.
 const MOST_PROCESSES: u32 = 64;

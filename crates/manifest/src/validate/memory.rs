@@ -3,7 +3,8 @@
 use super::context::Context;
 use crate::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
 use crate::read::At;
-use runner_model::model::{Access, Allocation, Diagnostic, Regime, Vary};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Access, Allocation, Regime, Vary};
 
 /// Checks memory that every run allocates: it has no content before the run and cannot be checked after it.
 pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Allocation {

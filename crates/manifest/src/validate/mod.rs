@@ -34,9 +34,10 @@ use std::sync::Arc;
 use super::raw::{RawExperiment, RawManifest};
 use super::read::{At, Findings};
 use context::Context;
-use runner_model::experiment::Manifest;
-use runner_model::model::{Diagnostic, SourceText, Span, can_name_experiment, sha256_hex};
-use runner_model::project::Project;
+use runner_experiment::Manifest;
+use runner_files::project::Project;
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{SourceText, Span, can_name_experiment, sha256_hex};
 
 pub use names::may_name_buffer;
 

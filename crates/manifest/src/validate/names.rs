@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use super::context::{Context, NTH, OCCUPANCY_BLOCK, VARIANT};
 use crate::read::At;
-use runner_model::expr::{Function, Program, is_name, reference};
-use runner_model::model::{DeviceInfo, Diagnostic, ElementType, RefFunction, Span};
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::{Function, Program, is_name, reference};
+use runner_types::{DeviceInfo, ElementType, RefFunction, Span};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

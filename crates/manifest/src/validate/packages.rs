@@ -3,9 +3,10 @@
 use crate::raw::{RawManifest, RawPackage};
 use crate::read::At;
 use crate::validate::context::Context;
-use runner_base::cache_folder::package_folder;
-use runner_model::experiment::{PackageSpec, Registry};
-use runner_model::model::{Diagnostic, Span};
+use runner_experiment::{PackageSpec, Registry};
+use runner_files::cache_folder::package_folder;
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::Span;
 
 /// The packages. Adds the folders of those in the cache to the project.
 pub fn packages(ctx: &mut Context, raw: &RawManifest) -> Vec<PackageSpec> {

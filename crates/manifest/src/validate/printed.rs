@@ -6,10 +6,11 @@ use super::context::{Context, written};
 use super::declared::{CheckedVariants, DeclaredVariant};
 use crate::raw::{RawCheck, RawPrinted};
 use crate::read::At;
-use runner_model::experiment::{Axis, PrintedSpec, Template};
-use runner_model::expr::template::Style;
-use runner_model::model::{Diagnostic, Span};
-use runner_model::regular;
+use runner_experiment::{Axis, PrintedSpec, Template};
+use runner_files::regular;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::template::Style;
+use runner_types::Span;
 
 /// Check of printed lines among `entries`, with its names checked in `variants`. At most one is allowed.
 pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<'_>) -> Option<PrintedSpec> {

@@ -6,8 +6,8 @@
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
 use crate::raw::{RawBlocks, RawManifest};
-use runner_model::experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpec, VariantSpec};
-use runner_model::model::Diagnostic;
+use runner_experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpec, VariantSpec};
+use runner_lang::diagnostics::Diagnostic;
 
 /// Checks that variants have in common.
 pub struct Shared<'a> {

@@ -7,8 +7,8 @@ use super::context::Context;
 use super::declared::Declared;
 use crate::raw::{OneOrMany, RawBudget, RawSearch};
 use crate::read::At;
-use runner_model::experiment::SearchSpec;
-use runner_model::model::Diagnostic;
+use runner_experiment::SearchSpec;
+use runner_lang::diagnostics::Diagnostic;
 
 pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declared) -> SearchSpec {
     let Some(At { value: raw, .. }) = raw else { return SearchSpec::default() };

@@ -1,7 +1,8 @@
 //! The use of a buffer in an expression.
 
 use super::Context;
-use runner_model::model::{Access, Diagnostic, Span};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Access, Span};
 
 /// A used buffer: its name, its access, and the place of the name.
 pub type Use = (String, Access, Span);

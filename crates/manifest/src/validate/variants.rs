@@ -10,9 +10,10 @@ use super::names::{Kind, Taken};
 use super::{axes, buffers, lets, named};
 use crate::raw::{RawAxis, RawManifest, RawOn, RawVariant};
 use crate::read::{At, Named};
-use runner_model::experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
-use runner_model::expr::template::Style;
-use runner_model::model::{BackendKind, DeviceInfo, Diagnostic, Span};
+use runner_experiment::{Axis, AxisOverride, BufferSpec, LetBinding, Template};
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::template::Style;
+use runner_types::{BackendKind, DeviceInfo, Span};
 
 pub fn declare(ctx: &mut Context, raw: &RawManifest) -> Declared {
     let mut taken = Taken::default();

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::axes::{Axes, OwnAxes};
-use runner_model::diagnostics::nearest;
-use runner_model::experiment::{
+use runner_experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, FillSpec, FunctionParameter,
     GridSpec, HostSpec, LaunchSpec, LetBinding, PrintedSpec, StepSpec, StructureSpec, TensorSpec, Times,
 };
-use runner_model::expr::Program;
-use runner_model::expr::reference::RefProgram;
-use runner_model::expr::template::TemplateProgram;
-use runner_model::model::{DeviceInfo, Diagnostic};
+use runner_lang::Program;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::diagnostics::nearest;
+use runner_lang::reference::RefProgram;
+use runner_lang::template::TemplateProgram;
+use runner_types::DeviceInfo;
 
 /// What must be known before some expressions can be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,12 +5,12 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use runner_model::experiment::{
+use runner_experiment::{
     ArgSpec, BlockSpec, BodySpec, BuiltinSpec, CompileSpec, Expression, GridSpec, HostSpec, LaunchSpec, Template,
     TextureSpec,
 };
-use runner_model::expr::template::Style;
-use runner_model::model::{
+use runner_lang::template::Style;
+use runner_types::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CompileUnit, FieldAddress, GridPlan, HostPlan, LaunchPlan,
     LaunchSettings, NamedField, Persist, Plugin, Setting, SourceForm, StepsPlan, Texture, Value, layout_symbol,
 };

@@ -3,17 +3,13 @@
 use std::path::PathBuf;
 
 use half::{bf16, f16};
-use runner_model::experiment::{
-    BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec,
-};
-use runner_model::expr::ExprError;
-use runner_model::expr::template::Style;
-use runner_model::model::{
-    BufferPlan, ElementType, FilePart, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value,
-};
-use runner_model::npy;
-use runner_model::project::Project;
-use runner_model::safetensors::Tensor;
+use runner_experiment::{BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
+use runner_files::npy;
+use runner_files::project::Project;
+use runner_files::safetensors::Tensor;
+use runner_lang::ExprError;
+use runner_lang::template::Style;
+use runner_types::{BufferPlan, ElementType, FilePart, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value};
 
 use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 
@@ -51,7 +47,7 @@ impl CaseEvaluator<'_> {
     /// Element type that a template names.
     pub fn element(&self, template: &Template, place: &str) -> Worked<ElementType> {
         let name = template.render(self.scope, Style::Names).place(place)?;
-        name.parse().map_err(|error: runner_model::model::UnknownElementType| unresolved(place, &error.to_string()))
+        name.parse().map_err(|error: runner_types::UnknownElementType| unresolved(place, &error.to_string()))
     }
 
     fn fill(&self, recipe: &FillSpec, element: ElementType, len: u64, place: &str) -> Worked<FillPlan> {

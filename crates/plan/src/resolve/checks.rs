@@ -1,15 +1,15 @@
 //! Resolves the checks of a case and their tolerances.
 
-use runner_model::experiment::{
+use runner_experiment::{
     BodySpec, CheckSpec, Expectation, FunctionParameter, FunctionSpec, PrintedSpec, Template, ToleranceSpec,
 };
-use runner_model::expr::template::Style;
-use runner_model::model::{
+use runner_files::npy;
+use runner_files::project::Project;
+use runner_lang::template::Style;
+use runner_types::{
     BufferPlan, CheckPlan, ElementType, ExpectPlan, FunctionArgument, FunctionPlan, Map, PrintedPlan, RefExpr, RefKind,
     Tolerance, WholeTolerance,
 };
-use runner_model::npy;
-use runner_model::project::Project;
 
 use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 

@@ -3,9 +3,7 @@
 //! A case above a limit is settled as invalid, at no cost. The messages are those of the later checks, in
 //! `model::limits`.
 
-use runner_model::model::{
-    BackendKind, BlockPlan, DeviceInfo, GridPlan, KernelResources, LaunchPlan, SourceForm, limits,
-};
+use runner_types::{BackendKind, BlockPlan, DeviceInfo, GridPlan, KernelResources, LaunchPlan, SourceForm, limits};
 
 /// The first limit that a launch exceeds: `2048 threads per block, the device allows 1024`.
 pub fn exceeded(device: &DeviceInfo, launches: &[LaunchPlan]) -> Option<String> {

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use runner_model::experiment::{BodySpec, BufferSpec, FillSpec, Manifest, MeasureSpec};
-use runner_model::expr::{ExprError, Scope};
-use runner_model::model::{
+use runner_experiment::{BodySpec, BufferSpec, FillSpec, Manifest, MeasureSpec};
+use runner_files::npy;
+use runner_files::project::Project;
+use runner_lang::{ExprError, Scope};
+use runner_types::{
     BodyPlan, Case, CaseJob, DeviceInfo, ExpectPlan, GroupJob, MeasurePlan, Outcome, Sharing, Value, WorkAmount,
 };
-use runner_model::npy;
-use runner_model::project::Project;
 
 use super::Plan;
 use super::estimate::memory_needed;

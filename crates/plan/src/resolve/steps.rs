@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::{AtPlace, CaseEvaluator, Worked, unresolved};
 use crate::recipe::{NTH, of_launch};
-use runner_model::experiment::{Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times};
-use runner_model::expr::Scope;
-use runner_model::model::{
+use runner_experiment::{Expression, LaunchSpec, LetBinding, LoopSpec, StepSpec, Times};
+use runner_lang::Scope;
+use runner_types::{
     ArgPlan, BufferPlan, ConditionPlan, IterationPlan, LaunchPlan, LoopPlan, ReadPlan, Renamed, StepPlan, StepsPlan,
     Value,
 };

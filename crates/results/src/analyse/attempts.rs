@@ -1,7 +1,7 @@
 //! What the lines of a case's last attempt say of it.
 
 use crate::journal::{CaseHistory, History, LastRun};
-use runner_model::model::{
+use runner_types::{
     BackendKind, BodyCounters, Case, CaseHashes, Energy, Environment, Event, Fingerprint, FormedRatios, LaunchRecord,
     Measurement, Note, Outcome, ResultError, RunHeader, Verdict, WorkAmount,
 };

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 
 use sha2::{Digest as _, Sha256};
 
-use runner_base::stats::{self, Interval};
-use runner_model::model::{FormedRatios, hex};
+use runner_stats::Interval;
+use runner_types::{FormedRatios, hex};
 
-/// The method, in every digest: another number wherever [`stats::paired_ratio`] returns other ratios than before.
+/// The method, in every digest: another number wherever [`runner_stats::paired_ratio`] returns other ratios than before.
 const METHOD: &[u8] = b"paired ratio 1";
 
 /// The number of bytes that a digest has.
@@ -27,14 +27,14 @@ impl<'a> Bootstraps<'a> {
         Self { known, formed: RefCell::new(FormedRatios::new()) }
     }
 
-    /// Returns what [`stats::paired_ratio`] gives, from the journal where it is known.
+    /// Returns what [`runner_stats::paired_ratio`] gives, from the journal where it is known.
     pub fn paired_ratio(&self, base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
         let name = name(base, this, confidence);
         let found = self.known.get(&name).copied().or_else(|| self.formed.borrow().get(&name).copied());
         if let Some([point, low, high]) = found {
             return Some(Interval { point, low, high, coverage: confidence });
         }
-        let interval = stats::paired_ratio(base, this, confidence)?;
+        let interval = runner_stats::paired_ratio(base, this, confidence)?;
         self.formed.borrow_mut().insert(name, [interval.point, interval.low, interval.high]);
         Some(interval)
     }
@@ -68,7 +68,7 @@ mod tests {
         let nothing = FormedRatios::new();
         let bootstraps = Bootstraps::new(&nothing);
         let formed = bootstraps.paired_ratio(&BASE, &THIS, 0.95);
-        assert_eq!(formed, stats::paired_ratio(&BASE, &THIS, 0.95));
+        assert_eq!(formed, runner_stats::paired_ratio(&BASE, &THIS, 0.95));
         let mut known = bootstraps.into_formed();
         assert_eq!(known.len(), 1);
         // A value that no bootstrap gives shows where the ratio is from.
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((found.point, found.low, found.high, found.coverage), (5.0, 4.0, 6.0, 0.95));
         for (base, this, confidence) in [(THIS, BASE, 0.95), (BASE, BASE, 0.95), (BASE, THIS, 0.9)] {
             let other = bootstraps.paired_ratio(&base, &this, confidence);
-            assert_eq!(other, stats::paired_ratio(&base, &this, confidence));
+            assert_eq!(other, runner_stats::paired_ratio(&base, &this, confidence));
         }
         assert_eq!(bootstraps.into_formed().len(), 3);
     }
@@ -86,7 +86,7 @@ mod tests {
     /// If these numbers change, so must [`METHOD`]: journals hold ratios under its name.
     #[test]
     fn a_ratio_of_this_method_has_these_digits() {
-        let Interval { point, low, high, .. } = stats::paired_ratio(&BASE, &THIS, 0.95).unwrap();
+        let Interval { point, low, high, .. } = runner_stats::paired_ratio(&BASE, &THIS, 0.95).unwrap();
         let expected = [2.003_186_628_610_100_3, 1.839_894_630_357_723_3, 2.126_799_874_189_270_4_f64];
         assert_eq!([point, low, high].map(f64::to_bits), expected.map(f64::to_bits));
         // The digest is the SHA-256 of the method, of eight as 64 bits, the sixteen times and 0.95, each little-endian.

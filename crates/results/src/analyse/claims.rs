@@ -8,9 +8,9 @@ use rayon::prelude::*;
 
 use super::contender::contender;
 use super::roofline;
-use runner_model::expr::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quantity, Relation};
-use runner_model::expr::{Program, Scope};
-use runner_model::model::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};
+use runner_lang::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quantity, Relation};
+use runner_lang::{Program, Scope};
+use runner_types::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};
 
 /// What becomes of a claim. In the order of importance: the first of several groups decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
@@ -231,7 +231,7 @@ struct Parts {
 
 impl Parts {
     fn parse(claim: &Claim) -> Result<Self, String> {
-        let unread = |error: runner_model::expr::ExprError| format!("it is not understood: {error}");
+        let unread = |error: runner_lang::ExprError| format!("it is not understood: {error}");
         Ok(Self {
             claim: ClaimProgram::parse(&claim.text).map_err(unread)?,
             condition: claim.condition.as_deref().map(Program::parse).transpose().map_err(unread)?,
@@ -453,16 +453,12 @@ impl<'r> GroupInRegime<'r> {
         Ok(time.divides(share * time.point))
     }
 
-    fn error(&self, name: &str, of: fn(&runner_model::model::ResultError) -> f64) -> Result<Range, String> {
+    fn error(&self, name: &str, of: fn(&runner_types::ResultError) -> f64) -> Result<Range, String> {
         let found = self.fact(name, |record| record.error.as_ref().map(of))?;
         found.ok_or_else(|| format!("no error was taken of `{name}`: `error = true` in [check] takes it"))
     }
 
-    fn most(
-        &self,
-        name: &str,
-        of: impl Fn(&runner_model::model::LaunchRecord) -> Option<f64>,
-    ) -> Result<Range, String> {
+    fn most(&self, name: &str, of: impl Fn(&runner_types::LaunchRecord) -> Option<f64>) -> Result<Range, String> {
         let most = |record: &CaseRecord| {
             record.launches.iter().map(&of).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
         };

@@ -1,6 +1,6 @@
 //! What is compared within a group.
 
-use runner_model::model::{Case, RunHeader, Value};
+use runner_types::{Case, RunHeader, Value};
 
 /// Returns what is compared within a group: the variant, with the compared axes if there are any (`sum[bx=32, by=8]`).
 pub fn contender(header: &RunHeader, case: &Case) -> String {

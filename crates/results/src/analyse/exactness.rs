@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::contender::contender;
-use runner_model::expr::claim::{ClaimFunction, ClaimProgram};
-use runner_model::model::{GroupKey, Records};
+use runner_lang::claim::{ClaimFunction, ClaimProgram};
+use runner_types::{GroupKey, Records};
 
 /// The greatest error of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]

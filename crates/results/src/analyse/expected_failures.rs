@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_model::model::{Outcome, Records};
+use runner_types::{Outcome, Records};
 
 /// What an experiment of expected failures shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use super::compare::{self, CauseKind, DifferenceKind, Differs, Interval, Pair};
 use super::times::deviation_between_runs;
-use runner_base::stats::{self, Reading};
-use runner_model::model::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
+use runner_stats::Reading;
+use runner_types::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
 
 /// The probability that any series of a report is said to change although none does.
 pub const LEVEL: f64 = 0.05;
@@ -126,7 +126,7 @@ fn series<'a>(rows: &[Timed<'a>], level: f64, least: f64) -> Option<Series<'a>> 
         points.iter().map(|point| Reading { value: point.time.point.ln(), error: point.error }).collect();
     let mut changes = Vec::new();
     for (start, end) in stretches(&breaks, points.len()) {
-        let found = stats::change_points(&readings[start..end], level, least);
+        let found = runner_stats::change_points(&readings[start..end], level, least);
         changes.extend(found.iter().map(|found| change(found, start, &measured)));
     }
     Some(Series { case: &newest.case.case, regime: newest.result.regime, points, breaks, changes })
@@ -156,7 +156,7 @@ fn measured<'a>(rows: &[Timed<'a>]) -> (Vec<Timed<'a>>, Vec<Break>) {
 
 fn point(row: &Timed<'_>) -> Point {
     let time = row.result.time;
-    let within = (time.high / time.low).ln() / 2.0 / stats::normal_two_sided(1.0 - time.confidence);
+    let within = (time.high / time.low).ln() / 2.0 / runner_stats::normal_two_sided(1.0 - time.confidence);
     let spread = row.records.environment.machine.spread.as_ref();
     let spread = spread.filter(|_| row.result.unit == Unit::DeviceNanoseconds);
     let processes = spread.map_or(0.0, |spread| deviation_between_runs(spread, row.result));
@@ -170,7 +170,7 @@ fn stretches(breaks: &[Break], points: usize) -> Vec<(usize, usize)> {
     ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-fn change(found: &stats::ChangePoint, start: usize, measured: &[Timed<'_>]) -> Change {
+fn change(found: &runner_stats::ChangePoint, start: usize, measured: &[Timed<'_>]) -> Change {
     let point = start + found.index;
     let (before, after) = (&measured[point - 1], &measured[point]);
     let pair = Pair { base: before.records, new: after.records };

@@ -2,7 +2,7 @@
 //!
 //! Nothing is measured here. What no driver reports is assumed, with its source.
 
-use runner_model::model::DeviceInfo;
+use runner_types::DeviceInfo;
 
 /// How many cycles pass from a load to its data: the range that textbooks give.
 pub const MEMORY_LATENCY: (f64, f64) = (400.0, 800.0);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn kepler_needs_192_lanes_times_9_cycles() {
-        let mut info = runner_model::model::h100();
+        let mut info = runner_types::h100();
         info.compute_capability = (3, 5);
         info.cores_per_sm = Some(192);
         let need = ArithmeticInFlight::compute(&info).map(|need| (need.operations, need.warps));

@@ -7,8 +7,7 @@ use super::contender::contender;
 use super::ratios::{Call, call};
 use super::roofline::{Bound, bound};
 use super::times::deviation_between_runs;
-use runner_base::stats;
-use runner_model::model::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
+use runner_types::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
 
 /// What the cases of a group are ranked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +113,7 @@ fn is_tied(records: &Records, first: &Timed<'_>, other: &Timed<'_>, basis: Basis
     let spread = records.environment.machine.spread.as_ref();
     let processes = first.between_processes(spread).hypot(other.between_processes(spread));
     let sampling = first.errors().1.hypot(other.errors().0);
-    let least = (other.cost / first.cost).ln() - sampling.hypot(stats::NORMAL_TWO_SIDED * processes);
+    let least = (other.cost / first.cost).ln() - sampling.hypot(runner_stats::NORMAL_TWO_SIDED * processes);
     // Times of zero have no ratio.
     least.is_finite() && least <= noise_floor(records, first.result.regime).unwrap_or(0.0).ln_1p()
 }

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstraps::Bootstraps;
 use super::times::{deviation_between_processes, variance_of_mean};
-use runner_base::stats;
-use runner_model::model::{Estimate, Measurement, Processes, Round, Spread, Unit};
+use runner_types::{Estimate, Measurement, Processes, Round, Spread, Unit};
 
 /// The number of shared rounds below which medians are compared, since a bootstrap over so few covers less than its
 /// nominal level.
@@ -79,7 +78,7 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
         variance_of_mean(stated, processes).0.sqrt()
     };
     let [base, this] = sides.map(deviation);
-    let wider = |end: f64| (end / speedup.point).ln().hypot(stats::NORMAL_TWO_SIDED * base.hypot(this)).exp();
+    let wider = |end: f64| (end / speedup.point).ln().hypot(runner_stats::NORMAL_TWO_SIDED * base.hypot(this)).exp();
     Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
 }
 
@@ -94,7 +93,7 @@ fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], c
     };
     let base = by_round(base);
     let pairs = by_round(this).into_iter().filter_map(|(round, samples)| {
-        let pair = (stats::median(base.get(&round)?)?, stats::median(&samples)?);
+        let pair = (runner_stats::median(base.get(&round)?)?, runner_stats::median(&samples)?);
         (pair.0 > 0.0 && pair.1 > 0.0).then_some(pair)
     });
     let (base, this): (Vec<f64>, Vec<f64>) = pairs.unzip();
@@ -175,7 +174,7 @@ pub fn call(speedup: &Estimate, noise: f64) -> Call {
 #[cfg(test)]
 mod tests {
     use super::{Bootstraps, Call, Measurement, Round, Side, call, control_noise, noise_beside, pooled, reproducible};
-    use runner_model::model::{Estimate, FormedRatios, Regime, Spread, Unit};
+    use runner_types::{Estimate, FormedRatios, Regime, Spread, Unit};
 
     #[test]
     fn a_speedup_is_called_where_its_whole_interval_leaves_the_noise() {

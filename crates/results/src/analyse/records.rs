@@ -13,7 +13,7 @@ use super::ratios::{Side, control_noise, noise_beside, pooled, reproducible, spe
 use super::roofline;
 use super::times::{estimate, time_of};
 use crate::journal::History;
-use runner_model::model::{
+use runner_types::{
     BodyCounters, CaseRecord, Environment, Event, FormedRatios, GroupKey, Measurement, NoiseFloor, Note, Outcome,
     Ratio, Records, Regime, RegimeResult, RunHeader, SmClock, Spread, Unchecked, Verdict,
 };
@@ -117,7 +117,7 @@ struct Known<'a> {
 struct Row<'a> {
     settled: &'a Settled,
     side: Option<Side<'a>>,
-    each: Vec<runner_model::model::Estimate>,
+    each: Vec<runner_types::Estimate>,
 }
 
 fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
@@ -138,7 +138,7 @@ fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
 }
 
 /// Returns the estimate of each launch of a sequence; empty if the rounds disagree about their number.
-fn each_launch(measurement: &Measurement) -> Vec<runner_model::model::Estimate> {
+fn each_launch(measurement: &Measurement) -> Vec<runner_types::Estimate> {
     let launches = measurement.rounds.first().map_or(0, |r| r.each.len());
     if measurement.rounds.iter().any(|r| r.each.len() != launches) {
         return Vec::new();

@@ -4,7 +4,7 @@
 //! impossible only past a looser bound, so that no correct row is rejected: the higher of the data sheet and the
 //! ceilings, with everything that a cache can hold taken as free.
 
-use runner_model::model::{Ceilings, Clock, Environment, Estimate, Outcome, Regime, Roof, Unit, WorkAmount};
+use runner_types::{Ceilings, Clock, Environment, Estimate, Outcome, Regime, Roof, Unit, WorkAmount};
 
 /// How much faster than the highest ceiling a time must be to be impossible, since ceilings are measured too.
 const MARGIN: f64 = 1.03;

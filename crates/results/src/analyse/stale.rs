@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use runner_model::model::{CaseHashes, CaseKey, CaseRecord, Outcome, Records, RunHeader, WorkAmount};
+use runner_types::{CaseHashes, CaseKey, CaseRecord, Outcome, Records, RunHeader, WorkAmount};
 
 /// A part of a case that is not as it was measured, in the order in which reports name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -229,7 +229,7 @@ fn parts(record: &CaseRecord, then: &CaseHashes, now: &Defined) -> Vec<Part> {
     differ(Part::Work, record.work != now.work);
     let launches = || record.launches.iter().zip(&now.launches);
     if record.launches.len() == now.launches.len() {
-        let is_other = |then: runner_model::model::Dim3, now: Option<[u64; 3]>| {
+        let is_other = |then: runner_types::Dim3, now: Option<[u64; 3]>| {
             now.is_some_and(|now| now != [then.x, then.y, then.z].map(u64::from))
         };
         differ(Part::Kernel, launches().any(|(then, now)| then.label != now.label));

@@ -6,8 +6,7 @@ use super::contender::{contender, is_baseline};
 use super::exactness::{Exactness, exactness};
 use super::expected_failures::ExpectedFailures;
 use super::ranking::{self, Basis, Best};
-use runner_base::stats;
-use runner_model::model::{CaseRecord, Estimate, GroupKey, Outcome, Ratio, Records, Regime};
+use runner_types::{CaseRecord, Estimate, GroupKey, Outcome, Ratio, Records, Regime};
 
 /// The main results of a report.
 #[derive(Debug, Clone, PartialEq)]
@@ -243,8 +242,9 @@ fn blank(records: &Records, record: &CaseRecord, contender: String, regime: Regi
 impl SpeedupRange {
     fn summarise(speedups: &[Estimate]) -> Option<Self> {
         let points: Vec<f64> = speedups.iter().map(|s| s.point).collect();
-        let point = stats::geometric_mean(&points)?;
-        let mean = |end: fn(&Estimate) -> f64| stats::geometric_mean(&speedups.iter().map(end).collect::<Vec<_>>());
+        let point = runner_stats::geometric_mean(&points)?;
+        let mean =
+            |end: fn(&Estimate) -> f64| runner_stats::geometric_mean(&speedups.iter().map(end).collect::<Vec<_>>());
         let (low, high) = (mean(|s| s.low).unwrap_or(0.0), mean(|s| s.high)?);
         let confidence = speedups.iter().map(|s| s.confidence).reduce(f64::min)?;
         Some(Self {

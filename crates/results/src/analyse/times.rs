@@ -4,8 +4,7 @@
 //! are, and not on the number of samples. The median of all samples together would be that of some process or between
 //! two; the mean of the medians of N processes differs from run to run by what processes differ, over √N.
 
-use runner_base::stats;
-use runner_model::model::{Estimate, Measurement, Processes, Regime, RegimeResult, Spread};
+use runner_types::{Estimate, Measurement, Processes, Regime, RegimeResult, Spread};
 
 /// The degrees of freedom that a calibration counts as, when it is combined with what the processes of a run show.
 ///
@@ -15,7 +14,7 @@ pub const CALIBRATED_FREEDOM: f64 = 4.0;
 
 /// Returns the median of `samples` with its interval.
 pub fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
-    let interval = stats::median_interval(samples, confidence)?;
+    let interval = runner_stats::median_interval(samples, confidence)?;
     Some(Estimate {
         point: interval.point,
         low: interval.low,
@@ -45,7 +44,7 @@ pub fn time_of(measurement: &Measurement, confidence: f64) -> Option<(Estimate, 
     };
     let confidence = medians.iter().map(|time| time.confidence).fold(1.0, f64::min);
     let (low, high) = (point * (-error(|time| time.low)).exp(), point * error(|time| time.high).exp());
-    let deviation = stats::pooled_deviation(&[logs])?.estimate;
+    let deviation = runner_stats::pooled_deviation(&[logs])?.estimate;
     let processes = Processes { count: medians.len() as u32, deviation };
     Some((Estimate { point, low, high, confidence }, Some(processes)))
 }
@@ -77,7 +76,7 @@ pub fn deviation_between_runs(spread: &Spread, result: &RegimeResult) -> f64 {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::{time_of, variance_of_mean};
-    use runner_model::model::{Measurement, Processes, Regime, Round, Unit};
+    use runner_types::{Measurement, Processes, Regime, Round, Unit};
 
     fn measurement(processes: &[&[f64]]) -> Measurement {
         let of_process = |(process, samples): (u32, &&[f64])| {

@@ -9,8 +9,8 @@ use super::format::JOURNAL_FILE;
 use super::parse::parse;
 use super::read::LONGEST_LINE;
 use super::records::ENVIRONMENT_FILE;
-use runner_model::model::Event;
-use runner_model::regular;
+use runner_files::regular;
+use runner_types::Event;
 
 /// Returns the name of the device whose report or journal is in `dir`; `None` if none can be read.
 pub fn device_of(dir: &Path) -> Option<String> {

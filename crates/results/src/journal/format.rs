@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use runner_base::atomic::WriteError;
-use runner_model::model::Event;
+use runner_files::atomic::WriteError;
+use runner_types::Event;
 
 /// Increased when a reader of older lines would misread new ones.
 pub const JOURNAL_VERSION: u32 = 2;

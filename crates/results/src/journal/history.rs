@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::role::{Content, Part, Role};
 use super::{Damaged, Spent};
-use runner_model::model::{
+use runner_types::{
     Case, CaseKey, Environment, Event, FormedRatios, GroupKey, Outcome, Phase, RunContext, RunHeader, Shard,
 };
 

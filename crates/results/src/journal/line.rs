@@ -13,7 +13,7 @@ pub(super) use columns::{Columns, Numbers};
 use launch::LaunchLine;
 use number::{Interval, Number};
 use result::{RatioLine, ResultLine};
-use runner_model::model::{
+use runner_types::{
     BackendKind, Case, CaseHashes, CaseKey, CaseRecord, Counters, Energy, Estimate, Fingerprint, GroupKey, Note,
     Outcome, Processes, RegimeResult, ResultError, RunHeader, SmClock, Unit, Value, Verdict, WorkAmount, counter_name,
     is_default,

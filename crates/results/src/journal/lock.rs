@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::JournalError;
-use runner_base::atomic;
-use runner_model::model::calendar_time;
+use runner_files::atomic;
+use runner_types::calendar_time;
 
 /// The longest line that names the holder of a lock, bytes.
 const LONGEST_HOLDER: u64 = 256;

@@ -17,7 +17,7 @@ use super::history::PlannedGroup;
 use super::merged::{Merged, MergedLine, Missing, Source};
 use super::scan::Scanned;
 use super::{Run, Scan};
-use runner_model::model::{Environment, Event, GroupKey, Phase, RunContext, RunHeader, Settings, Shard};
+use runner_types::{Environment, Event, GroupKey, Phase, RunContext, RunHeader, Settings, Shard};
 
 /// Why journals cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use super::read::bytes_of;
 use super::scan::Text;
 use super::{Journal, JournalError, parse, write};
-use runner_model::model::{Environment, Event, GroupKey, RunHeader, Shard};
-use runner_model::regular;
+use runner_files::regular;
+use runner_types::{Environment, Event, GroupKey, RunHeader, Shard};
 
 /// What merged journals lack of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

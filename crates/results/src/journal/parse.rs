@@ -7,7 +7,7 @@ use serde_json::{from_slice, from_str};
 
 use super::format::JOURNAL_VERSION;
 use super::seal;
-use runner_model::model::{
+use runner_types::{
     Case, CaseHashes, CountedLine, Counters, Event, Fingerprint, LaunchRecord, Measurement, Outcome, Verdict,
     WorkAmount,
 };
@@ -161,7 +161,7 @@ fn of_name(name: &str, line: &str) -> serde_json::Result<Event> {
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
-    use runner_model::model::{CaseKey, GroupKey, Mismatch, Regime, Round, Unit, Value};
+    use runner_types::{CaseKey, GroupKey, Mismatch, Regime, Round, Unit, Value};
 
     #[test]
     fn the_start_of_a_line_tells_what_the_whole_line_does() {

@@ -12,8 +12,8 @@ use super::format::JOURNAL_VERSION;
 use super::parse::{Fault, Line, parse};
 use super::role::Content;
 use super::{History, JournalError};
-use runner_model::model::Event;
-use runner_model::regular;
+use runner_files::regular;
+use runner_types::Event;
 
 /// The lines of a journal.
 #[derive(Debug, Clone, PartialEq, Default)]

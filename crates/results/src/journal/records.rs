@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 use super::line::{CaseLine, Columns, Numbers};
 use super::older::Older;
 use super::{JournalError, seal};
-use runner_model::model::{CaseRecord, Environment, Records, RunHeader, hex};
-use runner_model::regular;
+use runner_files::regular;
+use runner_types::{CaseRecord, Environment, Records, RunHeader, hex};
 
 /// The version of the lines, increased when a reader of older lines would misread new ones.
 pub const RECORDS_VERSION: u32 = 4;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::History;
-use runner_model::model::{CaseKey, Event, Fingerprint, Outcome};
+use runner_types::{CaseKey, Event, Fingerprint, Outcome};
 
 /// The cases whose stored result is kept, each with the fingerprint under which it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

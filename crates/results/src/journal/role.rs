@@ -1,6 +1,6 @@
 //! What a line of a journal is for the history of its runs.
 
-use runner_model::model::{Case, CaseKey, Event, GroupKey, Outcome};
+use runner_types::{Case, CaseKey, Event, GroupKey, Outcome};
 
 /// What a line is, as far as the history depends on it.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::parse::{self, Envelope, Fault, Line};
 use super::read::{LinePlace, bytes_of, in_order, lines_of};
 use super::role::{Content, Part, Role};
 use super::{Damaged, History, JournalError, Torn};
-use runner_model::model::{Case, CaseKey, Event, GroupKey};
+use runner_types::{Case, CaseKey, Event, GroupKey};
 
 /// A journal that was scanned.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_model::model::Phase;
+use runner_types::Phase;
 
 /// The wall time of a run, in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -31,7 +31,7 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::Spent;
-    use runner_model::model::Phase;
+    use runner_types::Phase;
 
     #[test]
     fn what_is_in_no_phase_is_idle() {

@@ -15,9 +15,9 @@ use super::lock::FolderLock;
 use super::parse::{Line, parse};
 use super::read::{LONGEST_JOURNAL, LONGEST_LINE};
 use super::{Contents, JournalError, read, seal};
-use runner_base::atomic;
-use runner_model::model::{Event, calendar_time};
-use runner_model::regular;
+use runner_files::atomic;
+use runner_files::regular;
+use runner_types::{Event, calendar_time};
 
 /// Events that are written at a time.
 const CHUNK: usize = 8192;

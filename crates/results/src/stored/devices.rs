@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::journal;
-use runner_model::file_names::{hashed_slug, slug};
+use runner_files::file_names::{hashed_slug, slug};
 
 /// Returns the folder for a report of the device with this name: `ending` follows the name, and `below` is a folder
 /// within. Names of devices may differ only in signs that a folder's name does not have. If the folder has the report of

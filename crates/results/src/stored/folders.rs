@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{ReadError, Stored, folder_of, journal, shards};
 use crate::analyse;
 use crate::journal::{History, JOURNAL_FILE, Merged, RECORDS_FILE, read_records};
-use runner_model::model::Shard;
+use runner_types::Shard;
 
 /// Returns the report at a path, or all reports below it.
 pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::{ReadError, Source};
 use crate::journal::{RECORDS_FILE, parse_records};
-use runner_base::programs::Programs;
-use runner_base::revision::{File, Files, RevisionError};
-use runner_model::model::{Commit, Records};
+use runner_process::programs::Programs;
+use runner_revision::{File, Files, RevisionError};
+use runner_types::{Commit, Records};
 
 /// The revisions that are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]

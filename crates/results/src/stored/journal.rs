@@ -6,7 +6,7 @@ use std::path::Path;
 use super::ReadError;
 use crate::analyse;
 use crate::journal::{self, Damaged, JournalError, Torn};
-use runner_model::model::{CaseKey, Event, Records, Regime, Round};
+use runner_types::{CaseKey, Event, Records, Regime, Round};
 
 /// Returns the records that a journal gives, and what was left out of it.
 pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {

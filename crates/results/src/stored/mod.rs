@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use crate::analyse::AnalyseError;
 use crate::journal::{JournalError, MergeError, RECORDS_FILE};
-use runner_base::programs::Programs;
-use runner_base::revision::{File, Files, RevisionError};
-use runner_model::model::Records;
+use runner_process::programs::Programs;
+use runner_revision::{File, Files, RevisionError};
+use runner_types::Records;
 
 pub use devices::folder_of_device;
 pub use history::{History, Span, Unread, histories};

@@ -5,19 +5,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::super::several::Line;
-use crate::commands::cli::RunArgs;
-use crate::commands::options::RunOptions;
-use crate::commands::session::worker::Worker;
-use crate::commands::session::{Destination, Ended, ManifestRun, Planned, compile_ahead, judge};
-use crate::commands::{Console, Exit, Failure, merge};
-use runner_dispatch::dispatch::{Interrupt, Urgency};
-use runner_model::experiment::Manifest;
-use runner_model::model::{DeviceInfo, GroupJob};
+use crate::cli::RunArgs;
+use crate::cli::options::RunOptions;
+use crate::commands::merge;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::session::worker::Worker;
+use crate::session::{Destination, Ended, ManifestRun, Planned, compile_ahead, judge};
+use runner_experiment::Manifest;
 use runner_plan::GroupCost;
 use runner_plan::link::CompiledUnits;
-use runner_report::render;
 use runner_results::journal::{self, Held, History, JOURNAL_FILE};
 use runner_results::stored;
+use runner_types::{DeviceInfo, GroupJob};
+use runner_workers::{Interrupt, Urgency};
 
 /// Folder in which the journals of an interrupted run are merged.
 const CONTINUED: &str = "continued";
@@ -88,7 +90,7 @@ impl Experiment {
         let is_whole = part.missing.is_empty();
         let destination = Destination::choose(&self.options, &self.manifest, device);
         let records = merge::write(part, &destination.dir)?;
-        console.say(&format!("report: {}", destination.dir.join(render::REPORT_FILE).display()));
+        console.say(&format!("report: {}", destination.dir.join(runner_report::REPORT_FILE).display()));
         let exit = if interrupt.urgency() > Urgency::None {
             Exit::Interrupted
         } else if !is_whole {
@@ -96,7 +98,7 @@ impl Experiment {
         } else {
             judge(self.options.gate, &records)
         };
-        Ok(Line { experiment, ended: Some(Ended { exit, counts: render::counts(&records), both: None }), took })
+        Ok(Line { experiment, ended: Some(Ended { exit, counts: runner_report::counts(&records), both: None }), took })
     }
 }
 

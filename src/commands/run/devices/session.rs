@@ -6,16 +6,17 @@ use std::time::Instant;
 
 use super::experiment::{Experiment, WorkItem};
 use super::shared::Run;
-use crate::commands::cli::DisplayArgs;
-use crate::commands::options::RunOptions;
-use crate::commands::session::gpus::Gpu;
-use crate::commands::session::{Destination, ManifestRun, Recorder, Unwritten, close};
-use crate::commands::{Console, Failure};
-use runner_dispatch::dispatch::{Ready, RunEnd};
-use runner_model::format::seconds;
-use runner_model::model::{Case, CaseJob, Environment, Event, GroupJob, GroupKey, Machine, WorkAmount};
+use crate::cli::DisplayArgs;
+use crate::cli::options::RunOptions;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::session::gpus::Gpu;
+use crate::session::{Destination, ManifestRun, Recorder, Unwritten, close};
+use runner_lang::format::seconds;
 use runner_plan::ResolvedGroup;
 use runner_plan::link::link;
+use runner_types::{Case, CaseJob, Environment, Event, GroupJob, GroupKey, Machine, WorkAmount};
+use runner_workers::{Ready, RunEnd};
 
 pub struct GpuJournals<'a, 'r> {
     run: &'a Run<'r>,

@@ -6,11 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use super::experiment::{Experiment, WorkItem};
-use crate::commands::session::gpus::Gpu;
-use crate::commands::{Console, Exit, Failure};
-use runner_dispatch::dispatch::Interrupt;
-use runner_dispatch::dispatch::queue::Queue;
-use runner_model::format::seconds;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use crate::session::gpus::Gpu;
+use runner_lang::format::seconds;
+use runner_workers::Interrupt;
+use runner_workers::queue::Queue;
 
 pub struct Run<'a> {
     pub queue: Queue<WorkItem>,

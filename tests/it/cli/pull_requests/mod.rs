@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runner_model::model::{Estimate, Records};
 use runner_results::journal;
+use runner_types::{Estimate, Records};
 use tempfile::TempDir;
 
 use crate::report::fixture;

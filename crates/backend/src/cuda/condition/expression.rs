@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::{Condition, Read};
-use runner_model::expr::{Function, Kind, Node, Operator, Program};
-use runner_model::model::{ElementType, Value};
+use runner_lang::{Function, Kind, Node, Operator, Program};
+use runner_types::{ElementType, Value};
 
 /// Instructions that branch to the label `no_value` if the expression has no value.
 pub(super) struct Translated {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::{BEGIN, COUNTERS, FAILED, ITERATIONS, JUDGE, SET, VALUES, ptx};
 use crate::sim::SimBackend;
 use crate::{Backend, Batch, BufferId, Condition, Device, Launch, LaunchArg, Loop, Read, Step};
-use runner_model::expr::{Program, Scope};
-use runner_model::model::{DeviceId, Dim3, ElementType, ScalarValue, Value};
+use runner_lang::{Program, Scope};
+use runner_types::{DeviceId, Dim3, ElementType, ScalarValue, Value};
 
 /// Replaces the driver's function: a handle is the address of its value.
 const OWN_SET: &str = ".func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)\n{\n    \

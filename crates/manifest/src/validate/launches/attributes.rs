@@ -4,8 +4,9 @@ use super::super::context::Context;
 use super::{LaunchContext, buffer_of, whole};
 use crate::raw::{Expr, RawPersist};
 use crate::read::At;
-use runner_model::experiment::Expression;
-use runner_model::model::{Diagnostic, Persist};
+use runner_experiment::Expression;
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::Persist;
 
 /// Validates the blocks per cluster, in one to three dimensions.
 pub fn cluster(ctx: &mut Context, place: &LaunchContext<'_>, raw: Option<&At<Vec<Expr>>>) -> Option<Vec<Expression>> {

@@ -7,11 +7,12 @@ use std::path::Path;
 use super::super::context::{Context, written};
 use super::LaunchContext;
 use crate::element::element;
-use crate::signature::{Parameter, Signature};
-use runner_model::experiment::{ArgSpec, BufferSpec, LaunchSpec, StepSpec, Template};
-use runner_model::expr::Scope;
-use runner_model::expr::template::Style;
-use runner_model::model::{Access, Diagnostic, ElementType, SourceForm};
+use runner_cuda_source::signature::{Parameter, Signature};
+use runner_experiment::{ArgSpec, BufferSpec, LaunchSpec, StepSpec, Template};
+use runner_lang::Scope;
+use runner_lang::diagnostics::Diagnostic;
+use runner_lang::template::Style;
+use runner_types::{Access, ElementType, SourceForm};
 
 /// A buffer that a launch passes, with its parameter.
 struct Passed<'a> {

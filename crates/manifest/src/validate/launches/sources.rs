@@ -7,10 +7,11 @@ use crate::files::{looked_for, reason};
 use crate::raw::{OneOrMany, RawLaunch};
 use crate::read::At;
 use crate::validate::context::Context;
-use runner_model::experiment::CompileSpec;
-use runner_model::model::{Diagnostic, KernelCompiler, SourceForm};
-use runner_model::project::Project;
-use runner_model::regular;
+use runner_experiment::CompileSpec;
+use runner_files::project::Project;
+use runner_files::regular;
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{KernelCompiler, SourceForm};
 
 /// Compiler keys, which have no meaning for code that is already compiled.
 const OF_COMPILER: [&str; 8] =

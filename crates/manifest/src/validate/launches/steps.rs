@@ -5,8 +5,9 @@ use super::super::lets;
 use super::{LaunchContext, buffer_of, launch, whole};
 use crate::raw::{Expr, RawLaunch, RawLaunchEntry};
 use crate::read::{At, Table as _};
-use runner_model::experiment::{ArgSpec, BodySpec, Expression, LaunchSpec, LoopSpec, StepSpec, Times, VariantSpec};
-use runner_model::model::{Access, Allocation, Diagnostic, Regime, Span};
+use runner_experiment::{ArgSpec, BodySpec, Expression, LaunchSpec, LoopSpec, StepSpec, Times, VariantSpec};
+use runner_lang::diagnostics::Diagnostic;
+use runner_types::{Access, Allocation, Regime, Span};
 
 /// Validates a list of steps. Launches inherit missing keys from `shared` and are appended to `launches`.
 pub fn steps(

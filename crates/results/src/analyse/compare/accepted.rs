@@ -1,8 +1,8 @@
 //! Slowdowns that the manifest of the new report accepts.
 
 use super::{Change, Kind, Pair};
-use runner_model::expr::{Program, Scope};
-use runner_model::model::Acceptance;
+use runner_lang::{Program, Scope};
+use runner_types::Acceptance;
 
 /// Gives each slowdown within its bound the acceptance that lets it pass. Those that the base's manifest has, too, say
 /// nothing: what they accept is in the base.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::differences::differing;
 use super::{Differs, Fact, Pair};
-use runner_model::model::{CaseRecord, Dim3, LaunchRecord};
+use runner_types::{CaseRecord, Dim3, LaunchRecord};
 
 /// What may have changed a case's time or counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,7 +55,7 @@ pub enum CauseKind {
 /// Returns what differs between the reports as a whole.
 pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
     let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
-    let toolkit = |toolkit: &runner_model::model::ToolkitInfo| {
+    let toolkit = |toolkit: &runner_types::ToolkitInfo| {
         let (major, minor) = toolkit.version;
         Fact::Text(toolkit.build.clone().unwrap_or_else(|| format!("{major}.{minor}")))
     };

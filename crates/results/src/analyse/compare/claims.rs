@@ -5,7 +5,7 @@ use strum::VariantArray;
 
 use super::{Options, Pair};
 use crate::analyse::claims::{ClaimState, JudgedClaim, judge_all};
-use runner_model::model::Claim;
+use runner_types::Claim;
 
 /// What became of a claim, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr, VariantArray)]

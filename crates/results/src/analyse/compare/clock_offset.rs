@@ -9,8 +9,7 @@ use std::collections::HashMap;
 
 use super::Row;
 use super::evidence::Evidence;
-use runner_base::stats;
-use runner_model::model::GroupKey;
+use runner_types::GroupKey;
 
 /// Fewer rows of unchanged code say too little of the offset of a run, and of a group, whose rows share their rounds.
 const LEAST_ROWS: usize = 10;
@@ -109,10 +108,10 @@ fn take_out(row: &mut Row, offset: &ClockOffset) {
 fn find(rows: &[Control], least_rows: usize) -> Option<ClockOffset> {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let differences: Vec<f64> = short.map(|row| row.difference).collect();
-    let nanoseconds = stats::median(&differences)?;
+    let nanoseconds = runner_stats::median(&differences)?;
     let deviations: Vec<f64> = differences.iter().map(|difference| (difference - nanoseconds).abs()).collect();
     let count = differences.len();
-    let error = ERROR_OF_MEDIAN * stats::median(&deviations)? / (count as f64).sqrt();
+    let error = ERROR_OF_MEDIAN * runner_stats::median(&deviations)? / (count as f64).sqrt();
     let alike = differences.iter().filter(|difference| **difference * nanoseconds > 0.0).count();
     let is_found = nanoseconds.abs() > LEAST_ERRORS * error && alike as f64 >= LEAST_SHARE * count as f64;
     let is_plausible = count >= least_rows && nanoseconds.abs() <= LARGEST;
@@ -123,7 +122,7 @@ fn find(rows: &[Control], least_rows: usize) -> Option<ClockOffset> {
 fn is_no_factor(rows: &[Control], offset: f64) -> bool {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let fractions: Vec<f64> = short.map(|row| row.difference / row.time).collect();
-    let factor = stats::median(&fractions).unwrap_or_default();
+    let factor = runner_stats::median(&fractions).unwrap_or_default();
     let rest_of_offset: f64 = rows.iter().map(|row| (row.difference - offset).abs()).sum();
     let rest_of_factor: f64 = rows.iter().map(|row| (row.difference - factor * row.time).abs()).sum();
     rest_of_offset < LARGEST_REST * rest_of_factor

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::{Change, Kind, Options, Pair, ReportComparison};
-use runner_model::model::{BackendKind, CaseKey, CaseRecord, CounterInfo, CounterUnit, Counters, Note, VOCABULARY};
+use runner_types::{BackendKind, CaseKey, CaseRecord, CounterInfo, CounterUnit, Counters, Note, VOCABULARY};
 
 /// The smallest change of a count that matters, as a fraction, where none is given.
 const THRESHOLD: f64 = 0.01;

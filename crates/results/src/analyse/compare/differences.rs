@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Differs, Fact, Pair};
-use runner_model::model::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount};
+use runner_types::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount};
 
 /// The property in which two sides differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]

@@ -8,8 +8,7 @@
 use super::Call;
 use crate::analyse::CONFIDENCE;
 use crate::analyse::times::variance_of_mean;
-use runner_base::stats;
-use runner_model::model::{Estimate, Processes};
+use runner_types::{Estimate, Processes};
 
 /// Where smaller changes than this fraction do not count, nothing is called the same.
 const COARSEST: f64 = 0.1;
@@ -83,7 +82,8 @@ pub(super) fn is_sound(time: Estimate) -> bool {
 /// it is of a single sample, or one that reaches zero.
 pub(super) fn errors(time: Estimate) -> Option<[f64; 2]> {
     let is_nominal = time.confidence.to_bits() == CONFIDENCE.to_bits();
-    let widening = if is_nominal { stats::NORMAL_TWO_SIDED } else { stats::normal_two_sided(1.0 - time.confidence) };
+    let widening =
+        if is_nominal { runner_stats::NORMAL_TWO_SIDED } else { runner_stats::normal_two_sided(1.0 - time.confidence) };
     let errors = [(time.point / time.low).ln() / widening, (time.high / time.point).ln() / widening];
     (time.confidence > 0.0 && time.low > 0.0).then_some(errors)
 }
@@ -179,7 +179,7 @@ impl Evidence {
     /// Returns the smallest change that matters, as a fraction.
     pub fn threshold(&self) -> f64 {
         let least = self.least.max(self.explained);
-        if self.is_raised { least.max(stats::NORMAL_TWO_SIDED * self.deviation_between_runs()) } else { least }
+        if self.is_raised { least.max(runner_stats::NORMAL_TWO_SIDED * self.deviation_between_runs()) } else { least }
     }
 
     /// Returns the probability of a ratio as far from what is explained if the time did not change; one where the ratio
@@ -191,7 +191,7 @@ impl Evidence {
             f64::NAN
         } else if beyond > 0.0 && size > self.least.ln_1p() {
             let is_upwards = self.point < 0.0;
-            stats::student_two_sided(beyond / self.error(is_upwards), self.freedom(is_upwards))
+            runner_stats::student_two_sided(beyond / self.error(is_upwards), self.freedom(is_upwards))
         } else {
             1.0
         }
@@ -199,7 +199,8 @@ impl Evidence {
 
     /// Returns the ends of the interval that misses with the probability `level`, in logarithms.
     fn interval(&self, level: f64) -> [f64; 2] {
-        let reach = |is_upwards| stats::student_quantile(level, self.freedom(is_upwards)) * self.error(is_upwards);
+        let reach =
+            |is_upwards| runner_stats::student_quantile(level, self.freedom(is_upwards)) * self.error(is_upwards);
         [self.point - reach(false), self.point + reach(true)]
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use runner_model::model::{CaseRecord, ListedOperation, list_of, listed_operations};
+use runner_types::{CaseRecord, ListedOperation, list_of, listed_operations};
 
 /// More instructions than these that changed say less than the counts of operations.
 const MOST: usize = 12;
@@ -74,7 +74,7 @@ fn differences(base: &[ListedOperation], new: &[ListedOperation]) -> Vec<Instruc
 mod tests {
     use super::*;
     use crate::analyse::compare::tests::fixture;
-    use runner_model::model::CaseHashes;
+    use runner_types::CaseHashes;
 
     fn changed(base: &str, new: &str) -> Vec<String> {
         let side = |list: &str| {

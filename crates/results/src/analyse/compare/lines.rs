@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use runner_model::model::{CaseRecord, CountedLine};
+use runner_types::{CaseRecord, CountedLine};
 
 /// A line of a source that differs: its text, its counts, or both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,7 +100,7 @@ fn same_lines(base: &[Option<CountedLine>], new: &[Option<CountedLine>]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_model::model::Counters;
+    use runner_types::Counters;
 
     fn lines(of: &[(u32, &str, f64)]) -> Vec<CountedLine> {
         let line = |&(line, text, count): &(u32, &str, f64)| CountedLine {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Kind, Pair};
-use runner_model::model::{CaseKey, CaseRecord, Dim3, Outcome, Records, Regime, Value};
+use runner_types::{CaseKey, CaseRecord, Dim3, Outcome, Records, Regime, Value};
 
 /// The records of a case in one regime; at least one is there.
 #[derive(Debug, Clone, Copy)]

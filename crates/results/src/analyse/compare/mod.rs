@@ -32,8 +32,7 @@ use super::Call;
 use super::stale::Staleness;
 use evidence::Evidence;
 use matching::Matched;
-use runner_base::stats;
-use runner_model::model::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
+use runner_types::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
 
 pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};
@@ -369,7 +368,7 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
     fit::fit(&mut tested.iter_mut().map(|(_, evidence)| evidence).collect::<Vec<_>>());
     let p: Vec<f64> = tested.iter().map(|(_, evidence)| evidence.p()).collect();
-    let level = stats::benjamini_hochberg_level(&p, LEVEL);
+    let level = runner_stats::benjamini_hochberg_level(&p, LEVEL);
     for ((change, evidence), p) in tested.iter_mut().zip(p) {
         if let Some(time) = &mut change.time {
             time.threshold = Some(evidence.threshold());
@@ -560,5 +559,5 @@ fn limits(records: &Records) -> Limits {
 fn geomean(changes: &[Change]) -> Option<Geomean> {
     let times = changes.iter().filter_map(|change| change.time.as_ref());
     let ratios: Vec<f64> = times.filter(|time| time.unit == Unit::DeviceNanoseconds).map(|time| time.ratio).collect();
-    Some(Geomean { ratio: stats::geometric_mean(&ratios)?, rows: ratios.len() })
+    Some(Geomean { ratio: runner_stats::geometric_mean(&ratios)?, rows: ratios.len() })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Kind, Row};
 use crate::analyse::contender::is_baseline;
-use runner_model::model::{CaseKey, CaseRecord, CounterInfo, Counters, Estimate, GroupKey, Records, Regime, Unit};
+use runner_types::{CaseKey, CaseRecord, CounterInfo, Counters, Estimate, GroupKey, Records, Regime, Unit};
 
 /// What a case shows that the base does not have.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use runner_model::model::{CaseRecord, operation_counts};
+use runner_types::{CaseRecord, operation_counts};
 
 /// An operation that the machine code of a case has more or less of, such as `LDG`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,7 +37,7 @@ pub(super) fn compare_operations(sides: [&CaseRecord; 2]) -> Vec<OperationChange
 mod tests {
     use super::*;
     use crate::analyse::compare::tests::fixture;
-    use runner_model::model::CaseHashes;
+    use runner_types::CaseHashes;
 
     fn changed(base: Option<&str>, new: Option<&str>) -> Vec<(String, u32, u32)> {
         let side = |operations: Option<&str>| {

@@ -7,7 +7,7 @@ use super::evidence::{Evidence, Interval, Part, SideErrors, errors, is_sound};
 use super::{DifferenceKind, Options, Pair};
 use crate::analyse::PairedRatio;
 use crate::analyse::times::deviation_between_processes;
-use runner_model::model::{CaseRecord, Estimate, Records, RegimeResult, Spread, Unit};
+use runner_types::{CaseRecord, Estimate, Records, RegimeResult, Spread, Unit};
 
 /// The share of false calls among the times that are called changed; if no time changed, the probability of any call.
 pub const LEVEL: f64 = 0.05;

@@ -7,7 +7,7 @@ use super::time::{self, TimeChange};
 use super::{CauseKind, Change, Comparison, DifferenceKind, Differs, Fact, Kind, Options, Pair, Row, decide, rows};
 use crate::analyse::{AnalyseError, PairedRatio, paired_ratios};
 use crate::journal::History;
-use runner_model::model::{Case, CaseKey, CaseRecord, Claim, ComparisonRules, Records, Regime};
+use runner_types::{Case, CaseKey, CaseRecord, Claim, ComparisonRules, Records, Regime};
 
 /// What a run knows of base and new.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use crate::analyse::attempts::{self, Folded};
 use crate::analyse::bootstraps::Bootstraps;
 use crate::analyse::ratios::speedup;
 use crate::journal::History;
-use runner_model::model::{CaseKey, Estimate, Regime};
+use runner_types::{CaseKey, Estimate, Regime};
 
 /// How a case compares with its base.
 #[derive(Debug, Clone, Copy, PartialEq)]

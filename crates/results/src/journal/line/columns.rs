@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
-use runner_model::model::{CaseHashes, CountedLine, Counters, Records, counter_name};
+use runner_types::{CaseHashes, CountedLine, Counters, Records, counter_name};
 
 /// Texts that many lines have, and the order of the values that have no names in the lines.
 #[derive(Debug, Serialize, Deserialize)]

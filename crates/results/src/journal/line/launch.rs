@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
-use runner_model::model::{Dim3, KernelResources, LaunchRecord, Occupancy, OccupancyLimiter};
+use runner_types::{Dim3, KernelResources, LaunchRecord, Occupancy, OccupancyLimiter};
 
 /// A launch's label, grid, block, dynamic shared memory, resources, occupancy and stream, which a line stores as a
 /// list.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use runner_model::model::{Estimate, Real, real};
+use runner_types::{Estimate, Real, real};
 
 /// The coverage of an interval that is written without one.
 const NOMINAL: f64 = 0.95;

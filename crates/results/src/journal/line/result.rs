@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{Columns, Listed, Numbers};
 use super::number::{Interval, Number};
-use runner_model::model::{Estimate, Ratio, Regime, RegimeResult};
+use runner_types::{Estimate, Ratio, Regime, RegimeResult};
 
 /// Regime, time, samples, runs per sample, sets of buffers, working set, SM clock, discarded samples.
 #[derive(Debug, Serialize, Deserialize)]

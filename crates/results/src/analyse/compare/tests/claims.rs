@@ -2,7 +2,7 @@
 
 use super::fixture::{compared, records, timed};
 use crate::analyse::compare::{ClaimKind, Comparison, Gate, Options};
-use runner_model::model::{CaseRecord, Claim, Outcome, Records};
+use runner_types::{CaseRecord, Claim, Outcome, Records};
 
 fn claim(text: &str) -> Claim {
     Claim { text: text.to_owned(), condition: None, regime: None, backend: None }

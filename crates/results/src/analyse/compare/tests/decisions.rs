@@ -4,9 +4,7 @@ use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, lau
 use crate::analyse::PairedRatio;
 use crate::analyse::compare::time::paired;
 use crate::analyse::compare::{CountedBy, DifferenceKind, Kind, LEAST_THRESHOLD, Options, Pair, Undecided, compare};
-use runner_model::model::{
-    BackendKind, CaseRecord, Dim3, Estimate, NoiseFloor, Note, Processes, Records, Regime, Spread,
-};
+use runner_types::{BackendKind, CaseRecord, Dim3, Estimate, NoiseFloor, Note, Processes, Records, Regime, Spread};
 
 const Z: f64 = 1.959_963_984_540_054;
 

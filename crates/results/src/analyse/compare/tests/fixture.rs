@@ -1,7 +1,7 @@
 //! Makes reports of an experiment `e` with the axis `n`.
 
 use crate::analyse::compare::{Change, Comparison, Options, Pair, compare};
-use runner_model::model::{
+use runner_types::{
     Calibration, Case, CaseHashes, CaseKey, CaseRecord, Clock, ComparisonRules, Counters, Dim3, Environment, Estimate,
     Fingerprint, GroupKey, KernelResources, LaunchRecord, Machine, Outcome, Records, Regime, RegimeResult, RunHeader,
     Spread, ToolkitInfo, Value, Verdict, WorkAmount, h100,

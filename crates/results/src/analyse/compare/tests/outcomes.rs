@@ -2,7 +2,7 @@
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
 use crate::analyse::compare::{CauseKind, Code, DifferenceKind, Gate, Kind, Options};
-use runner_model::model::{
+use runner_types::{
     Acceptance, BackendKind, CaseRecord, Mutant, Note, Outcome, Records, Regime, Tolerance, WeakCheck, WholeTolerance,
 };
 
@@ -137,7 +137,7 @@ fn a_source_that_compiles_to_the_same_code_is_no_cause() {
 fn records_without_hashes_are_compared_and_counted() {
     let mut base = records(vec![timed(1, 1e6, 0.001)]);
     base.cases[0].hashes = None;
-    base.cases[0].fingerprint = Some(runner_model::model::Fingerprint("0".repeat(64)));
+    base.cases[0].fingerprint = Some(runner_types::Fingerprint("0".repeat(64)));
     let comparison = compared(&base, &records(vec![timed(1, 1e6, 0.001)]), &Options::default());
     let report = &comparison.reports[0];
     assert_eq!(report.limits.each_ref().map(|limits| limits.without_hashes), [1, 0]);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::fixture::{compared, records, timed};
 use crate::analyse::compare::{Kind, Options};
-use runner_model::model::{Records, Spread};
+use runner_types::{Records, Spread};
 
 /// The times of base and new, each in nanoseconds and with the half-width of its interval.
 type Times = [(f64, f64); 2];

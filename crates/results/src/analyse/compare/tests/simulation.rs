@@ -11,8 +11,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::fixture::{compared, in_regime, records};
 use crate::analyse::compare::{Kind, Options};
 use crate::analyse::times::time_of;
-use runner_base::stats;
-use runner_model::model::{CaseRecord, GroupKey, Measurement, Records, Regime, Round, Spread, Unit, Value};
+use runner_types::{CaseRecord, GroupKey, Measurement, Records, Regime, Round, Spread, Unit, Value};
 
 /// How processes really differ, in nanoseconds: by what all kernels of a process share, and by what is a kernel's own.
 /// Reports of one H100 show such values.
@@ -45,7 +44,7 @@ impl Source {
         let kernels = |source: &mut Self, deviation: f64| -> f64 {
             let groups: Vec<Vec<f64>> =
                 (0..10).map(|_| (0..5).map(|_| deviation * source.normal()).collect()).collect();
-            stats::pooled_deviation(&groups).unwrap().at_most()
+            runner_stats::pooled_deviation(&groups).unwrap().at_most()
         };
         let constant = SHARED.hypot(CONSTANT);
         Spread { nanoseconds: kernels(self, constant), relative: kernels(self, RELATIVE), processes: 5 }

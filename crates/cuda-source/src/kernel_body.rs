@@ -1,0 +1,250 @@
+//! What a kernel's body does with its parameters, as far as its tokens show it.
+//!
+//! Drafts use this to tell inputs from outputs. Nothing is expanded or looked up: a pointer that is passed on, cast or
+//! kept in a variable may be used in any way.
+
+use std::collections::BTreeMap;
+
+use crate::source::{LONGEST_HEAD, closing, head, is_name};
+
+/// Maximum number of tokens before an argument in which to look for the function's name.
+const LONGEST_ARGUMENTS: usize = 256;
+
+/// Functions that take numbers by value.
+const VALUE_FUNCTIONS: [&str; 22] = [
+    "abs", "exp", "expf", "fabs", "fabsf", "fma", "fmaf", "fmax", "fmaxf", "fmin", "fminf", "log", "logf", "max",
+    "min", "pow", "powf", "rsqrtf", "sqrt", "sqrtf", "tanh", "tanhf",
+];
+
+/// What a kernel does with the elements behind a pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Not visible in the text.
+    #[default]
+    Unknown,
+    /// Reads elements and writes none.
+    Read,
+    Written,
+    /// Reads elements, or adds to them, before it writes any.
+    Updated,
+}
+
+/// Findings about all parameters of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelBody {
+    accesses: BTreeMap<String, Access>,
+    /// Dimensions of `threadIdx` and `blockDim` that the body names: 1 to 3.
+    pub thread_dimensions: usize,
+    /// Dimensions of `blockIdx` and `gridDim` that the body names: 1 to 3.
+    pub block_dimensions: usize,
+}
+
+/// One use of a pointer, in the order of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Read,
+    /// A read as a function argument, which may be taken by reference.
+    Argument,
+    Write,
+    Update,
+    /// The pointer itself is passed on, cast or added to.
+    Pointer,
+}
+
+impl KernelBody {
+    /// Reads the tokens between the braces of a kernel with these parameters.
+    pub fn read(body: &[&str], parameters: &[&str]) -> Self {
+        let mut uses: BTreeMap<&str, Vec<(usize, Use)>> =
+            parameters.iter().map(|parameter| (*parameter, Vec::new())).collect();
+        let mut dimensions = [1; 2];
+        for (at, token) in body.iter().enumerate() {
+            if let Some(uses) = uses.get_mut(token)
+                && !matches!(at.checked_sub(1).map(|before| body[before]), Some("." | ":"))
+            {
+                uses.push((at, use_at(body, at)));
+            }
+            let of = ["threadIdx", "blockDim", "blockIdx", "gridDim"].iter().position(|name| name == token);
+            if let (Some(of), Some([".", axis])) = (of, body.get(at + 1..at + 3)) {
+                let count = ["x", "y", "z"].iter().position(|name| name == axis).map_or(1, |axis| axis + 1);
+                dimensions[of / 2] = count.max(dimensions[of / 2]);
+            }
+        }
+        let accesses = uses.iter().map(|(name, uses)| ((*name).to_owned(), access(body, uses)));
+        let [thread_dimensions, block_dimensions] = dimensions;
+        Self { accesses: accesses.collect(), thread_dimensions, block_dimensions }
+    }
+
+    pub fn access(&self, parameter: &str) -> Access {
+        self.accesses.get(parameter).copied().unwrap_or_default()
+    }
+}
+
+/// Use of the pointer at `at`.
+fn use_at(body: &[&str], at: usize) -> Use {
+    let before = |count: usize| at.checked_sub(count).map_or("", |place| body[place]);
+    let is_element = body.get(at + 1) == Some(&"[");
+    let read = &body[..body.len().min(at + LONGEST_HEAD)];
+    if before(1) == "(" && before(2).starts_with("atomic") {
+        return atomic(before(2));
+    }
+    if before(1) == "(" && before(2) == "*" && !is_element {
+        return closing(read, at - 1).map_or(Use::Pointer, |close| use_of_element(body, at - 2, close + 1));
+    }
+    if before(1) == "*" && !is_element {
+        return use_of_element(body, at - 1, at + 1);
+    }
+    let Some(close) = closing(read, at + 1).filter(|_| is_element) else { return Use::Pointer };
+    let is_address = before(1) == "&" && matches!(before(2), "(" | "," | "=" | "return");
+    match before(3) {
+        _ if !is_address => use_of_element(body, at, close + 1),
+        callee if before(2) == "(" && callee.starts_with("atomic") => atomic(callee),
+        callee if before(2) == "(" && callee.starts_with("__ld") => Use::Read,
+        _ => Use::Pointer,
+    }
+}
+
+/// What an atomic function does with its element.
+fn atomic(function: &str) -> Use {
+    if function.starts_with("atomicExch") { Use::Write } else { Use::Update }
+}
+
+/// Use of the element at tokens `from..to`.
+fn use_of_element(body: &[&str], from: usize, mut to: usize) -> Use {
+    // A vector's component: `y[i].x`.
+    while body.get(to) == Some(&".") {
+        to += 2;
+    }
+    let before = |count: usize| from.checked_sub(count).map_or("", |place| body[place]);
+    let after = |count: usize| body.get(to + count).copied().unwrap_or("");
+    let is_doubled = |one: &str, other: &str| one == other && matches!(one, "+" | "-");
+    match (after(0), after(1), after(2)) {
+        ("=", next, _) if next != "=" => Use::Write,
+        ("+" | "-" | "*" | "/" | "%" | "&" | "|" | "^", "=", _) | ("<", "<", "=") | (">", ">", "=") => Use::Update,
+        (one, other, ";" | ")" | "," | "]") if is_doubled(one, other) => Use::Update,
+        _ if is_doubled(before(1), before(2)) => Use::Update,
+        (")" | ",", ..) if is_argument(body, from) => Use::Argument,
+        _ => Use::Read,
+    }
+}
+
+/// Whether the expression at `from` is a whole argument of a function that may take a reference.
+fn is_argument(body: &[&str], from: usize) -> bool {
+    if !matches!(from.checked_sub(1).map(|before| body[before]), Some("," | "(")) {
+        return false;
+    }
+    let mut depth = 0_usize;
+    for at in (0..from).rev().take(LONGEST_ARGUMENTS) {
+        match body[at] {
+            ")" | "]" | "}" => depth += 1,
+            "(" if depth == 0 => return at > 0 && may_take_reference(body[at - 1]),
+            "(" | "[" | "{" if depth == 0 => return false,
+            "(" | "[" | "{" => depth -= 1,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether this is a function name, other than CUDA's by-value functions, or the end of template arguments.
+fn may_take_reference(callee: &str) -> bool {
+    let is_word =
+        matches!(callee, "if" | "while" | "for" | "switch" | "return" | "sizeof" | "int" | "float" | "double");
+    let is_of_values = callee.starts_with("__") || callee.starts_with("atomic") || VALUE_FUNCTIONS.contains(&callee);
+    (is_name(callee) && !is_word && !is_of_values) || callee == ">"
+}
+
+/// Combines all uses of a pointer.
+fn access(body: &[&str], uses: &[(usize, Use)]) -> Access {
+    let first = |wanted: &[Use]| uses.iter().find(|(_, found)| wanted.contains(found)).map(|(at, _)| *at);
+    let read = first(&[Use::Read, Use::Argument, Use::Update]);
+    let written = first(&[Use::Write]);
+    match (read, written) {
+        (None, None) => Access::Unknown,
+        (None, Some(_)) => Access::Written,
+        // The written value may be computed from a read in the same statement.
+        (Some(read), Some(written)) => {
+            let end =
+                head(&body[written..]).iter().position(|token| *token == ";").map_or(body.len(), |at| written + at);
+            if read < end { Access::Updated } else { Access::Written }
+        }
+        (Some(_), None) if first(&[Use::Update, Use::Argument, Use::Pointer]).is_some() => Access::Updated,
+        (Some(_), None) => Access::Read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::tokens;
+
+    fn accesses(body: &str) -> [Access; 2] {
+        let body = KernelBody::read(&tokens(body), &["x", "y", "n"]);
+        ["x", "y"].map(|name| body.access(name))
+    }
+
+    #[test]
+    fn a_pointer_that_is_read_before_it_is_written_is_updated() {
+        for body in [
+            "if (i < n) y[i] = a * x[i] + y[i];",
+            "y[i] += x[i];",
+            "y[i * 2 + 1] -= x[y2[i]];",
+            "y[i] <<= x[i];",
+            "y[i]++; int z = x[i];",
+            "++y[i]; int z = x[i];",
+            "*y += x[0];",
+            "*(y + i) = *(y + i) + x[i];",
+            "atomicAdd(&y[x[i]], 1);",
+            "atomicMax(y, x[i]);",
+            "atomicAdd(y + blockIdx.x, x[i]);",
+            "float4 v = y[i]; y[i] = f(v, 2 * x[i]);",
+            "y[i].x += x[i].x;",
+            "float s = 0; for (int k = 0; k < n; k++) s += y[k] * x[k]; y[i] = s;",
+            "swap(y[i], y[i + 1]); int z = x[i];",
+            "reduce<float>(1 + (n), y[i]); int z = x[i];",
+        ] {
+            assert_eq!(accesses(body), [Access::Read, Access::Updated], "{body}");
+        }
+    }
+
+    #[test]
+    fn a_pointer_that_is_written_first_is_written() {
+        for body in [
+            "y[i] = x[i] * 2;",
+            "y[i] = 0; for (int k = 0; k < n; k++) y[i] += x[k];",
+            "y[i].x = x[i] == 3;",
+            "y[n - 1 - i] = x[i] <= 2 && x[i] >= 1;",
+            "*y = x[0];",
+            "atomicExch(&y[i], x[i]);",
+            "y[i] = __ldg(&x[i]);",
+            "if (!i) y[0] = 0; __syncthreads(); atomicAdd(y, x[i]);",
+            "y[i] = fmaxf(a * 2, x[i]);",
+        ] {
+            assert_eq!(accesses(body), [Access::Read, Access::Written], "{body}");
+        }
+    }
+
+    #[test]
+    fn a_pointer_that_is_passed_on_may_be_used_in_any_way() {
+        for body in ["f(x, y);", "float *p = x + i; float *q = y; *q = p[0];", "g(&x[i], &y[i]);", "s.y[0] = s.x[0];"] {
+            assert_eq!(accesses(body), [Access::Unknown; 2], "{body}");
+        }
+    }
+
+    #[test]
+    fn the_dimensions_of_threads_and_blocks_are_those_that_the_body_names() {
+        let dimensions = |body: &str| {
+            let body = KernelBody::read(&tokens(body), &[]);
+            (body.thread_dimensions, body.block_dimensions)
+        };
+        assert_eq!(dimensions("int i = threadIdx.x; int y = blockIdx.x;"), (1, 1));
+        assert_eq!(dimensions("int row = blockIdx.y * blockDim.y + threadIdx.y;"), (2, 2));
+        assert_eq!(dimensions("int batch = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;"), (1, 2));
+        assert_eq!(dimensions("int z = blockIdx.z;"), (1, 3));
+    }
+
+    #[test]
+    fn brackets_that_are_not_closed_end_nothing() {
+        let body = format!("y[{}", "y[(".repeat(50_000));
+        assert_eq!(accesses(&body)[1], Access::Unknown);
+    }
+}

@@ -1,0 +1,327 @@
+//! Parameters of the kernels that a CUDA C++ source defines, as far as its text shows them.
+//!
+//! Macros are not expanded and types are not looked up: a parameter keeps the words that the source has for its type.
+
+use std::io;
+use std::path::Path;
+
+use crate::includes::{Scanner, SearchPath};
+use crate::kernel_body::KernelBody;
+use crate::source::{LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head, is_name, tokens, without_directives};
+
+/// Declaration of a `__global__` function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// Function name without namespaces.
+    pub name: String,
+    /// Template parameters; empty for a function that is not a template.
+    pub template: Vec<TemplateParameter>,
+    pub parameters: Vec<Parameter>,
+    /// What the kernel does with its parameters; `None` for a declaration without a body.
+    pub body: Option<KernelBody>,
+    /// Whether the file itself defines it, instead of an included file.
+    pub own: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateParameter {
+    /// Parameter as written in the source: `typename T`, `int B = 4`.
+    pub text: String,
+    /// Name, such as `T`.
+    pub name: String,
+    pub default: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Parameter as written in the source: `const float *in`.
+    pub text: String,
+    pub name: Option<String>,
+    /// Type without `const` and pointers: `float`, `unsigned long long`, `T`.
+    pub base: String,
+    /// Levels of pointers; an array counts as one.
+    pub pointers: usize,
+    /// Whether the pointee is `const`, or the value itself.
+    pub is_const: bool,
+    /// Whether it is a C++ reference, which no launch can pass.
+    pub is_reference: bool,
+}
+
+/// Kernels of a file and of the files that it includes from its own folder, in the order of the text.
+pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let search = SearchPath { user: std::slice::from_ref(&folder), toolkit: &[] };
+    let inputs = Scanner::default().inputs(path, &[], &[], search)?;
+    let mut found: Vec<Signature> = Vec::new();
+    for (place, file) in inputs.files.iter().enumerate() {
+        let Some(content) = &file.content else { continue };
+        for signature in scan(&content.text, place == 0) {
+            // A declaration and its definition are one kernel.
+            let is_same = |known: &&mut Signature| known.name == signature.name && known.template == signature.template;
+            match found.iter_mut().find(is_same) {
+                Some(known) if known.body.is_none() => known.body = signature.body,
+                Some(_) => {}
+                None => found.push(signature),
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn scan(text: &str, own: bool) -> Vec<Signature> {
+    let (code, _) = without_directives(text);
+    let tokens = tokens(&code);
+    let kernels = tokens.iter().enumerate().filter(|(_, token)| **token == "__global__");
+    kernels.take(MOST_DECLARATIONS).filter_map(|(at, _)| signature(&tokens, at, own)).collect()
+}
+
+/// Names of a function's parameters without a default, empty for unnamed ones. `None` if the text does not define the
+/// function outside of namespaces and classes.
+pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
+    let (code, _) = without_directives(text);
+    let tokens = tokens(&code);
+    let (mut at, mut depth) = (0, 0_usize);
+    while at + 1 < tokens.len() {
+        match tokens[at] {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            name if depth == 0 && name == function && tokens[at + 1] == "(" => {
+                let close = closing(&tokens, at + 1)?;
+                let after = &tokens[close + 1..];
+                if head(after).iter().take_while(|token| **token != ";").any(|token| *token == "{") {
+                    let parameters = split(&tokens[at + 2..close]).into_iter();
+                    let required = parameters.filter(|tokens| !tokens.contains(&"=")).map(parameter);
+                    let is_void = |parameter: &Parameter| parameter.base == "void" && parameter.pointers == 0;
+                    let named = required.filter(|parameter| !is_void(parameter));
+                    return Some(named.map(|parameter| parameter.name.unwrap_or_default()).collect());
+                }
+                at = close;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The kernel whose `__global__` is at `at`.
+fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
+    let name = at + 1 + function_at(&tokens[at + 1..])?;
+    let close = name + 1 + closing(head(&tokens[name + 1..]), 0)?;
+    let before = at.saturating_sub(LONGEST_HEAD);
+    let begin = tokens[before..at].iter().rposition(|token| matches!(*token, ";" | "}" | "{"));
+    let begin = begin.map_or(before, |end| before + end + 1);
+    let parameters = split(&tokens[name + 2..close]).into_iter().map(parameter);
+    let parameters: Vec<Parameter> =
+        parameters.filter(|parameter| parameter.base != "void" || parameter.pointers > 0).collect();
+    let names: Vec<&str> = parameters.iter().filter_map(|parameter| parameter.name.as_deref()).collect();
+    Some(Signature {
+        name: tokens[name].to_owned(),
+        template: template(&tokens[begin..at]),
+        body: body(&tokens[close + 1..]).map(|body| KernelBody::read(body, &names)),
+        parameters,
+        own,
+    })
+}
+
+/// Tokens between the braces that follow a kernel's parameters, or up to the next kernel if the braces are not closed;
+/// `None` for a declaration.
+fn body<'t, 'a>(after: &'t [&'a str]) -> Option<&'t [&'a str]> {
+    let after = after.strip_prefix(&["{"])?;
+    let mut depth = 1_usize;
+    let ends = |token: &&str| {
+        match *token {
+            "{" => depth += 1,
+            "}" => depth -= 1,
+            _ => {}
+        }
+        depth == 0 || *token == "__global__"
+    };
+    let end = after.iter().position(ends);
+    Some(&after[..end.unwrap_or(after.len())])
+}
+
+/// Parameters of the template header that begins here.
+fn template(tokens: &[&str]) -> Vec<TemplateParameter> {
+    let Some(rest) = tokens.strip_prefix(&["template", "<"]) else { return Vec::new() };
+    let mut brackets = Brackets { round: 0, angle: 1 };
+    let end = rest.iter().position(|token| {
+        brackets.pass(token);
+        brackets == Brackets::default()
+    });
+    let parameter = |tokens: &[&str]| {
+        let (declared, default) = match tokens.iter().position(|token| *token == "=") {
+            Some(at) => (&tokens[..at], Some(joined(&tokens[at + 1..]))),
+            None => (tokens, None),
+        };
+        let name =
+            declared.iter().rev().find(|token| is_name(token)).map_or_else(String::new, |name| (*name).to_owned());
+        TemplateParameter { text: joined(tokens), name, default }
+    };
+    split(&rest[..end.unwrap_or(rest.len())]).into_iter().map(parameter).collect()
+}
+
+fn parameter(tokens: &[&str]) -> Parameter {
+    let declared = tokens.iter().position(|token| *token == "=").map_or(tokens, |at| &tokens[..at]);
+    let first_pointer = declared.iter().position(|token| *token == "*");
+    let is_const = declared[..first_pointer.unwrap_or(declared.len())].contains(&"const");
+    let is_noise = |token: &str| {
+        matches!(
+            token,
+            "const" | "volatile" | "__restrict__" | "__restrict" | "__grid_constant__" | "struct" | "typename"
+        )
+    };
+    let words: Vec<&str> = declared.iter().copied().filter(|token| !is_noise(token)).collect();
+    let array = words.iter().position(|token| *token == "[");
+    let (words, is_array) = (&words[..array.unwrap_or(words.len())], array.is_some());
+    let pointers = words.iter().filter(|token| **token == "*").count() + usize::from(is_array);
+    let is_reference = words.contains(&"&");
+    let end = words.iter().position(|token| matches!(*token, "*" | "&"));
+    let (base, name) = match end {
+        Some(end) => (&words[..end], words[end..].iter().find(|token| is_name(token))),
+        None => match words {
+            [base @ .., last]
+                if !base.is_empty() && is_name(last) && !is_type_word(last) && base.last() != Some(&":") =>
+            {
+                (base, Some(last))
+            }
+            base => (base, None),
+        },
+    };
+    Parameter {
+        text: joined(tokens),
+        name: name.map(|name| (*name).to_owned()),
+        base: joined(base),
+        pointers,
+        is_const,
+        is_reference,
+    }
+}
+
+/// Whether a word is a built-in integer type and so never a parameter's name.
+fn is_type_word(token: &str) -> bool {
+    matches!(token, "signed" | "unsigned" | "char" | "short" | "int" | "long" | "float" | "double" | "bool")
+}
+
+/// Numbers of open brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Brackets {
+    round: i32,
+    angle: i32,
+}
+
+impl Brackets {
+    fn pass(&mut self, token: &str) {
+        match token {
+            "(" | "[" | "{" => self.round += 1,
+            ")" | "]" | "}" => self.round -= 1,
+            // Within other brackets it may be a comparison.
+            "<" if self.round == 0 => self.angle += 1,
+            ">" if self.round == 0 => self.angle -= 1,
+            _ => {}
+        }
+    }
+}
+
+/// Parts between commas outside of brackets; empty for no tokens.
+pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
+    let mut brackets = Brackets::default();
+    let is_comma = |token: &&str| {
+        brackets.pass(token);
+        *token == "," && brackets == Brackets::default()
+    };
+    if tokens.is_empty() { Vec::new() } else { tokens.split(is_comma).collect() }
+}
+
+/// The tokens as a person writes them: a blank between words and before a pointer.
+pub fn joined(tokens: &[&str]) -> String {
+    let mut text = String::new();
+    for token in tokens {
+        let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let after_word = word(text.chars().next_back());
+        let both_words = after_word && word(token.chars().next());
+        let begins_pointer = after_word && matches!(*token, "*" | "&" | "=");
+        if both_words || begins_pointer || text.ends_with(['=', ',']) {
+            text.push(' ');
+        }
+        text.push_str(token);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+    use super::*;
+
+    fn only(text: &str) -> Signature {
+        let mut found = scan(text, true);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.pop().unwrap()
+    }
+
+    /// Each parameter as `name: base` with its pointers, and `!` if it is const.
+    fn parameters(text: &str) -> Vec<String> {
+        let shown = |parameter: &Parameter| {
+            let pointers = "*".repeat(parameter.pointers);
+            let constant = if parameter.is_const { "!" } else { "" };
+            format!("{}: {}{pointers}{constant}", parameter.name.as_deref().unwrap_or("-"), parameter.base)
+        };
+        only(&format!("__global__ void k({text}) {{}}")).parameters.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn names_types_and_constness_of_parameters_are_read() {
+        let found =
+            parameters("const float *__restrict__ in, float* out, unsigned long long n, double const alpha = 2");
+        assert_eq!(found, ["in: float*!", "out: float*", "n: unsigned long long", "alpha: double!"]);
+        assert_eq!(
+            parameters("float *const fixed, int a[], std::size_t n"),
+            ["fixed: float*", "a: int*", "n: std::size_t"]
+        );
+        assert_eq!(parameters("const int *, unsigned, unsigned int"), ["-: int*!", "-: unsigned", "-: unsigned int"]);
+        assert_eq!(parameters("Pair<int, float> pair, T **rows"), ["pair: Pair<int, float>", "rows: T**"]);
+        assert_eq!(parameters("void"), [""; 0]);
+    }
+
+    #[test]
+    fn parameters_of_a_function_of_the_host_are_those_of_its_definition() {
+        let text = "#include <vector>\nstd::vector<double> f(const std::vector<float> &a);\n\
+                    namespace n { int f(int wrong) { return 0; } }\n\
+                    std::vector<double> f(const std::vector<float> &input, const float *filter, long rows, // f(int x) \
+                    {}\n  unsigned long n, double eps = 1e-5) { return g(rows); }\nint g(void) { return f(1); }";
+        let names = |function| parameters_of(text, function);
+        assert_eq!(names("f").unwrap(), ["input", "filter", "rows", "n"]);
+        assert_eq!(names("g").unwrap(), [""; 0]);
+        assert_eq!(names("h"), None);
+    }
+
+    #[test]
+    fn parameters_of_templates_are_read_with_their_defaults() {
+        let found =
+            only("int a; template <typename T, int B = (1 > 0)>\n__global__ __launch_bounds__(B) void k(T *x) {}");
+        let template: Vec<(&str, Option<&str>)> =
+            found.template.iter().map(|p| (p.name.as_str(), p.default.as_deref())).collect();
+        assert_eq!(template, [("T", None), ("B", Some("(1>0)"))]);
+        assert_eq!((found.name.as_str(), found.parameters[0].text.as_str()), ("k", "T *x"));
+    }
+
+    #[test]
+    fn comments_and_directives_are_no_parameters() {
+        let found =
+            only("__global__ void k(const int *in, // the input\n#if 1\n int *out /* = in */,\n#endif\n int n);");
+        assert_eq!(found.parameters.len(), 3);
+    }
+
+    #[test]
+    fn a_declaration_and_its_definition_are_one_kernel_and_an_include_has_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write("a.cu", "#include \"b.cuh\"\n__global__ void a(int *x);\n__global__ void a(int *x) {}");
+        write("b.cuh", "__global__ void b(int *x) {}");
+        let found = signatures(&dir.path().join("a.cu")).unwrap();
+        let found: Vec<(&str, bool)> = found.iter().map(|kernel| (kernel.name.as_str(), kernel.own)).collect();
+        assert_eq!(found, [("a", true), ("b", false)]);
+    }
+}

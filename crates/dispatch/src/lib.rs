@@ -1,4 +1,0 @@
-//! Worker processes, also inside a profiler, and the groups of cases that they run.
-
-pub mod dispatch;
-pub mod profiler;

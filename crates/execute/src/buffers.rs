@@ -1,0 +1,418 @@
+//! The memory of a group: inputs made once, device buffers shared by the cases that agree in them.
+//!
+//! Every allocated buffer lies between two guard zones with a pattern; outputs, and `scratch` on request, are poisoned
+//! and `inout` buffers are restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
+//! its memory, so that a group takes little more than its largest case. Contents are made on the device where it can, and
+//! on the host only when a check needs them. Which set of inputs they hold is chosen in [`super::inputs`]. Finds what
+//! changed, and does not judge it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::fill;
+use super::kernels::Kernels;
+use super::sets::Sets;
+use super::stop::Stop;
+use runner_backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
+use runner_types::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
+
+/// The pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
+pub const GUARD_PATTERN: u8 = 0xA5;
+
+/// Contents of so many bytes are not made in the host's memory only to be reduced: its pages cost more than its elements.
+const LARGE: u64 = 1 << 24;
+
+/// The launch that an output is poisoned for. The patterns differ, so that an unwritten element cannot be right twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Poison {
+    /// The launch that is checked first: every float is NaN.
+    Checked,
+    /// The launches that are timed.
+    Timed,
+}
+
+impl Poison {
+    /// Returns every byte of the output.
+    pub const fn byte(self, element: ElementType) -> u8 {
+        match (self, element.is_float()) {
+            (Self::Checked, true) => 0xFF,
+            (Self::Checked, false) | (Self::Timed, true) => 0xCB,
+            (Self::Timed, false) => 0xB4,
+        }
+    }
+}
+
+/// A buffer's memory on the device.
+#[derive(Debug)]
+pub struct Buffer {
+    pub plan: BufferPlan,
+    /// The module whose variable it is, and the mangled name of that.
+    variable: Option<(ModuleId, String)>,
+    pub id: BufferId,
+    /// The first content in each set of inputs; one if all sets share it, none if the buffer has no content.
+    pub contents: Vec<Content>,
+}
+
+/// The first content of a buffer in one set of inputs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Content {
+    /// A copy on the device; `None` if only the buffer itself has it.
+    pub pristine: Option<BufferId>,
+    /// The digest of an input that must not change, where the device computes it.
+    pub digest: Option<u64>,
+}
+
+impl Buffer {
+    /// Whether the buffer is a variable of a module, which has no guard zones.
+    pub fn is_symbol(&self) -> bool {
+        self.variable.is_some()
+    }
+
+    /// Whether it has defined content before the launch.
+    pub fn has_content(&self) -> bool {
+        matches!(self.plan.access, Access::In | Access::InOut)
+    }
+
+    /// Whether it is restored before every launch. A module's variable is restored even where it is only read: another
+    /// case may hold it with other content.
+    pub fn is_restored(&self) -> bool {
+        self.has_content() && (self.plan.access == Access::InOut || self.is_symbol())
+    }
+
+    /// Returns the first content in a set of inputs.
+    pub fn content(&self, set: usize) -> Option<&Content> {
+        self.contents.get(set).or(self.contents.first())
+    }
+}
+
+/// Place of a buffer in the [`Store`].
+pub type Slot = usize;
+
+/// An input on the host, with the plan of its content.
+pub type Input = (BufferPlan, Arc<Vec<u8>>);
+
+/// The buffers and inputs of a group.
+#[derive(Debug, Default)]
+pub struct Store {
+    inputs: Vec<Input>,
+    buffers: Vec<Option<Buffer>>,
+    /// The further sets of a buffer's memory, in order.
+    copies: Vec<(Slot, Vec<BufferId>)>,
+    /// The case that last ran with each `scratch` buffer, by its place in the group.
+    users: BTreeMap<Slot, usize>,
+    pub sets: Sets,
+    /// Kernels that fill and compare on the device; `None` where it cannot run them.
+    pub kernels: Option<Kernels>,
+}
+
+impl Store {
+    /// Returns a store without buffers that has inputs on the host.
+    pub fn with_inputs(sets: Sets, inputs: Vec<Input>) -> Self {
+        Self { inputs, sets, ..Self::default() }
+    }
+
+    /// Returns the inputs on the host, and the sets that they are of.
+    pub fn into_inputs(self) -> (Sets, Vec<Input>) {
+        (self.sets, self.inputs)
+    }
+
+    pub fn get(&self, slot: Slot) -> Option<&Buffer> {
+        self.buffers.get(slot).and_then(Option::as_ref)
+    }
+
+    /// Notes what the device holds of a buffer's content in a set of inputs.
+    pub fn set_content(&mut self, slot: Slot, set: usize, content: Content) {
+        let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) else { return };
+        buffer.contents.resize_with(buffer.contents.len().max(set + 1), Content::default);
+        buffer.contents[set] = content;
+    }
+
+    /// Leaves a buffer one content, which all sets of inputs share.
+    pub fn set_only_content(&mut self, slot: Slot, content: Content) {
+        if let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) {
+            buffer.contents = vec![content];
+        }
+    }
+
+    /// Returns the slots in use.
+    pub fn slots(&self) -> Vec<Slot> {
+        (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some()).collect()
+    }
+
+    /// Returns the device memory with the first content of a buffer in the current set of inputs, between launches that
+    /// change no input.
+    pub fn first_content(&self, slot: Slot) -> Option<BufferId> {
+        let buffer = self.get(slot)?;
+        buffer.content(self.sets.current).map(|content| content.pristine.unwrap_or(buffer.id))
+    }
+
+    /// Returns the plan of a buffer's content in the current set of inputs, if the content is large, is not in the
+    /// host's memory, and can be made chunk by chunk.
+    pub fn made_by_chunks(&self, plan: &BufferPlan) -> Option<BufferPlan> {
+        let plan = self.sets.varied(plan, self.sets.current);
+        let is_known = self.inputs.iter().any(|(known, _)| same_input(known, &plan));
+        let is_large = plan.bytes().0 >= LARGE;
+        (!is_known && is_large && content(&plan).is_some_and(fill::is_made_by_chunks)).then_some(plan)
+    }
+
+    /// Returns the first content of a buffer in the current set of inputs, made on first use.
+    pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
+        let plan = &self.sets.varied(plan, self.sets.current);
+        if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
+            return Ok(Arc::clone(bytes));
+        }
+        let Some(fill) = content(plan) else {
+            let message = format!("buffer `{}` has no content before the launch: give it a fill", plan.name);
+            return Err(Stop::unresolved(message));
+        };
+        let _span = tracing::debug_span!("make an input on the host", buffer = plan.name).entered();
+        let bytes = Arc::new(fill::fill(plan, fill).map_err(Stop::unresolved)?);
+        self.inputs.push((plan.clone(), Arc::clone(&bytes)));
+        Ok(bytes)
+    }
+
+    /// Allocates a buffer, or shares the memory of an equal one if there is one. `symbol` names the variable to use as
+    /// memory.
+    pub fn bind(
+        &mut self,
+        device: &mut dyn Device,
+        plan: &BufferPlan,
+        symbol: Option<(ModuleId, &str)>,
+    ) -> Result<Slot, Stop> {
+        let variable = symbol.map(|(module, mangled)| (module, mangled.to_owned()));
+        let equal = |b: &Buffer| b.plan == *plan && b.variable == variable;
+        if let Some(slot) = self.buffers.iter().position(|b| b.as_ref().is_some_and(equal)) {
+            return Ok(slot);
+        }
+        let _span = tracing::debug_span!("allocate and fill a buffer", buffer = plan.name).entered();
+        let size = usize::try_from(plan.bytes().0).unwrap_or(usize::MAX);
+        let id = match symbol {
+            Some((module, mangled)) => find_variable(device, plan, module, mangled, size)?,
+            None => device.alloc(size, GUARD_BYTES as usize)?,
+        };
+        device.label(id, &plan.name);
+        let mut buffer = Buffer { plan: plan.clone(), variable, id, contents: Vec::new() };
+        match self.fill_in(device, &mut buffer, size) {
+            Ok(()) => {
+                self.buffers.push(Some(buffer));
+                Ok(self.buffers.len() - 1)
+            }
+            Err(stop) => {
+                release(device, &buffer);
+                Err(stop)
+            }
+        }
+    }
+
+    fn fill_in(&mut self, device: &mut dyn Device, buffer: &mut Buffer, size: usize) -> Result<(), Stop> {
+        if !buffer.is_symbol() {
+            device.write_guards(buffer.id, GUARD_PATTERN)?;
+        }
+        if !buffer.has_content() {
+            return Ok(());
+        }
+        let pristine = if buffer.is_restored() { Some(device.alloc(size, 0)?) } else { None };
+        buffer.contents.push(Content { pristine, digest: None });
+        let digest = self.write_content(device, &buffer.plan, pristine.unwrap_or(buffer.id))?;
+        buffer.contents[0].digest = digest;
+        Ok(())
+    }
+
+    /// Writes the first content of a buffer in the current set of inputs: made on the device if it can, else uploaded.
+    /// The digest of an input, where the device computes it.
+    pub fn write_content(
+        &mut self,
+        device: &mut dyn Device,
+        plan: &BufferPlan,
+        to: BufferId,
+    ) -> Result<Option<u64>, Stop> {
+        let varied = self.sets.varied(plan, self.sets.current);
+        let filled = match &self.kernels {
+            Some(kernels) => kernels.fill(device, &varied, to)?,
+            None => false,
+        };
+        if !filled {
+            let first = self.input(plan)?;
+            device.upload(to, 0, &first)?;
+        }
+        match &self.kernels {
+            Some(kernels) if plan.access == Access::In => Ok(Some(kernels.digest(device, to)?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the device finds that a buffer still has its first content, bit for bit.
+    pub fn surely_unchanged(&self, device: &mut dyn Device, slot: Slot) -> Result<bool, Stop> {
+        let (Some(kernels), Some(buffer)) = (&self.kernels, self.get(slot)) else { return Ok(false) };
+        let digest = buffer.content(self.sets.current).and_then(|content| content.digest);
+        let Some(digest) = digest else { return Ok(false) };
+        Ok(kernels.digest(device, buffer.id)? == digest)
+    }
+
+    pub fn is_scratch(&self, slot: Slot) -> bool {
+        self.get(slot).is_some_and(|buffer| buffer.plan.access == Access::Scratch)
+    }
+
+    /// Makes the `scratch` buffers among these unused, so that the next launch finds nothing in them.
+    pub fn forget_users(&mut self, slots: &[Slot]) {
+        self.users.retain(|slot, _| !slots.contains(slot));
+    }
+
+    /// Takes the `scratch` buffers among these for the case at a place. Returns those that the case was not the last to
+    /// use: what another left must not decide whether it is right.
+    pub fn take_scratch(&mut self, slots: &[Slot], place: usize) -> Vec<Slot> {
+        let scratch: Vec<Slot> = slots.iter().copied().filter(|slot| self.is_scratch(*slot)).collect();
+        scratch.into_iter().filter(|slot| self.users.insert(*slot, place) != Some(place)).collect()
+    }
+
+    /// Returns the variable that a buffer is: its module and mangled name.
+    pub fn variable(&self, slot: Slot) -> Option<(ModuleId, &str)> {
+        self.get(slot)?.variable.as_ref().map(|(module, name)| (*module, name.as_str()))
+    }
+
+    /// Returns the operations that poison a buffer and its copies.
+    pub fn undefine(&self, slot: Slot, poison: Poison) -> Vec<Prepare> {
+        let Some(buffer) = self.get(slot) else { return Vec::new() };
+        let copies = self.copies.iter().filter(|(of, _)| *of == slot).flat_map(|(_, copies)| copies);
+        let byte = poison.byte(buffer.plan.element);
+        std::iter::once(&buffer.id).chain(copies).map(|buffer| Prepare::Undefine { buffer: *buffer, byte }).collect()
+    }
+
+    /// Returns the operations that restore the state of a case's buffers before a launch.
+    pub fn prepare(&self, slots: &[Slot], poison: Poison) -> Vec<Prepare> {
+        let step = |slot: &Slot| {
+            let buffer = self.get(*slot)?;
+            match buffer.plan.access {
+                Access::Scratch if !buffer.plan.poison => None,
+                Access::Out | Access::Scratch => {
+                    Some(Prepare::Undefine { buffer: buffer.id, byte: poison.byte(buffer.plan.element) })
+                }
+                Access::In | Access::InOut => self.restoration(*slot),
+            }
+        };
+        slots.iter().filter_map(step).collect()
+    }
+
+    /// Whether one of these buffers is this variable, so that it is prepared as the manifest says.
+    pub fn has_variable(&self, slots: &[Slot], module: ModuleId, name: &str) -> bool {
+        let variables = slots.iter().filter_map(|slot| self.get(*slot)?.variable.as_ref());
+        variables.into_iter().any(|(of, known)| *of == module && known == name)
+    }
+
+    /// Returns the operation that restores a buffer before every launch.
+    pub fn restoration(&self, slot: Slot) -> Option<Prepare> {
+        let buffer = self.get(slot).filter(|buffer| buffer.is_restored())?;
+        Some(Prepare::Copy { from: self.first_content(slot)?, to: buffer.id })
+    }
+
+    /// Returns the buffer, if a run that the host times allocates its memory itself.
+    pub fn allocated_each_run(&self, slot: Slot) -> Option<(BufferId, Allocation)> {
+        let buffer = self.get(slot).filter(|buffer| buffer.plan.allocate != Allocation::Once)?;
+        Some((buffer.id, buffer.plan.allocate))
+    }
+
+    /// Returns the `nth` copy of a buffer, with its first content where it has one; made on first use.
+    pub fn copy(&mut self, device: &mut dyn Device, slot: Slot, nth: usize) -> Result<BufferId, DeviceError> {
+        let place = self.copies.iter().position(|(of, _)| *of == slot).unwrap_or_else(|| {
+            self.copies.push((slot, Vec::new()));
+            self.copies.len() - 1
+        });
+        if let Some(id) = self.copies[place].1.get(nth) {
+            return Ok(*id);
+        }
+        let buffer = self.get(slot);
+        let (size, from) = (buffer.map_or(0, |buffer| device.size(buffer.id)), self.first_content(slot));
+        let name = buffer.map(|buffer| buffer.plan.name.clone());
+        let byte = Poison::Timed.byte(buffer.map_or(ElementType::U8, |buffer| buffer.plan.element));
+        let id = device.alloc(size, GUARD_BYTES as usize)?;
+        if let Some(name) = &name {
+            device.label(id, name);
+        }
+        self.copies[place].1.push(id);
+        // Memory without content may hold what another case had in it.
+        let first = from.map_or(Prepare::Undefine { buffer: id, byte }, |from| Prepare::Copy { from, to: id });
+        device.run(&Batch::once(vec![first], Vec::new()))?;
+        Ok(id)
+    }
+
+    /// Returns the operations that restore the first `count` copies of an `inout` buffer.
+    pub fn prepare_copies(&self, slot: Slot, count: usize) -> Vec<Prepare> {
+        let Some(Prepare::Copy { from, .. }) = self.restoration(slot) else { return Vec::new() };
+        let copies = self.copies.iter().find(|(of, _)| *of == slot).map_or(&[][..], |(_, copies)| copies);
+        copies.iter().take(count).map(|to| Prepare::Copy { from, to: *to }).collect()
+    }
+
+    /// Frees all copies.
+    pub fn free_copies(&mut self, device: &mut dyn Device) {
+        for id in self.copies.drain(..).flat_map(|(_, copies)| copies) {
+            // Frees a buffer. A failed free leaks memory, which the next allocation reports.
+            let _ = device.free(id);
+        }
+    }
+
+    /// Restores an input that was changed.
+    pub fn restore(&mut self, device: &mut dyn Device, slot: Slot) -> Result<(), Stop> {
+        let Some((id, plan)) = self.get(slot).filter(|b| b.has_content()).map(|b| (b.id, b.plan.clone())) else {
+            return Ok(());
+        };
+        self.write_content(device, &plan, id).map(drop)
+    }
+
+    /// Returns the buffers that no launch may change and that are not restored before each.
+    pub fn shared_inputs(&self) -> Vec<Slot> {
+        let shared = |b: &Buffer| b.plan.access == Access::In && !b.is_symbol();
+        (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some_and(shared)).collect()
+    }
+
+    /// Frees every buffer that is not in `kept`.
+    pub fn retain(&mut self, device: &mut dyn Device, kept: &[Slot]) {
+        for (slot, place) in self.buffers.iter_mut().enumerate() {
+            if !kept.contains(&slot)
+                && let Some(buffer) = place.take()
+            {
+                release(device, &buffer);
+            }
+        }
+    }
+}
+
+/// Frees a buffer. A failed free leaks memory, which the next allocation reports.
+fn release(device: &mut dyn Device, buffer: &Buffer) {
+    let pristine = buffer.contents.iter().filter_map(|content| content.pristine);
+    for id in std::iter::once(buffer.id).chain(pristine) {
+        let _ = device.free(id);
+    }
+}
+
+fn find_variable(
+    device: &mut dyn Device,
+    plan: &BufferPlan,
+    module: ModuleId,
+    mangled: &str,
+    size: usize,
+) -> Result<BufferId, Stop> {
+    let id = device.symbol(module, mangled)?;
+    let found = device.size(id);
+    if found == size {
+        return Ok(id);
+    }
+    let symbol = plan.symbol.as_ref().map_or(mangled, |s| &s.name);
+    Err(Stop::launch_error(format!(
+        "buffer `{}` has {size} bytes, the variable `{symbol}` has {found}: declare it with the buffer's length",
+        plan.name
+    )))
+}
+
+/// Returns the fill of a buffer that has content before the launch.
+fn content(plan: &BufferPlan) -> Option<&FillPlan> {
+    plan.fill.as_ref().filter(|_| matches!(plan.access, Access::In | Access::InOut))
+}
+
+/// Whether both buffers have one content.
+pub fn same_input(known: &BufferPlan, plan: &BufferPlan) -> bool {
+    known.name == plan.name
+        && known.element == plan.element
+        && known.len == plan.len
+        && known.fill == plan.fill
+        && content(plan).is_some()
+}

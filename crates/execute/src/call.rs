@@ -1,0 +1,155 @@
+//! One call of a function of the user, and the child that runs it.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use runner_backend::host_memory;
+use runner_lang::format::bytes;
+use runner_process::sandbox;
+use runner_types::{ElementType, FunctionPlan};
+
+/// How often a waiting parent looks whether the child has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// An input, by the name of its buffer.
+pub type Input = (String, ElementType, Arc<Vec<u8>>);
+
+/// One call of a function.
+pub struct Call<'a> {
+    pub plan: &'a FunctionPlan,
+    pub inputs: &'a [Input],
+    /// A folder for the files of the call.
+    pub folder: &'a Path,
+    /// The `.npy` file to write, of f64, i64 or u64.
+    pub output: &'a Path,
+    /// When the child is killed.
+    pub end: End<'a>,
+    /// The folder of the cache, if it is used.
+    pub cache: Option<&'a Path>,
+}
+
+/// When a child is killed.
+#[derive(Clone, Copy)]
+pub struct End<'a> {
+    pub deadline: Instant,
+    /// Whether its result is not wanted any more.
+    pub cancelled: &'a AtomicBool,
+}
+
+impl Call<'_> {
+    /// Returns the type and elements of an input.
+    pub fn input(&self, name: &str) -> Result<(ElementType, &[u8]), String> {
+        let known = self.inputs.iter().find(|(known, ..)| *known == name);
+        let (_, element, bytes) = known.ok_or_else(|| format!("the case has no buffer `{name}`"))?;
+        Ok((*element, bytes))
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// The child was killed at its limit.
+    Limit,
+    Reason(String),
+}
+
+impl From<String> for Failed {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+/// What a child may read and write besides what the system has installed.
+#[derive(Clone, Copy)]
+pub struct Bounds<'a> {
+    pub readable: &'a [PathBuf],
+    /// The only folder that it may write to.
+    pub folder: &'a Path,
+}
+
+/// Runs a program in the sandbox with this standard input until it ends, or kills it. Returns whether it succeeded, and
+/// its standard error.
+pub fn finish(
+    command: &mut Command,
+    stdin: &[u8],
+    end: End<'_>,
+    bounds: Bounds<'_>,
+) -> Result<Result<(), String>, Failed> {
+    let program = command.get_program().to_owned();
+    let _span = tracing::info_span!("run a program of a reference", ?command).entered();
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = sandbox::spawn(command, bounds.readable, bounds.folder)
+        .map_err(|e| format!("cannot start `{}`: {e}", program.display()))?;
+    let most = most_bytes();
+    limit(&child, most);
+    // A thread writes, since a child may stop reading. If it ends early, its error is reported below.
+    let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
+    std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
+    let errors = child.stderr.take().map(|mut stderr| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = stderr.by_ref().take(LONGEST_ERRORS).read_to_end(&mut text);
+            // The child would wait for a reader.
+            let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    });
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < end.deadline && !end.cancelled.load(Ordering::Relaxed) => {
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            Ok(None) => {
+                // Killing fails if the child has just ended.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Failed::Limit);
+            }
+            Err(error) => return Err(format!("cannot wait for `{}`: {error}", program.display()).into()),
+        }
+    };
+    if status.success() {
+        return Ok(Ok(()));
+    }
+    let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    let errors = if errors.trim().is_empty() { format!("it ended with {status}") } else { errors };
+    let is_at_limit = OF_LIMITS.iter().any(|message| errors.contains(message));
+    let hint = || format!("; it may use {} of memory, as much as the host can spare, and write as much", bytes(most));
+    Ok(Err(if is_at_limit { errors.trim_end().to_owned() + &hint() } else { errors }))
+}
+
+/// What programs say when they get no more memory, or their file gets too long.
+const OF_LIMITS: [&str; 4] = ["std::bad_alloc", "MemoryError", "Cannot allocate memory", "File too large"];
+
+/// How much of what a child writes to its standard error is kept, in bytes.
+const LONGEST_ERRORS: u64 = 1 << 20;
+
+/// The least limit, in bytes: libraries reserve more than they use.
+const LEAST_LIMIT: u64 = 4 << 30;
+
+/// Returns how many bytes of memory a child may have, and how long a file that it writes may be: what the host can
+/// spare, since the result must fit into its memory, too.
+fn most_bytes() -> u64 {
+    host_memory::limit().unwrap_or(LEAST_LIMIT).max(LEAST_LIMIT)
+}
+
+/// Limits a child, and has the system end it before others if memory runs out. It runs even if the system refuses.
+fn limit(child: &Child, most: u64) {
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+    for resource in [Resource::Data, Resource::Fsize] {
+        let _ = prlimit(Some(pid), resource, Rlimit { current: Some(most), maximum: Some(most) });
+    }
+    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
+}
+
+/// Returns the last line of an error that is not blank.
+pub fn last_line(errors: &str) -> &str {
+    errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason")
+}

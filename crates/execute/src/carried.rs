@@ -1,0 +1,51 @@
+//! What a group leaves to the next one of its process: its inputs on the host, and what is expected of them.
+//!
+//! Many groups have the same buffers: those of a search, and those of a run that differ in the shape of their launches
+//! alone. To make large inputs and what a function makes of them takes seconds, and to check a kernel with them takes
+//! milliseconds. The seeds that no kernel knows remain as long as their inputs do: the memory of a group and its modules
+//! are freed at its end, so no kernel of the next one can know them either.
+
+use std::sync::Arc;
+
+use super::buffers::{Input, Store, same_input};
+use super::expected::Expected;
+use super::sets::{MIXED, Sets};
+use runner_types::{BufferPlan, GroupJob};
+
+/// The host memory that may remain in use between two groups, bytes.
+const MOST: usize = 1 << 30;
+
+/// The inputs and expected values that a group leaves to the next one.
+#[derive(Debug, Default)]
+pub struct Carried {
+    sets: Sets,
+    inputs: Vec<Input>,
+    expected: Expected,
+}
+
+impl Carried {
+    /// Takes what a group has left, unless it is too large.
+    pub(super) fn from_group(store: Store, mut expected: Expected) -> Self {
+        let (sets, mut inputs) = store.into_inputs();
+        // A file may have changed by then.
+        inputs.retain(|(plan, _)| plan.fill.as_ref().is_none_or(|fill| fill.file().is_none()));
+        expected.end_group();
+        let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + expected.size();
+        if bytes > MOST { Self::default() } else { Self { sets, inputs, expected } }
+    }
+
+    /// Returns what a group can use of it. Where that is nothing, the seeds are new.
+    pub(super) fn for_group(self, job: &GroupJob) -> (Store, Expected) {
+        let Self { sets, mut inputs, mut expected } = self;
+        let is_of_job = |plan: &BufferPlan| {
+            let named = job.cases.iter().flat_map(|case| &case.buffers).filter(|wanted| wanted.name == plan.name);
+            let mut contents = named.flat_map(|wanted| (0..=MIXED).map(|set| sets.varied(wanted, set)));
+            contents.any(|wanted| same_input(plan, &wanted))
+        };
+        inputs.retain(|(plan, _)| is_of_job(plan));
+        expected.retain_values(&|bytes| inputs.iter().any(|(_, kept)| Arc::ptr_eq(kept, bytes)), &is_of_job);
+        let is_nothing = inputs.is_empty() && expected.is_empty();
+        let sets = if is_nothing { Sets::default() } else { sets.with_same_seeds() };
+        (Store::with_inputs(sets, inputs), expected)
+    }
+}

@@ -1,0 +1,207 @@
+//! The cases of a group that have not ended, and the ways in which they end.
+//!
+//! A case that fits the device must not fail because of the other cases of its group. It is deferred until these are
+//! measured and their memory is free, and then takes the same steps as they did. Its samples are not interleaved with
+//! theirs, which its samples and its row record. A case is deferred once; what stops it the second time is its outcome.
+
+use super::bench::Bench;
+use super::buffers::{Slot, Store};
+use super::host::HostBody;
+use super::stop::{Lost, Stop};
+use runner_backend::{BufferId, ModuleId, Step};
+use runner_types::{CaseJob, Crowded, Event, ExpectPlan, LaunchRecord, Note, Outcome};
+
+/// A case whose code is loaded and whose memory is allocated.
+pub struct ReadyCase<'a> {
+    /// The index of the case in its group.
+    pub place: usize,
+    pub job: &'a CaseJob,
+    pub body: Body,
+    /// Whether a sample of its blocks ran, so that its outputs are partial.
+    pub is_partial: bool,
+    /// Warp instructions that its first run executed, where the device itself counts.
+    pub instructions: Option<f64>,
+    /// Warp instructions of its first run that store to global memory, where the device itself counts.
+    pub stores: Option<f64>,
+}
+
+/// What a case runs.
+pub enum Body {
+    Device(DeviceBody),
+    Host(Box<dyn HostBody>),
+    /// A function of the host that a thread is timing.
+    Timed,
+}
+
+/// Work of the device, with its memory.
+#[derive(Debug, Clone)]
+pub struct DeviceBody {
+    /// Buffers by name.
+    pub slots: Vec<(String, Slot)>,
+    pub steps: Vec<Step>,
+    /// The modules of its kernels.
+    pub modules: Vec<ModuleId>,
+    pub launches: Vec<LaunchRecord>,
+}
+
+impl DeviceBody {
+    /// Makes a body without work.
+    pub const fn without_work(slots: Vec<(String, Slot)>) -> Self {
+        Self { slots, steps: Vec::new(), modules: Vec::new(), launches: Vec::new() }
+    }
+
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.slots.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
+    }
+
+    /// Returns the memory of a named buffer.
+    pub fn buffer(&self, store: &Store, name: &str) -> Option<BufferId> {
+        store.get(self.slot(name)?).map(|buffer| buffer.id)
+    }
+}
+
+impl ReadyCase<'_> {
+    /// Returns the work of the device.
+    pub const fn device_body(&self) -> Option<&DeviceBody> {
+        if let Body::Device(body) = &self.body { Some(body) } else { None }
+    }
+
+    /// Returns the steps that the device takes.
+    pub fn steps(&self) -> &[Step] {
+        self.device_body().map_or(&[], |body| &body.steps)
+    }
+
+    /// Returns the buffers of the case on the device.
+    pub fn slots(&self) -> Vec<Slot> {
+        self.device_body().map_or_else(Vec::new, |body| body.slots.iter().map(|(_, slot)| *slot).collect())
+    }
+
+    /// Returns the buffer that holds what a buffer of the manifest names after the last iteration of a loop.
+    pub fn slot_after(&self, bench: &Bench<'_>, name: &str) -> Option<Slot> {
+        let steps = self.job.steps.as_ref();
+        let meant = steps.map_or(name, |steps| steps.buffer_after(name, bench.device.iterations()));
+        self.device_body()?.slot(meant)
+    }
+}
+
+/// The cases of a group that have not ended, in its order, and what they run on.
+pub struct Cases<'b, 'a> {
+    pub bench: &'b mut Bench<'a>,
+    ready: Vec<ReadyCase<'a>>,
+}
+
+impl<'b, 'a> Cases<'b, 'a> {
+    pub const fn new(bench: &'b mut Bench<'a>) -> Self {
+        Self { bench, ready: Vec::new() }
+    }
+
+    pub fn push(&mut self, case: ReadyCase<'a>) {
+        self.ready.push(case);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &ReadyCase<'a>> {
+        self.ready.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ReadyCase<'a>> {
+        self.ready.iter_mut()
+    }
+
+    pub fn get(&self, place: usize) -> Option<&ReadyCase<'a>> {
+        self.iter().find(|case| case.place == place)
+    }
+
+    /// Returns the places of the cases.
+    pub fn places(&self) -> Vec<usize> {
+        self.iter().map(|case| case.place).collect()
+    }
+
+    /// Returns the places of the cases that run on the device.
+    pub fn on_device(&self) -> Vec<usize> {
+        self.iter().filter(|case| case.device_body().is_some()).map(|case| case.place).collect()
+    }
+
+    /// Returns what work on a case returns; a failure of it is left to the caller, and a case that has ended fails.
+    pub fn try_step<T>(
+        &mut self,
+        place: usize,
+        work: impl FnOnce(&mut Bench<'a>, &mut ReadyCase<'a>) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        match self.ready.iter_mut().find(|case| case.place == place) {
+            Some(case) => work(self.bench, case),
+            None => Err(Stop::unresolved("the case has no body")),
+        }
+    }
+
+    /// Returns what work on a case returns; `None` if the case has ended, before or by it.
+    pub fn step<T>(
+        &mut self,
+        place: usize,
+        work: impl FnOnce(&mut Bench<'a>, &mut ReadyCase<'a>) -> Result<T, Stop>,
+    ) -> Result<Option<T>, Lost> {
+        if self.get(place).is_none() {
+            return Ok(None);
+        }
+        let result = self.try_step(place, work);
+        self.attempt(place, result)
+    }
+
+    /// Returns the value of work for a case; `None` after ending the case if it failed.
+    pub fn attempt<T>(&mut self, place: usize, result: Result<T, Stop>) -> Result<Option<T>, Lost> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Stop::Case(outcome)) => {
+                self.settle(place, outcome);
+                Ok(None)
+            }
+            Err(Stop::Lost(lost)) => Err(self.lose(place, lost)),
+        }
+    }
+
+    /// Ends the case that lost the context.
+    pub fn lose(&mut self, place: usize, lost: Lost) -> Lost {
+        self.settle(place, Outcome::LaunchError { message: lost.message.clone() });
+        lost
+    }
+
+    /// Ends a case, unless it may succeed alone.
+    pub fn settle(&mut self, place: usize, outcome: Outcome) {
+        self.ready.retain(|case| case.place != place);
+        let job = &self.bench.job.cases[place];
+        if let Some(why) = self.reason_to_defer(job, &outcome) {
+            self.bench.deferred.push(place);
+            let timed = self.bench.device.clock().is_some();
+            self.bench.note(job, Note::RanAlone { why, timed });
+            return;
+        }
+        self.bench.say(Event::CaseSettled {
+            case: job.case.clone(),
+            fingerprint: job.fingerprint.clone(),
+            outcome,
+            work: job.work,
+        });
+    }
+
+    /// Returns why a case that is out of `ready` may succeed alone; `None` if this outcome is final.
+    fn reason_to_defer(&self, job: &CaseJob, outcome: &Outcome) -> Option<Crowded> {
+        if self.bench.is_alone {
+            return None;
+        }
+        match outcome {
+            Outcome::OutOfMemory { .. } if !self.on_device().is_empty() => Some(Crowded::Memory),
+            Outcome::NotRun { .. } => job.checks.iter().find_map(|check| {
+                let ExpectPlan::Variant(name) = &check.expect else { return None };
+                let other = self.bench.find_variant(job, name)?;
+                self.bench.deferred.contains(&other).then(|| Crowded::Reference(name.clone()))
+            }),
+            _ => None,
+        }
+    }
+
+    /// Frees the memory that no case needs.
+    pub fn free_unused(&mut self) {
+        let used: Vec<Slot> = self.iter().flat_map(ReadyCase::slots).collect();
+        self.bench.store.retain(self.bench.device, &used);
+        self.bench.expected.retain(&used);
+    }
+}

@@ -1,0 +1,329 @@
+//! Compares results with expected values, on all cores.
+//!
+//! Integers are exact. A float passes if it is what the reference rounds to in its type: a sum past the largest f16 is
+//! infinite, a square below the least f32 is 0. It also passes where the absolute, the relative or the last-place bound
+//! allows it. NaN passes for an expected NaN only, and an infinity for one of the same sign only. Refuses to compare
+//! arrays of different lengths.
+
+use std::ops::Range;
+
+use super::operand::{Number, Operand, PIECE, show};
+use super::parallel;
+use super::typed::{Float, by_type};
+use runner_types::{Allowed, ElementType, Mismatch, Tolerance};
+
+/// Elements that one task compares.
+const BLOCK: usize = 1 << 16;
+
+/// Elements of which errors are asked for together.
+const ASKED: usize = 1 << 20;
+
+/// Absolute errors that are allowed at some elements, in order.
+pub type Errors<'a> = dyn Fn(&[usize]) -> Vec<f64> + 'a;
+
+/// What may be right besides what the tolerance of a check allows.
+#[derive(Clone, Copy, Default)]
+pub struct Leeway<'a> {
+    /// Whether the code may flush subnormal results of f32 to zero.
+    pub flushes: bool,
+    pub errors: Option<&'a Errors<'a>>,
+}
+
+/// The first element that is wrong, and how many are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Difference {
+    pub index: u64,
+    pub expected: Number,
+    pub got: Number,
+    pub wrong: u64,
+    pub of: u64,
+    /// What was allowed there; `None` for integers.
+    pub allowed: Option<Allowed>,
+}
+
+impl Difference {
+    /// Returns the difference as an outcome reports it. `element` is the type of the compared array.
+    pub fn mismatch(&self, what: String, element: Option<ElementType>) -> Mismatch {
+        let error = (self.got.as_f64() - self.expected.as_f64()).abs();
+        let exact = match (self.got, self.expected) {
+            (Number::Int(got), Number::Int(expected)) => got.abs_diff(expected) as f64,
+            _ => error,
+        };
+        Mismatch {
+            what,
+            index: self.index,
+            expected: show(self.expected, None),
+            got: show(self.got, element),
+            error: exact.is_finite().then_some(exact),
+            wrong: self.wrong,
+            of: self.of,
+            allowed: self.allowed.map(Box::new),
+        }
+    }
+}
+
+/// Compares; `None` if everything is right. An expected number applies to every element. The elements of `unwritten`, in
+/// order, are wrong whatever they hold.
+///
+/// Errors name the lengths that differ, or say that there is nothing to compare.
+pub fn compare(
+    actual: &Operand,
+    expected: &Operand,
+    tolerance: &Tolerance,
+    unwritten: &[Range<usize>],
+    leeway: &Leeway<'_>,
+) -> Result<Option<Difference>, String> {
+    let len = match (actual.len(), expected.len()) {
+        (Some(0), None) => return Err("the check compares no elements with a number".to_owned()),
+        (Some(len), None) => len,
+        (None, None | Some(1)) => 1,
+        (Some(len), Some(other)) if len == other => len,
+        (actual, Some(expected)) => {
+            let actual = actual.map_or_else(|| "one number".to_owned(), |len| format!("{len} elements"));
+            return Err(format!("the check compares {actual} with {expected} elements"));
+        }
+    };
+    let judge = Judge::new(actual, expected, tolerance, leeway.flushes);
+    let mut found = parallel::blocks(len, BLOCK, &|block| judge.block(block));
+    let errors = leeway.errors.filter(|_| judge.is_of_floats() && found.iter().any(|(_, wrong)| *wrong > 0));
+    if let Some(errors) = errors {
+        found = judge.beyond(len, unwritten, errors);
+    }
+    // An unwritten element that has the expected value is not among those that were found.
+    let unseen = unwritten.iter().map(|range| (Some(range.start), range.len() as u64 - judge.block(range.clone()).1));
+    let (first, wrong) = found.into_iter().chain(unseen).fold((None, 0), earlier);
+    Ok(first.map(|index| Difference {
+        index: index as u64,
+        expected: expected.number(index),
+        got: actual.number(index),
+        wrong,
+        of: len as u64,
+        allowed: actual.is_float().then(|| {
+            let error = errors.and_then(|errors| errors(&[index]).first().copied()).unwrap_or(0.0);
+            Allowed { rel: tolerance.rel, abs: tolerance.abs.max(error), ulp: tolerance.ulp }
+        }),
+    }))
+}
+
+/// Compares bytes with earlier ones; `None` if all are equal. Numbers are compared by their bits.
+pub fn bitwise(now: &[u8], before: &[u8], element: ElementType) -> Option<Difference> {
+    let size = element.size();
+    let found = parallel::blocks(now.len().min(before.len()) / size, BLOCK, &|block| {
+        let bytes = block.start * size..block.end * size;
+        let (now, before) = (&now[bytes.clone()], &before[bytes]);
+        if now == before {
+            return (None, 0);
+        }
+        let pairs = now.chunks_exact(size).zip(before.chunks_exact(size)).enumerate();
+        let mut differing = pairs.filter(|(_, (now, before))| now != before).map(|(i, _)| block.start + i);
+        let first = differing.next();
+        (first, first.map_or(0, |_| 1 + differing.count() as u64))
+    });
+    let (first, wrong) = found.into_iter().fold((None, 0), earlier);
+    let number = |bytes: &[u8], index: usize| {
+        let bytes = bytes[index * size..(index + 1) * size].to_vec();
+        Operand::Bytes { element, bytes: bytes.into() }.number(0)
+    };
+    first.map(|index| Difference {
+        index: index as u64,
+        expected: number(before, index),
+        got: number(now, index),
+        wrong,
+        of: (before.len() / size) as u64,
+        allowed: None,
+    })
+}
+
+type Found = (Option<usize>, u64);
+
+fn earlier(left: Found, right: Found) -> Found {
+    (left.0.into_iter().chain(right.0).min(), left.1 + right.1)
+}
+
+/// One comparison, set up.
+struct Judge<'a> {
+    actual: &'a Operand,
+    expected: &'a Operand,
+    abs: f64,
+    rel: f64,
+    ulp: f64,
+    flushes: bool,
+}
+
+impl<'a> Judge<'a> {
+    fn new(actual: &'a Operand, expected: &'a Operand, tolerance: &Tolerance, flushes: bool) -> Self {
+        Self { actual, expected, abs: tolerance.abs, rel: tolerance.rel, ulp: tolerance.ulp as f64, flushes }
+    }
+
+    fn is_of_floats(&self) -> bool {
+        self.actual.is_float()
+    }
+
+    /// Judges elements that do not pass by themselves by the errors that are allowed, unless they were not written.
+    fn beyond(&self, len: usize, unwritten: &[Range<usize>], errors: &Errors<'_>) -> Vec<Found> {
+        let is_unwritten = |index: &usize| {
+            let next = unwritten.partition_point(|range| range.end <= *index);
+            unwritten.get(next).is_some_and(|range| range.contains(index))
+        };
+        let judged = |start: usize| {
+            let end = len.min(start + ASKED);
+            let doubtful = parallel::blocks(end - start, PIECE, &|block: Range<usize>| {
+                let (mut got, mut wanted) = ([0.0; PIECE], [0.0; PIECE]);
+                let (got, wanted) = (&mut got[..block.len()], &mut wanted[..block.len()]);
+                self.actual.read_floats(start + block.start, got);
+                self.expected.read_floats(start + block.start, wanted);
+                let pairs = got.iter().zip(&*wanted).enumerate();
+                let wrong = pairs.filter(|(_, (got, wanted))| !self.passes(**got, **wanted));
+                wrong.map(|(at, (got, wanted))| (start + block.start + at, (got - wanted).abs())).collect::<Vec<_>>()
+            })
+            .concat();
+            let indices: Vec<usize> = doubtful.iter().map(|(index, _)| *index).collect();
+            let allowed = if indices.is_empty() { Vec::new() } else { errors(&indices) };
+            let wrong = doubtful.iter().zip(allowed).filter(|((index, error), allowed)| {
+                let is_near = *error <= *allowed && error.is_finite();
+                !is_near || is_unwritten(index)
+            });
+            wrong.fold((None, 0), |found, ((index, _), _)| earlier(found, (Some(*index), 1)))
+        };
+        (0..len).step_by(ASKED).map(judged).collect()
+    }
+
+    fn block(&self, block: Range<usize>) -> Found {
+        if self.same_bytes(&block) {
+            return (None, 0);
+        }
+        match (self.actual.is_float(), self.expected.is_float()) {
+            (false, false) => self.integers(block),
+            (true, _) => self.floats(block),
+            (false, true) => self.integers_with_floats(block),
+        }
+    }
+
+    /// Decides the common case of a copy, at the speed of memory: equal bits are equal values, NaN among them.
+    fn same_bytes(&self, block: &Range<usize>) -> bool {
+        match (self.actual, self.expected) {
+            (Operand::Bytes { element: a, bytes: x }, Operand::Bytes { element: b, bytes: y }) if a == b => {
+                let range = block.start * a.size()..block.end * a.size();
+                x[range.clone()] == y[range]
+            }
+            _ => false,
+        }
+    }
+
+    fn integers(&self, block: Range<usize>) -> Found {
+        let is_u64 = |operand: &Operand| operand.element() == Some(ElementType::U64);
+        // Lanes of u64 and of a signed type may have the same bits for different numbers.
+        let mixed = is_u64(self.actual) != is_u64(self.expected);
+        by_piece(block, 0, |start, got, wanted| {
+            self.actual.read_integers(start, got);
+            self.expected.read_integers(start, wanted);
+            if got == wanted && !mixed {
+                return (None, 0);
+            }
+            count(got, wanted, |got, wanted| got == wanted && (!mixed || got >= 0))
+        })
+    }
+
+    fn floats(&self, block: Range<usize>) -> Found {
+        by_piece(block, 0.0, |start, got, wanted| {
+            self.actual.read_floats(start, got);
+            self.expected.read_floats(start, wanted);
+            // First without branches, so that several elements are judged at once: nearly always all are near.
+            let far = got.iter().zip(&*wanted).filter(|(got, wanted)| !self.is_near(**got, **wanted)).count();
+            if far == 0 {
+                return (None, 0);
+            }
+            count(got, wanted, |got, wanted| self.passes(got, wanted))
+        })
+    }
+
+    #[expect(clippy::float_cmp, reason = "integers are exact, whatever they are compared with")]
+    fn integers_with_floats(&self, block: Range<usize>) -> Found {
+        by_piece(block, 0.0, |start, got, wanted| {
+            self.actual.read_floats(start, got);
+            self.expected.read_floats(start, wanted);
+            count(got, wanted, |got, wanted| got == wanted)
+        })
+    }
+
+    /// Whether a number is within the absolute or the relative bound. Evaluates all of it: a branch would cost more.
+    #[expect(clippy::needless_bitwise_bool, reason = "loops over it are vectorised")]
+    fn is_near(&self, got: f64, expected: f64) -> bool {
+        let difference = (got - expected).abs();
+        let bounded = (difference <= self.abs) | (difference <= self.rel * expected.abs());
+        // An infinite expectation would make every difference small; it makes the difference infinite too.
+        bounded & (difference < f64::INFINITY)
+    }
+
+    fn passes(&self, got: f64, expected: f64) -> bool {
+        self.is_near(got, expected) || self.passes_closely(got, expected)
+    }
+
+    /// Decides what the common case leaves undecided: NaN, infinities, what the reference rounds to, and ULP bounds.
+    fn passes_closely(&self, got: f64, expected: f64) -> bool {
+        if expected.is_nan() {
+            return got.is_nan();
+        }
+        let element = self.actual.element().unwrap_or(ElementType::F64);
+        let rounded = nearest(element, expected);
+        if rounded.is_infinite() {
+            return got.is_infinite() && got.is_sign_positive() == rounded.is_sign_positive();
+        }
+        let is_subnormal = rounded.abs() < f64::from(f32::MIN_POSITIVE);
+        if self.flushes && got == 0.0 && is_subnormal && matches!(element, ElementType::F32 | ElementType::Bf16) {
+            return true;
+        }
+        let difference = (got - rounded).abs();
+        // A bound of very many places may itself be infinite.
+        difference.is_finite() && difference <= self.ulp * last_place(element, rounded)
+    }
+}
+
+/// Judges the pieces of a block one after the other: `judge` gets where a piece starts and room for both of its sides.
+fn by_piece<L: Copy>(block: Range<usize>, zero: L, judge: impl Fn(usize, &mut [L], &mut [L]) -> Found) -> Found {
+    let (mut got, mut wanted) = ([zero; PIECE], [zero; PIECE]);
+    let mut found = (None, 0);
+    for start in block.clone().step_by(PIECE) {
+        let len = PIECE.min(block.end - start);
+        let (first, wrong) = judge(start, &mut got[..len], &mut wanted[..len]);
+        found = earlier(found, (first.map(|i| start + i), wrong));
+    }
+    found
+}
+
+fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Found {
+    let wrong = got.iter().zip(wanted).filter(|(got, wanted)| !passes(**got, **wanted)).count();
+    if wrong == 0 {
+        return (None, 0);
+    }
+    (got.iter().zip(wanted).position(|(got, wanted)| !passes(*got, *wanted)), wrong as u64)
+}
+
+/// Returns what a number is as an element: the nearest, of two the even one. In one rounding, unlike conversions to
+/// 16-bit types by way of f32.
+fn nearest(element: ElementType, value: f64) -> f64 {
+    if !element.is_float() || element == ElementType::F64 || !value.is_finite() {
+        return value;
+    }
+    let place = last_place(element, value);
+    let rounded = (value / place).round_ties_even() * place;
+    // Past the largest value comes infinity; all others are elements already.
+    by_type!(element, integer _T => rounded, float T => T::nearest(rounded).wide())
+}
+
+/// Returns the distance between neighbours of a float type at a finite `value` of it; 0 for integers.
+pub fn last_place(element: ElementType, value: f64) -> f64 {
+    let (digits, least) = match element {
+        ElementType::F16 => (11, -14),
+        ElementType::Bf16 => (8, -126),
+        ElementType::F32 => (24, -126),
+        ElementType::F64 => (53, -1022),
+        _ => return 0.0,
+    };
+    // Biased by 1023; below the least normal exponent, subnormals keep its spacing.
+    let exponent = ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    libm::ldexp(1.0, exponent.max(least) - (digits - 1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Functions in C++: a program of the source and a driver, compiled by the host's compiler.
+//!
+//! Arguments are passed at run time, so one program serves all cases whose arguments have the same types. It is kept in the
+//! user's cache.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::call::{Bounds, Call, Failed, finish, last_line};
+use runner_cuda_source::cpp::{self, Hashed};
+use runner_files::atomic::UNFINISHED;
+use runner_process::programs;
+use runner_process::sandbox;
+use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
+
+/// What the program has besides the source and `main`.
+const DRIVER: &str = include_str!("cpp_driver.hpp");
+
+/// Options of the compiler.
+const OPTIONS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
+
+/// Returns what the result depends on besides the arguments: the driver, the sandbox, the source and what it includes;
+/// `None` if an include cannot be followed.
+pub fn identity(source: &Path) -> io::Result<Option<String>> {
+    Ok(cpp::digest(source)?.map(|digest| {
+        let confined = sandbox::is_enforced();
+        format!("{}\n{confined}\n{digest}", sha256_hex(DRIVER.as_bytes()))
+    }))
+}
+
+/// Compiles the program unless it is in the cache, and runs it in a child.
+pub fn run(call: &Call<'_>) -> Result<(), Failed> {
+    let (text, arguments) = program(call)?;
+    let hashed = cpp::read(&call.plan.path).map_err(|e| format!("cannot read {}: {e}", call.plan.path.display()))?;
+    let compiler = programs::cxx().ok_or_else(|| {
+        let variable = programs::CXX_VARIABLE;
+        format!("there is no C++ compiler (c++, g++ or clang++); install one, or set {variable} to one")
+    })?;
+    let executable = compiled(call, (&compiler, &hashed), &text)?;
+    let mut command = Command::new(&executable);
+    // Its libraries may come with the compiler.
+    let readable = [hashed.files, vec![executable.clone(), sandbox::installation(&compiler)]].concat();
+    let bounds = Bounds { readable: &readable, folder: call.folder };
+    let ended = finish(command.arg(call.output).args(arguments), &[], call.end, bounds)?;
+    ended.map_err(|errors| Failed::Reason(last_line(&errors).to_owned()))
+}
+
+/// Returns the text of the program, and its arguments after the output.
+fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
+    let source = std::path::absolute(&call.plan.path).map_err(|e| format!("{}: {e}", call.plan.path.display()))?;
+    let (mut given, mut arguments) = (Vec::new(), Vec::new());
+    for argument in &call.plan.arguments {
+        let place = format!("argv[{}]", arguments.len() + 2);
+        given.push(match argument {
+            FunctionArgument::Buffer(name) => {
+                let (element, bytes) = call.input(name)?;
+                let (type_name, bytes) = array(element, bytes);
+                let path = call.folder.join(format!("argument{}.bin", arguments.len()));
+                fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+                arguments.push(path.display().to_string());
+                format!("runner_driver::read<{type_name}>({place})")
+            }
+            FunctionArgument::Value(value) => {
+                arguments.push(match value {
+                    Value::Type(element) => element.name().to_owned(),
+                    Value::Bool(value) => u8::from(*value).to_string(),
+                    Value::Float(value) => format!("{value:e}"),
+                    other => other.to_string(),
+                });
+                match value {
+                    Value::Int(_) => format!("std::stoll({place})"),
+                    Value::Float(_) => format!("std::stod({place})"),
+                    Value::Bool(_) => format!("(*{place} == '1')"),
+                    Value::Str(_) | Value::Type(_) => place,
+                }
+            }
+        });
+    }
+    let mut text = format!("{DRIVER}#include {:?}\n#undef main\n", source.display().to_string());
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "int main(int, char **argv)\n{{\n    try {{\n        runner_driver::write(argv[1], {}({}));\n    }} catch (const \
+         std::exception &error) {{\n        std::fprintf(stderr, \"%s\\n\", error.what());\n        return 1;\n    }}\n}}\n",
+        call.plan.function,
+        given.join(", ")
+    );
+    Ok((text, arguments))
+}
+
+/// Returns the type of the elements in C++, and their bytes. There are no 16-bit floats in C++17: these become `float`.
+fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
+    let widened = |to_f32: fn([u8; 2]) -> f32| {
+        bytes.as_chunks::<2>().0.iter().flat_map(|pair| to_f32(*pair).to_le_bytes()).collect()
+    };
+    let name = match element {
+        ElementType::F16 => return ("float", widened(|pair| half::f16::from_le_bytes(pair).to_f32())),
+        ElementType::Bf16 => return ("float", widened(|pair| half::bf16::from_le_bytes(pair).to_f32())),
+        ElementType::F32 => "float",
+        ElementType::F64 => "double",
+        ElementType::I8 => "std::int8_t",
+        ElementType::I16 => "std::int16_t",
+        ElementType::I32 => "std::int32_t",
+        ElementType::I64 => "std::int64_t",
+        ElementType::U8 => "std::uint8_t",
+        ElementType::U16 => "std::uint16_t",
+        ElementType::U32 => "std::uint32_t",
+        ElementType::U64 => "std::uint64_t",
+    };
+    (name, Cow::Borrowed(bytes))
+}
+
+/// Returns the executable of the program, which only the hashed files of the source are compiled into.
+fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -> Result<PathBuf, Failed> {
+    let kept = hashed.digest.as_ref().zip(call.cache).map(|(digest, cache)| {
+        let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
+        let version = version.map(|output| sha256_hex(&output.stdout)).unwrap_or_default();
+        // What was compiled without the sandbox may contain files that were not hashed.
+        let confined = sandbox::is_enforced();
+        cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{confined}\n{text}").as_bytes()))
+    });
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.is_file()) {
+        return Ok(kept.clone());
+    }
+    // The compiler writes a file of the cache itself: one that this process had open for writing might not run.
+    let beside = kept.as_deref().and_then(|kept| unfinished(kept.parent()?).ok());
+    let folder = beside.as_ref().map_or(call.folder, TempDir::path);
+    let (source, executable) = (folder.join("program.cpp"), folder.join("program"));
+    fs::write(&source, text).map_err(|e| format!("cannot write {}: {e}", source.display()))?;
+    let readable = [hashed.files.as_slice(), &[sandbox::installation(compiler)]].concat();
+    let mut command = Command::new(compiler);
+    command.args(OPTIONS).arg("-o").arg(&executable).arg(&source);
+    let ended = finish(&mut command, &[], call.end, Bounds { readable: &readable, folder })?;
+    ended.map_err(|errors| {
+        let first = errors.lines().find(|line| line.to_lowercase().contains("error"));
+        let reason = first.unwrap_or_else(|| last_line(&errors)).trim();
+        format!("does not compile: {reason}{}", sandbox::hint(&errors))
+    })?;
+    let (Some(_), Some(kept)) = (&beside, kept) else { return Ok(executable) };
+    fs::rename(&executable, &kept).map_err(|e| format!("cannot rename {}: {e}", executable.display()))?;
+    Ok(kept)
+}
+
+/// Makes a new folder for the compiler in a folder of the cache.
+fn unfinished(folder: &Path) -> io::Result<TempDir> {
+    fs::create_dir_all(folder)?;
+    tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder)
+}

@@ -1,0 +1,72 @@
+//! Energy per run, measured in a separate pass after the timings: runs back to back while the device's energy counter is
+//! read.
+//!
+//! The counter of a GPU advances about ten times a second, so a case runs for more than a second; the pass is optional.
+//! It is the energy of the board, idle power and memory included: nothing is subtracted. Inputs are restored once, before
+//! the pass; runs alternate between as many copies of the buffers as the regime `warm` has. Nothing is timed here.
+
+use super::bench::Bench;
+use super::cases::{Cases, ReadyCase};
+use super::series::{make_sets, timed_batch};
+use super::stop::{Lost, Stop};
+use runner_backend::{DeviceError, EnergyReading, Step};
+use runner_stats::{Look, Meter, Patience};
+use runner_types::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
+
+/// Power has settled after the first part; then so many steps of the counter are waited for.
+const PATIENCE: Patience = Patience { settle: 0.3, span: 1.2, moves: 10 };
+
+/// Longest wait for the steps of the counter, seconds.
+const LONGEST: f64 = 20.0;
+
+/// Measures the energy of every case of the device whose plan requests it.
+pub fn meter_all(cases: &mut Cases<'_, '_>) -> Result<(), Lost> {
+    let is_asked = |place: &usize| cases.bench.job.cases[*place].measure.energy;
+    let places: Vec<usize> = cases.on_device().into_iter().filter(is_asked).collect();
+    if places.is_empty() || cases.bench.is_profiled() {
+        return Ok(());
+    }
+    if let Some(why) = cases.bench.device.energy_meter().err() {
+        cases.bench.say(Event::EnergyMissing { why });
+        return Ok(());
+    }
+    let phase = cases.bench.spend(Phase::Measure);
+    for place in places {
+        cases.step(place, |bench, case| meter(bench, case))?;
+    }
+    cases.bench.spend(phase);
+    Ok(())
+}
+
+fn meter<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(), Stop> {
+    // Two runs precede the readings, and two may be queued when these end.
+    bench.announce(case.job, Activity::Measuring, 4.0 * case.job.measure.timeout + LONGEST);
+    let series = make_sets(bench, case, Regime::Warm)?;
+    let batch = timed_batch(bench, case, Regime::Warm, &series);
+    let bodies: Vec<&[Step]> = batch.sets().map(Vec::as_slice).collect();
+    let mut meter = Meter::new(PATIENCE);
+    let mut take = |EnergyReading { at, energy, runs }| {
+        meter.take(Look { at, level: energy.0, done: runs });
+        !meter.is_enough() && at < LONGEST
+    };
+    let ran = match bench.device.energy_meter() {
+        Ok(device) => device.run_metered(&batch.prepare, &bodies, &mut take),
+        Err(why) => Err(DeviceError::Unavailable(why)),
+    };
+    bench.store.free_copies(bench.device);
+    ran?;
+    let Some(gain) = meter.gain() else {
+        let (moved, needed) = (u64::from(meter.moves()), u64::from(PATIENCE.moves));
+        bench.note(case.job, Note::NoEnergy { moved, seconds: LONGEST, needed });
+        return Ok(());
+    };
+    let energy = Energy {
+        per_run: Joules(gain.per_piece),
+        power: Watts(gain.per_second),
+        uncertainty: gain.uncertainty,
+        runs: gain.pieces,
+        seconds: gain.span,
+    };
+    bench.say(Event::CaseMetered { case: case.job.case.clone(), energy });
+    Ok(())
+}

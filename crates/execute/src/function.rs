@@ -1,0 +1,188 @@
+//! Expected values that a function in Python or C++ computes, in a child process with a time limit.
+//!
+//! Only here is code of a manifest run on the host besides host functions; the user has consented to it before. The
+//! function gets arrays and numbers, and returns an array. Results are kept in the user's cache by the hash of the code and
+//! of everything that the function gets. Functions run beside each other, as many as the host has cores.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use super::call::{Call, End, Failed, Input};
+use super::operand::{Lanes, Operand};
+use super::{cpp, python};
+use runner_files::atomic;
+use runner_files::cache_folder::cache_folder;
+use runner_files::npy;
+use runner_files::regular;
+use runner_types::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
+
+/// Bytes of a result that are kept for each second that the function took: more would take longer to store and to read
+/// than to work out again.
+const WORTH_KEEPING: f64 = 50e6;
+
+/// Returns the function whose value a check expects.
+pub const fn called(expect: &ExpectPlan) -> Option<(&FunctionPlan, Language)> {
+    match expect {
+        ExpectPlan::Python(plan) => Some((plan, Language::Python)),
+        ExpectPlan::Cpp(plan) => Some((plan, Language::Cpp)),
+        _ => None,
+    }
+}
+
+/// What a function is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    Python,
+    Cpp,
+}
+
+/// A function with all that its value depends on.
+#[derive(Debug, Clone)]
+pub struct Task {
+    plan: FunctionPlan,
+    language: Language,
+    inputs: Vec<Input>,
+    /// The type of the elements that it returns.
+    element: ElementType,
+    /// How long it may run.
+    limit: Duration,
+    /// Whether the value is kept in the cache.
+    keep: bool,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Task {
+    /// Returns a task whose child is killed after `limit`; `keep` says whether its value is kept in the cache.
+    pub fn new(
+        (plan, language): (FunctionPlan, Language),
+        inputs: Vec<Input>,
+        element: ElementType,
+        (limit, keep): (Duration, bool),
+    ) -> Self {
+        Self { plan, language, inputs, element, limit, keep, cancelled: Arc::default() }
+    }
+
+    /// Whether both have the same value: the same function of the same arrays in memory.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let mut pairs = self.inputs.iter().zip(&other.inputs);
+        self.plan == other.plan
+            && (self.language, self.element) == (other.language, other.element)
+            && pairs.all(|((.., one), (.., other))| Arc::ptr_eq(one, other))
+    }
+
+    /// Returns the arrays in memory that it is called with.
+    pub fn inputs(&self) -> impl Iterator<Item = &Arc<Vec<u8>>> {
+        self.inputs.iter().map(|(.., bytes)| bytes)
+    }
+
+    /// Kills the child if it runs, and does not start it if it waits.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How many more functions may run; `None` before the first.
+static PERMITS: (Mutex<Option<usize>>, Condvar) = (Mutex::new(None), Condvar::new());
+
+/// The right to run a child, until it is dropped.
+struct Permit;
+
+impl Permit {
+    /// Waits until fewer functions run than the host has cores, or two.
+    fn wait() -> Self {
+        let cores = || available_parallelism().map_or(2, |cores| cores.get().max(2));
+        let mut free = PERMITS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free.get_or_insert_with(cores) == 0 {
+            let _span = tracing::info_span!("wait until fewer references are computed").entered();
+            free = PERMITS.1.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free = free.map(|free| free - 1);
+        Self
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut free = PERMITS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = free.map(|free| free + 1);
+        PERMITS.1.notify_one();
+    }
+}
+
+/// Returns the array that the function returns. Errors name the function.
+pub fn call(task: &Task) -> Result<Operand, String> {
+    let Task { plan, language, inputs, element, limit, keep, cancelled } = task;
+    let _permit = Permit::wait();
+    let name = format!("{}:{}", plan.path.file_name().unwrap_or_default().display(), plan.function);
+    let named = |problem: String| format!("{name}: {problem}");
+    let code = match *language {
+        Language::Python => python::identity(&plan.path).map(Some),
+        Language::Cpp => cpp::identity(&plan.path),
+    };
+    let code = code.map_err(|e| named(format!("cannot read {}: {e}", plan.path.display())))?;
+    let cache = folder();
+    let kept = code.filter(|_| *keep).and_then(|code| Some(cache.as_ref()?.join(result_name(plan, &code, inputs)?)));
+    let known = kept.as_deref().and_then(|file| result(file, *element).ok());
+    if let Some(known) = known {
+        return known.map_err(named);
+    }
+    let folder = tempfile::tempdir().map_err(|e| named(format!("no folder for its inputs: {e}")))?;
+    let output = folder.path().join("out.npy");
+    let end = End { deadline: Instant::now() + *limit, cancelled };
+    let call = Call { plan, inputs, folder: folder.path(), output: &output, end, cache: cache.as_deref() };
+    let started = Instant::now();
+    let ran = match *language {
+        Language::Python => python::run(&call),
+        Language::Cpp => cpp::run(&call),
+    };
+    ran.map_err(|failed| match failed {
+        Failed::Limit => {
+            named(format!("ran past its limit of {} s; set a longer [measure] timeout", limit.as_secs_f64()))
+        }
+        Failed::Reason(reason) => named(reason),
+    })?;
+    let took = started.elapsed().as_secs_f64();
+    let made = result(&output, *element).map_err(named)?;
+    if let Some(kept) = kept
+        && let Ok(bytes) = regular::read_up_to(&output, (took * WORTH_KEEPING) as u64)
+    {
+        // Without the cache the function is called again.
+        let _ = atomic::write(&kept, &bytes);
+    }
+    made.map_err(named)
+}
+
+/// Returns the folder of the cache for results.
+fn folder() -> Option<PathBuf> {
+    Some(cache_folder().ok()?.join("references"))
+}
+
+/// Returns the name of the cached result of a call.
+fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<String> {
+    let mut parts = vec![code.to_owned(), plan.function.clone()];
+    parts.push(serde_json::to_string(&plan.arguments).ok()?);
+    parts.extend(inputs.iter().map(|(name, element, bytes)| format!("{name} {element} {}", sha256_hex(bytes))));
+    Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
+}
+
+/// Reads the result in a file: f64, i64 or u64. The inner error is one of the function.
+fn result(file: &Path, element: ElementType) -> Result<Result<Operand, String>, String> {
+    let header = npy::Header::read(file).map_err(|e| format!("its result cannot be read: {e}"))?;
+    let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));
+    let stored = stored.ok_or("its result is no array of numbers")?;
+    let bytes = npy::read(file, stored, None)?;
+    let words = bytes.as_chunks::<8>().0.iter();
+    let lanes = match (stored, element.is_float()) {
+        (ElementType::F64, true) => Lanes::Float(words.map(|word| f64::from_le_bytes(*word)).collect()),
+        (ElementType::F64, false) => {
+            return Ok(Err(format!("returned floats, and {element} is expected; return integers")));
+        }
+        (ElementType::U64, true) => Lanes::Float(words.map(|word| u64::from_le_bytes(*word) as f64).collect()),
+        (_, true) => Lanes::Float(words.map(|word| i64::from_le_bytes(*word) as f64).collect()),
+        (_, false) => Lanes::Int(words.map(|word| i64::from_le_bytes(*word)).collect()),
+    };
+    Ok(Ok(Operand::Wide { element, lanes: Arc::new(lanes) }))
+}

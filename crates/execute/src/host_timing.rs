@@ -1,0 +1,102 @@
+//! Times functions of the host on a thread of their own, so that the device is measured meanwhile.
+//!
+//! Other work of this process leaves the thread a core: see [`leave_a_core`](super::leave_a_core). The workers of other
+//! devices have cores of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::cases::{Body, Cases};
+use super::host::HostBody;
+use super::track::Track;
+use runner_backend::{Series, Timing};
+use runner_types::{Activity, MeasurePlan, Regime, Unit};
+
+/// How often the group looks whether all functions have been timed.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A function that is timed.
+struct Timed {
+    plan: MeasurePlan,
+    body: Box<dyn HostBody>,
+    track: Track,
+}
+
+/// The thread that times the functions of a group.
+pub struct HostTiming {
+    thread: JoinHandle<Vec<Timed>>,
+    /// The places of the cases that it times.
+    places: Vec<usize>,
+    /// Counts the samples.
+    beats: Arc<AtomicUsize>,
+}
+
+impl HostTiming {
+    /// Starts to time every function of the host.
+    pub fn begin(cases: &mut Cases<'_, '_>) -> Self {
+        let mut timed = Vec::new();
+        for case in cases.iter_mut() {
+            match std::mem::replace(&mut case.body, Body::Timed) {
+                Body::Host(body) => {
+                    let plan = case.job.measure.clone();
+                    let regime = plan.regimes.first().copied().unwrap_or(Regime::Cold);
+                    let track = Track::new(case.place, regime, Unit::HostNanoseconds, Series::default());
+                    timed.push(Timed { plan, body, track });
+                }
+                other => case.body = other,
+            }
+        }
+        let places = timed.iter().map(|timed| timed.track.place).collect();
+        let beats = Arc::new(AtomicUsize::new(0));
+        let own = Arc::clone(&beats);
+        let thread = thread::spawn(move || {
+            for timed in &mut timed {
+                timed.run(&own);
+            }
+            timed
+        });
+        Self { thread, places, beats }
+    }
+
+    /// Waits for the samples, and puts the functions back with the result of their last run.
+    pub fn end(self, cases: &mut Cases<'_, '_>) -> Vec<Track> {
+        let Self { thread, places, beats } = self;
+        let mut seen = None;
+        while !thread.is_finished() {
+            let beat = beats.load(Ordering::Relaxed);
+            if seen != Some(beat)
+                && let Some(job) = places.first().map(|place| &cases.bench.job.cases[*place])
+            {
+                // The limit is that of one sample.
+                cases.bench.announce(job, Activity::Measuring, job.measure.timeout);
+            }
+            seen = Some(beat);
+            thread::sleep(POLL);
+        }
+        let timed = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let mut tracks = Vec::new();
+        for Timed { body, track, .. } in timed {
+            if let Some(case) = cases.iter_mut().find(|case| case.place == track.place) {
+                case.body = Body::Host(body);
+            }
+            tracks.push(track);
+        }
+        tracks
+    }
+}
+
+impl Timed {
+    fn run(&mut self, beats: &AtomicUsize) {
+        while !self.track.done {
+            beats.fetch_add(1, Ordering::Relaxed);
+            let whole = self.body.run().as_secs_f64() * 1e9;
+            let round = self.track.rounds.len() as u32;
+            self.track.record((round, 0), Timing { whole, each: Vec::new() }, 0.0);
+            if self.track.is_enough(&self.plan, None) {
+                self.track.close();
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Derives counts of machine code from what the simulator counted of the PTX, without a GPU.
+//!
+//! What cannot be derived has no count: a comparison must not take a count of the PTX for it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use sass::{Access, Executed, Fate, Listing, PtxCount};
+
+use runner_types::{
+    BodyPlan, CaseJob, CompileUnit, Compiled, CounterName, Counters, LineCounts, ListedCode, Note, VOCABULARY, unseal,
+};
+
+/// The machine code of the units of a group, each read once.
+#[derive(Debug, Default)]
+pub struct MachineCode {
+    known: HashMap<PathBuf, Result<Rc<Unit>, String>>,
+}
+
+/// The code of a unit in both forms.
+#[derive(Debug)]
+struct Unit {
+    listings: Vec<Listing>,
+    ptx: String,
+}
+
+/// Counts of the machine code of a case.
+#[derive(Debug, Default)]
+pub struct Derived {
+    /// The counts that were derived for all of its kernels.
+    pub counters: Counters,
+    /// The warp instructions of each line of the sources, by path and line.
+    pub lines: Vec<((String, u32), Counters)>,
+    /// What could not be derived.
+    pub notes: Vec<Note>,
+}
+
+impl MachineCode {
+    /// Derives the counts of a case from those of the lines of its PTX.
+    pub fn derive(&mut self, job: &CaseJob, lines: &[LineCounts]) -> Derived {
+        let lack = |why: String| Derived { notes: vec![Note::NoMachineCode { why }], ..Derived::default() };
+        let BodyPlan::Launches(launches) = &job.body else { return Derived::default() };
+        if launches.iter().any(|launch| launch.compiled.as_ref().is_none_or(|compiled| compiled.listing.is_none())) {
+            return Derived::default();
+        }
+        let mut units: Vec<&Compiled> = Vec::new();
+        for compiled in launches.iter().filter_map(|launch| launch.compiled.as_ref()) {
+            if !units.iter().any(|known| known.key == compiled.key) {
+                units.push(compiled);
+            }
+        }
+        let mut counting = Counting::default();
+        let mut counted: BTreeSet<&str> = BTreeSet::new();
+        let launched: Vec<&CompileUnit> = launches.iter().map(|launch| &launch.unit).collect();
+        for compiled in units {
+            let unit = match self.read(compiled) {
+                Ok(unit) => unit,
+                Err(why) => return lack(why),
+            };
+            let mut names: BTreeSet<&str> = unit.listings.iter().map(|listing| listing.name.as_str()).collect();
+            // The simulator names kernels that the host launches as the manifest does.
+            let listed = compiled.kernels.iter().filter(|(_, mangled)| names.contains(mangled.as_str()));
+            let plain: Vec<&str> = listed.map(|(name, _)| name.as_str()).collect();
+            names.extend(plain);
+            let of_unit: Vec<&LineCounts> = lines.iter().filter(|line| names.contains(line.kernel.as_str())).collect();
+            for kernel in of_unit.iter().map(|line| line.kernel.as_str()).collect::<BTreeSet<_>>() {
+                if !counted.insert(kernel) {
+                    return lack(format!("two sources of the case have a kernel `{kernel}`"));
+                }
+            }
+            counting.add(&unit, &of_unit, &launched);
+        }
+        if let Some(other) = lines.iter().find(|line| !counted.contains(line.kernel.as_str())) {
+            return lack(format!("the machine code has no kernel `{}`", other.kernel));
+        }
+        counting.finish()
+    }
+
+    /// Returns the code of a unit, or why it is not known.
+    fn read(&mut self, compiled: &Compiled) -> Result<Rc<Unit>, String> {
+        let listing = match &compiled.listing {
+            Some(ListedCode::File(path)) => path,
+            Some(ListedCode::Unknown(why)) => return Err(why.clone()),
+            None => return Err("it was not read".to_owned()),
+        };
+        let read = || {
+            let cannot = |path: &PathBuf, why: &str| format!("cannot read {}: {why}", path.display());
+            let sealed = fs::read(listing).map_err(|error| cannot(listing, &error.to_string()))?;
+            let listings = unseal(sealed).and_then(|json| serde_json::from_slice(&json).ok());
+            let listings = listings.ok_or_else(|| cannot(listing, "it is damaged; remove it"))?;
+            let ptx = fs::read(&compiled.code).map_err(|error| cannot(&compiled.code, &error.to_string()))?;
+            Ok(Rc::new(Unit { listings, ptx: String::from_utf8_lossy(&ptx).into_owned() }))
+        };
+        self.known.entry(listing.clone()).or_insert_with(read).clone()
+    }
+}
+
+/// Adds up the counts of the units of a case.
+#[derive(Default)]
+struct Counting {
+    counts: BTreeMap<&'static str, u64>,
+    lines: BTreeMap<(String, u32), u64>,
+    /// The kernels that were executed.
+    kernels: Vec<String>,
+    /// Kinds of accesses of which something is not known.
+    unknown: BTreeSet<Access>,
+    /// Counters of local memory that an instruction without a count may add to.
+    unknown_local: BTreeSet<&'static str>,
+    notes: Vec<Note>,
+}
+
+/// The counters of a kind of accesses.
+struct Kind {
+    access: Access,
+    requests: &'static str,
+    others: &'static [&'static str],
+}
+
+const KINDS: [Kind; 6] = [
+    Kind {
+        access: Access::GlobalLoad,
+        requests: "gld_requests",
+        others: &["gld_sectors", "gld_transactions_128", "gld_requested_bytes"],
+    },
+    Kind {
+        access: Access::GlobalStore,
+        requests: "gst_requests",
+        others: &["gst_sectors", "gst_transactions_128", "gst_requested_bytes"],
+    },
+    Kind { access: Access::GlobalAtomic, requests: "global_atomics", others: &[] },
+    Kind { access: Access::SharedLoad, requests: "shared_ld_requests", others: &["shared_ld_bank_conflicts"] },
+    Kind { access: Access::SharedStore, requests: "shared_st_requests", others: &["shared_st_bank_conflicts"] },
+    Kind { access: Access::SharedAtomic, requests: "shared_atomics", others: &[] },
+];
+
+impl Counting {
+    fn add(&mut self, unit: &Unit, lines: &[&LineCounts], launched: &[&CompileUnit]) {
+        let mut own: HashMap<&str, bool> = HashMap::new();
+        let kernels: BTreeSet<&str> = lines.iter().map(|line| line.kernel.as_str()).collect();
+        self.kernels.extend(kernels.into_iter().map(str::to_owned));
+        let counted = count_ptx(lines);
+        let executed = Executed::derive(&unit.listings, &unit.ptx, &counted);
+        self.add_accesses(unit, &executed, &counted, lines);
+        let line_of = |line: u32| executed.simulated.get(&line);
+        let is_counted = |line: u32| line_of(line).is_some_and(|line| counted.contains_key(line));
+        let is_executed = |listing: &Listing| {
+            listing.is_added() || listing.instructions.iter().any(|one| one.ptx_line.is_some_and(is_counted))
+        };
+        for (listing, each) in executed.functions.iter().filter(|(listing, _)| is_executed(listing)) {
+            let unknown = each.iter().filter(|count| count.is_none()).count() as u64;
+            if unknown > 0 {
+                let (kernel, of) = (listing.name.clone(), each.len() as u64);
+                self.notes.push(Note::Underived { kernel, unknown, of });
+            }
+            for (instruction, count) in listing.instructions.iter().zip(each) {
+                let local = match instruction.opcode.split('.').next() {
+                    Some("LDL") => Some("local_ld_requests"),
+                    Some("STL") => Some("local_st_requests"),
+                    _ => None,
+                };
+                let executed = count.unwrap_or(0);
+                if count.is_none() {
+                    self.unknown_local.extend(local);
+                }
+                if executed == 0 {
+                    continue;
+                }
+                *self.counts.entry("inst_executed").or_default() += executed;
+                if let Some(local) = local {
+                    *self.counts.entry(local).or_default() += executed;
+                }
+                for pipe in instruction.pipes() {
+                    *self.counts.entry(pipe.counter()).or_default() += executed;
+                }
+                // The innermost call in a file of the author.
+                let place = instruction.source.iter().find_map(|place| {
+                    let path = listing.files.get(place.file)?.as_str();
+                    let is_own = || launched.iter().any(|unit| unit.find_own(path).is_some());
+                    own.entry(path).or_insert_with(is_own).then_some((path.to_owned(), place.line))
+                });
+                if let Some(place) = place {
+                    *self.lines.entry(place).or_default() += executed;
+                }
+            }
+        }
+    }
+
+    /// Adds what the machine code does of the accesses that were counted on lines of the PTX.
+    fn add_accesses(
+        &mut self,
+        unit: &Unit,
+        executed: &Executed<'_>,
+        counted: &BTreeMap<u32, PtxCount>,
+        lines: &[&LineCounts],
+    ) {
+        let mut made: BTreeMap<(u32, Access), (Counters, [u64; 2])> = BTreeMap::new();
+        for line in lines {
+            for Kind { access, requests, .. } in KINDS.iter().filter(|kind| line.counters.get(kind.requests).is_some())
+            {
+                let (counters, wide) = made.entry((line.ptx_line, *access)).or_default();
+                for (name, count) in &line.counters.0 {
+                    *counters.0.entry(name.clone()).or_default() += count;
+                }
+                let more = line.wide[usize::from(*requests == "shared_st_requests")];
+                wide.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
+        }
+        let warps = |line: u32| counted.get(&line).map_or(0, |count| count.instructions);
+        let fates = executed.find_accesses(&unit.ptx, &made.keys().copied().collect(), warps);
+        for Kind { access, requests, others } in &KINDS {
+            let of_kind = fates.lines.iter().filter(|((_, kind), _)| kind == access);
+            if fates.unknown.contains(access) || of_kind.clone().any(|(_, fate)| *fate == Fate::Unknown) {
+                self.unknown.insert(*access);
+            }
+            for (place, fate) in of_kind {
+                let (counters, wide) = &made[place];
+                let of_ptx = |name: &str| counters.get(name).unwrap_or(0.0) as u64;
+                for name in std::iter::once(requests).chain(*others) {
+                    let count = match (fate, *name) {
+                        (Fate::Widened(bytes), "shared_ld_bank_conflicts" | "shared_st_bank_conflicts") => {
+                            wide[usize::from(*bytes > 8)]
+                        }
+                        (Fate::Kept | Fate::Widened(_), name) => of_ptx(name),
+                        (Fate::Merged, "gld_requested_bytes" | "gst_requested_bytes") => of_ptx(name),
+                        (Fate::Merged | Fate::LeftOut | Fate::Unknown, _) => 0,
+                    };
+                    *self.counts.entry(name).or_default() += count;
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Derived {
+        let is_complete = !self.notes.iter().any(|note| matches!(note, Note::Underived { .. }));
+        let unknown = KINDS.iter().filter(|kind| self.unknown.contains(&kind.access));
+        let unknown: BTreeSet<&str> =
+            unknown.flat_map(|kind| kind.others.iter().chain([&kind.requests])).copied().collect();
+        if !unknown.is_empty() {
+            let counters = unknown.iter().map(|name| (*name).to_owned()).collect();
+            self.notes.push(Note::UnderivedAccesses { kernel: self.kernels.join(", "), counters });
+        }
+        let is_of_access = |name: &str| KINDS.iter().any(|kind| kind.requests == name || kind.others.contains(&name));
+        let is_known = |name: &str| {
+            let is_of_memory = is_of_access(name) || name.starts_with("local_");
+            !unknown.contains(name) && !self.unknown_local.contains(name) && (is_complete || is_of_memory)
+        };
+        let derived = VOCABULARY.iter().filter(|info| info.is_derived() && is_known(info.name));
+        let count = |name: &'static str| self.counts.get(name).copied().unwrap_or(0) as f64;
+        let counters = Counters(derived.map(|info| (CounterName::from(info.name), count(info.name))).collect());
+        let executed = |count: u64| Counters([("inst_executed".into(), count as f64)].into());
+        let lines =
+            self.lines.into_iter().filter(|_| is_complete).map(|(place, count)| (place, executed(count))).collect();
+        Derived { counters, lines, notes: self.notes }
+    }
+}
+
+/// Whether the machine code of a case is known, so that its counts can be derived.
+pub fn is_listed(job: &CaseJob) -> bool {
+    let BodyPlan::Launches(launches) = &job.body else { return false };
+    let listing = |compiled: &Compiled| matches!(compiled.listing, Some(ListedCode::File(_)));
+    launches.iter().all(|launch| launch.compiled.as_ref().is_some_and(listing))
+}
+
+/// Returns what was counted on each line of the PTX.
+pub fn count_ptx(lines: &[&LineCounts]) -> BTreeMap<u32, PtxCount> {
+    let mut counts: BTreeMap<u32, PtxCount> = BTreeMap::new();
+    for line in lines {
+        let known = counts.entry(line.ptx_line).or_default();
+        let count = |name| line.counters.get(name).unwrap_or(0.0) as u64;
+        known.instructions += count("inst_executed");
+        known.diverged += count("divergent_branch");
+        known.rounds.extend(&line.rounds);
+    }
+    counts
+}

@@ -1,0 +1,110 @@
+//! Functions in Python: arguments are arrays of numpy.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::json;
+
+use super::call::{Bounds, Call, Failed, finish, last_line};
+use runner_files::npy;
+use runner_files::regular;
+use runner_process::programs;
+use runner_process::sandbox;
+use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
+
+/// What the child runs: a request in JSON on standard input, the result into a file. Isolated mode keeps modules of the
+/// working directory away.
+const DRIVER: &str = include_str!("python_driver.py");
+
+/// Prints the path of the interpreter, and the folders that it reads: those of a virtual environment and of the
+/// installation that this was made from, and those of packages.
+const WHERE: &str = "import json, sys; print(json.dumps([sys.executable, [sys.prefix, sys.base_prefix, *sys.path]]))";
+
+/// Returns what the result depends on besides the arguments: the driver, the sandbox and the script.
+pub fn identity(script: &Path) -> io::Result<String> {
+    let confined = sandbox::is_enforced();
+    Ok(format!("{}\n{confined}\n{}", sha256_hex(DRIVER.as_bytes()), sha256_hex(&regular::read(script)?)))
+}
+
+/// Runs the function in a child.
+pub fn run(call: &Call<'_>) -> Result<(), Failed> {
+    let mut arguments = Vec::new();
+    for (position, argument) in call.plan.arguments.iter().enumerate() {
+        arguments.push(match argument {
+            FunctionArgument::Value(Value::Type(element)) => json!({ "value": element.name() }),
+            FunctionArgument::Value(value) => json!({ "value": value }),
+            FunctionArgument::Buffer(name) => {
+                let (element, bytes) = call.input(name)?;
+                let path = call.folder.join(format!("argument{position}.npy"));
+                fs::write(&path, array(element, bytes)).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+                json!({ "npy": path })
+            }
+        });
+    }
+    let path = &call.plan.path;
+    let script = std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let request =
+        json!({ "script": script, "function": call.plan.function, "arguments": arguments, "output": call.output });
+    let interpreter = Interpreter::of_this_machine()?;
+    let readable = [interpreter.folders.as_slice(), &[script]].concat();
+    let mut command = Command::new(&interpreter.program);
+    command.args(["-I", "-c", DRIVER]);
+    let bounds = Bounds { readable: &readable, folder: call.folder };
+    let ended = finish(&mut command, request.to_string().as_bytes(), call.end, bounds)?;
+    ended.map_err(|errors| {
+        let last = last_line(&errors);
+        let hint = if last.contains("No module named 'numpy'") {
+            let (python, variable) = (programs::python(), programs::PYTHON_VARIABLE);
+            format!("; install numpy for `{python}`, or set {variable} to an interpreter that has it")
+        } else if sandbox::is_denied(last) {
+            "; a script may read only itself and what is installed for its interpreter".to_owned()
+        } else {
+            String::new()
+        };
+        Failed::Reason(format!("{last}{hint}"))
+    })
+}
+
+/// An interpreter and what it reads.
+#[derive(Debug)]
+struct Interpreter {
+    program: PathBuf,
+    /// Where its libraries and the installed packages are.
+    folders: Vec<PathBuf>,
+}
+
+impl Interpreter {
+    /// Returns the interpreter that references use. It is asked once, before anything of a manifest runs in it.
+    fn of_this_machine() -> Result<&'static Self, String> {
+        static KNOWN: OnceLock<Result<Interpreter, String>> = OnceLock::new();
+        KNOWN.get_or_init(|| Self::ask(&programs::python())).as_ref().map_err(Clone::clone)
+    }
+
+    fn ask(python: &str) -> Result<Self, String> {
+        let remedy = format!("set {} to an interpreter with numpy", programs::PYTHON_VARIABLE);
+        let mut command = Command::new(python);
+        command.args(["-I", "-c", WHERE]).env("PATH", programs::search_path()).stdin(Stdio::null());
+        let output = command.output().map_err(|e| format!("cannot start `{python}`: {e}; {remedy}"))?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let known: Option<(PathBuf, Vec<PathBuf>)> = serde_json::from_slice(&output.stdout).ok();
+        let (program, mut folders) = known.filter(|(program, _)| program.is_absolute()).ok_or_else(|| {
+            format!("`{python}` does not say where it is installed: {}; {remedy}", last_line(&errors))
+        })?;
+        folders.retain(|folder| !sandbox::has_home(folder));
+        folders.push(sandbox::installation(&program));
+        Ok(Self { program, folders })
+    }
+}
+
+/// Returns a file for numpy, which has no bf16: these become f32.
+fn array(element: ElementType, bytes: &[u8]) -> Vec<u8> {
+    if element != ElementType::Bf16 {
+        return npy::file(element, bytes);
+    }
+    let pairs = bytes.as_chunks::<2>().0.iter();
+    let widened: Vec<u8> = pairs.flat_map(|pair| half::bf16::from_le_bytes(*pair).to_f32().to_le_bytes()).collect();
+    npy::file(ElementType::F32, &widened)
+}

@@ -1,0 +1,226 @@
+//! What happens between the samples of the rounds, outside of every timed span: inputs change, and results are checked.
+
+use std::time::{Duration, Instant};
+
+use super::attribution::{Halt, attribute, look_at_inputs};
+use super::bench::{Bench, host_allowance};
+use super::buffers::Poison;
+use super::cases::{Cases, ReadyCase};
+use super::fill::below;
+use super::intact::find_trespass;
+use super::judge::judge_results;
+use super::series::{take_sample, timed_batch, timed_run};
+use super::stop::Stop;
+use super::track::{Role, Track};
+use super::unfounded::advise;
+use super::variables::look_at_variables;
+use runner_backend::Series;
+use runner_types::{Access, Activity, Outcome, Phase, Regime};
+
+/// Changes of the inputs take at most one part in so many of the time of the rounds, after the first few.
+const RARITY: u32 = 30;
+
+/// Most runs of a sample that are checked one by one.
+const MOST_RUNS: u32 = 32;
+
+/// Places of an output that are poisoned between two runs, and the bytes of each.
+const PLACES: usize = 4;
+const PIECE: usize = 64;
+
+/// Changes of the inputs that the rounds of a regime may have, however long they take.
+const LEAST: u32 = 3;
+
+/// The changes of the inputs in the rounds of a regime.
+#[derive(Debug)]
+pub struct Changes {
+    began: Instant,
+    made: u32,
+    took: Duration,
+}
+
+impl Changes {
+    pub fn new() -> Self {
+        Self { began: Instant::now(), made: 0, took: Duration::ZERO }
+    }
+
+    fn are_affordable(&self) -> bool {
+        self.made < LEAST || self.took * RARITY < self.began.elapsed()
+    }
+}
+
+/// Changes the inputs before every second round on average, at random, to any other set.
+pub fn change_between_rounds(cases: &mut Cases<'_, '_>, changes: &mut Changes) -> Result<(), Halt> {
+    let bench = &mut *cases.bench;
+    if !bench.store.has_other_sets() || !changes.are_affordable() || below(&mut bench.secret, 2) == 0 {
+        return Ok(());
+    }
+    let start = Instant::now();
+    let (current, count) = (bench.store.sets.current, bench.store.sets.count);
+    let steps = 1 + below(&mut bench.secret, count as u64 - 1) as usize;
+    change_to(cases, (current + steps) % count)?;
+    changes.made += 1;
+    changes.took += start.elapsed();
+    Ok(())
+}
+
+/// Chooses a set of inputs, after a look at the present one.
+fn change_to(cases: &mut Cases<'_, '_>, set: usize) -> Result<(), Halt> {
+    let Some(first) = cases.on_device().first().copied() else { return Ok(()) };
+    if cases.bench.store.sets.current == set {
+        return Ok(());
+    }
+    let phase = cases.bench.spend(Phase::Check);
+    let looked = look_at_inputs(cases);
+    if looked.is_ok() {
+        cases.step(first, |bench, _| bench.store.choose(bench.device, set))?;
+    }
+    cases.bench.spend(phase);
+    looked
+}
+
+/// Runs each case once more on each set of inputs but that of its last sample, and checks it: what it has stored
+/// meanwhile is wrong for one of them. Leaves the first set.
+pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[Track]) -> Result<(), Halt> {
+    let _span = tracing::debug_span!("check on the other sets of inputs").entered();
+    let count = cases.bench.store.sets.count;
+    for set in (1..=count).map(|next| next % count) {
+        change_to(cases, set)?;
+        for track in tracks.iter().filter(|track| track.role == Role::Variant && track.set != set) {
+            let phase = cases.bench.spend(Phase::Check);
+            let judged = judge_another_run(cases, track);
+            cases.bench.spend(phase);
+            judged?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks a run that is timed as one of a sample, and does not count.
+fn judge_another_run(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+    let Track { place, regime, .. } = *track;
+    // Other sets of buffers and a graph would cost more than the check.
+    let timed = if matches!(regime, Regime::Graph | Regime::Rotate) { Regime::Warm } else { regime };
+    cases.step(place, |bench, case| {
+        bench.announce(case.job, Activity::Measuring, case.job.measure.timeout);
+        let batch = timed_batch(bench, case, timed, &Series::default());
+        take_sample(bench, case, &batch)
+    })?;
+    judge_result(cases, place, &format!(", in timed run 1 after the last sample ({regime})")).map(drop)
+}
+
+/// Checks the results of the last timed launch of a track.
+pub fn check_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+    let job = &cases.bench.job.cases[track.place];
+    cases.bench.announce(job, Activity::Rechecking, host_allowance(job));
+    let phase = cases.bench.spend(Phase::Check);
+    let checked = judge_last(cases, track);
+    cases.bench.spend(phase);
+    checked
+}
+
+fn judge_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+    let place = track.place;
+    if let Some(found) = cases.step(place, |bench, case| find_trespass(bench, case))?.flatten() {
+        return Err(attribute(cases, &found, Some(place)));
+    }
+    if cases.step(place, |bench, case| look_at_variables(bench, case))? == Some(true) {
+        // It is restored from now on; the times so far may be those of launches that found a result in it.
+        return Err(Halt::Spoiled);
+    }
+    judge_result(cases, place, &name_last_sample(track)).map(drop)
+}
+
+/// Returns which sample the last one of a track is, for a message.
+fn name_last_sample(track: &Track) -> String {
+    format!(", in timed sample {} ({})", track.rounds.len(), track.regime)
+}
+
+/// Checks the result of the last timed run of a track. Where a sample is several runs, some checks repeat it, run by
+/// run or up to any run, so that its last one is not the only one that is checked.
+pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut Track) -> Result<(), Halt> {
+    let start = Instant::now();
+    let phase = cases.bench.spend(Phase::Check);
+    let checked = judge_sample(cases, track);
+    cases.bench.spend(phase);
+    track.audit.record(start.elapsed().as_secs_f64(), track.seconds(), &mut cases.bench.secret);
+    checked
+}
+
+fn judge_sample(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+    let Track { place, regime, series, .. } = track;
+    let mut at = name_last_sample(track);
+    let is_several = series.launches > 1 && series.others.is_empty();
+    let choice = below(&mut cases.bench.secret, 3);
+    if is_several && (choice == 0 || track.audit.is_thorough(track.rounds.len())) {
+        return judge_runs(cases, track);
+    }
+    if is_several && choice == 1 {
+        let runs = 1 + below(&mut cases.bench.secret, u64::from(series.launches)) as u32;
+        // A graph of its own for every number of runs would cost more than the check.
+        let shorter = if *regime == Regime::Graph { Regime::Warm } else { *regime };
+        cases.step(*place, |bench, case| {
+            let batch = timed_batch(bench, case, shorter, &Series { launches: runs, ..series.clone() });
+            take_sample(bench, case, &batch)
+        })?;
+        at = format!(", in timed run {runs} of a sample ({shorter})");
+    }
+    judge_result(cases, *place, &at).map(drop)
+}
+
+/// Repeats the runs of a sample, untimed, and checks each. Cold ones are prepared one by one; those of the other
+/// regimes follow each other as in their span, but for a few places of the outputs, which are poisoned again: a kernel
+/// that returns because a part of its output is right leaves them as they are.
+fn judge_runs(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+    for run in 1..=track.series.launches.min(MOST_RUNS) {
+        let follows = track.regime != Regime::Cold && run > 1;
+        cases.step(track.place, |bench, case| {
+            let mut batch = timed_run(bench, case, 1);
+            bench.announce(case.job, Activity::Measuring, case.job.measure.timeout);
+            if follows {
+                batch.prepare.clear();
+                poison_places(bench, case)?;
+            }
+            Ok(bench.device.run(&batch)?)
+        })?;
+        if !judge_result(cases, track.place, &format!(", in timed run {run} of a sample ({})", track.regime))? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Poisons a few places of each output, at random.
+fn poison_places(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
+    for buffer in case.slots().into_iter().filter_map(|slot| bench.store.get(slot)) {
+        let size = bench.device.size(buffer.id);
+        if buffer.plan.access != Access::Out || size == 0 {
+            continue;
+        }
+        let poison = [Poison::Timed.byte(buffer.plan.element); PIECE];
+        for _ in 0..PLACES {
+            let offset = PIECE * below(&mut bench.secret, size.div_ceil(PIECE) as u64) as usize;
+            bench.device.upload(buffer.id, offset, &poison[..PIECE.min(size - offset)])?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks what the last run left; false if the case has ended. `at` says in a message which run it was.
+fn judge_result(cases: &mut Cases<'_, '_>, place: usize, at: &str) -> Result<bool, Halt> {
+    let judgement = cases.step(place, |bench, case| {
+        bench.announce(case.job, Activity::Rechecking, host_allowance(case.job));
+        judge_results(bench, case)
+    })?;
+    let Some(judgement) = judgement else { return Ok(false) };
+    let Some(mut mismatch) = judgement.mismatch() else { return Ok(true) };
+    // A changed input makes wrong results of right kernels.
+    look_at_inputs(cases)?;
+    mismatch.what.push_str(at);
+    match cases.try_step(place, |bench, case| advise(bench, case)) {
+        Ok(advice) => mismatch.what.push_str(advice),
+        Err(Stop::Lost(lost)) => return Err(cases.lose(place, lost).into()),
+        Err(Stop::Case(_)) => {}
+    }
+    cases.settle(place, Outcome::Wrong { mismatch });
+    Ok(false)
+}

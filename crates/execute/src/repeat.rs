@@ -1,0 +1,184 @@
+//! Further launches of a case before anything is timed, in the state that the first one left.
+//!
+//! A kernel may store a constant that is right for the inputs of the manifest alone, or return early because it finds its
+//! result already there: in its outputs, in a variable, in `scratch`. A span of launches that are timed together never
+//! shows that, since all of them have one result. So the inputs change between the launches, and nothing else is
+//! prepared; where no input is random, there are two launches, and outputs are poisoned between them.
+//!
+//! A device that takes times launches every case again, on each set of inputs. The simulator does where a kernel has
+//! variables that may keep something, and where other inputs cost at most about a second. What they cost is computed
+//! from counts, and not taken from a clock: a case is checked in the same way on every machine.
+
+use super::bench::{Bench, host_allowance, multiplications};
+use super::buffers::Poison;
+use super::cases::ReadyCase;
+use super::function::called;
+use super::intact::find_changed_input;
+use super::judge::judge;
+use super::mutants::try_results_of_other_inputs;
+use super::sets::{FIRST, MIXED, OTHER};
+use super::stop::Stop;
+use super::unfounded::advise;
+use super::values::keep_for_others;
+use super::variables::{look_at_variables, preparation, undeclared_variables};
+use runner_backend::{Batch, CountReport, Prepare};
+use runner_types::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped};
+
+/// The most that the second set of inputs may cost on the simulator, seconds, unless `--thorough` is given.
+const MOST_SECONDS: f64 = 1.0;
+
+/// What its cost is computed with: warp instructions that the simulator executes in a second on two cores with
+/// its sanitizer, bytes that the host makes, copies and compares, and multiplications of its references.
+const INSTRUCTIONS_PER_SECOND: f64 = 2e7;
+const BYTES_PER_SECOND: f64 = 5e8;
+const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
+
+/// Where a result is wrong, by the set of inputs of the launch.
+const PLACES: [&str; MIXED + 1] = [", in a second launch", ", on a second set of inputs", ", on a third set of inputs"];
+
+/// Returns the warp instructions that a run executed. Counts of a sample of blocks stand for all blocks, of which it
+/// ran a part.
+pub fn count_instructions(report: &CountReport) -> Option<f64> {
+    let share = report.run.notes.iter().find_map(|note| match note {
+        Note::Sampled { ran, of } => Some(*ran as f64 / *of as f64),
+        _ => None,
+    });
+    let counted = report.counters.as_ref()?.whole.get("ptx_inst_executed")?;
+    Some(counted * share.unwrap_or(1.0))
+}
+
+/// Whether another set of inputs costs the simulator at most [`MOST_SECONDS`], by what the first one cost. How long a
+/// function in Python or C++ takes is unknown, and taken for longer.
+pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
+    let seconds = instructions / INSTRUCTIONS_PER_SECOND
+        + job.buffer_bytes().0 as f64 / BYTES_PER_SECOND
+        + multiplications(job) / MULTIPLICATIONS_PER_SECOND;
+    seconds <= MOST_SECONDS && job.checks.iter().all(|check| called(&check.expect).is_none())
+}
+
+/// What the further launches of a case have shown.
+pub enum Repeated {
+    /// Every result was right, on every set of inputs that the case has.
+    Right,
+    Wrong(Mismatch),
+    /// Every result was right, and a set of inputs was skipped.
+    Skipped(Skipped),
+}
+
+/// Returns why a case is not launched again where no time is taken; `None` if it is. It is launched for its variables
+/// or for other inputs.
+fn skipped(bench: &Bench<'_>, case: &ReadyCase<'_>) -> Option<Skipped> {
+    let job = case.job;
+    let keeps_variables = !undeclared_variables(bench, case).is_empty();
+    let may_vary = job.thorough || case.instructions.is_some_and(|count| is_cheap(job, count));
+    match (job.sampled, keeps_variables) {
+        (true, true) => Some(Skipped::Sample),
+        (false, true) => None,
+        (_, false) if may_vary => None,
+        (_, false) if job.checks.iter().any(|check| called(&check.expect).is_some()) => Some(Skipped::Function),
+        (_, false) => Some(Skipped::Cost),
+    }
+}
+
+/// Launches a case that has passed its check again, and says what is wrong with the result. Leaves the first set of
+/// inputs. A profiler measures one launch.
+pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Repeated, Stop> {
+    let is_launched = matches!(case.job.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
+    if !is_launched || bench.is_profiled() {
+        return Ok(Repeated::Right);
+    }
+    let can_vary = bench.store.can_vary(&case.slots());
+    if bench.device.clock().is_none()
+        && let Some(why) = skipped(bench, case)
+    {
+        return Ok(if can_vary { Repeated::Skipped(why) } else { Repeated::Right });
+    }
+    match repeat_on_each_set(bench, case)? {
+        (Some(mismatch), _) => Ok(Repeated::Wrong(mismatch)),
+        // On a device that takes times, a note says why inputs do not change.
+        (None, false) if can_vary && bench.device.clock().is_none() => Ok(Repeated::Skipped(Skipped::Memory)),
+        (None, _) => Ok(Repeated::Right),
+    }
+}
+
+/// Returns what is wrong with a result, and whether the inputs have varied.
+fn repeat_on_each_set<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(Option<Mismatch>, bool), Stop> {
+    let is_timed = bench.device.clock().is_some();
+    if !is_timed {
+        bench.store.vary(bench.device, OTHER + 1)?;
+    }
+    let varies = case.slots().into_iter().any(|slot| bench.store.varies(slot));
+    let is_due = is_timed || varies || !undeclared_variables(bench, case).is_empty();
+    let sets = if varies { OTHER..bench.store.sets.count } else { FIRST..usize::from(is_due) };
+    let mut found = Ok(None);
+    for set in sets {
+        found = launch_again(bench, case, set);
+        if !matches!(found, Ok(None)) {
+            break;
+        }
+    }
+    bench.store.choose(bench.device, FIRST)?;
+    if !is_timed {
+        bench.store.unvary(bench.device);
+    }
+    Ok((found?, varies))
+}
+
+fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> Result<Option<Mismatch>, Stop> {
+    let varies = set != FIRST;
+    if varies {
+        // Another set would hide a change of this one.
+        let changed = find_changed_input(bench)?;
+        if changed.is_some() {
+            return Ok(changed);
+        }
+        bench.store.choose(bench.device, set)?;
+    }
+    let (job, slots) = (case.job, case.slots());
+    let prepare: Vec<Prepare> = if job.sampled {
+        // Elements that its blocks write are distinguished from those that they leave, as after the first launch.
+        bench.store.prepare(&slots, Poison::Checked)
+    } else if varies {
+        slots.iter().filter_map(|slot| bench.store.restoration(*slot)).collect()
+    } else {
+        bench.store.prepare(&slots, Poison::Timed)
+    };
+    // This is no step of the first check: what this launch prints was printed before, and it has the time of a launch.
+    bench.announce(job, Activity::Rechecking, job.measure.timeout);
+    let done = bench.device.run(&Batch::once(prepare, case.steps().to_vec())).map_err(Stop::from);
+    done.map_err(|stop| on_set(set, stop))?;
+    bench.announce(job, Activity::Rechecking, host_allowance(job));
+    look_at_variables(bench, case)?;
+    if let Some(mut mismatch) = judge(bench, case)?.mismatch() {
+        let poison = if job.sampled { Poison::Checked } else { Poison::Timed };
+        let prepare = preparation(bench, case, poison);
+        bench.device.run(&Batch::once(prepare, case.steps().to_vec()))?;
+        if judge(bench, case)?.mismatch().is_none() {
+            let carried = ", in a launch that finds outputs, variables and scratch as an earlier launch left them";
+            mismatch.what.push_str(carried);
+            return Ok(Some(mismatch));
+        }
+        mismatch.what.push_str(PLACES[set]);
+        if bench.device.clock().is_some() {
+            mismatch.what.push_str(advise(bench, case)?);
+        }
+        return Ok(Some(mismatch));
+    }
+    if varies {
+        keep_for_others(bench, case)?;
+        try_results_of_other_inputs(bench, case)?;
+        return find_changed_input(bench);
+    }
+    Ok(None)
+}
+
+/// Says which inputs a fault of a kernel needs, if those of the manifest do not show it.
+fn on_set(set: usize, stop: Stop) -> Stop {
+    match stop {
+        Stop::Case(Outcome::Trap { message }) if set != FIRST => {
+            let place = PLACES[set].trim_start_matches(", ");
+            Stop::Case(Outcome::Trap { message: format!("{place}: {message}") })
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,69 @@
+//! Keeps which set of inputs the buffers of a group hold, and draws the seeds that no kernel knows.
+
+use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
+
+use runner_types::{BufferPlan, FillPlan, Vary};
+
+/// The set of the manifest's seeds.
+pub const FIRST: usize = 0;
+/// The set of secret seeds.
+pub const OTHER: usize = 1;
+/// The first set but for a stretch of each buffer, in which it has the elements of the other.
+pub const MIXED: usize = 2;
+
+/// The set that the inputs of a group hold.
+#[derive(Debug, Clone)]
+pub struct Sets {
+    pub current: usize,
+    /// How many sets there are: those of lower numbers.
+    pub count: usize,
+    /// What the seeds of the second set differ by.
+    pub secret: u64,
+    /// Where the stretches of the third set are.
+    place: u64,
+    /// Whether expected values exist for the first set alone.
+    pub expects_first: bool,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        Self { current: FIRST, count: 1, secret: secret(), place: secret(), expects_first: false }
+    }
+}
+
+impl Sets {
+    /// Returns the sets of another group with the same seeds.
+    pub fn with_same_seeds(&self) -> Self {
+        Self { secret: self.secret, place: self.place, ..Self::default() }
+    }
+
+    /// Returns the plan of a buffer's content in a set.
+    pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
+        let mut plan = plan.clone();
+        let stretch = if set == MIXED { self.stretch(plan.len) } else { 0..plan.len };
+        match (set, plan.vary) {
+            (FIRST, _) => {}
+            (_, Some(Vary::Permute)) => plan.fill = plan.fill.map(|fill| fill.permuted(self.secret, stretch)),
+            (MIXED, None) => plan.fill = plan.fill.map(|fill| fill.spliced(self.secret, stretch)),
+            (_, None) => {
+                if let Some(seed) = plan.fill.as_mut().and_then(FillPlan::seed_mut) {
+                    *seed ^= self.secret;
+                }
+            }
+        }
+        plan
+    }
+
+    /// Returns where the third set has the elements of the second: a half to a sixteenth of them, anywhere.
+    fn stretch(&self, len: u64) -> Range<u64> {
+        let part = (len >> (1 + (self.place >> 1) % 4)).max(len.min(1));
+        let begin = (u128::from(self.place) * u128::from(len - part + 1)) >> 64;
+        begin as u64..begin as u64 + part
+    }
+}
+
+/// Returns a number that is different in every process and for every caller, and never zero.
+pub fn secret() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish() | 1
+}

@@ -1,0 +1,31 @@
+//! Which samples of a track were taken while the device was throttled, and why it was.
+
+use runner_types::{Note, Regime, Round, ThrottleReason};
+
+/// Throttling during the samples of a track.
+#[derive(Debug, Default)]
+pub struct Throttling {
+    /// Samples that count although they were affected.
+    kept: usize,
+    reasons: Vec<ThrottleReason>,
+}
+
+impl Throttling {
+    /// Keeps the samples from a round on.
+    pub fn keep(&mut self, from: u32, rounds: &[Round], reasons: &[ThrottleReason]) {
+        self.kept += rounds.iter().filter(|round| round.round >= from).count();
+        self.add(reasons);
+    }
+
+    pub fn add(&mut self, reasons: &[ThrottleReason]) {
+        self.reasons.extend_from_slice(reasons);
+        self.reasons.sort_unstable();
+        self.reasons.dedup();
+    }
+
+    /// Returns a note for the case; `None` if the device was not throttled.
+    pub fn note(&self, regime: Regime, discarded: usize) -> Option<Note> {
+        let (reasons, discarded, kept) = (self.reasons.clone(), discarded as u64, self.kept as u64);
+        (!reasons.is_empty()).then_some(Note::Throttled { regime, reasons, discarded, kept })
+    }
+}

@@ -1,0 +1,137 @@
+//! Buffers of a manifest and their initial content.
+
+use std::path::PathBuf;
+
+use super::{Expression, Template};
+use runner_types::{Access, Allocation, Vary};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct BufferSpec {
+    pub name: String,
+    /// Template for the name of an element type.
+    pub element: Template,
+    /// Number of elements. Names [`BufferSpec::length_name`] if the file of its fill determines it.
+    pub len: Expression,
+    /// Initial content; `None` for `out` and `scratch`.
+    pub fill: Option<FillSpec>,
+    pub access: Access,
+    /// C++ name of a static `__device__` array to use instead of allocated memory.
+    pub symbol: Option<Template>,
+    pub allocate: Allocation,
+    /// How the second set of inputs differs from the first, if a seed does not change it.
+    pub vary: Option<Vary>,
+    /// Whether `scratch` memory is poisoned before every launch.
+    pub poison: bool,
+}
+
+impl BufferSpec {
+    /// Name that expressions use for the length of a buffer whose file determines it.
+    pub fn length_name(buffer: &str) -> String {
+        format!("{buffer}_len")
+    }
+
+    /// Names that expressions use for the extents of the array in the fill's file.
+    pub fn extent_names(buffer: &str) -> [String; 6] {
+        [0, 1, 2, 3, 4, 5].map(|dimension| format!("{buffer}_dim{dimension}"))
+    }
+
+    /// Whether the fill's file has the extents of an array.
+    pub const fn has_extents(&self) -> bool {
+        matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Tensor(_)))
+    }
+
+    /// Whether the fill's file determines the buffer's length.
+    pub fn is_as_long_as_its_file(&self) -> bool {
+        self.len.text() == Self::length_name(&self.name)
+            && matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Raw(_) | FillSpec::Tensor(_)))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FillSpec {
+    Constant(Expression),
+    /// Elements `start + step × index`.
+    Iota {
+        start: Expression,
+        step: Expression,
+    },
+    /// Uniform on `[low, high]`: inclusive for integers, half-open for floats.
+    Uniform {
+        low: Expression,
+        high: Expression,
+        seed: u64,
+    },
+    /// Normally distributed; floats only.
+    Normal {
+        mean: Expression,
+        deviation: Expression,
+        seed: u64,
+    },
+    Npy(FileSpec),
+    /// A file of little-endian elements.
+    Raw(FileSpec),
+    Tensor(TensorSpec),
+    List(Vec<Expression>),
+    /// Same content as another buffer.
+    Like {
+        buffer: String,
+        fill: Box<Self>,
+    },
+    /// Random elements with a structure.
+    Structured {
+        structure: StructureSpec,
+        seed: u64,
+    },
+}
+
+/// A file whose name may have placeholders.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileSpec {
+    /// Folder of the manifest.
+    pub folder: PathBuf,
+    /// File name relative to `folder`.
+    pub name: Template,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TensorSpec {
+    pub file: FileSpec,
+    pub tensor: Template,
+}
+
+/// Structure of a fill before its numbers are evaluated.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StructureSpec {
+    Sorted {
+        low: Expression,
+        high: Expression,
+    },
+    /// The numbers 0, 1, …, length - 1 in random order.
+    Permutation,
+    /// Rows of this many elements with a single 1.
+    OneHot(Expression),
+    /// Identity matrix with this many columns.
+    Identity(Expression),
+    /// Random diagonally dominant matrix with this many columns.
+    Dominant(Expression),
+    /// Ranks that follow Zipf's law.
+    Zipf {
+        values: Expression,
+        /// How fast probabilities fall.
+        exponent: Expression,
+    },
+    /// Row offsets of a sparse matrix.
+    CsrRows {
+        nonzeros: Expression,
+        columns: Expression,
+    },
+    /// Column indices of the stored elements of a sparse matrix.
+    CsrColumns {
+        /// Name of the buffer with the row offsets.
+        rows: String,
+        /// Length of that buffer: the number of rows plus one.
+        begins: Expression,
+        nonzeros: Expression,
+        columns: Expression,
+    },
+}

@@ -1,0 +1,279 @@
+//! Claims: comparisons of two quantities that arithmetic forms from results.
+//!
+//! Examples are `speedup("vector", "neighbored") >= 5` and `counter("gld_sectors", "b") == 2 * counter("gld_sectors",
+//! "a")`. A result belongs to a variant, or to a variant with values of the compared axes (`"sum[bx=32, by=8]"`).
+
+use std::ops::Range;
+
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+use super::node::{Callee, Kind, Operator, Syntax};
+use super::{ExprError, parser};
+use crate::diagnostics::nearest;
+use runner_types::Value;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimProgram {
+    pub left: Quantity,
+    pub relation: Relation,
+    pub right: Quantity,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+}
+
+/// One side of a claim, or a part of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Quantity {
+    Number(f64),
+    Result(Measured),
+    Negate(Box<Quantity>),
+    Binary(Arithmetic, Box<[Quantity; 2]>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}
+
+/// A result of one case, or of two together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    pub function: ClaimFunction,
+    pub counter: Option<Named>,
+    /// Variants with the result; two for `speedup`.
+    pub cases: Vec<Named>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    pub name: String,
+    /// Bytes of the claim's text.
+    pub at: Range<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum ClaimFunction {
+    /// Time of the second variant divided by the first's.
+    Speedup,
+    Time,
+    /// Bytes of the least work divided by the time, in GB/s.
+    Bandwidth,
+    /// Bandwidth divided by the data-sheet peak of the device memory, 0 to 1.
+    FractionOfPeak,
+    /// Reached share of the measured roof, 0 to 1.
+    FractionOfCeiling,
+    Counter,
+    ErrorAbs,
+    /// Greatest difference as a fraction of the reference.
+    ErrorRel,
+    /// Greatest difference in units in the last place.
+    ErrorUlp,
+    /// Registers per thread, the most of any launch.
+    Registers,
+    /// Bytes of spill stores and loads per thread, the most of any launch.
+    Spills,
+    /// Theoretical occupancy from 0 to 1, the least of any launch.
+    Occupancy,
+}
+
+impl ClaimFunction {
+    /// Names of all functions, in the order of the manual.
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
+    /// Name in claims, e.g. `speedup`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Arguments and result, for error texts and the manual.
+    pub const fn signature(self) -> &'static str {
+        match self {
+            Self::Speedup => "speedup(\"a\", \"b\"): the time of b over the time of a",
+            Self::Time => "time(\"a\"): the median time, microseconds",
+            Self::Bandwidth => "bandwidth(\"a\"): bytes of [work] over the time, GB/s",
+            Self::FractionOfPeak => "fraction_of_peak(\"a\"): the bandwidth over the memory's data-sheet peak",
+            Self::FractionOfCeiling => "fraction_of_ceiling(\"a\"): the part of the measured roof that is reached",
+            Self::Counter => "counter(\"name\", \"a\"): what was counted over the body",
+            Self::ErrorAbs => "error_abs(\"a\"): the greatest difference from the reference",
+            Self::ErrorRel => "error_rel(\"a\"): the greatest difference as a fraction of the reference",
+            Self::ErrorUlp => "error_ulp(\"a\"): the greatest difference in units in the last place",
+            Self::Registers => "registers(\"a\"): per thread, the most of any launch",
+            Self::Spills => "spills(\"a\"): bytes of spill stores and loads per thread, the most of any launch",
+            Self::Occupancy => "occupancy(\"a\"): theoretical, 0 to 1, the least of any launch",
+        }
+    }
+
+    pub const fn is_timed(self) -> bool {
+        matches!(self, Self::Speedup | Self::Time | Self::Bandwidth | Self::FractionOfPeak | Self::FractionOfCeiling)
+    }
+
+    const fn arguments(self) -> usize {
+        match self {
+            Self::Speedup | Self::Counter => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl ClaimProgram {
+    /// Parses a claim. Errors point into `text`.
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        let root = parser::parse(text, 0..text.len())?;
+        let at = root.span.clone();
+        let Kind::Binary(operator, sides) = root.kind else { return Err(no_comparison(at)) };
+        let Some(relation) = relation(operator) else { return Err(no_comparison(at)) };
+        let [left, right] = *sides;
+        let claim = Self { left: quantity(left)?, relation, right: quantity(right)? };
+        if claim.results().is_empty() {
+            let functions = ClaimFunction::NAMES.join(", ");
+            let error = ExprError::new("the claim names no result: it is always true, or never").at(at);
+            return Err(error.hint(format!("results are {functions}")));
+        }
+        Ok(claim)
+    }
+
+    /// Every result that the claim names.
+    pub fn results(&self) -> Vec<&Measured> {
+        let mut found = Vec::new();
+        self.left.collect(&mut found);
+        self.right.collect(&mut found);
+        found
+    }
+}
+
+impl Quantity {
+    fn collect<'q>(&'q self, found: &mut Vec<&'q Measured>) {
+        match self {
+            Self::Number(_) => {}
+            Self::Result(result) => found.push(result),
+            Self::Negate(inner) => inner.collect(found),
+            Self::Binary(_, sides) => sides.iter().for_each(|side| side.collect(found)),
+        }
+    }
+}
+
+fn no_comparison(at: Range<usize>) -> ExprError {
+    ExprError::new("a claim is one comparison, with `<`, `<=`, `>`, `>=`, `==` or `!=`")
+        .hint("for example: speedup(\"vector\", \"neighbored\") >= 5; write two claims for two comparisons")
+        .at(at)
+}
+
+const fn relation(operator: Operator) -> Option<Relation> {
+    Some(match operator {
+        Operator::Less => Relation::Less,
+        Operator::LessEqual => Relation::LessEqual,
+        Operator::Greater => Relation::Greater,
+        Operator::GreaterEqual => Relation::GreaterEqual,
+        Operator::Equal => Relation::Equal,
+        Operator::NotEqual => Relation::NotEqual,
+        _ => return None,
+    })
+}
+
+fn quantity(syntax: Syntax) -> Result<Quantity, ExprError> {
+    let at = syntax.span;
+    match syntax.kind {
+        Kind::Literal(Value::Int(value)) => Ok(Quantity::Number(value as f64)),
+        Kind::Literal(Value::Float(value)) => Ok(Quantity::Number(value)),
+        Kind::Negate(inner) => Ok(Quantity::Negate(Box::new(quantity(*inner)?))),
+        Kind::Binary(operator, sides) => {
+            let arithmetic = match operator {
+                Operator::Add => Arithmetic::Add,
+                Operator::Subtract => Arithmetic::Subtract,
+                Operator::Multiply => Arithmetic::Multiply,
+                Operator::Divide => Arithmetic::Divide,
+                _ => return Err(ExprError::new("claims calculate with `+`, `-`, `*` and `/` only").at(at)),
+            };
+            let [left, right] = *sides;
+            Ok(Quantity::Binary(arithmetic, Box::new([quantity(left)?, quantity(right)?])))
+        }
+        Kind::Call(callee, arguments) => result(&callee, arguments).map(Quantity::Result),
+        Kind::Name(name) => {
+            let error = ExprError::new(format!("`{name}` has no value in a claim")).at(at);
+            Err(error.hint("put a condition on an axis into `where`, and a variant's name into quotes"))
+        }
+        _ => Err(ExprError::new("a claim compares numbers and results").at(at)),
+    }
+}
+
+fn result(callee: &Callee, arguments: Vec<Syntax>) -> Result<Measured, ExprError> {
+    let Ok(function) = callee.name.parse::<ClaimFunction>() else {
+        let names = ClaimFunction::NAMES;
+        let error = ExprError::new(format!("there is no result `{}`", callee.name)).at(callee.at.clone());
+        return Err(match nearest(callee.name, names.iter().copied()) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint(format!("there are {}", names.join(", "))),
+        });
+    };
+    let wanted = function.arguments();
+    if arguments.len() != wanted {
+        let message = format!("`{}` takes {wanted} names in quotes, not {}", function.name(), arguments.len());
+        return Err(ExprError::new(message).hint(function.signature()).at(callee.at.clone()));
+    }
+    let mut names = arguments.into_iter().map(|argument| named(function, argument)).collect::<Result<Vec<_>, _>>()?;
+    let counter = (function == ClaimFunction::Counter).then(|| names.remove(0));
+    Ok(Measured { function, counter, cases: names })
+}
+
+fn named(function: ClaimFunction, argument: Syntax) -> Result<Named, ExprError> {
+    let name = match argument.kind {
+        Kind::Literal(Value::Str(name)) => name,
+        // A variant may have the name of an element type.
+        Kind::Literal(Value::Type(element)) => element.name().to_owned(),
+        _ => {
+            let message = format!("`{}` takes names in quotes", function.name());
+            return Err(ExprError::new(message).hint(function.signature()).at(argument.span));
+        }
+    };
+    Ok(Named { name, at: argument.span })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
+
+    use super::*;
+
+    #[test]
+    fn a_comparison_of_results_is_read_with_its_arithmetic() {
+        let claim =
+            ClaimProgram::parse("counter(\"gld_sectors\", \"b\") == 2 * counter(\"gld_sectors\", \"a\") + 1").unwrap();
+        assert_eq!(claim.relation, Relation::Equal);
+        let cases: Vec<&str> = claim.results().iter().map(|result| result.cases[0].name.as_str()).collect();
+        assert_eq!(cases, ["b", "a"]);
+        let Quantity::Binary(Arithmetic::Add, sides) = &claim.right else { panic!("{claim:?}") };
+        assert!(matches!(sides[0], Quantity::Binary(Arithmetic::Multiply, _)));
+        assert_eq!(sides[1], Quantity::Number(1.0));
+    }
+
+    /// Each with a part of the message and the text that the error points at.
+    #[test]
+    fn what_is_no_claim_is_refused_at_its_place() {
+        for (text, message, part) in [
+            ("speedup(\"a\", \"b\")", "one comparison", "speedup(\"a\", \"b\")"),
+            ("1 < 2", "names no result", "1 < 2"),
+            ("spedup(\"a\", \"b\") > 1", "no result `spedup`", "spedup"),
+            ("speedup(\"a\") > 1", "takes 2 names", "speedup"),
+            ("time(n) > 1", "names in quotes", "n"),
+            ("time(\"a\") > n", "`n` has no value", "n"),
+            ("time(\"a\") % 2 > 1", "`+`, `-`, `*` and `/`", "time(\"a\") % 2"),
+            ("time(\"a\") > 1 && time(\"a\") < 2", "one comparison", "time(\"a\") > 1 && time(\"a\") < 2"),
+        ] {
+            let error = ClaimProgram::parse(text).unwrap_err();
+            assert!(error.message.contains(message), "{text}: {}", error.message);
+            assert_eq!(error.at.map(|at| &text[at]), Some(part), "{text}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Assigns launches to cases and adds up their counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::assign::assign;
+use super::by_line::{CountedLaunch, count_lines};
+use super::table::{Row, Table};
+use super::{ProfilerError, metrics};
+use runner_types::{BodyCounters, Case, Counters, Event, KernelCode, MarkedLaunch};
+
+/// Launches that workers announced, in order.
+#[derive(Debug, Default)]
+pub struct Tally {
+    announced: Vec<Announced>,
+    /// Cases that failed, whose counters would be meaningless.
+    failed: BTreeSet<u64>,
+}
+
+#[derive(Debug)]
+struct Announced {
+    case: Case,
+    process: u32,
+    launches: Vec<MarkedLaunch>,
+    whole_only: bool,
+    code: BTreeMap<String, KernelCode>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Counted {
+    /// Every launch was counted.
+    Counters(BodyCounters),
+    /// Reason why some launches were not counted.
+    Missing(String),
+}
+
+impl Tally {
+    /// Consumes announcements of launches and records which cases failed; returns every other event.
+    pub fn observe(&mut self, event: Event) -> Option<Event> {
+        match event {
+            Event::LaunchesMarked { case, process, launches, whole_only, code } => {
+                self.announced.push(Announced { case, process, launches, whole_only, code });
+                None
+            }
+            other => {
+                if let Event::CaseSettled { case, outcome, .. } = &other
+                    && outcome.is_failure()
+                {
+                    self.failed.insert(case.ordinal);
+                }
+                Some(other)
+            }
+        }
+    }
+
+    /// Assigns rows to launches. A case that was launched several times has the counters of its last launches; a
+    /// failed case is left out. Fails if launches were announced but none was counted.
+    pub fn close(self, table: &Table) -> Result<Vec<(Case, Counted)>, ProfilerError> {
+        if table.rows.is_empty() && !self.announced.is_empty() {
+            return Err(ProfilerError::of_complaints(&table.complaints));
+        }
+        let mut cases: BTreeMap<u64, (Case, Counted)> = BTreeMap::new();
+        for (process, announced) in by_process(&self.announced) {
+            let rows: Vec<&Row> = table.rows.iter().filter(|row| row.process == process).collect();
+            let seen: Vec<MarkedLaunch> = rows.iter().map(|row| row.launch.clone()).collect();
+            let made: Vec<MarkedLaunch> = announced.iter().flat_map(|a| a.launches.iter().cloned()).collect();
+            let mut places = assign(&made, &seen).into_iter();
+            for Announced { case, launches, whole_only, code, .. } in announced {
+                let found: Vec<Option<&Row>> =
+                    places.by_ref().take(launches.len()).map(|place| place.map(|row| rows[row])).collect();
+                let mut counted = counted(&found, (launches, *whole_only), &table.complaints);
+                if let Counted::Counters(counters) = &mut counted {
+                    let launches: Vec<_> = found.iter().flatten().filter_map(|row| with_code(row, code)).collect();
+                    // Lines of some launches would look like those of all.
+                    if launches.iter().all(|launch| !launch.instructions.is_empty()) {
+                        counters.lines = count_lines(&launches);
+                    }
+                }
+                cases.insert(case.ordinal, (case.clone(), counted));
+            }
+        }
+        Ok(cases.into_iter().filter(|(ordinal, _)| !self.failed.contains(ordinal)).map(|(_, case)| case).collect())
+    }
+}
+
+fn by_process(announced: &[Announced]) -> BTreeMap<u32, Vec<&Announced>> {
+    let mut processes: BTreeMap<u32, Vec<&Announced>> = BTreeMap::new();
+    for one in announced {
+        processes.entry(one.process).or_default().push(one);
+    }
+    processes
+}
+
+fn with_code<'a>(row: &'a Row, code: &'a BTreeMap<String, KernelCode>) -> Option<CountedLaunch<'a>> {
+    let (kernel, code) = code.get_key_value(&row.launch.kernel)?;
+    Some(CountedLaunch { kernel, code, instructions: &row.instructions })
+}
+
+fn counted(rows: &[Option<&Row>], (launches, whole_only): (&[MarkedLaunch], bool), complaints: &[String]) -> Counted {
+    let missing = rows.iter().position(Option::is_none);
+    let each: Vec<Counters> = rows.iter().flatten().map(|row| metrics::of_launch(&row.values)).collect();
+    if let Some(missing) = missing {
+        let message = complaints.first().map(|message| format!("; ncu reports: {message}")).unwrap_or_default();
+        return Counted::Missing(format!("ncu did not count the launch of `{}`{message}", launches[missing].kernel));
+    }
+    let whole = metrics::of_body(&each);
+    let each = if each.len() > 1 && !whole_only { each } else { Vec::new() };
+    Counted::Counters(BodyCounters { whole, each, lines: Vec::new() })
+}

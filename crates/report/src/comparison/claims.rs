@@ -1,0 +1,68 @@
+//! Claims of a comparison that are not simply held, with the results of base and new.
+
+use serde::Serialize;
+
+use super::{Compared, words};
+use crate::claims::detail;
+use runner_results::analyse::compare::{ClaimChange, ClaimKind, ReportComparison};
+
+/// Maximum number of claims to list; further ones are counted.
+const MOST_CLAIMS: usize = 50;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Claims {
+    /// Counts in words, such as `1 newly broken, 3 held`.
+    pub counts: String,
+    /// Claims that are broken, undecided or repaired, the most important first.
+    pub lines: Vec<Line>,
+    /// Number of those that are not listed.
+    pub left_out: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    /// Mark whose shape differs by state, for readers who cannot distinguish colours.
+    pub mark: &'static str,
+    pub state: &'static str,
+    pub fails: bool,
+    /// Experiment and device, if there are several reports; otherwise empty.
+    pub report: String,
+    pub claim: String,
+    /// May be empty.
+    pub condition: String,
+    /// Verdict of the new results.
+    pub new: String,
+    /// Verdict of the base's results.
+    pub base: String,
+}
+
+/// `None` if the new reports claim nothing.
+pub fn claims(compared: Compared<'_>) -> Option<Claims> {
+    let reports = &compared.comparison.reports;
+    let mut all: Vec<(&ReportComparison, &ClaimChange)> =
+        reports.iter().flat_map(|report| report.claims.iter().map(move |claim| (report, claim))).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let counts = words::claim_counts(all.iter().map(|(_, claim)| claim.kind));
+    all.retain(|(_, claim)| claim.fails || !matches!(claim.kind, ClaimKind::Held | ClaimKind::NotApplicable));
+    all.sort_by_key(|(_, claim)| claim.kind);
+    let left_out = all.len().saturating_sub(MOST_CLAIMS);
+    let several = reports.len() > 1;
+    let lines = all.iter().take(MOST_CLAIMS).map(|(report, claim)| line(report, claim, several)).collect();
+    Some(Claims { counts, lines, left_out })
+}
+
+fn line(report: &ReportComparison, ClaimChange { kind, base, new, fails }: &ClaimChange, several: bool) -> Line {
+    let place = || format!("{}, {}", report.experiment, report.device);
+    Line {
+        mark: words::claim_mark(*kind),
+        state: words::claim_state(*kind),
+        fails: *fails,
+        report: if several { place() } else { String::new() },
+        claim: new.claim.text.clone(),
+        condition: new.claim.condition.clone().unwrap_or_default(),
+        new: detail(new),
+        base: detail(base),
+    }
+}

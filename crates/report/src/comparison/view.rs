@@ -1,0 +1,416 @@
+//! View model of a comparison: the content of its page, in order, before any markup.
+//!
+//! Markdown and HTML pages and the terminal are made from it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::claims::{Claims, claims};
+use super::rollup::{Rollup, Row, Totals, totals};
+use super::{Compared, rollup, summary, words};
+use crate::number;
+use crate::stale;
+use crate::table::{Cell, Folding, Table, in_common, number as number_column, text};
+use crate::units::TimeUnit;
+use crate::wording;
+use runner_lang::format::{plural, plural_of};
+use runner_results::analyse::compare::{
+    BETWEEN_GPUS, CauseKind, Change, ClockOffset, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
+    ReportComparison,
+};
+use runner_types::Estimate;
+
+/// Kinds whose tables are never folded: they fail the gate, or need a look.
+const OPEN: [Kind; 6] =
+    [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable, Kind::NewlyUnstable, Kind::Mixed];
+
+/// With more pairs of reports than this, only their parent folders are named.
+const MOST_PLACES: usize = 6;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    pub headline: String,
+    /// What was compared, and the outcome.
+    pub facts: Vec<String>,
+    /// Caveats of the comparison.
+    pub warnings: Vec<String>,
+    /// Claims of the new reports; `None` if they claim nothing.
+    pub claims: Option<Claims>,
+    pub sections: Vec<Section>,
+    /// Table with one row per pair of reports, if there are several.
+    pub reports: Option<Table>,
+    pub places: Vec<String>,
+    pub method: Vec<String>,
+}
+
+/// Cases with the same kind of change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Section {
+    pub title: String,
+    pub explanation: &'static str,
+    pub is_open: bool,
+    /// What all rows have in common.
+    pub common: String,
+    /// Summary per variant; empty if rows are grouped otherwise.
+    pub rollup: Rollup,
+    pub table: Table,
+    /// Number of rows that do not fit the page.
+    pub left_out: usize,
+    #[serde(skip)]
+    pub kind: Kind,
+    /// Whether its cases fail a gate.
+    #[serde(skip)]
+    pub is_gating: bool,
+}
+
+/// The view with the `most` rows that matter most.
+pub fn view(compared: Compared<'_>, most: usize) -> View {
+    let comparison = compared.comparison;
+    let mut left = most;
+    let totals = totals(compared);
+    let sections = Kind::ALL.iter().copied().filter_map(|kind| {
+        let rows = rows(compared, kind);
+        let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left, &totals))?;
+        left -= section.table.rows.len();
+        Some(section)
+    });
+    let sections = sections.collect();
+    let [base_stale, new_stale] = &comparison.stale;
+    let of_base = stale::sentences(base_stale).into_iter().map(|sentence| format!("In the base: {sentence}"));
+    View {
+        headline: words::headline(compared),
+        facts: stale::sentences(new_stale)
+            .into_iter()
+            .chain(summary::summary(compared, &totals))
+            .chain(facts(compared))
+            .chain(of_base)
+            .chain(stale::unknown(new_stale))
+            .collect(),
+        warnings: warnings(compared),
+        claims: claims(compared),
+        sections,
+        reports: (comparison.reports.len() > 1).then(|| reports(compared)),
+        places: places(compared),
+        method: method(compared),
+    }
+}
+
+/// Rows of a kind: the largest time changes first, others in the order of the reports.
+fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
+    let all = compared.comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |c| (report, c)));
+    let mut rows: Vec<Row<'_>> = all.filter(|(_, change)| change.kind == kind).collect();
+    if matches!(kind, Kind::Slower | Kind::Faster) {
+        let size = |(_, change): &Row<'_>| change.time.as_ref().map_or(0.0, |time| time.ratio.ln().abs());
+        rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    }
+    rows
+}
+
+/// Section for all cases of a kind, with at most `most` rows.
+fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize, totals: &Totals<'_>) -> Section {
+    let shown = &all[..all.len().min(most)];
+    let (mut table, left_out) = if kind == Kind::Incomparable {
+        let mut table = by_reason(all);
+        let left_out = table.rows.len().saturating_sub(most);
+        table.rows.truncate(most);
+        (table, left_out)
+    } else {
+        (table(compared, shown), all.len() - shown.len())
+    };
+    let common = in_common(&table.fold());
+    Section {
+        title: format!("{} {}: {}", words::mark(kind), words::heading(kind), all.len()),
+        explanation: match kind {
+            Kind::Incomparable if is_paired(compared) => words::REFUSED,
+            _ => words::explanation(kind),
+        },
+        is_open: OPEN.contains(&kind),
+        common,
+        rollup: if matches!(kind, Kind::Incomparable | Kind::Same) {
+            Rollup::default()
+        } else {
+            rollup::rollup(compared, totals, all)
+        },
+        table,
+        left_out,
+        kind,
+        is_gating: words::GATING.contains(&kind),
+    }
+}
+
+/// Whether one run measured base and new.
+fn is_paired(compared: Compared<'_>) -> bool {
+    compared.comparison.reports.iter().all(|report| report.is_paired)
+}
+
+fn newcomer(change: &Change) -> Option<Estimate> {
+    change.newcomer.as_ref()?.time
+}
+
+/// Unit for the times of some changes.
+pub fn unit_of<'a>(changes: impl Iterator<Item = &'a Change>) -> TimeUnit {
+    let times = changes.filter_map(|change| change.time.as_ref().map(|time| time.base).or(newcomer(change)));
+    TimeUnit::choose(times.map(|time| time.point))
+}
+
+pub fn point(time: &Estimate, unit: TimeUnit) -> String {
+    number::point(time, unit.nanoseconds())
+}
+
+fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
+    let unit = unit_of(rows.iter().map(|(_, change)| *change));
+    let title = |side: &str| format!("{side} ({})", unit.symbol());
+    let mut columns = vec![
+        text("case", Folding::Keep),
+        number_column(title("base"), Folding::WhenEmpty),
+        number_column(title("new"), Folding::WhenEmpty),
+        number_column("change", Folding::WhenEmpty),
+        text("regime", Folding::WhenCommon),
+        text("why", Folding::WhenEmpty),
+    ];
+    let several = compared.comparison.reports.len() > 1;
+    if several {
+        columns.insert(0, text("report", Folding::WhenCommon));
+    }
+    let mut table = Table::new(columns);
+    for (report, change) in rows {
+        let time = change.time.as_ref();
+        let mut cells = vec![
+            Cell::code(wording::case_name(&change.case)),
+            Cell::maybe(time.map(|time| point(&time.base, unit))),
+            Cell::maybe(time.map(|time| time.new).or(newcomer(change)).map(|time| point(&time, unit))),
+            Cell::maybe(time.map_or_else(|| words::count_change(change), |time| Some(words::time_change(time)))),
+            Cell::maybe(change.regime.map(|regime| regime.name().to_owned())),
+            Cell::plain(words::why(change, report)),
+        ];
+        if several {
+            cells.insert(0, Cell::plain(format!("{}, {}", report.experiment, report.device)));
+        }
+        table.rows.push(cells);
+    }
+    table
+}
+
+/// Groups the cases that cannot be compared, by report and reason.
+fn by_reason(rows: &[Row<'_>]) -> Table {
+    let mut found: Vec<(String, String, Vec<&Change>)> = Vec::new();
+    let mut places: HashMap<(String, String), usize> = HashMap::new();
+    for (report, change) in rows {
+        let differences = report.differences.iter().chain(&change.differences);
+        let reason = differences.map(words::difference).collect::<Vec<_>>().join("; ");
+        let place = format!("{}, {}", report.experiment, report.device);
+        let at = *places.entry((place.clone(), reason.clone())).or_insert_with(|| {
+            found.push((place, reason, Vec::new()));
+            found.len() - 1
+        });
+        found[at].2.push(change);
+    }
+    let columns = [text("report", Folding::Keep), text("differs", Folding::Keep)];
+    let more = [
+        number_column("cases", Folding::Keep),
+        number_column("change of time", Folding::WhenEmpty),
+        text("first", Folding::Keep),
+    ];
+    let mut table = Table::new(columns.into_iter().chain(more).collect());
+    for (place, reason, changes) in found {
+        table.rows.push(vec![
+            Cell::plain(place),
+            Cell::plain(reason),
+            Cell::plain(changes.len().to_string()),
+            Cell::maybe(rollup::times(changes.iter().copied())),
+            Cell::code(wording::case_name(&changes[0].case)),
+        ]);
+    }
+    table
+}
+
+fn facts(compared: Compared<'_>) -> Vec<String> {
+    let comparison = compared.comparison;
+    let mut facts = vec![words::counts(comparison)];
+    for report in &comparison.reports {
+        let subject = if comparison.reports.len() > 1 {
+            format!("{}, {}: ", report.experiment, report.device)
+        } else {
+            String::new()
+        };
+        if comparison.reports.len() == 1
+            && let Some(geomean) = report.geomean
+        {
+            facts.push(format!("Average change of time: {}.", words::geomean(geomean)));
+        }
+        let causes = words::of_all_rows(report);
+        // With a single report, the sentences before these already contain them.
+        if !causes.is_empty() && comparison.reports.len() > 1 {
+            facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
+        }
+        let of_code = |code: Code| report.changes.iter().filter(|change| change.code == Some(code)).count();
+        let (same, other) = (of_code(Code::SameOfOtherSource), of_code(Code::Changed));
+        if same > 0 {
+            let rows = plural((same + other) as u64, "row");
+            let what = if subject.is_empty() { "Machine code" } else { "machine code" };
+            facts.push(format!("{subject}{what} changed in {other} of {rows} whose source or options changed."));
+        }
+        let renamed: BTreeSet<(&str, String)> = report
+            .changes
+            .iter()
+            .flat_map(|change| change.causes.iter().map(move |cause| (change.case.key.variant.as_str(), cause)))
+            .filter(|(_, cause)| cause.what == CauseKind::Variant)
+            .map(|(variant, cause)| (variant, words::cause(cause)))
+            .collect();
+        let renamed: Vec<String> = renamed.into_iter().map(|(variant, from)| format!("{variant} is {from}")).collect();
+        if !renamed.is_empty() {
+            facts.push(format!("{subject}{}: source, options and launches are the same.", renamed.join(", ")));
+        }
+    }
+    facts
+}
+
+fn warnings(compared: Compared<'_>) -> Vec<String> {
+    let mut warnings = compared.faults.to_vec();
+    if is_paired(compared) {
+        return warnings;
+    }
+    for report in &compared.comparison.reports {
+        for (limits, side) in report.limits.iter().zip(["base", "new"]) {
+            let subject = format!("{}, {}: the {side} report", report.experiment, report.device);
+            if limits.is_incomplete {
+                warnings.push(format!("{subject} is of a run that did not finish."));
+            }
+            if let Some(options) = &limits.narrowed {
+                warnings.push(format!("{subject} is of a part of the matrix, selected by {options}."));
+            }
+        }
+    }
+    let sides = |lacks: fn(&Limits) -> bool| {
+        let lacking = |side: usize| compared.comparison.reports.iter().any(|report| lacks(&report.limits[side]));
+        match (lacking(0), lacking(1)) {
+            (true, true) => Some("base and new"),
+            (true, false) => Some("the base"),
+            (false, true) => Some("the new report"),
+            (false, false) => None,
+        }
+    };
+    if let Some(which) = sides(|limits| limits.without_hashes > 0) {
+        warnings.push(format!(
+            "Records of {which} have no hashes, as those of older versions: whether source, options, inputs and check \
+             differ is not known."
+        ));
+    }
+    if let Some(which) = sides(|limits| limits.lacks_spread) {
+        warnings.push(format!(
+            "Of {which} it is not known how much processes differ (the clock was not calibrated, or by an older \
+             version): 200 ns and 0.3 % are assumed."
+        ));
+    }
+    let is_between =
+        |report: &ReportComparison| report.may_be_two_gpus && report.changes.iter().any(|c| c.time.is_some());
+    if compared.comparison.reports.iter().any(is_between) {
+        warnings.push(format!(
+            "The reports may come from two GPUs of this model, so changes of time below {} % are not reported, whatever \
+             --threshold says (--allow gpu overrides).",
+            100.0 * BETWEEN_GPUS
+        ));
+    }
+    warnings.extend(clock_offsets(compared));
+    let drivers = compared.comparison.reports.iter().flat_map(|report| &report.differences);
+    let drivers: BTreeSet<String> =
+        drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
+    if !drivers.is_empty() {
+        warnings.push(format!(
+            "Times of two drivers ({}) are shown, and not judged unless --inform driver or --allow driver asks for it; \
+             the first fails for none of them.",
+            drivers.into_iter().collect::<Vec<_>>().join(", ")
+        ));
+    }
+    for (places, side) in compared.alone.iter().zip(["base", "new"]) {
+        if !places.is_empty() {
+            let count = plural(places.len() as u64, "report");
+            warnings.push(format!("Only in the {side}: {count}, not compared ({}).", places.join(", ")));
+        }
+    }
+    warnings
+}
+
+/// Describes the clock offsets that ratios are corrected for.
+fn clock_offsets(compared: Compared<'_>) -> Option<String> {
+    let (mut found, mut groups) = (Vec::new(), Vec::new());
+    for report in &compared.comparison.reports {
+        for ClockOffset { group, nanoseconds, .. } in &report.clock_offsets {
+            let size = nanoseconds.abs();
+            let less_or_more = if *nanoseconds < 0.0 { "less" } else { "more" };
+            match group {
+                Some(_) => groups.push(size),
+                None => found.push(format!("{size:.0} ns {less_or_more} in {}", report.experiment)),
+            }
+        }
+    }
+    if let Some(largest) = groups.iter().copied().reduce(f64::max) {
+        let and = if found.is_empty() { "" } else { "and " };
+        found.push(format!("{and}up to {largest:.0} ns more or less in {}", plural(groups.len() as u64, "group")));
+    }
+    (!found.is_empty()).then(|| {
+        format!(
+            "The clocks of both runs differ: in the new one, short kernels of unchanged code read {}. This is taken out of the \
+             ratios.",
+            found.join(", ")
+        )
+    })
+}
+
+fn reports(compared: Compared<'_>) -> Table {
+    let mut table = Table::new(vec![text("report", Folding::Keep)]);
+    table
+        .columns
+        .extend(Kind::ALL.iter().map(|&kind| number_column(words::heading(kind).to_lowercase(), Folding::WhenEmpty)));
+    table.columns.push(number_column("average change of time", Folding::WhenEmpty));
+    for report in &compared.comparison.reports {
+        let count = |kind: Kind| report.changes.iter().filter(|change| change.kind == kind).count();
+        let mut cells = vec![Cell::plain(format!("{}, {}", report.experiment, report.device))];
+        cells.extend(Kind::ALL.iter().map(|&kind| {
+            let count = count(kind);
+            Cell::maybe((count > 0).then(|| count.to_string()))
+        }));
+        cells.push(Cell::maybe(report.geomean.map(words::geomean)));
+        table.rows.push(cells);
+    }
+    table.fold();
+    table
+}
+
+fn places(compared: Compared<'_>) -> Vec<String> {
+    if compared.places.len() > MOST_PLACES {
+        let [base, new] = compared.names;
+        return vec![format!("{base} → {new}")];
+    }
+    compared.places.iter().map(|[base, new]| format!("{base} → {new}")).collect()
+}
+
+fn method(compared: Compared<'_>) -> Vec<String> {
+    let tests = compared.comparison.tests;
+    if tests == 0 {
+        return Vec::new();
+    }
+    let (threshold, calls) = (LEAST_THRESHOLD * 100.0, LEVEL * 100.0);
+    let change = if is_paired(compared) {
+        "Change is the new time relative to the base, formed within the rounds of one run; ± is the wider half of its \
+         interval."
+    } else {
+        "Change is the new time relative to the base; ± is the wider half of its interval, which includes how much \
+         processes on such a device differ."
+    };
+    vec![
+        "The average is the geometric mean: the change that, if every row on the device's clock had it, would give the same product \
+         of times."
+            .to_owned(),
+        change.to_owned(),
+        format!(
+            "{} tested together: if none of them changed, {calls:.0} of 100 such comparisons call one of them changed.",
+            plural_of(tests as u64, "time was", "times were"),
+        ),
+        format!(
+            "The smallest change that matters is {threshold} % or the noise of the row if that is more, unless \
+             --threshold gives it. A time is the same if it changed by less and a change of twice as much is ruled out."
+        ),
+    ]
+}

@@ -1,0 +1,616 @@
+//! Verdicts, changes and causes in words.
+//!
+//! All outputs for people use these, so that terminal, Markdown and HTML say the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Compared, lines, machine_code};
+use crate::number;
+use crate::stale;
+use crate::wording;
+use runner_lang::format::{at_place, count, magnitude, plural, rough};
+use runner_results::analyse::compare::{
+    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
+    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
+};
+use runner_types::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
+
+/// Maximum number of changed counters of a theme to list; further ones are counted.
+const MOST_OF_THEME: usize = 3;
+
+/// Longest value, in bytes, to show in full. Of longer ones only the differing words are shown.
+const LONGEST_FACT: usize = 60;
+
+pub const GATING: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable];
+
+pub const fn heading(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NewlyWrong => "Newly wrong",
+        Kind::Slower => "Slower",
+        Kind::MoreWork => "More work counted",
+        Kind::Incomparable => "Incomparable",
+        Kind::NewlyUnstable => "Newly unstable",
+        Kind::Faster => "Faster",
+        Kind::LessWork => "Less work counted",
+        Kind::Fixed => "Fixed",
+        Kind::Gone => "Gone",
+        Kind::New => "New",
+        Kind::Mixed => "Mixed",
+        Kind::Undecided => "Undecided",
+        Kind::Ambiguous => "Ambiguous",
+        Kind::StillWrong => "Still wrong",
+        Kind::Same => "Same",
+    }
+}
+
+/// Meaning of a kind, for readers of its table.
+pub const fn explanation(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NewlyWrong => "These cases fail, and did not before.",
+        Kind::Slower => "Slower by more than the threshold.",
+        Kind::MoreWork => {
+            "A count that decides rose by more than the threshold, and none fell: instructions, sectors, bank conflicts, \
+             atomics or barriers."
+        }
+        Kind::Incomparable => {
+            "What was measured is not the same, or a record states no sound interval around its time. --allow compares \
+             what is not the same nevertheless, except a device with the simulator."
+        }
+        Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
+        Kind::Faster => "Faster by more than the threshold.",
+        Kind::LessWork => {
+            "A count that decides fell by more than the threshold, and none rose: instructions, sectors, bank conflicts, \
+             atomics or barriers."
+        }
+        Kind::Fixed => "These cases failed before.",
+        Kind::Gone => "These cases are not in the new report, or were not measured there.",
+        Kind::New => "These cases are not in the base, or were not measured there.",
+        Kind::Mixed => {
+            "A count that decides rose by more than the threshold, and another fell: instructions, sectors, bank conflicts, \
+             atomics or barriers."
+        }
+        Kind::Undecided => {
+            "Counts of machine code decide, and some are not known on one of the sides. Counts of the PTX do not decide."
+        }
+        Kind::Ambiguous => "Too noisy to tell whether the change exceeds the threshold.",
+        Kind::StillWrong => "These cases fail as before.",
+        Kind::Same => "No change that exceeds the threshold.",
+    }
+}
+
+/// Why cases of one run cannot be compared.
+pub const REFUSED: &str =
+    "Buffers or checks differ from those of the base. Only cases with the same ones run side by side.";
+
+/// Mark whose shape differs by kind, for readers who cannot distinguish colours.
+pub const fn mark(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NewlyWrong | Kind::StillWrong => "✗",
+        Kind::Slower | Kind::MoreWork => "▲",
+        Kind::Faster | Kind::LessWork => "▼",
+        Kind::Fixed => "✓",
+        Kind::Incomparable => "≠",
+        Kind::Mixed => "↕",
+        Kind::NewlyUnstable | Kind::Undecided | Kind::Ambiguous => "?",
+        Kind::Gone => "−",
+        Kind::New => "+",
+        Kind::Same => "=",
+    }
+}
+
+/// The verdict and its subject: `✗ 12 slower (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
+pub fn headline(compared: Compared<'_>) -> String {
+    format!("{} ({})", verdict(compared.comparison), subject(compared))
+}
+
+/// What is compared: experiments, devices, whether times were measured, and both sides.
+fn subject(compared: Compared<'_>) -> String {
+    let reports = &compared.comparison.reports;
+    let only = |all: BTreeSet<&str>, many: &str| match all.first() {
+        Some(one) if all.len() == 1 => (*one).to_owned(),
+        _ => format!("{} {many}", all.len()),
+    };
+    let experiments = only(reports.iter().map(|report| report.experiment.as_str()).collect(), "experiments");
+    let devices = only(reports.iter().map(|report| report.device.as_str()).collect(), "devices");
+    let kind = |report: &ReportComparison| match report.backend {
+        BackendKind::Sim => "simulated",
+        BackendKind::Cuda | BackendKind::Fake => "measured",
+    };
+    let kinds: BTreeSet<&str> = reports.iter().map(kind).collect();
+    let [base, new] = compared.labels;
+    let kinds = kinds.into_iter().filter(|kind| !devices.to_lowercase().contains(kind)).collect::<Vec<_>>();
+    let parts: Vec<&str> = std::iter::once(devices.as_str()).chain(kinds).collect();
+    format!("{experiments} on {}, {base} → {new}", parts.join(", "))
+}
+
+/// The kinds that fail the gate, such as `3 newly wrong, 12 slower`, or `no regression` if there are none. Then what is
+/// better, new, or no longer proved.
+fn verdict(comparison: &Comparison) -> String {
+    let counted = |is_excused: bool| {
+        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+        for change in comparison.changes().filter(|change| change.is_excused() == is_excused) {
+            *counts.entry(change.kind).or_default() += 1;
+        }
+        counts
+    };
+    let counts = counted(false);
+    let failing = comparison.claims().filter(|claim| claim.fails).map(|claim| claim.kind);
+    let claims = claim_tallies(failing).into_iter().map(|(count, state)| {
+        let claims = plural(count as u64, "claim");
+        format!("{claims} {state}")
+    });
+    let tallies =
+        |kinds: &[Kind]| -> Vec<String> { kinds.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect() };
+    let mut named = tallies(&GATING);
+    // Exit codes have the same order: right after what is newly wrong.
+    let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
+    named.splice(place..place, claims);
+    let mut less = tallies(&[Kind::Mixed, Kind::Undecided, Kind::Gone]);
+    let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed && !claim.fails).count();
+    if removed > 0 {
+        less.push(plural(removed as u64, "claim") + " removed");
+    }
+    let checks = comparison.changed_checks();
+    if checks > 0 {
+        less.push(format!("{checks} with another check"));
+    }
+    let weak = comparison.weak_checks();
+    if weak > 0 {
+        less.push(format!("{weak} with a weak check"));
+    }
+    let stale = stale::tally(&comparison.stale[1]);
+    let gate = comparison.gate();
+    let mark = match gate {
+        Gate::Pass if stale.is_some() => "?",
+        Gate::Pass => "✓",
+        Gate::Incomparable => "≠",
+        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
+    };
+    if gate == Gate::Pass {
+        let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
+        let lead = if comparison.changes().any(is_compared) { "No regression" } else { "Nothing compared" };
+        named.insert(0, lead.to_owned());
+        named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
+    }
+    named.extend(less);
+    named.extend(stale);
+    let informing = counted(true);
+    let informing: Vec<String> = Kind::ALL
+        .iter()
+        .filter(|kind| **kind != Kind::Same)
+        .filter_map(|kind| tally(*kind, *informing.get(kind)?))
+        .collect();
+    if !informing.is_empty() {
+        named.push(format!("without failing {}", informing.join(", ")));
+    }
+    format!("{mark} {}", named.join(", "))
+}
+
+/// Every state that occurs, the worst first: `1 newly broken, 3 held`.
+pub fn claim_counts(kinds: impl Iterator<Item = ClaimKind>) -> String {
+    let tallies = claim_tallies(kinds).into_iter().map(|(count, state)| format!("{count} {state}"));
+    tallies.collect::<Vec<_>>().join(", ")
+}
+
+fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static str)> {
+    let kinds: Vec<ClaimKind> = kinds.collect();
+    let count = |kind: ClaimKind| kinds.iter().filter(|other| **other == kind).count();
+    ClaimKind::ALL
+        .iter()
+        .copied()
+        .map(|kind| (count(kind), claim_state(kind)))
+        .filter(|(count, _)| *count > 0)
+        .collect()
+}
+
+pub const fn claim_state(kind: ClaimKind) -> &'static str {
+    match kind {
+        ClaimKind::NewlyBroken => "newly broken",
+        ClaimKind::StillBroken => "still broken",
+        ClaimKind::Removed => "removed",
+        ClaimKind::NewlyUndecided => "newly undecided",
+        ClaimKind::Undecided => "undecided",
+        ClaimKind::NotApplicable => "not judged",
+        ClaimKind::Repaired => "no longer broken",
+        ClaimKind::Held => "held",
+    }
+}
+
+/// Mark whose shape differs by state, for readers who cannot distinguish colours.
+pub const fn claim_mark(kind: ClaimKind) -> &'static str {
+    match kind {
+        ClaimKind::NewlyBroken | ClaimKind::StillBroken => "✗",
+        ClaimKind::NewlyUndecided | ClaimKind::Undecided => "?",
+        ClaimKind::Removed => "−",
+        ClaimKind::NotApplicable => "–",
+        ClaimKind::Repaired | ClaimKind::Held => "✓",
+    }
+}
+
+/// Counts the cases of a kind in words, such as `12 slower`; `None` if there are none.
+pub fn tally(kind: Kind, count: usize) -> Option<String> {
+    let with = if matches!(kind, Kind::MoreWork | Kind::LessWork) { "with " } else { "" };
+    (count > 0).then(|| format!("{count} {with}{}", heading(kind).to_lowercase()))
+}
+
+/// Counts the cases in words: `420 cases compared: 3 slower, 400 same, 17 ambiguous.`
+pub fn counts(comparison: &Comparison) -> String {
+    let counts = comparison.counts();
+    let total: usize = counts.values().sum();
+    let named: Vec<String> = Kind::ALL.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect();
+    if named.is_empty() {
+        return "No case was measured in both.".to_owned();
+    }
+    format!("{}: {}.", plural(total as u64, "case"), named.join(", "))
+}
+
+/// Writes a ratio of times with its interval, such as `+3.1 % ± 0.4`.
+pub fn time_change(time: &TimeChange) -> String {
+    change(time.ratio, time.interval)
+}
+
+/// Writes a ratio as a change in percent, with its interval if there is one.
+pub fn change(ratio: f64, interval: Option<Interval>) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let Some(Interval { low, high, .. }) = interval else { return signed(&rough(percent.abs()), percent) };
+    let half = (high - ratio).max(ratio - low) * 100.0;
+    let shown = number::percent_with_half(percent.abs(), half);
+    signed(&shown, percent)
+}
+
+/// Adds the sign to a percentage. Zero has none.
+fn signed(percent: &str, value: f64) -> String {
+    let (point, half) = percent.split_once(" ± ").map_or((percent, None), |(point, half)| (point, Some(half)));
+    let is_zero = !point.contains(|c: char| ('1'..='9').contains(&c));
+    let sign = match value {
+        _ if is_zero => "",
+        value if value < 0.0 => "−",
+        _ => "+",
+    };
+    format!("{sign}{point} %{}", half.map(|half| format!(" ± {half}")).unwrap_or_default())
+}
+
+/// Writes a ratio without an interval, such as `+0.28 %`. More than two decimals would say nothing.
+pub fn plain_change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
+}
+
+/// Writes a mean ratio, such as `+1.3 % (geometric mean, 420 rows)`.
+pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    // More than two decimals would say nothing.
+    let percent = (percent * 100.0).round() / 100.0;
+    let change = signed(&rough(percent.abs()), percent);
+    format!("{change} (geometric mean, {})", plural(rows as u64, "row"))
+}
+
+/// Why a case changed, as far as it is known: differences and causes, joined by `; `.
+pub fn why(change: &Change, report: &ReportComparison) -> String {
+    reasons(change, report).join("; ")
+}
+
+/// The parts of [`why`].
+pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
+    let mut parts: Vec<String> =
+        change.outcomes[1].as_ref().and_then(|outcome| failure(change.kind, outcome)).into_iter().collect();
+    parts.extend(change.differences.iter().map(difference));
+    parts.extend(change.causes.iter().map(cause));
+    parts.extend(change.undecided.iter().map(undecided));
+    if !change.counters.is_empty() {
+        parts.push(counters(change));
+    }
+    parts.extend(lines::texts(change));
+    parts.extend(machine_code::texts(change));
+    let is_of_machine = |cause: &Differs<CauseKind>| matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
+    let is_same_code = matches!(change.code, Some(Code::Same | Code::SameOfOtherSource));
+    if has_changed(change.kind) && is_same_code && change.causes.iter().all(is_of_machine) {
+        parts.push("compiled code identical: look at the machine".to_owned());
+    } else if parts.is_empty() && is_unexplained(change, report) {
+        parts.push("no cause found: same source and options".to_owned());
+    }
+    parts.extend(change.accepted.as_ref().map(accepted));
+    parts.extend(change.newcomer.as_ref().filter(|_| change.kind == Kind::New).and_then(newcomer));
+    parts
+}
+
+/// `undecided: machine code of "k" not fully attributed (3 instructions of 90)`.
+pub fn undecided(why: &Undecided) -> String {
+    match why {
+        Undecided::Older => "undecided: one side counted the PTX only, as older versions do; run it again".to_owned(),
+        Undecided::NoMachineCode { why } => format!("undecided: no machine code: {why}"),
+        Undecided::Instructions { kernel, unknown, of } => format!(
+            "undecided: machine code of `{kernel}` not fully attributed ({} of {})",
+            plural(*unknown, "instruction"),
+            count(*of as f64)
+        ),
+        Undecided::Accesses { kernel, counters } => {
+            format!("undecided: {} of the machine code of `{kernel}` not known", counters.join(", "))
+        }
+    }
+}
+
+/// `accepted up to +10 % (1a2b3c4: bounds are checked)`.
+fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
+    format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
+}
+
+/// Place and speedup, such as `2nd of 12, 1.31 times as fast as the baseline`, or the counts with the baseline's.
+fn newcomer(new: &Newcomer) -> Option<String> {
+    let mut parts: Vec<String> = new.place.map(place).into_iter().collect();
+    parts.extend(new.speedup.map(|speedup| format!("{} times as fast as the baseline", rough(speedup))));
+    if new.time.is_none() {
+        parts.extend(new.counts.iter().take(MOST_OF_THEME).map(|(name, value, ratio)| {
+            let beside = ratio.map(|ratio| format!(" ({} times the baseline's)", rough(ratio)));
+            format!("{name} {}{}", count(*value), beside.unwrap_or_default())
+        }));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Place by time in a group, such as `2nd of 12`.
+pub fn place((place, of): (usize, usize)) -> String {
+    format!("{} of {of}", ordinal(place))
+}
+
+/// A place, such as `2nd`.
+pub fn ordinal(place: usize) -> String {
+    let ending = match (place % 100, place % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{place}{ending}")
+}
+
+pub const fn fails(kind: Kind) -> bool {
+    matches!(kind, Kind::NewlyWrong | Kind::StillWrong)
+}
+
+/// Whether a time changed, so that an explanation is needed.
+const fn has_changed(kind: Kind) -> bool {
+    matches!(kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable)
+}
+
+/// Whether a change needs an explanation although the records say that the code is the same.
+fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
+    has_changed(change.kind)
+        && report.limits.iter().all(|limits| limits.without_hashes == 0)
+        && report.causes.is_empty()
+        && report.differences.is_empty()
+}
+
+/// Differences between the reports as a whole.
+pub fn of_all_rows(report: &ReportComparison) -> Vec<String> {
+    report.differences.iter().map(difference).chain(report.causes.iter().map(cause)).collect()
+}
+
+fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
+    let is_told = matches!(kind, Kind::NewlyWrong | Kind::StillWrong | Kind::Gone);
+    let reason = wording::reason(outcome).map(|reason| format!(": {reason}")).unwrap_or_default();
+    is_told.then(|| format!("{}{reason}", wording::name(outcome)))
+}
+
+/// The deciding counter that changed most in the direction of the verdict.
+pub fn leading_count(change: &Change) -> Option<&CounterChange> {
+    let decides = |counter: &&CounterChange| counter.decides && !disagrees(change.kind, counter);
+    let is_decided = change.counters.iter().any(|counter| decides(&counter));
+    let counts = |counter: &&CounterChange| if is_decided { decides(counter) } else { counter.is_cost };
+    let costs = || change.counters.iter().filter(counts);
+    let most = costs().filter(|counter| relative(counter).is_some()).max_by(|a, b| size(a).total_cmp(&size(b)));
+    most.or_else(|| costs().next()).or_else(|| change.counters.first())
+}
+
+/// `gld_sectors +3.1 %`: the leading count; what fell most and what rose most, where both did.
+pub fn count_change(change: &Change) -> Option<String> {
+    if change.kind == Kind::Undecided {
+        return None;
+    }
+    if change.kind == Kind::Mixed {
+        let most = |rises: bool| {
+            let alike =
+                change.counters.iter().filter(|counter| counter.decides && (counter.new > counter.base) == rises);
+            alike.max_by(|a, b| size(a).total_cmp(&size(b))).map(factor)
+        };
+        return Some([most(false), most(true)].into_iter().flatten().collect::<Vec<_>>().join(", "));
+    }
+    let leading = leading_count(change)?;
+    Some(relative(leading).map_or_else(|| counter_change(leading), |percent| format!("{} {percent}", leading.name)))
+}
+
+/// `gst_sectors ÷ 8`: a change by a large factor, or what [`counter_change`] says.
+fn factor(counter: &CounterChange) -> String {
+    let ratio = counter.new / counter.base;
+    match ratio {
+        _ if !(counter.base > 0.0 && counter.new > 0.0) => counter_change(counter),
+        ratio if ratio >= 2.0 => format!("{} × {}", counter.name, rough(ratio)),
+        ratio if ratio <= 0.5 => format!("{} ÷ {}", counter.name, rough(1.0 / ratio)),
+        _ => relative(counter).map_or_else(|| counter_change(counter), |percent| format!("{} {percent}", counter.name)),
+    }
+}
+
+/// Whether more work was counted, and less of this; or less work, and more of this.
+fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
+    match kind {
+        Kind::MoreWork => counter.is_cost && counter.new < counter.base,
+        Kind::LessWork => counter.is_cost && counter.new > counter.base,
+        _ => false,
+    }
+}
+
+/// Changed counters, such as `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`. Memory comes first. Each theme lists
+/// the counters that decide, then those that changed most. Counters that contradict the verdict follow.
+fn counters(change: &Change) -> String {
+    let theme = |counter: &CounterChange| CounterInfo::named(&counter.name).map(|info| info.theme);
+    let themes = [Some(CounterTheme::Global), Some(CounterTheme::SharedAndLocal), Some(CounterTheme::Instructions)];
+    let (against, agreeing): (Vec<&CounterChange>, Vec<&CounterChange>) =
+        change.counters.iter().partition(|counter| disagrees(change.kind, counter));
+    let mut shown: Vec<&CounterChange> = Vec::new();
+    for wanted in themes {
+        let of_theme = agreeing.iter().copied().filter(|counter| counter.is_cost && theme(counter) == wanted);
+        let mut of_theme: Vec<&CounterChange> = of_theme.collect();
+        of_theme.sort_by(|a, b| b.decides.cmp(&a.decides).then(size(b).total_cmp(&size(a))));
+        shown.extend(of_theme.into_iter().take(MOST_OF_THEME));
+    }
+    if shown.is_empty() {
+        shown.extend(agreeing.iter().take(MOST_OF_THEME));
+    }
+    let placed = |counter: &&CounterChange| {
+        let place = lines::place(change, counter).map(|place| format!(" ({place})"));
+        counter_change(counter) + &place.unwrap_or_default()
+    };
+    let named: Vec<String> = shown.iter().map(placed).collect();
+    let more = agreeing.len() - shown.len();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let by = match change.counted_by {
+        Some(CountedBy::Hardware) => "hardware counters: ",
+        Some(CountedBy::Sample) => "estimated from the same blocks: ",
+        Some(CountedBy::Simulator) | None => "",
+    };
+    let against: Vec<String> = against.into_iter().map(counter_change).collect();
+    let but = if against.is_empty() { String::new() } else { format!("; but {}", against.join(", ")) };
+    format!("{by}{}{rest}{but}", named.join(", "))
+}
+
+/// Size of a counter's change; infinite from zero.
+pub fn size(counter: &CounterChange) -> f64 {
+    (counter.new / counter.base).ln().abs()
+}
+
+fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> String {
+    let shown = |value: f64| match CounterInfo::named(name).map(|info| info.unit) {
+        Some(CounterUnit::Percent) => format!("{} %", count(value)),
+        Some(CounterUnit::BytesPerSecond) => format!("{} GB/s", rough(value / 1e9)),
+        _ => count(value),
+    };
+    format!("{name} {} → {}", shown(*base), shown(*new))
+}
+
+/// Writes the relative change of a counter, such as `+3.1 %`; `None` if it was zero.
+fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
+    let percent = (new / base - 1.0) * 100.0;
+    (*base > 0.0 && percent.is_finite()).then(|| signed(&rough(percent.abs()), percent))
+}
+
+/// Writes a difference, such as `driver 580.159.04 → 580.200.01`.
+pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> String {
+    let hashed = matches!((base, new), (Fact::Hash(_), Fact::Hash(_)));
+    let name = what.name();
+    if hashed {
+        return format!("{name} changed");
+    }
+    let (base, new) = without_common(&fact(base), &fact(new));
+    format!("{name} {base} → {new}")
+}
+
+/// Shortens long sentences that differ in a few words, with `…` for their common beginning and end.
+fn without_common(base: &str, new: &str) -> (String, String) {
+    let whole = || (base.to_owned(), new.to_owned());
+    if base.len().max(new.len()) <= LONGEST_FACT {
+        return whole();
+    }
+    let [b, n] = [base, new].map(|text| text.split(' ').collect::<Vec<_>>());
+    let shorter = b.len().min(n.len());
+    let before = b.iter().zip(&n).take_while(|(b, n)| b == n).count().min(shorter.saturating_sub(1));
+    let after = b.iter().rev().zip(n.iter().rev()).take_while(|(b, n)| b == n).count().min(shorter - before - 1);
+    let differing = |words: &[&str]| {
+        let (start, end) = (if before > 0 { "… " } else { "" }, if after > 0 { " …" } else { "" });
+        format!("{start}{}{end}", words[before..words.len() - after].join(" "))
+    };
+    (differing(&b), differing(&n))
+}
+
+/// Writes a cause, such as `registers 16 → 40` or `source changed`.
+pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
+    let name = match what {
+        CauseKind::Variant => return format!("renamed from {}", fact(base)),
+        CauseKind::Source => return "source changed".to_owned(),
+        CauseKind::Options => return "options changed".to_owned(),
+        CauseKind::Code => return "compiled code changed".to_owned(),
+        CauseKind::Arguments => return "arguments changed".to_owned(),
+        CauseKind::Fingerprint => return "source, options, launch or toolkit changed".to_owned(),
+        CauseKind::Occupancy => {
+            let percent = |side: &Fact| match side {
+                Fact::Number(fraction) => format!("{:.0} %", fraction * 100.0),
+                other => fact(other),
+            };
+            return format!("occupancy {} → {}", percent(base), percent(new));
+        }
+        CauseKind::SmClock => return format!("SM clock {} → {} MHz", fact(base), fact(new)),
+        other => cause_name(*other),
+    };
+    format!("{name} {} → {}", fact(base), fact(new))
+}
+
+pub const fn cause_name(what: CauseKind) -> &'static str {
+    match what {
+        CauseKind::Variant => "variant",
+        CauseKind::Toolkit => "toolkit",
+        CauseKind::HostCompiler => "host compiler",
+        CauseKind::Runner => "runner",
+        CauseKind::Source => "source",
+        CauseKind::Options => "options",
+        CauseKind::Code => "code",
+        CauseKind::Arguments => "arguments",
+        CauseKind::Fingerprint => "fingerprint",
+        CauseKind::Launches => "launches",
+        CauseKind::Grid => "grid",
+        CauseKind::Block => "block",
+        CauseKind::SharedDynamic => "dynamic shared memory",
+        CauseKind::SharedStatic => "static shared memory",
+        CauseKind::Registers => "registers",
+        CauseKind::Local => "local memory",
+        CauseKind::SpillStores => "spill stores",
+        CauseKind::SpillLoads => "spill loads",
+        CauseKind::Occupancy => "occupancy",
+        CauseKind::SmClock => "SM clock",
+    }
+}
+
+fn fact(fact: &Fact) -> String {
+    match fact {
+        Fact::Absent => "none".to_owned(),
+        Fact::Number(number) => count(*number),
+        Fact::Text(text) | Fact::Hash(text) => text.clone(),
+        Fact::Extent(dim) => dim.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_values_only_what_differs_is_shown() {
+        let differs = |base: &str, new: &str| {
+            let fact = |text: &str| Fact::Text(text.to_owned());
+            difference(&Differs { what: DifferenceKind::Timing, base: fact(base), new: fact(new) })
+        };
+        let method = "CUDA events around each body, launches queued behind a gate, L2 flushed by reading";
+        let (old, new) = (format!("{method} 125 MiB (not calibrated)"), format!("{method} 125 MiB (calibrated)"));
+        assert_eq!(differs(&old, &new), "timing … (not calibrated) → … (calibrated)");
+        assert_eq!(differs("events", "host clock"), "timing events → host clock");
+        let (old, new) = (format!("{method} 125 MiB now"), format!("{method} 250 MiB now"));
+        assert_eq!(differs(&old, &new), "timing … 125 … → … 250 …");
+        // One is the beginning of the other.
+        assert_eq!(differs(method, &format!("{method} twice")), "timing … reading → … reading twice");
+    }
+
+    #[test]
+    fn rates_and_shares_have_their_units() {
+        let shown = |name: &str, base: f64, new: f64| {
+            counter_change(&CounterChange { name: name.to_owned(), base, new, is_cost: false, decides: false })
+        };
+        assert_eq!(shown("dram_read_throughput", 2.5e12, 1.25e12), "dram_read_throughput 2500 GB/s → 1250 GB/s");
+        assert_eq!(shown("gld_efficiency", 50.0, 25.0), "gld_efficiency 50 % → 25 %");
+        assert_eq!(shown("gld_sectors", 512.0, 513.0), "gld_sectors 512 → 513");
+    }
+
+    #[test]
+    fn a_change_without_an_interval_has_no_more_digits_than_hundredths() {
+        let shown = [0.999_947, 1.000_9, 1.003_26, 1.0152, 35.7, 1.0].map(plain_change);
+        assert_eq!(shown, ["−0.01 %", "+0.09 %", "+0.33 %", "+1.52 %", "+3470 %", "0.00 %"]);
+    }
+}

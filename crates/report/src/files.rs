@@ -1,0 +1,223 @@
+//! The files of a report: renders them, writes them, and compares them with what is there.
+//!
+//! `runner report --check` uses the comparison, which relies on rendering being a pure function of the records.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::{RenderError, Templates, csv, lines, page};
+use runner_files::atomic::{self, WriteError};
+use runner_files::regular;
+use runner_results::journal::{
+    self, ENVIRONMENT_FILE, FolderLock, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE,
+};
+use runner_types::Records;
+
+/// The report for readers.
+pub const REPORT_FILE: &str = "report.md";
+
+/// The table for programs.
+pub const RESULTS_FILE: &str = "results.csv";
+
+/// Counts by source line, written only if a run counted them.
+pub const LINES_FILE: &str = "lines.csv";
+
+pub const PLOTS_DIR: &str = "plots";
+
+/// Folder of source pages, which `show` writes. They are not part of the report.
+pub const SOURCE_DIR: &str = "source";
+
+/// Files that a run leaves in a report's folder and that do not belong into git.
+const LOCAL_FILES: [&str; 5] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", "search.jsonl"];
+
+/// Files next to the report of a search's finalists, about the evaluated configurations. The records do not contain
+/// these.
+const SEARCH_FILES: [&str; 4] = ["search.md", "search.csv", "search.json", "search.svg"];
+
+/// Longest quote of a line in a message, in characters.
+const LONGEST_QUOTE: usize = 120;
+
+/// Every file of a report, by its path within the folder, in the order of writing. The records come first, since the
+/// others can be made from them.
+pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
+    let templates = Templates::load(records.header.template.as_ref())?;
+    // The page takes one core as long as the tables take the others.
+    let (page, tables) = rayon::join(
+        || page::page(records, &templates),
+        || Ok::<_, RenderError>((journal::records_text(records)?, csv::csv(records)?)),
+    );
+    let ((view, page), (text, results)) = (page?, tables?);
+    let mut files = vec![
+        (PathBuf::from(RECORDS_FILE), text),
+        (PathBuf::from(ENVIRONMENT_FILE), journal::environment_text(&records.environment)?),
+        (PathBuf::from(RESULTS_FILE), results),
+    ];
+    if lines::are_counted(records) {
+        files.push((PathBuf::from(LINES_FILE), lines::csv(records)?));
+    }
+    for plot in &view.plots {
+        files.push((Path::new(PLOTS_DIR).join(&plot.file), templates.chart(&plot.chart.draw())?));
+    }
+    files.push((PathBuf::from(REPORT_FILE), page));
+    Ok(files)
+}
+
+/// A difference between a report's folder and what the records give.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Deviation {
+    #[error("{}: missing", .0.display())]
+    Missing(PathBuf),
+    /// The report does not have this file.
+    #[error("{}: not a file of this report", .0.display())]
+    Extra(PathBuf),
+    /// A line differs, and perhaps others after it.
+    #[error(
+        "{}:{line}: differs\n    in the file:  {}\n    from records: {}",
+        path.display(), shown(found.as_deref()), shown(made.as_deref())
+    )]
+    Differs {
+        path: PathBuf,
+        /// Number of the first line that differs, from 1.
+        line: usize,
+        /// Line in the file; `None` past its end.
+        found: Option<String>,
+        /// Line that the records give.
+        made: Option<String>,
+    },
+}
+
+/// A differing line, as shown in a message.
+fn shown(line: Option<&str>) -> &str {
+    line.unwrap_or("(the end of the file)")
+}
+
+/// Compares the report in `dir` with what `records` give. Writes nothing.
+pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, RenderError> {
+    let files = files(records)?;
+    let mut found = Vec::new();
+    for (name, made) in &files {
+        let path = dir.join(name);
+        match regular::read_data(&path, regular::LONGEST_DATA) {
+            Ok(bytes) if bytes == made.as_bytes() => {}
+            Ok(bytes) => found.push(first_difference(path, &String::from_utf8_lossy(&bytes), made)),
+            Err(error) if error.kind() == ErrorKind::NotFound => found.push(Deviation::Missing(path)),
+            Err(source) => return Err(RenderError::Read { path, source }),
+        }
+    }
+    let mut others = Vec::new();
+    others_in(dir, Path::new(""), &mut |name| files.iter().any(|(file, _)| file == name), &mut others)?;
+    others.sort();
+    found.extend(others.into_iter().map(Deviation::Extra));
+    Ok(found)
+}
+
+fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
+    // Lines include their endings, which may be all that differs.
+    let (mut of_file, mut of_records) = (found.split_inclusive('\n'), made.split_inclusive('\n'));
+    let mut line = 1;
+    loop {
+        match (of_file.next(), of_records.next()) {
+            (found, made) if found == made && found.is_some() => line += 1,
+            (found, made) => {
+                let at = found.zip(made).map_or(0, |(found, made)| difference_at(found, made));
+                let quote = |line: &str| excerpt(line, at);
+                return Deviation::Differs { path, line, found: found.map(quote), made: made.map(quote) };
+            }
+        }
+    }
+}
+
+/// Character at which two lines begin to differ.
+fn difference_at(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
+}
+
+/// The line or, if it is long, the part around the character `at`.
+fn excerpt(line: &str, at: usize) -> String {
+    let (text, no_end) = line.strip_suffix('\n').map_or((line, " (without a line feed)"), |text| (text, ""));
+    let length = text.chars().count();
+    let before = if length > LONGEST_QUOTE { at.saturating_sub(LONGEST_QUOTE / 3) } else { 0 };
+    let part: String = text.chars().skip(before).take(LONGEST_QUOTE).collect();
+    let start = if before > 0 { "…" } else { "" };
+    let end = if length > before + LONGEST_QUOTE { "…" } else { "" };
+    format!("{start}{}{end}{no_end}", part.replace('\r', "\\r"))
+}
+
+/// Unknown files in a folder and below it, without local ones.
+fn others_in(
+    dir: &Path,
+    within: &Path,
+    is_known: &mut dyn FnMut(&Path) -> bool,
+    others: &mut Vec<PathBuf>,
+) -> Result<(), RenderError> {
+    let folder = dir.join(within);
+    let refused = |source| RenderError::Read { path: folder.clone(), source };
+    for entry in fs::read_dir(&folder).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        let name = within.join(entry.file_name());
+        if name == Path::new(SOURCE_DIR) {
+            continue;
+        }
+        if entry.file_type().map_err(refused)?.is_dir() {
+            others_in(dir, &name, is_known, others)?;
+        } else if !is_known(&name) && !LOCAL_FILES.iter().chain(&SEARCH_FILES).any(|other| name == Path::new(other)) {
+            others.push(dir.join(name));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the report into `dir`, which is locked, each file whole or not at all. Removes charts of the previous report
+/// that the new one does not have.
+///
+/// Everything is rendered before the first file is written, so a rendering error leaves the old report unchanged. A
+/// folder of charts that is a link is refused.
+pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<(), RenderError> {
+    let files = files(records)?;
+    let plots = dir.join(PLOTS_DIR);
+    if plots.is_symlink() {
+        let source = io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link; remove it");
+        return Err(RenderError::Write(WriteError { action: "write to", path: plots, source }));
+    }
+    atomic::remove_unfinished(&plots);
+    // A page that cannot be read names no charts.
+    let before = regular::read_text(&dir.join(REPORT_FILE)).unwrap_or_default();
+    for (path, text) in &files {
+        atomic::write(&dir.join(path), text.as_bytes())?;
+    }
+    remove_charts(dir, &charts_of(&before), &files);
+    if !lines::are_counted(records) {
+        // The previous report may have had this file.
+        let _ = fs::remove_file(dir.join(LINES_FILE));
+    }
+    Ok(())
+}
+
+/// Files in `plots/` that a page shows.
+fn charts_of(page: &str) -> BTreeSet<&str> {
+    let link = format!("({PLOTS_DIR}/");
+    let after = page.split(&link).skip(1);
+    let names = after.filter_map(|text| text.split_once(')').map(|(name, _)| name));
+    names
+        .filter(|name| {
+            Path::new(name).extension().is_some_and(|extension| extension == "svg") && !name.contains(['/', '\\', '\n'])
+        })
+        .collect()
+}
+
+/// Removes charts of the previous page that the new report does not have. Other files in the folder are the user's. A
+/// chart that cannot be removed is not an error of the report.
+fn remove_charts(dir: &Path, before: &BTreeSet<&str>, files: &[(PathBuf, String)]) {
+    let page = files.iter().find(|(path, _)| path == Path::new(REPORT_FILE)).map_or("", |(_, text)| text.as_str());
+    let shown = charts_of(page);
+    for name in before.iter().filter(|name| !shown.contains(**name)) {
+        let within = Path::new(PLOTS_DIR).join(name);
+        if !files.iter().any(|(path, _)| *path == within) {
+            let _ = fs::remove_file(dir.join(within));
+        }
+    }
+    // Succeeds only if the folder is empty.
+    let _ = fs::remove_dir(dir.join(PLOTS_DIR));
+}

@@ -1,0 +1,508 @@
+//! Sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are correct.
+//!
+//! The terminal shows the same sentences. They are built from parts, since names are escaped differently in each
+//! output.
+
+use super::bound::{group_text, is_arithmetic};
+use super::ladder::{Step, ladder};
+use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
+use super::table::Cell;
+use super::{counters, number, units, wording};
+use runner_lang::format::{plural, plural_of, rough};
+use runner_results::analyse::{
+    self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise,
+};
+use runner_types::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
+
+/// The parts of one sentence.
+pub type Finding = Vec<Cell>;
+
+/// Maximum number of names to list; further ones are counted.
+const MOST_NAMES: usize = 5;
+
+/// Sentences of the summary. `constant` are the axes with one value throughout.
+pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
+    let mut findings = results(records, summary, constant);
+    // A count of instructions is not an answer by itself.
+    let lone = if is_lone_count(records, &findings) { findings.pop() } else { None };
+    let is_answer = findings.is_empty();
+    findings.push(vec![
+        Cell::plain(counts(records, summary)).strong_if(is_answer),
+        Cell::plain(format!(" Device: {}.", records.environment.device.name)),
+    ]);
+    findings.extend(lone.map(|lone| lone.into_iter().map(|cell| cell.strong_if(false)).collect()));
+    if !summary.is_ranked && summary.expected_failures.is_none() && records.cases.iter().any(|r| r.result.is_some()) {
+        findings.push(vec![
+            Cell::plain("The times are not ranked: with neither a baseline nor "),
+            Cell::code("[work]"),
+            Cell::plain(", nothing says that the cases do the same job."),
+        ]);
+    }
+    findings.extend(unstable(records));
+    findings
+}
+
+fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
+    if let Some(expected_failures) = &summary.expected_failures {
+        return vec![as_expected(expected_failures)];
+    }
+    if let Some(errors) = &summary.exactness {
+        return exactness(errors, constant);
+    }
+    let mut findings = Vec::new();
+    for &regime in Regime::ALL {
+        let several_regimes = summary.standings.iter().any(|s| s.regime != regime);
+        let prefix = if several_regimes { format!("{regime}: ") } else { String::new() };
+        let decided: Vec<(&GroupSummary, &Best)> =
+            summary.groups.iter().filter_map(|g| Some((g, g.best.iter().find(|b| b.regime == regime)?))).collect();
+        match decided.as_slice() {
+            [] => continue,
+            [(group, best)] => findings.push(single(records, group, best, &prefix)),
+            several => findings.extend(leader(records, summary, several, regime, &prefix)),
+        }
+        findings.extend(worst(records, &decided, constant));
+        findings.extend(steps(summary, regime));
+    }
+    if findings.is_empty() {
+        findings.extend(FEWEST.iter().filter_map(|(name, does)| fewest(records, summary, name, does)));
+    }
+    findings
+}
+
+/// Whether the only result is a count of instructions, which does not say what is fast.
+fn is_lone_count(records: &Records, findings: &[Finding]) -> bool {
+    let has_results = records.cases.iter().any(|record| record.result.is_some());
+    !has_results && matches!(findings, [only] if only.iter().any(|cell| cell.text.contains(FEWEST[0].1)))
+}
+
+/// Finding for an experiment of expected failures: its cases end as the manifest says.
+fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
+    let (ended, of) = (expected_failures.as_expected(), expected_failures.of);
+    let lead = match of {
+        1 if ended == 1 => "The only case ended".to_owned(),
+        _ if ended == of => format!("All {of} cases ended"),
+        _ => format!("{ended} of {of} cases ended"),
+    };
+    let ways: Vec<String> = expected_failures.failed.iter().map(|(way, count)| wording::tally(way, *count)).collect();
+    let failed: usize = expected_failures.failed.values().sum();
+    let mut parts = Vec::new();
+    if failed > 0 {
+        let failed = plural_of(failed as u64, "fails", "fail");
+        parts.push(format!("{failed} in the way that the manifest names ({})", ways.join(", ")));
+    }
+    if expected_failures.right > 0 {
+        parts.push(plural_of(expected_failures.right as u64, "is right", "are right"));
+    }
+    let rest = if parts.is_empty() { ".".to_owned() } else { format!(": {}.", parts.join(", ")) };
+    vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]
+}
+
+/// Findings about the results that are the closest to their reference, and the furthest off.
+fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec<Finding> {
+    let (Some(first), Some(last)) = (errors.first(), errors.last()) else { return Vec::new() };
+    let as_good: Vec<&str> = errors.iter().take_while(|e| e.ulp <= first.ulp).map(|e| e.contender.as_str()).collect();
+    let verb = if as_good.len() > 1 { "are the most exact" } else { "is the most exact" };
+    let mut best = listed(&as_good);
+    best.push(Cell::plain(format!(" {verb}: at most {} ulp from the reference.", rough(first.ulp))));
+    if last.ulp <= first.ulp {
+        return vec![best];
+    }
+    let place = group_text(&last.group, constant);
+    let place = if place.is_empty() { place } else { format!(" at {place}") };
+    let worst = vec![
+        Cell::plain("The furthest off is "),
+        Cell::code(last.contender.clone()),
+        Cell::plain(format!(": {} ulp{place}.", rough(last.ulp))),
+    ];
+    vec![best, worst]
+}
+
+/// Lists names as `` `a`, `b` and 3 more ``, the first in bold.
+fn listed(names: &[&str]) -> Finding {
+    let mut parts = Vec::new();
+    for (i, name) in names.iter().take(MOST_NAMES).enumerate() {
+        if i > 0 {
+            parts.push(Cell::plain(", "));
+        }
+        parts.push(Cell::code(*name).strong_if(i == 0));
+    }
+    if names.len() > MOST_NAMES {
+        parts.push(Cell::plain(format!(" and {} more", names.len() - MOST_NAMES)));
+    }
+    parts
+}
+
+/// The most informative counters without times, each with the statement about the variant that has least.
+const FEWEST: [(&str, &str); 2] =
+    [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
+
+/// The variant with the least of a counter, relative to the baseline.
+fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Option<Finding> {
+    let (variant, mean) = counters::fewest(records, summary, name)?;
+    let (baseline, _) = records.header.baseline.as_ref()?;
+    if variant == baseline || rough(mean) == rough(1.0) {
+        return None;
+    }
+    let mean_of = if summary.groups.len() > 1 { " by the geometric mean" } else { "" };
+    Some(vec![
+        Cell::code(variant).strong_if(true),
+        Cell::plain(format!(" {does}: {} times as many as ", rough(mean))),
+        Cell::code(baseline.clone()),
+        Cell::plain(format!("{mean_of}.")),
+    ])
+}
+
+/// Words for the best variant of a group.
+#[derive(Debug, Clone, Copy)]
+struct Superlative {
+    basis: Basis,
+    /// Whether a variant without a check was faster somewhere. The best is then only the best of those with a check.
+    is_outrun: bool,
+}
+
+impl Superlative {
+    fn new(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Self {
+        let all_by_time = decided.iter().all(|(group, _)| group.basis == Basis::Time);
+        let basis = if all_by_time { Basis::Time } else { Basis::Bandwidth };
+        Self { basis, is_outrun: decided.iter().any(|(group, best)| is_outrun(records, group, best)) }
+    }
+
+    const fn words(self, is_tied: bool) -> &'static str {
+        match (self.basis, is_tied, self.is_outrun) {
+            (Basis::Time, false, false) => "is the fastest",
+            (Basis::Time, true, false) => "ties for the fastest",
+            (Basis::Time, false, true) => "is the fastest of the checked variants",
+            (Basis::Time, true, true) => "ties for the fastest of the checked variants",
+            (_, false, false) => "has the highest rate",
+            (_, true, false) => "ties for the highest rate",
+            (_, false, true) => "has the highest rate of the checked variants",
+            (_, true, true) => "ties for the highest rate of the checked variants",
+        }
+    }
+}
+
+/// Whether a variant without a check takes less time for its work than the best of the group.
+fn is_outrun(records: &Records, group: &GroupSummary, best: &Best) -> bool {
+    let cost = |record: &CaseRecord| {
+        let result = record.result.as_ref().filter(|r| r.regime == best.regime && r.unit == r.regime.unit())?;
+        Some(result.time.high / group.basis.work(record)?)
+    };
+    let is_unchecked =
+        |record: &CaseRecord| matches!(&record.verdict, Verdict::Unchecked(why) if *why != Unchecked::IsReference);
+    let unchecked = group.members.iter().map(|i| &records.cases[*i]).filter(|record| is_unchecked(record));
+    let least = unchecked.filter_map(cost).reduce(f64::min);
+    least.zip(cost(&records.cases[best.index])).is_some_and(|(least, best)| least < best)
+}
+
+/// Finding for a single group: its best cell with every number.
+fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) -> Finding {
+    let record = &records.cases[best.index];
+    let mut finding = vec![
+        Cell::plain(prefix),
+        Cell::code(analyse::contender(&records.header, &record.case)).strong_if(true),
+        Cell::plain(format!(" {}: ", Superlative::new(records, &[(group, best)]).words(!best.tied.is_empty()))),
+    ];
+    finding.push(Cell::plain(achievement(records, group, record)));
+    finding.extend(compare_with_baseline(records, group, record));
+    finding.extend(tied(records, best));
+    finding
+}
+
+/// Describes what was reached: `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured ceiling)`.
+pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> String {
+    let Some(result) = &record.result else { return String::new() };
+    let unit = time_unit(records, &group.members);
+    let time = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
+    let rate = rate(records, record, result).map(|rate| format!(", {rate}")).unwrap_or_default();
+    let peak = peak_percent(records, record, result).map(|p| format!("{p} % of peak"));
+    let ceiling = percent_of_ceiling(records, record, Some(result)).map(|p| format!("{p} % of the measured ceiling"));
+    let shares: Vec<String> = peak.into_iter().chain(ceiling).collect();
+    let shares = if shares.is_empty() { String::new() } else { format!(" ({})", shares.join(", ")) };
+    format!("{time}{rate}{shares}")
+}
+
+/// The rate that limits the job: operations if it is bound by arithmetic, otherwise bytes.
+fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
+    let bytes = || bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
+    let operations = || gflops(record, Some(result)).map(|rate| format!("{rate} GFLOP/s"));
+    if is_arithmetic(records, record) { operations() } else { bytes().or_else(operations) }
+}
+
+/// Share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
+pub fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
+    let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
+    percent_of_peak(record, result, peak)
+}
+
+/// Improvement over the baseline.
+fn compare_with_baseline(records: &Records, group: &GroupSummary, record: &CaseRecord) -> Finding {
+    let end = || vec![Cell::plain(".")];
+    let Some(result) = &record.result else { return end() };
+    let gained = result.against_baseline.as_ref().and_then(|ratio| analyse::gain(records, group, record, ratio));
+    let Some(gained) = gained else { return end() };
+    if group.basis == Basis::Time && is_noise(records, result, &gained) {
+        return vec![
+            Cell::plain(", not measurably faster than "),
+            Cell::code(gained.against.clone()),
+            Cell::plain(format!(" ({}).", ratio(&gained))),
+        ];
+    }
+    let than = if group.basis == Basis::Time { "times as fast as" } else { "times the rate of" };
+    vec![Cell::plain(format!(", {} {than} ", ratio(&gained))), Cell::code(gained.against.clone()), Cell::plain(".")]
+}
+
+fn tied(records: &Records, best: &Best) -> Finding {
+    if best.tied.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> =
+        best.tied.iter().map(|i| analyse::contender(&records.header, &records.cases[*i].case)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut said = vec![Cell::plain(" Tied with it: ")];
+    said.extend(listed(&names).into_iter().map(|cell| cell.strong_if(false)));
+    said.push(Cell::plain("."));
+    said
+}
+
+/// Finding for several groups: the contender that is the best in most of them, its mean speedup, and the highest rate.
+fn leader(
+    records: &Records,
+    summary: &Summary,
+    decided: &[(&GroupSummary, &Best)],
+    regime: Regime,
+    prefix: &str,
+) -> Vec<Finding> {
+    let ranked = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
+    let mean = |s: &Standing| s.speedup.map_or(0.0, |range| range.geomean.point);
+    let order = |s: &Standing| (s.alone + s.tied, s.alone);
+    // Reversed, since `max_by` returns the last of equals.
+    let most = ranked.rev().max_by(|a, b| order(a).cmp(&order(b)).then(mean(a).total_cmp(&mean(b))));
+    let Some(leader) = most else { return Vec::new() };
+    let as_good = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host && order(s) == order(leader));
+    let others: Vec<&str> = as_good.map(|s| s.contender.as_str()).filter(|name| *name != leader.contender).collect();
+    let mut first = vec![
+        Cell::plain(prefix),
+        Cell::code(leader.contender.clone()).strong_if(true),
+        Cell::plain(format!(" {}", won(leader, decided.len(), Superlative::new(records, decided)))),
+    ];
+    if !others.is_empty() {
+        first.push(Cell::plain(", as often as "));
+        first.extend(listed(&others).into_iter().map(|cell| cell.strong_if(false)));
+    }
+    first.extend(mean_gain(records, leader, decided));
+    first.push(Cell::plain("."));
+    let mut findings = vec![first];
+    findings.extend(highest_rate(records, decided));
+    findings
+}
+
+/// Describes the mean gain: `: 6.70 ± 0.11 times as fast as `x` by the geometric mean, from 1.98 to 10.2`. Empty for
+/// the baseline.
+fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> Finding {
+    let Some((range, (variant, at))) = leader.speedup.as_ref().zip(records.header.baseline.as_ref()) else {
+        return Vec::new();
+    };
+    if leader.is_baseline {
+        return Vec::new();
+    }
+    let baseline = if at.is_empty() { variant.clone() } else { format!("{variant}[{}]", units::axes_list(at)) };
+    let over = if range.groups == decided.len() {
+        ":".to_owned()
+    } else {
+        format!("; over the {} that can be compared it is", plural(range.groups as u64, "group"))
+    };
+    let geomean = number::ratio(&range.geomean);
+    let (least, greatest) = (rough(range.least), rough(range.greatest));
+    if range.geomean.low <= 1.0 && range.geomean.high >= 1.0 {
+        return vec![
+            Cell::plain(format!("{over} as fast as ")),
+            Cell::code(baseline),
+            Cell::plain(format!(" by the geometric mean ({geomean}), from {least} to {greatest}")),
+        ];
+    }
+    let by_time = decided.iter().all(|(group, _)| group.basis == Basis::Time);
+    let than = if by_time { "times as fast as" } else { "times the rate of" };
+    vec![
+        Cell::plain(format!("{over} {geomean} {than} ")),
+        Cell::code(baseline),
+        Cell::plain(format!(" by the geometric mean, from {least} to {greatest}")),
+    ]
+}
+
+/// In how many groups the leader won: `is the fastest in 30 of 35 groups, tied in the other 5`.
+fn won(leader: &Standing, of: usize, superlative: Superlative) -> String {
+    let best = superlative.words(false);
+    match (leader.alone, leader.tied) {
+        (alone, 0) if alone == of => format!("{best} in all {of} groups"),
+        (alone, 0) => format!("{best} in {alone} of {of} groups"),
+        (0, tied) if tied == of => format!("{} in all {of} groups", superlative.words(true)),
+        (0, tied) => format!("{} in {tied} of {of} groups", superlative.words(true)),
+        (alone, tied) if alone + tied == of => format!("{best} in {alone} of {of} groups, tied in the other {tied}"),
+        (alone, tied) => format!("{best} in {alone} of {of} groups, tied in {tied} more"),
+    }
+}
+
+fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option<Finding> {
+    let arithmetic = decided.iter().all(|(_, best)| is_arithmetic(records, &records.cases[best.index]));
+    let work = |record: &CaseRecord| if arithmetic { record.work.flops } else { record.work.bytes.map(|b| b as f64) };
+    let candidates = decided.iter().filter_map(|(group, best)| {
+        let record = &records.cases[best.index];
+        let time = &record.result.as_ref()?.time;
+        Some((*group, record, units::per_second(work(record)?, time)))
+    });
+    let (group, record, _) = candidates.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let result = record.result.as_ref()?;
+    let mut finding =
+        vec![Cell::plain("The highest rate is "), Cell::plain(rate(records, record, result)?).strong_if(true)];
+    if let Some(percent) = peak_percent(records, record, result) {
+        finding.push(Cell::plain(format!(", {percent} % of the data-sheet peak")));
+    } else if let Some(percent) = percent_of_ceiling(records, record, Some(result)) {
+        finding.push(Cell::plain(format!(", {percent} % of the measured ceiling")));
+    }
+    finding.push(Cell::plain(", by "));
+    finding.push(Cell::code(analyse::contender(&records.header, &record.case)));
+    if !group.key.0.is_empty() {
+        finding.push(Cell::plain(format!(" at {}", units::axes_text(&group.key.0))));
+    }
+    finding.push(Cell::plain("."));
+    Some(finding)
+}
+
+/// How bad the worst is, over all groups; `None` if that is the baseline, which the best was compared with.
+fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(String, Value)]) -> Option<Finding> {
+    let furthest = decided.iter().filter_map(|(group, best)| {
+        let cost = |i: usize| {
+            let record = &records.cases[i];
+            let result = record.result.as_ref().filter(|r| r.regime == best.regime && r.unit == r.regime.unit())?;
+            Some(result.time.point / group.basis.work(record)?)
+        };
+        let costs = group.members.iter().filter_map(|i| Some((*i, cost(*i)? / cost(best.index)?)));
+        costs.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, factor)| (*group, *best, index, factor))
+    });
+    let (group, best, index, factor) = furthest.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let record = &records.cases[index];
+    if index == best.index || best.tied.contains(&index) || analyse::is_baseline(&records.header, &record.case) {
+        return None;
+    }
+    let place = group_text(&group.key, constant);
+    let place = if place.is_empty() { place } else { format!(" at {place}") };
+    let name = |i: usize| Cell::code(analyse::contender(&records.header, &records.cases[i].case));
+    let by_rate = group.basis != Basis::Time;
+    let lead = if by_rate { "The lowest rate is that of " } else { "The slowest is " };
+    Some(vec![
+        Cell::plain(lead),
+        name(index).strong_if(true),
+        Cell::plain(format!("{place}: {} times as long as ", rough(factor))),
+        name(best.index),
+        Cell::plain(if by_rate { " for the same work." } else { "." }),
+    ])
+}
+
+/// How many steps of a ladder gain, which gains most, and which lose. The chart of gains has all steps.
+fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
+    let steps = ladder(summary, regime)?;
+    let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
+    let name = |step: &Step<'_>| [Cell::code(step.to), Cell::plain(format!(" {}×", number::point(&step.gain, 1.0)))];
+    let mut finding = vec![Cell::plain(format!("{gains} of {} steps gain", steps.len()))];
+    if let Some(most) = steps.iter().max_by(|a, b| a.gain.point.total_cmp(&b.gain.point)) {
+        finding.push(Cell::plain(", most of all "));
+        finding.extend(name(most));
+    }
+    let losses: Vec<&Step<'_>> = steps.iter().filter(|step| step.gain.high < 1.0).collect();
+    for (i, step) in losses.iter().enumerate() {
+        finding.push(Cell::plain(match (i, losses.len()) {
+            (0, 1) => "; slower than the step before is ",
+            (0, _) => "; slower than the step before are ",
+            _ => ", ",
+        }));
+        finding.extend(name(step));
+    }
+    finding.push(Cell::plain("."));
+    Some(finding)
+}
+
+/// Case counts of a run, computed only from its records.
+pub fn counts_of(records: &Records) -> String {
+    counts(records, &analyse::summary(records))
+}
+
+/// How many cases were measured and correct: `26 of 36 cases measured, every result right before and after the timing;
+/// 10 invalid.`
+pub fn counts(records: &Records, summary: &Summary) -> String {
+    let count = |name: &str| summary.outcomes.get(name).copied().unwrap_or(0);
+    let done = count("measured") + count("unstable");
+    let is_timed = records.cases.iter().any(|r| r.result.is_some());
+    let sound = || records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
+    let unchecked = sound().filter(|r| r.verdict != Verdict::Pass).count();
+    let matching = sound().count() - unchecked;
+    // With wrong results, "every result" would include them.
+    let failed = summary.failures.iter().any(|i| !matches!(records.cases[*i].outcome, Outcome::NotRun { .. }));
+    let verb = match (is_timed, unchecked) {
+        (_, 1..) if let Some(reference) = only_reference(records).filter(|_| matching > 0) => {
+            let (verb, when) = if is_timed { ("measured", ", before and after the timing") } else { ("ran", "") };
+            format!("{verb}; {} `{reference}`, the reference{when}", plural_of(matching as u64, "matches", "match"))
+        }
+        (false, 0) => "passed".to_owned(),
+        (false, _) => format!("ran, {unchecked} unchecked"),
+        (true, 0) if done == 0 => "measured".to_owned(),
+        (true, 0) if failed => "measured and right before and after the timing".to_owned(),
+        (true, 0) => "measured, every result right before and after the timing".to_owned(),
+        (true, _) => format!("measured, {unchecked} unchecked"),
+    };
+    let others: Vec<String> = summary
+        .outcomes
+        .iter()
+        .filter(|(name, _)| **name != "measured")
+        .map(|(name, count)| wording::tally(name, *count))
+        .collect();
+    let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
+    let of = records.header.planned.map_or_else(|| summary.cases.to_string(), |planned| format!("{planned} planned"));
+    format!("{done} of {of} cases {verb}{others}.")
+}
+
+/// The variant that others are compared with, if only its cases are unchecked.
+fn only_reference(records: &Records) -> Option<&str> {
+    let unchecked = records.cases.iter().filter(|record| matches!(record.verdict, Verdict::Unchecked(_)));
+    let mut references = unchecked.map(|r| {
+        matches!(r.verdict, Verdict::Unchecked(Unchecked::IsReference)).then_some(r.case.key.variant.as_str())
+    });
+    let first = references.next()??;
+    references.all(|other| other == Some(first)).then_some(first)
+}
+
+/// Unstable cases: their variants with a count each, the most frequent first, and how far they are off.
+fn unstable(records: &Records) -> Option<Finding> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    let (mut most, mut few) = (None::<f64>, false);
+    for record in &records.cases {
+        let Outcome::Unstable { reached } = record.outcome else { continue };
+        // The interval of too few samples covers less, however narrow it is.
+        if record.result.as_ref().is_some_and(|result| result.time.confidence < CONFIDENCE) {
+            few = true;
+        } else {
+            most = Some(most.map_or(reached, |most| most.max(reached)));
+        }
+        let name = &record.case.key.variant;
+        match counts.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name.clone(), 1)),
+        }
+    }
+    if counts.is_empty() {
+        return None;
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut finding = vec![Cell::plain("Unstable: ")];
+    for (i, (name, count)) in counts.iter().take(MOST_NAMES).enumerate() {
+        finding.push(Cell::plain(if i > 0 { ", " } else { "" }));
+        finding.push(Cell::code(name.clone()));
+        finding.push(Cell::plain(if *count > 1 { format!(" ({count} rows)") } else { String::new() }));
+    }
+    let rest: usize = counts.iter().skip(MOST_NAMES).map(|(_, count)| count).sum();
+    let more = if rest > 0 { format!(" and {rest} more rows") } else { String::new() };
+    let wide = most.map(|most| format!("intervals of up to ± {} % of the median", rough(most * 100.0)));
+    let few = few.then(|| "too few samples within the time limit".to_owned());
+    let why: Vec<String> = wide.into_iter().chain(few).collect();
+    finding.push(Cell::plain(format!("{more}; {}.", why.join(", "))));
+    Some(finding)
+}

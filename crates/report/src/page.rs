@@ -1,0 +1,26 @@
+//! The report's page, built within the limits of its size.
+
+use super::RenderError;
+use super::limits::{LARGEST_PAGE, Limits};
+use super::markdown::Templates;
+use super::report::{Report, report_within};
+use runner_results::analyse;
+use runner_types::Records;
+
+/// The report with its page, narrowed until the page is small enough.
+pub fn page(records: &Records, templates: &Templates) -> Result<(Report, String), RenderError> {
+    let summary = analyse::summary(records);
+    let [widest, narrower @ ..] = Limits::LEVELS;
+    let build = |limits: &Limits| {
+        let view = report_within(records, &summary, limits);
+        templates.report(&view).map(|text| (view, text))
+    };
+    let mut page = build(&widest)?;
+    for limits in &narrower {
+        if page.1.len() < LARGEST_PAGE {
+            break;
+        }
+        page = build(limits)?;
+    }
+    Ok(page)
+}

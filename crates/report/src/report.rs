@@ -1,0 +1,271 @@
+//! View model of a report: the whole content, in order, without markup.
+//!
+//! Templates and the terminal get it as it is. User templates depend on its fields, so `VIEW_VERSION` rises when they
+//! change.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::chart::Chart;
+use super::claims::{self, Claims};
+use super::findings::{self, Finding};
+use super::grid::grids;
+use super::limits::Limits;
+use super::plots::{self, Plot};
+use super::reasons::{self, Reason};
+use super::section::{Layout, Section, section};
+use super::table::Table;
+use super::{counters, method, overview, units, wording};
+use runner_lang::format::{plural, plural_of};
+use runner_results::analyse::{self, Summary};
+use runner_types::{BackendKind, Records, WeakCheck};
+
+/// Number of groups from which on they are folded.
+const FOLD_FROM: usize = 5;
+
+/// A table over all groups with more rows is folded.
+const MOST_OPEN_ROWS: usize = 30;
+
+/// Content of a report. Cells and texts are not escaped: the template does that.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Report {
+    pub experiment: String,
+    /// Title, which says what is missing if the report has no times.
+    pub title: String,
+    /// The manifest's question, in Markdown.
+    pub question: Option<String>,
+    /// What limits the validity of the report, most important first.
+    pub warnings: Vec<String>,
+    /// Main results, in a few sentences.
+    pub findings: Vec<Finding>,
+    /// Claims of the manifest; `None` if it claims nothing.
+    pub claims: Option<Claims>,
+    pub failures: Vec<Reason>,
+    /// Notes, each with its cases.
+    pub notes: Vec<Reason>,
+    /// Launches that the device does not allow.
+    pub limits: Vec<Reason>,
+    pub plots: Vec<Plot>,
+    /// Whether there are charts that are not open.
+    pub more_charts: bool,
+    /// Contenders over all groups; `None` for a single group, and without speedups.
+    pub standings: Option<Overall>,
+    /// Whether some variants have speedups in fewer groups than others.
+    pub uneven: bool,
+    /// Counts divided by the baseline's, over all groups; `None` without counters.
+    pub counts: Option<Overall>,
+    pub fastest: Option<Overall>,
+    /// Axes with one value throughout.
+    pub common: String,
+    pub sections: Vec<Section>,
+    /// Columns for which some group's table has no room.
+    pub left_out: Vec<String>,
+    /// What the page has no room for, in sentences.
+    pub omitted: Vec<String>,
+    /// Machine and versions.
+    pub environment: Vec<String>,
+    /// Meaning of the numbers and settings of the machine; may be empty.
+    pub method: Vec<String>,
+    pub manifest_path: String,
+    pub manifest_text: String,
+    pub manifest_hash: String,
+    pub command: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overall {
+    pub table: Table,
+    pub is_folded: bool,
+    /// Number of rows for which the page has no room.
+    pub more_rows: usize,
+}
+
+impl Overall {
+    fn new(mut table: Table, limits: &Limits) -> Self {
+        table.fit(limits.width);
+        let more_rows = table.shorten(limits.rows);
+        Self { is_folded: table.rows.len() > MOST_OPEN_ROWS, table, more_rows }
+    }
+}
+
+/// More checks that accept wrong results are counted: each case has its own in a note.
+const MOST_WEAK: usize = 3;
+
+/// Builds the view of `records` with the widest limits.
+pub fn report(records: &Records) -> Report {
+    report_within(records, &analyse::summary(records), &Limits::WIDEST)
+}
+
+/// Builds the view of `records` within limits. The same records give the same view.
+pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> Report {
+    let header = &records.header;
+    let constant = overview::constant_axes(records, summary);
+    let has_times = records.cases.iter().any(|r| r.result.is_some());
+    let several = summary.groups.len() > 1;
+    let over_all = |table: Option<Table>| table.filter(|_| several).map(|table| Overall::new(table, limits));
+    let (plots, more_plots) = plots::plots(records, summary);
+    let layout = Layout {
+        constant: &constant,
+        repeats_failures: several,
+        is_folded: summary.groups.len() >= FOLD_FROM,
+        has_grids: has_unmapped_grids(records, summary, &plots),
+        limits,
+    };
+    let sections = sections(records, summary, layout);
+    let left_out: BTreeSet<&String> = sections.iter().flat_map(|section| &section.left_out).collect();
+    let left_out: Vec<String> = left_out.into_iter().cloned().collect();
+    let manifest = header.manifest_text.trim_end();
+    Report {
+        experiment: header.experiment.clone(),
+        title: title(records, has_times),
+        question: header.question.clone(),
+        warnings: warnings(records, summary),
+        findings: findings::findings(records, summary, &constant),
+        claims: claims::claims(records),
+        failures: reasons::failures(records, summary, limits),
+        notes: reasons::notes(records, limits),
+        limits: reasons::invalid(records, limits),
+        more_charts: plots.iter().any(|plot| !plot.is_open),
+        plots,
+        standings: over_all(overview::standings_table(summary)),
+        uneven: overview::is_uneven(summary),
+        counts: over_all(counters::overall(records, summary)),
+        fastest: over_all(overview::fastest_table(records, summary, &constant)),
+        common: units::axes_text(&constant),
+        omitted: omitted(records, summary, (sections.len(), more_plots), limits),
+        sections,
+        left_out,
+        environment: wording::environment(&records.environment),
+        method: method::method(records, has_times),
+        manifest_path: header.manifest_path.clone(),
+        manifest_text: if manifest.len() > limits.manifest_bytes { String::new() } else { manifest.to_owned() },
+        manifest_hash: header.manifest_hash.clone(),
+        command: command(records),
+    }
+}
+
+/// The title. For a report without times, it says what the report has.
+fn title(records: &Records, has_times: bool) -> String {
+    let title = &records.header.title;
+    let has_counters = counters::has_counters(records);
+    match records.header.backend {
+        BackendKind::Sim => format!("{title}: simulated counts"),
+        BackendKind::Cuda | BackendKind::Fake if has_counters && !has_times => format!("{title}: hardware counters"),
+        BackendKind::Cuda | BackendKind::Fake => title.clone(),
+    }
+}
+
+/// Whether some grid has no chart.
+fn has_unmapped_grids(records: &Records, summary: &Summary, plots: &[Plot]) -> bool {
+    let maps = plots.iter().filter(|plot| matches!(plot.chart, Chart::Map(_))).count();
+    // Counting one group more than there are maps is enough.
+    let grids = summary.groups.iter().take(maps + 1).map(|group| grids(records, group).len()).sum::<usize>();
+    maps < grids
+}
+
+/// Sections of the first groups, as many as there is room for.
+fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Section> {
+    let mut room = layout.limits.section_bytes;
+    let mut sections = Vec::new();
+    for group in &summary.groups {
+        let section = section(records, group, layout);
+        let Some(rest) = room.checked_sub(section.bytes()) else { break };
+        room = rest;
+        sections.push(section);
+    }
+    sections
+}
+
+/// What the page has no room for, given the number of groups with tables and of omitted charts.
+fn omitted(records: &Records, summary: &Summary, (shown, charts): (usize, usize), limits: &Limits) -> Vec<String> {
+    let mut omitted = Vec::new();
+    if charts > 0 {
+        let are = if charts == 1 { "is" } else { "are" };
+        omitted.push(format!("{} {are} left out: the tables have their numbers.", plural(charts as u64, "more chart")));
+    }
+    let left = summary.groups.len() - shown;
+    if left > 0 {
+        let of = plural(summary.groups.len() as u64, "group");
+        omitted.push(format!(
+            "The tables of {left} of {of} are left out to keep this page small: results.csv has every row."
+        ));
+    }
+    if !limits.counters && counters::has_counters(records) {
+        omitted.push("Counters are left out to keep this page small: results.csv has them.".to_owned());
+    }
+    omitted
+}
+
+fn command(records: &Records) -> String {
+    let header = &records.header;
+    if let Some(command) = &header.command {
+        return command.clone();
+    }
+    let narrowed = header.narrowed.as_ref().map(|n| format!(" {n}")).unwrap_or_default();
+    format!("runner run {}{narrowed} --backend {}", header.manifest_path, header.backend)
+}
+
+/// How many cases an interrupted run left out; `None` for a complete one.
+pub fn incomplete(records: &Records) -> Option<String> {
+    incomplete_line(records, &analyse::summary(records))
+}
+
+fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
+    let not_run = summary.outcomes.get("not_run").copied().unwrap_or(0);
+    let text = match (records.header.planned, not_run) {
+        (Some(planned), _) => {
+            let lacking = planned.saturating_sub((summary.cases - not_run) as u64);
+            format!("{lacking} of {planned} planned cases were not run. Run them and merge again.")
+        }
+        (None, 0) => "the run did not finish. Add --resume to run what is missing.".to_owned(),
+        (None, _) => {
+            format!("{not_run} of {} cases were not run. Add --resume to run what is missing.", summary.cases)
+        }
+    };
+    (!records.header.complete).then(|| format!("Incomplete: {text}"))
+}
+
+fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
+    let mut warnings: Vec<String> = incomplete_line(records, summary).into_iter().collect();
+    if let Some(options) = &records.header.narrowed {
+        warnings.push(format!("Narrowed: part of the matrix, selected by {options}."));
+    }
+    warnings.extend(weak_checks(records));
+    warnings.extend(wording::doubts(&records.environment.machine).into_iter().map(|doubt| sentence(&doubt)));
+    if records.header.backend == BackendKind::Sim {
+        warnings.push("Simulated: counts from a model of the machine, no times.".to_owned());
+    }
+    if let Some(why) = &records.header.counters_missing {
+        warnings.push(format!("Hardware counters are missing: {why}."));
+    }
+    if let Some(why) = &records.header.energy_missing {
+        warnings.push(format!("Energy is missing: {why}."));
+    }
+    warnings
+}
+
+/// A warning for each check that accepts wrong results, with the numbers of its first case.
+fn weak_checks(records: &Records) -> Vec<String> {
+    let mut checks: Vec<(&WeakCheck, u64)> = Vec::new();
+    for weak in records.cases.iter().flat_map(wording::weak_checks) {
+        match checks.iter_mut().find(|(known, _)| known.check == weak.check) {
+            Some((_, cases)) => *cases += 1,
+            None => checks.push((weak, 1)),
+        }
+    }
+    let more = checks.len().saturating_sub(MOST_WEAK);
+    let shown = checks.iter().take(MOST_WEAK).map(|(weak, cases)| {
+        // Warnings are plain text.
+        let text = wording::weak_check(weak).replace('`', "");
+        format!("Weak check in {}: {text}.", plural(*cases, "case"))
+    });
+    let more = (more > 0).then(|| format!("{} weak, too.", plural_of(more as u64, "more check is", "more checks are")));
+    shown.chain(more).collect()
+}
+
+/// The text as a sentence: with a capital at its beginning, and a full stop at its end.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}

@@ -1,0 +1,54 @@
+//! What a manifest may do, and where its files may be.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::failure::Failure;
+use runner_files::project::Project;
+
+/// Where the files of manifests may be.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ReachArgs {
+    /// Folder that all files of a manifest must be in [default: the parent of the manifest's folder].
+    #[arg(help_heading = "Trust", long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Allow files outside of the project.
+    #[arg(help_heading = "Trust", long, conflicts_with = "project")]
+    pub allow_outside: bool,
+}
+
+impl ReachArgs {
+    /// Returns where the files of a manifest may be. Fails if the folder that is named does not exist.
+    pub fn project_of(&self, manifest: &Path) -> Result<Project, Failure> {
+        match &self.project {
+            _ if self.allow_outside => Ok(Project::everywhere()),
+            None => Ok(Project::from_manifest(manifest)),
+            Some(folder) => Project::at(folder)
+                .map_err(|error| Failure::usage(format!("--project {}: {error}; name a folder", folder.display()))),
+        }
+    }
+
+    fn words(&self) -> Vec<String> {
+        let project = self.project.as_ref().map(|folder| format!("--project={}", folder.display()));
+        project.into_iter().chain(self.allow_outside.then(|| "--allow-outside".to_owned())).collect()
+    }
+}
+
+/// What manifests may do.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TrustArgs {
+    #[command(flatten)]
+    pub reach: ReachArgs,
+    /// Build and run host functions and scripts, which can do anything that you can. Remembered until they change.
+    #[arg(help_heading = "Trust", long)]
+    pub allow_host_code: bool,
+}
+
+impl TrustArgs {
+    /// Returns the options as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let host_code = self.allow_host_code.then(|| "--allow-host-code".to_owned());
+        self.reach.words().into_iter().chain(host_code).collect()
+    }
+}

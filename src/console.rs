@@ -1,0 +1,108 @@
+//! The terminal as commands see it: results go to standard output, everything else to standard error.
+//!
+//! Color, width and quietness are decided once here, so that no command asks the streams itself.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+use rustix::termios::tcgetwinsize;
+
+use crate::cli::ColorChoice;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use runner_lang::diagnostics::Diagnostics;
+use runner_report::{Screen, prose, prose_after};
+
+#[derive(Debug)]
+pub struct Console {
+    pub color: bool,
+    pub error_color: bool,
+    pub quiet: bool,
+}
+
+impl Console {
+    /// Decides on color once: by the option, then `NO_COLOR`, then whether the stream is a terminal.
+    pub fn new(choice: ColorChoice) -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let decide = |is_terminal: bool| match choice {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && !refused,
+        };
+        let (color, error_color) = (decide(io::stdout().is_terminal()), decide(io::stderr().is_terminal()));
+        Self { color, error_color, quiet: false }
+    }
+
+    /// Formats faults in a manifest or in the options, with the lines they are in.
+    pub fn faults(&self, faults: &Diagnostics) -> Failure {
+        let message = faults.render_within(self.error_color, self.error_width()).trim_end().to_owned();
+        Failure { exit: Exit::Usage, message, is_rendered: true }
+    }
+
+    /// Terminal for which to lay out tables on standard output.
+    pub fn screen(&self) -> Screen {
+        Screen { styled: self.color, width: width(io::stdout()) }
+    }
+
+    /// Columns of standard error, if it is a terminal.
+    pub fn error_width(&self) -> Option<usize> {
+        width(io::stderr())
+    }
+
+    /// Prints to standard output. A closed pipe (`runner plan | head`) ends the command without an error.
+    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    }
+
+    /// Prints the argument parser's answer: help, version, or why it refuses the arguments.
+    pub fn answer(&mut self, answer: &clap::Error) -> Result<Exit, Failure> {
+        if answer.use_stderr() {
+            // Without standard error, only the exit code is left.
+            let _ = answer.print();
+            return Ok(Exit::Usage);
+        }
+        written(answer.print().and_then(|()| io::stdout().flush())).map(|()| Exit::Success)
+    }
+
+    /// Prints a message to standard error unless quiet, wrapping long lines for the terminal.
+    pub fn say(&mut self, message: &str) {
+        if !self.quiet {
+            self.show(&prose(message, self.error_width(), "  "));
+        }
+    }
+
+    pub fn fail(&mut self, failure: &Failure) {
+        let message = failure.message.as_str();
+        if message.is_empty() {
+            return;
+        }
+        if failure.is_rendered {
+            return self.show(message);
+        }
+        let error = if self.error_color { "\u{1b}[1;31merror\u{1b}[0m" } else { "error" };
+        self.show(&prose_after(&format!("{error}: "), message, self.error_width(), "  "));
+    }
+
+    /// Prints text to standard error unchanged. A failed write is not an error of the command.
+    pub fn show(&mut self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}
+
+/// Result of a write to standard output. A closed pipe ends the command without an error.
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            Err(Failure { exit: Exit::Success, message: String::new(), is_rendered: false })
+        }
+        Err(e) => Err(Failure::environment(format!("cannot write to standard output: {e}"))),
+    }
+}
+
+/// Columns of a terminal; `None` for other streams and for a terminal that does not know its width.
+fn width(stream: impl AsFd) -> Option<usize> {
+    let width = tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col));
+    Some(width).filter(|width| *width > 0)
+}

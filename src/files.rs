@@ -1,0 +1,63 @@
+//! Files that options name: manifests to read and results to write.
+
+use std::path::Path;
+
+use crate::cli::ReachArgs;
+use crate::console::Console;
+use crate::failure::Failure;
+use runner_compile::package::fetch_package;
+use runner_compile::{Cache, Network};
+use runner_experiment::Manifest;
+use runner_files::atomic;
+
+/// Loads a manifest, or reports every fault in it. Fetches its packages first, if the network may be used.
+pub fn load_manifest(
+    path: &Path,
+    reach: &ReachArgs,
+    network: Network,
+    console: &mut Console,
+) -> Result<Manifest, Failure> {
+    let _span = tracing::info_span!("read the manifest", file = %path.display()).entered();
+    let packages = if network == Network::Allowed { runner_manifest::packages(path) } else { Vec::new() };
+    for package in packages {
+        let cache = Cache::locate().map_err(Failure::environment)?;
+        fetch_package(&package, &cache, &mut |line| console.say(line)).map_err(Failure::environment)?;
+    }
+    runner_manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
+}
+
+/// Refuses a folder that the user did not name and that a symbolic link in the checkout leads to.
+pub fn refuse_path_outside(dir: &Path) -> Result<(), Failure> {
+    let Ok(here) = std::fs::canonicalize(".") else { return Ok(()) };
+    let there = dir.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
+    match there.filter(|there| !there.starts_with(&here)) {
+        None => Ok(()),
+        Some(there) => Err(Failure::usage(format!(
+            "{} leads to {} by a symbolic link: name the folder with --out if results are to be written there",
+            dir.display(),
+            there.display()
+        ))),
+    }
+}
+
+/// Writes the file that `--out` names.
+pub fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
+    write_file("--out", path, text)
+}
+
+/// Writes a file that an option names or would name. Replaces an existing one only if forced.
+pub fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    if !force && path.exists() {
+        let path = path.display();
+        return Err(Failure::usage(format!("{path} exists; name another file with {option}, or remove that one")));
+    }
+    write_file(option, path, text)
+}
+
+/// Writes the file that an option names.
+pub fn write_file(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
+    let refused = |error: atomic::WriteError| {
+        Failure::environment(format!("{option} {}: {error}; name a file that can be written", path.display()))
+    };
+    atomic::write_named(path, text.as_bytes()).map_err(refused)
+}

@@ -1,0 +1,337 @@
+//! `run --against`: measures the variants of a base next to the manifest's own, and compares both.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::conclude::{Unwritten, finish};
+use super::ended::{BaseAndNew, Ended};
+use super::recorder::Recorder;
+use crate::cli::options::RunOptions;
+use crate::cli::{ComparisonFormat, ReachArgs, RunArgs};
+use crate::commands::compare::{Output, exit, page, samples_in, short, write, write_page};
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use runner_experiment::Manifest;
+use runner_files::project::Project;
+use runner_lang::diagnostics::Diagnostics;
+use runner_plan::against::{Joined, Part, base_name, join};
+use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
+use runner_process::programs::Programs;
+use runner_report::comparison::Compared;
+use runner_report::html::Samples;
+use runner_results::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
+use runner_results::journal::{self, Contents, JOURNAL_FILE};
+use runner_revision::{Files, RevisionError};
+use runner_types::{CaseKey, Claim, ComparisonRules, Event, Records};
+use runner_workers::RunEnd;
+
+/// A git revision or a folder, with the files that the manifest reaches.
+#[derive(Debug)]
+pub struct Base {
+    /// Suffix for its variants: the commit, or the folder's name.
+    label: String,
+    /// The base's manifest as messages name it: `main:experiments/reduce.toml`.
+    place: String,
+    /// Where its manifest is during the run.
+    path: PathBuf,
+    manifest: Result<Manifest, Fault>,
+    /// Files of a revision, removed at the end.
+    files: Option<TempDir>,
+}
+
+/// Why a manifest of the base cannot be used.
+#[derive(Debug, Clone)]
+enum Fault {
+    /// The revision has no such manifest: the experiment is new.
+    Absent,
+    Invalid(Diagnostics),
+}
+
+impl Base {
+    /// Finds the manifest in a folder, or else in a revision of the manifest's repository.
+    pub fn find(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
+        if Path::new(named).is_dir() {
+            Self::of_folder(named, manifest, reach)
+        } else {
+            Self::of_revision(named, manifest, reach)
+        }
+    }
+
+    fn of_folder(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
+        let folder = Path::new(named);
+        let relative = runner_revision::path_in_checkout(manifest).map_or_else(|| manifest.to_owned(), PathBuf::from);
+        let path = folder.join(&relative);
+        if relative.is_absolute() || !path.is_file() {
+            return Err(Failure::usage(format!(
+                "--against {named}: there is no {} in it; name a folder that is laid out like the repository",
+                relative.display()
+            )));
+        }
+        let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let label = real.file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned());
+        let project = if reach.allow_outside { Project::everywhere() } else { Project::from_manifest(&path) };
+        let manifest = runner_manifest::load_within(&path, project).map_err(Fault::Invalid);
+        Ok(Self { label, place: path.display().to_string(), path, manifest, files: None })
+    }
+
+    fn of_revision(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
+        let failure = |error: RevisionError| {
+            let message = format!("--against {named}: {error}");
+            let is_usage = matches!(error, RevisionError::Unknown { .. } | RevisionError::NoCheckout { .. });
+            if is_usage { Failure::usage(message) } else { Failure::environment(message) }
+        };
+        let folder = manifest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let files = Files::open(folder, named, &Programs::of_this_machine()).map_err(failure)?;
+        let outside = || failure(RevisionError::NoCheckout { dir: folder.to_owned() });
+        let relative = files.path_of(manifest).ok_or_else(outside)?;
+        let written = tempfile::Builder::new().prefix("runner-base-").tempdir();
+        let written = written.map_err(|error| failure(error.into()))?;
+        let path = written.path().join(&relative);
+        // The folder contains nothing but files of the revision.
+        let project = Project::at(written.path()).map_err(|error| failure(error.into()))?;
+        let project = if reach.allow_outside { Project::everywhere() } else { project };
+        let manifest = match files.export(&relative, written.path()) {
+            Ok(()) => runner_manifest::load_within(&path, project).map_err(Fault::Invalid),
+            Err(RevisionError::NoPath { .. }) => Err(Fault::Absent),
+            Err(error) => return Err(failure(error)),
+        };
+        let label = files.commit().chars().take(7).collect();
+        Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, files: Some(written) })
+    }
+
+    /// Where its files may be; `None` if its manifest cannot be used.
+    pub fn project(&self) -> Option<&Project> {
+        self.manifest.as_ref().ok().map(|manifest| &manifest.project)
+    }
+
+    /// Expands the base's manifest like the run's own. Reports what is wrong with it.
+    pub fn plan<'a>(&'a self, options: PlanOptions, console: &mut Console) -> PlannedBase<'a> {
+        // A variant that the base does not have is new, which is not a fault.
+        let PlanOptions { variants, .. } = options;
+        let options = PlanOptions { variants: Vec::new(), ..options };
+        let expanded = match &self.manifest {
+            Ok(manifest) => runner_plan::expand(manifest, &options).map_err(Fault::Invalid),
+            Err(fault) => Err(fault.clone()),
+        };
+        let mut faults = Vec::new();
+        if let Err(fault) = &expanded {
+            faults.push(self.explain(fault));
+            if let Fault::Invalid(diagnostics) = fault {
+                let drawn = diagnostics.render_within(false, console.error_width());
+                console.say(self.without_folder(&drawn).trim_end());
+            }
+            console.say(&format!("warning: {}", faults[0]));
+        }
+        PlannedBase { base: self, plan: expanded.ok(), variants, groups: Vec::new(), faults }
+    }
+
+    fn explain(&self, fault: &Fault) -> String {
+        let place = &self.place;
+        match fault {
+            Fault::Absent => format!("{place} does not exist: every case is new."),
+            Fault::Invalid(diagnostics) => {
+                let messages: Vec<&str> = diagnostics.items.iter().map(|item| item.message.as_str()).collect();
+                let messages = self.without_folder(&messages.join("; "));
+                format!("{place} cannot be used, so nothing is compared: {messages}.")
+            }
+        }
+    }
+
+    /// The text with files named as in the revision.
+    fn without_folder(&self, text: &str) -> String {
+        let text = text.replace(&*self.path.to_string_lossy(), &self.place);
+        let folder = self.files.as_ref().map(|folder| format!("{}/", folder.path().display()));
+        folder.map_or(text.clone(), |folder| text.replace(&folder, ""))
+    }
+}
+
+#[derive(Debug)]
+pub struct PlannedBase<'a> {
+    base: &'a Base,
+    /// `None` if its manifest cannot be used.
+    pub plan: Option<Plan>,
+    /// Variants that `--variant` keeps; empty for all.
+    variants: Vec<String>,
+    /// Groups of its cases, once they are resolved.
+    groups: Vec<ResolvedGroup>,
+    faults: Vec<String>,
+}
+
+impl PlannedBase<'_> {
+    pub fn resolve(&mut self) -> &[ResolvedGroup] {
+        if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
+            self.groups = (0..plan.group_count()).map(|index| runner_plan::resolve(manifest, plan, index)).collect();
+        }
+        &self.groups
+    }
+
+    pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
+        let mut joined = join(groups, self.groups, &self.base.label);
+        if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
+            recorder.expect(manifest, plan, &base_name("", &self.base.label), &joined.renamed);
+        }
+        joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));
+        BaseRun {
+            label: self.base.label.clone(),
+            place: self.base.place.clone(),
+            joined,
+            rules: self
+                .base
+                .manifest
+                .as_ref()
+                .map(|manifest| (manifest.claims.clone(), manifest.comparison.clone()))
+                .unwrap_or_default(),
+            faults: self.faults,
+        }
+    }
+}
+
+/// Cases of a base in the groups of a run.
+#[derive(Debug)]
+pub struct BaseRun {
+    label: String,
+    place: String,
+    joined: Joined,
+    rules: (Vec<Claim>, ComparisonRules),
+    /// Sentences about what cannot be run of the base.
+    faults: Vec<String>,
+}
+
+impl BaseRun {
+    /// Adds the base's variants to the beginning of a run.
+    pub fn announce(&self, begun: &mut Event) {
+        let Event::RunStarted { header, cases, .. } = begun else { return };
+        *cases += self.joined.added as u64;
+        let with_base = |variant: String| {
+            let base = self.joined.variants.contains(&variant).then(|| base_name(&variant, &self.label));
+            [variant].into_iter().chain(base)
+        };
+        header.variants = std::mem::take(&mut header.variants).into_iter().flat_map(with_base).collect();
+    }
+
+    pub fn conclude(&self, run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
+        let (end, destination) = (run.end, run.destination);
+        let written = finish(run)?;
+        let counts = runner_report::counts(&written.records);
+        let stopped = match end {
+            RunEnd::Complete => {
+                let both = BaseAndNew {
+                    together: self.together(&written.records, &destination.dir)?,
+                    labels: [self.label.clone(), label(&options.manifest)],
+                    names: [self.place.clone(), options.manifest.display().to_string()],
+                    faults: self.faults.clone(),
+                    records: written.records,
+                    dir: destination.dir.clone(),
+                };
+                return Ok(Ended { exit: Exit::Success, counts, both: Some(both) });
+            }
+            RunEnd::Environment(why) => Err(Failure::environment(why)),
+            RunEnd::Interrupted => Ok(Ended { exit: Exit::Interrupted, counts, both: None }),
+        };
+        if options.json {
+            let exit = stopped.as_ref().map_or_else(|failure| failure.exit, |ended| ended.exit);
+            console.print(&runner_report::events::end(&written.records, &destination.dir, true, exit as u8))?;
+        }
+        stopped
+    }
+
+    fn together(&self, records: &Records, dir: &Path) -> Result<Together, Failure> {
+        let suffix = base_name("", &self.label);
+        let history = journal::read(&dir.join(JOURNAL_FILE)).and_then(Contents::into_history);
+        let history = history.map_err(Failure::environment)?;
+        let mut together = Together::split(history, records, &suffix).map_err(Failure::environment)?;
+        let mut refused: HashMap<_, Vec<_>> = HashMap::new();
+        for case in &self.joined.refused {
+            let what = match case.part {
+                Part::Inputs => DifferenceKind::Inputs,
+                Part::Check => DifferenceKind::Check,
+            };
+            let [base, new] = [&case.base, &case.new].map(|text| Fact::Text(text.clone()));
+            refused.entry(case.case.clone()).or_default().push(Differs { what, base, new });
+        }
+        together.refused = refused;
+        together.gone.clone_from(&self.joined.gone);
+        together.renamed = self.joined.renamed.iter().map(|(old, new)| (new.clone(), old.clone())).collect();
+        let (claims, comparison) = self.rules.clone();
+        together.set_base_rules(claims, comparison);
+        Ok(together)
+    }
+}
+
+/// Samples of base and new, from the journal of their run.
+fn split_samples(dir: &Path, label: &str, console: &mut Console) -> [Samples; 2] {
+    let suffix = base_name("", label);
+    let mut both = [Samples::new(), Samples::new()];
+    for ((key, regime), rounds) in samples_in(dir, console) {
+        match key.variant.strip_suffix(&suffix) {
+            Some(variant) => both[0].insert((CaseKey { variant: variant.to_owned(), ..key }, regime), rounds),
+            None => both[1].insert((key, regime), rounds),
+        };
+    }
+    both
+}
+
+/// Commit of the manifest's checkout; outside of a checkout, the manifest's name.
+fn label(manifest: &Path) -> String {
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let commit = runner_revision::describe_checkout(folder, &Programs::of_this_machine());
+    commit.map_or_else(|| manifest.display().to_string(), |commit| short(&commit))
+}
+
+/// Compares base and new, with one verdict over all runs.
+pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let against = &args.against;
+    let options = Options {
+        threshold: against.threshold,
+        allow: Vec::new(),
+        gate_counters: against.gate_counters,
+        inform: Vec::new(),
+        strict: args.gate.strict,
+    };
+    let (mut together, mut places, mut faults, mut reports) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let labels = runs.first().map(|run| run.labels.clone()).unwrap_or_default();
+    for run in runs {
+        together.push(run.together);
+        places.push(run.names);
+        faults.extend(run.faults);
+        reports.push((run.records, run.dir));
+    }
+    let found = compare_together(&together, &options);
+    let names = match places.as_slice() {
+        [only] => only.clone(),
+        all => [against.against.clone().unwrap_or_default(), format!("{} manifests", all.len())],
+    };
+    let alone = [Vec::new(), Vec::new()];
+    let compared = Compared {
+        comparison: &found,
+        names: &names,
+        labels: &labels,
+        places: &places,
+        alone: &alone,
+        faults: &faults,
+    };
+    let page = page(against.markdown.as_deref(), against.markdown_limit);
+    let samples = match against.format {
+        ComparisonFormat::Html => reports.iter().map(|(_, dir)| split_samples(dir, &labels[0], console)).collect(),
+        _ => Vec::new(),
+    };
+    if args.json {
+        let line = runner_report::events::compared(compared).map_err(Failure::environment)?;
+        console.print(&line)?;
+        write_page(compared, page, console)?;
+    } else {
+        write(compared, &Output { format: against.format, out: None, page, samples: &samples }, console)?;
+    }
+    let exit = exit(found.gate());
+    for (records, dir) in reports {
+        console.say(&format!("report: {}", dir.join(runner_report::REPORT_FILE).display()));
+        if args.json {
+            console.print(&runner_report::events::end(&records, &dir, true, exit as u8))?;
+        }
+    }
+    Ok(exit)
+}

@@ -1,0 +1,29 @@
+//! Outcome of a run, as the commands report it.
+
+use std::path::PathBuf;
+
+use crate::failure::Exit;
+use runner_results::analyse::compare::Together;
+use runner_types::Records;
+
+#[derive(Debug)]
+pub struct Ended {
+    pub exit: Exit,
+    /// Case counts: `26 of 36 cases measured, every result checked; 10 invalid.`
+    pub counts: String,
+    /// Base and new, for a finished run with `--against`.
+    pub both: Option<BaseAndNew>,
+}
+
+/// Result of a run that measured base and new.
+#[derive(Debug)]
+pub struct BaseAndNew {
+    pub together: Together,
+    /// Commits of base and new, or their other labels.
+    pub labels: [String; 2],
+    pub names: [String; 2],
+    /// Sentences about what could not be run of the base.
+    pub faults: Vec<String>,
+    pub records: Records,
+    pub dir: PathBuf,
+}

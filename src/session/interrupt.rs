@@ -1,0 +1,54 @@
+//! Handles Ctrl-C during a run.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::failure::Exit;
+use crate::failure::Failure;
+use runner_workers::{Interrupt, Urgency};
+
+/// Time that a run gets to end by itself after the second Ctrl-C.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Set while the report is written, which the second Ctrl-C does not cut off.
+static CONCLUDES: AtomicBool = AtomicBool::new(false);
+
+/// Writes a report, which the second Ctrl-C does not cut off.
+pub fn while_concluding<T>(write: impl FnOnce() -> T) -> T {
+    CONCLUDES.store(true, Ordering::Relaxed);
+    let written = write();
+    CONCLUDES.store(false, Ordering::Relaxed);
+    written
+}
+
+/// Listens for Ctrl-C and says on standard error what it does. The second Ctrl-C ends phases that do not check for it,
+/// such as planning; the third ends the process at once.
+pub fn interrupt() -> Result<Interrupt, Failure> {
+    let count = AtomicU32::new(0);
+    let say = move |urgency| {
+        let line = match urgency {
+            Urgency::None => return,
+            Urgency::Soon => "stopping after the current step; press Ctrl-C again to stop now",
+            Urgency::Now => "stopping now",
+        };
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        match count.fetch_add(1, Ordering::Relaxed) {
+            0 => {}
+            1 => drop(thread::spawn(|| {
+                thread::sleep(GRACE);
+                if !CONCLUDES.load(Ordering::Relaxed) {
+                    end_now();
+                }
+            })),
+            _ => end_now(),
+        }
+    };
+    Interrupt::on_signals(say).map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))
+}
+
+/// Ends the process and with it the workers. Measurements so far are in the journal.
+fn end_now() -> ! {
+    std::process::exit(Exit::Interrupted as i32)
+}
