@@ -14,7 +14,7 @@ use super::driver::{api, version};
 use super::handles::{Context, Module, Stream};
 use super::limits::ContextLimits;
 use super::link;
-use super::memory::{self, Buffer, neighbours};
+use super::memory::{self, Buffer};
 use super::nvml::Gpu;
 use super::occupancy::{self, Limits};
 use super::operation::Operation;
@@ -343,33 +343,11 @@ impl Device for CudaDevice {
         self.staging.download(&self.stream, address, data)
     }
 
-    /// One copy takes some 12 µs however short it is, and a module can have a thousand variables of a few bytes. So
-    /// neighbours are copied together.
     fn download_all(&mut self, buffers: &[BufferId]) -> Result<Vec<Vec<u8>>, DeviceError> {
         self.context.enter()?;
         let places = buffers.iter().map(|id| self.table.buffer(*id)).collect::<Result<Vec<_>, _>>()?;
-        let mut all = vec![Vec::new(); places.len()];
-        let mut groups = neighbours(&places);
-        while let Some(group) = groups.pop() {
-            let start = group.iter().map(|place| places[*place].address).min().unwrap_or_default();
-            let end = group.iter().map(|place| places[*place].address + places[*place].bytes as u64).max();
-            let mut data = vec![0; end.unwrap_or(start).saturating_sub(start) as usize];
-            match self.staging.download(&self.stream, start, &mut data) {
-                Ok(()) => {}
-                // The driver refuses a copy across two of a module's allocations, which can be neighbours.
-                Err(_) if group.len() > 1 => {
-                    let (left, right) = group.split_at(group.len() / 2);
-                    groups.extend([left.to_vec(), right.to_vec()]);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            }
-            for place in group {
-                let from = (places[place].address - start) as usize;
-                all[place] = data[from..from + places[place].bytes].to_vec();
-            }
-        }
-        Ok(all)
+        let ranges: Vec<_> = places.iter().map(|buffer| (buffer.address, buffer.bytes)).collect();
+        self.staging.download_each(&self.stream, &ranges)
     }
 
     fn write_guards(&mut self, buffer: BufferId, byte: u8) -> Result<(), DeviceError> {

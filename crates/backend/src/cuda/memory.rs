@@ -115,33 +115,6 @@ pub(super) struct Buffer {
     pub module: Option<ModuleId>,
 }
 
-/// The most bytes between two neighbouring variables of a module: the greatest alignment is 256.
-const GAP: u64 = 256;
-
-/// Groups buffers, by index, that one copy reads: variables of one module with no more than the padding of an
-/// alignment between them, which lies in the module's memory too.
-pub(super) fn neighbours(buffers: &[&Buffer]) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..buffers.len()).collect();
-    order.sort_by_key(|place| buffers[*place].address);
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut end = 0;
-    for place in order {
-        let buffer = buffers[place];
-        let last = groups.last_mut().filter(|group| {
-            let module = buffers[group[0]].module;
-            module.is_some() && module == buffer.module && buffer.address <= end + GAP
-        });
-        if let Some(group) = last {
-            group.push(place);
-        } else {
-            groups.push(vec![place]);
-            end = 0;
-        }
-        end = end.max(buffer.address + buffer.bytes as u64);
-    }
-    groups
-}
-
 impl Buffer {
     pub fn alloc(context: &Context, bytes: usize, guard: usize) -> Result<Self, DeviceError> {
         let Some((front, total)) = layout(bytes, guard) else {
@@ -242,24 +215,5 @@ mod tests {
         assert_eq!(layout(0, 4096), Some((4096, 8192)));
         assert_eq!(layout(usize::MAX, 1), None);
         assert_eq!(layout(1, usize::MAX), None);
-    }
-
-    #[test]
-    fn one_copy_reads_variables_of_one_module_that_are_less_than_an_alignment_apart() {
-        let at = |module, address, bytes| Buffer::variable(ModuleId(module), address, bytes);
-        let owned = |address| Buffer { module: None, ..at(0, address, 8) };
-        let buffers = [
-            at(1, 0x1000, 4),
-            at(1, 0x5000, 8),
-            at(1, 0x1004, 1),
-            at(1, 0x1105, 4),
-            at(2, 0x1109, 4),
-            owned(0x6000),
-            owned(0x6008),
-        ];
-        let buffers: Vec<&Buffer> = buffers.iter().collect();
-        // 0x1105 is 256 bytes behind the end of the variable before it.
-        assert_eq!(neighbours(&buffers), [vec![0, 2, 3], vec![4], vec![1], vec![5], vec![6]]);
-        assert_eq!(neighbours(&[]), Vec::<Vec<usize>>::new());
     }
 }

@@ -3,6 +3,8 @@
 //! The driver copies pageable memory through its own buffers on one thread. Here all cores do the host side of the
 //! copy, which keeps the bus busy. After an error, the caller's data is undefined.
 
+use std::ops::Range;
+
 use cudarc::driver::sys;
 use rayon::prelude::*;
 
@@ -73,6 +75,41 @@ impl Staging {
         drained.and(finished)
     }
 
+    /// Copies ranges from the device, and waits once for all that fit into a slot together: a copy that is waited for on
+    /// its own takes tens of microseconds, and a module of a library has a thousand variables.
+    pub fn download_each(
+        &mut self,
+        stream: &Stream,
+        ranges: &[(sys::CUdeviceptr, usize)],
+    ) -> Result<Vec<Vec<u8>>, DeviceError> {
+        let mut all = Vec::with_capacity(ranges.len());
+        while let Some((address, bytes)) = ranges.get(all.len()).copied() {
+            let together = packed(&ranges[all.len()..]);
+            if together.is_empty() {
+                let mut data = vec![0; bytes];
+                self.download(stream, address, &mut data)?;
+                all.push(data);
+                continue;
+            }
+            let queued = together.iter().zip(&ranges[all.len()..]).try_for_each(|(place, (address, _))| {
+                if place.is_empty() {
+                    return Ok(());
+                }
+                let to = self.slots[0].memory.bytes_mut()[place.clone()].as_mut_ptr();
+                // SAFETY: the slot is that long and is not read before the stream was waited for; the device holds the
+                // range.
+                check("cuMemcpyDtoHAsync", unsafe {
+                    sys::cuMemcpyDtoHAsync_v2(to.cast(), *address, place.len(), stream.raw())
+                })
+            });
+            let finished = stream.synchronize();
+            queued.and(finished)?;
+            let slot = self.slots[0].memory.bytes_mut();
+            all.extend(together.into_iter().map(|place| slot[place].to_vec()));
+        }
+        Ok(all)
+    }
+
     fn drain(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &mut [u8]) -> Result<(), DeviceError> {
         let mut chunks = data.chunks_mut(SLOT).enumerate();
         let mut pending: Option<(usize, &mut [u8])> = None;
@@ -111,6 +148,16 @@ impl Staging {
     }
 }
 
+/// Places in one slot of as many of the first ranges as fit, each on a boundary of 16 bytes.
+fn packed(ranges: &[(sys::CUdeviceptr, usize)]) -> Vec<Range<usize>> {
+    let places = ranges.iter().scan(0_usize, |end, (_, bytes)| {
+        let start = end.next_multiple_of(16);
+        *end = start + bytes;
+        (*end <= SLOT).then(|| start..*end)
+    });
+    places.collect()
+}
+
 /// Copies slices of equal length on all cores.
 fn copy_bytes(to: &mut [u8], from: &[u8]) {
     if from.len() <= PIECE {
@@ -123,6 +170,14 @@ fn copy_bytes(to: &mut [u8], from: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_share_a_slot_until_it_is_full() {
+        assert_eq!(packed(&[(0, 4), (0, 16), (0, 1)]), [0..4, 16..32, 32..33]);
+        assert_eq!(packed(&[(0, SLOT), (0, 1)]), [0..SLOT]);
+        assert_eq!(packed(&[(0, SLOT - 8), (0, 1)]), [0..SLOT - 8]);
+        assert_eq!(packed(&[(0, SLOT + 1), (0, 1)]), []);
+    }
 
     #[test]
     fn a_copy_over_all_cores_leaves_no_byte_behind() {
