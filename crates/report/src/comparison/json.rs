@@ -49,6 +49,8 @@ struct Report<'a> {
     two_gpus: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clock_offsets: Vec<Offset>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slower_pace: Option<f64>,
     differences: &'a [Differs<DifferenceKind>],
     causes: &'a [Differs<CauseKind>],
     /// The new report's times divided by the base report's.
@@ -194,6 +196,7 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         new: side(new, 1),
         two_gpus: report.may_be_two_gpus,
         clock_offsets: report.clock_offsets.iter().map(offset).collect(),
+        slower_pace: report.pace.map(|pace| pace.slower),
         differences: &report.differences,
         causes: &report.causes,
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),

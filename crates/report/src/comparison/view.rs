@@ -313,6 +313,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         ));
     }
     warnings.extend(clock_offsets(compared));
+    warnings.extend(paces(compared));
     let drivers = compared.comparison.reports.iter().flat_map(|report| &report.differences);
     let drivers: BTreeSet<String> =
         drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
@@ -356,6 +357,26 @@ fn clock_offsets(compared: Compared<'_>) -> Option<String> {
             found.join(", ")
         )
     })
+}
+
+/// Describes at which pace the device ran, where ratios are corrected for it.
+fn paces(compared: Compared<'_>) -> Option<String> {
+    let found: Vec<(&str, f64)> = compared
+        .comparison
+        .reports
+        .iter()
+        .filter_map(|report| Some((report.experiment.as_str(), 100.0 * report.pace?.slower)))
+        .collect();
+    let largest = found.iter().map(|(_, percent)| percent.abs()).reduce(f64::max)?;
+    let of_report = |(experiment, percent): &(&str, f64)| {
+        let longer = if *percent < 0.0 { "less" } else { "longer" };
+        format!("{:.1} % {longer} in {experiment}", percent.abs())
+    };
+    Some(format!(
+        "The device ran at another pace during the new run: unchanged code took {}. This is taken out of the ratios there, and \
+         no change below {largest:.1} % is called anywhere.",
+        found.iter().map(of_report).collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn reports(compared: Compared<'_>) -> Table {

@@ -13,6 +13,9 @@ use crate::runtime::heap::Heap;
 use crate::sample::Chosen;
 use crate::sanitize::GridShadow;
 
+/// `%total_smem_size` is rounded up to this many bytes, as read on an H200.
+const TOTAL_SHARED_UNIT: u32 = 128;
+
 /// The state that all blocks of a grid share.
 #[derive(Debug)]
 pub struct LaunchState<'m> {
@@ -117,7 +120,9 @@ impl BlockRows {
             dynamic_shared: Row::splat(launch.shared_bytes),
             sm_id: Row::splat(0),
             sm_count: Row::splat(launch.sm_count),
-            total_shared: Row::splat(launch.kernel.shared_static + launch.shared_bytes),
+            total_shared: Row::splat(
+                (launch.kernel.shared_static + launch.shared_bytes).next_multiple_of(TOTAL_SHARED_UNIT),
+            ),
             aggregate_shared: Row::splat(launch.shared_end()),
             workspace: [Row::splat((workspace >> 32) as u32), Row::splat(workspace as u32)],
             cluster_place: [Row::splat(0); 3],

@@ -8,17 +8,17 @@ use crate::mir::constants::Constants;
 use crate::program::ins::{Area, Slot};
 use crate::program::row::Row;
 
-/// Bytes at the end of the reserved shared memory that cooperative groups may use (`multi_warp_scratch` in their headers),
-/// for the barriers of tiles of more than 32 threads.
+/// Bytes at the start of the reserved shared memory that are in use: `multi_warp_scratch` of cooperative groups, for the
+/// barriers of tiles of more than 32 threads.
 const GROUPS: u32 = 288;
 
 /// Returns the value of a special register about the `reserved` bytes of shared memory at the start of each block's (PTX
-/// ISA, special registers, `%reserved_smem_offset_begin`).
+/// ISA, special registers, `%reserved_smem_offset_begin`), as read on an H200: 0, 288, 1024, 0 and 0.
 pub fn reserved_shared(name: &str, reserved: u32) -> Option<u32> {
     match name.strip_prefix("%reserved_smem_offset_")? {
-        "begin" | "0" => Some(0),
-        "end" | "cap" => Some(reserved),
-        "1" => Some(reserved.saturating_sub(GROUPS)),
+        "begin" | "0" | "1" => Some(0),
+        "end" => Some(reserved.min(GROUPS)),
+        "cap" => Some(reserved),
         _ => None,
     }
 }

@@ -108,14 +108,19 @@ fn take_out(row: &mut Row, offset: &ClockOffset) {
 fn find(rows: &[Control], least_rows: usize) -> Option<ClockOffset> {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let differences: Vec<f64> = short.map(|row| row.difference).collect();
-    let nanoseconds = runner_stats::median(&differences)?;
-    let deviations: Vec<f64> = differences.iter().map(|difference| (difference - nanoseconds).abs()).collect();
-    let count = differences.len();
-    let error = ERROR_OF_MEDIAN * runner_stats::median(&deviations)? / (count as f64).sqrt();
-    let alike = differences.iter().filter(|difference| **difference * nanoseconds > 0.0).count();
-    let is_found = nanoseconds.abs() > LEAST_ERRORS * error && alike as f64 >= LEAST_SHARE * count as f64;
-    let is_plausible = count >= least_rows && nanoseconds.abs() <= LARGEST;
-    (is_found && is_plausible).then_some(ClockOffset { group: None, nanoseconds, error, rows: count })
+    let (nanoseconds, error) = common_shift(&differences, least_rows)?;
+    (nanoseconds.abs() <= LARGEST).then_some(ClockOffset { group: None, nanoseconds, error, rows: differences.len() })
+}
+
+/// Returns the median of the differences with its standard error; `None` where they are few, or not all of them show it.
+pub(super) fn common_shift(differences: &[f64], least_rows: usize) -> Option<(f64, f64)> {
+    let shift = runner_stats::median(differences)?;
+    let deviations: Vec<f64> = differences.iter().map(|difference| (difference - shift).abs()).collect();
+    let count = differences.len() as f64;
+    let error = ERROR_OF_MEDIAN * runner_stats::median(&deviations)? / count.sqrt();
+    let alike = differences.iter().filter(|difference| **difference * shift > 0.0).count();
+    let is_of_all = shift.abs() > LEAST_ERRORS * error && alike as f64 >= LEAST_SHARE * count;
+    (differences.len() >= least_rows && is_of_all).then_some((shift, error))
 }
 
 /// Whether rows of any length agree better with an offset than with the factor that short ones would have in its place.

@@ -60,7 +60,7 @@ pub(super) struct Evidence {
     pub sides: [SideErrors; 2],
     /// The smallest change that matters, before that of the processes.
     pub least: f64,
-    /// The largest change that other differences than those of the processes explain, as between two GPUs.
+    /// The largest change that other differences than those of the processes explain: another GPU, another clock.
     pub explained: f64,
     /// Whether what processes differ by raises the threshold.
     pub is_raised: bool,
@@ -130,6 +130,18 @@ impl Evidence {
         self.point -= nanoseconds * self.per_nanosecond;
         let constant = &mut self.sides[1].stated[Part::Constant as usize];
         *constant = constant.hypot(error * self.per_nanosecond);
+    }
+
+    /// Takes out a common factor of all times, as a logarithm with its standard error.
+    pub fn take_out_pace(&mut self, shift: f64, error: f64) {
+        self.point -= shift;
+        let relative = &mut self.sides[1].stated[Part::Relative as usize];
+        *relative = relative.hypot(error);
+    }
+
+    /// Whether both times were taken in different runs on a device's clock.
+    pub fn is_between_runs(&self) -> bool {
+        self.per_nanosecond > 0.0
     }
 
     /// Returns the variances of base and new, downwards or upwards of the ratio.

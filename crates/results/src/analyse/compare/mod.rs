@@ -17,6 +17,7 @@ mod lines;
 mod matching;
 mod newcomers;
 mod operations;
+mod pace;
 #[cfg(test)]
 pub(super) mod tests;
 mod time;
@@ -44,6 +45,7 @@ pub use instructions::InstructionChange;
 pub use lines::LineChange;
 pub use newcomers::Newcomer;
 pub use operations::OperationChange;
+pub use pace::Pace;
 pub use time::{BETWEEN_GPUS, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
@@ -161,6 +163,8 @@ pub struct ReportComparison {
     pub may_be_two_gpus: bool,
     /// What was taken out of the ratios, since the clock of the new run reads so much more: first that of the run.
     pub clock_offsets: Vec<ClockOffset>,
+    /// The pace of the new run, where it differs.
+    pub pace: Option<Pace>,
     /// Whether one run measured base and new in the same rounds.
     pub is_paired: bool,
 }
@@ -364,6 +368,7 @@ pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
 /// Judges the times, all at once.
 fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comparison {
     let offsets: Vec<Vec<ClockOffset>> = all.iter_mut().map(|rows| clock_offset::correct(rows)).collect();
+    let paces = pace::correct(&mut all);
     let mut tested: Vec<(&mut Change, Evidence)> =
         all.iter_mut().flatten().filter_map(|row| Some((&mut row.change, row.evidence?))).collect();
     fit::fit(&mut tested.iter_mut().map(|(_, evidence)| evidence).collect::<Vec<_>>());
@@ -386,8 +391,9 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     let tests = tested.len();
     let mut reports: Vec<ReportComparison> =
         pairs.iter().zip(all).map(|(pair, rows)| report(*pair, rows, options)).collect();
-    for (report, offsets) in reports.iter_mut().zip(offsets) {
+    for (report, (offsets, pace)) in reports.iter_mut().zip(offsets.into_iter().zip(paces)) {
         report.clock_offsets = offsets;
+        report.pace = pace;
     }
     counts::join(&mut reports);
     Comparison { reports, tests, is_strict: options.strict, stale: Default::default() }
@@ -540,6 +546,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         geomean: geomean(&changes),
         may_be_two_gpus: time::may_be_two_gpus(pair),
         clock_offsets: Vec::new(),
+        pace: None,
         is_paired: false,
         changes,
     }

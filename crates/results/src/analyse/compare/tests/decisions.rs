@@ -302,6 +302,34 @@ fn rows_of_unchanged_code_hide_no_change_of_all_rows() {
     assert!(found.changes().all(|change| change.kind == Kind::Slower));
 }
 
+/// All long rows of unchanged code take 0.7 % longer, at another clock of the SMs; the last row has other code.
+#[test]
+fn the_pace_of_a_run_is_no_change_and_hides_none() {
+    let report = |pace: f64, changed: f64| {
+        let scatter = |n: i64| 1.0 + 1e-4 * (n % 3) as f64;
+        let mut cases: Vec<CaseRecord> = (0..20).map(|n| timed(n, 1e5 * scatter(n) * pace, 1e-4)).collect();
+        cases.push(timed(20, 1e5 * pace * changed, 1e-4));
+        records(cases)
+    };
+    let kinds = |pace: f64, changed: f64| {
+        let (base, mut new) = (report(1.0, 1.0), report(pace, changed));
+        "another".clone_into(&mut new.cases.last_mut().unwrap().hashes.as_mut().unwrap().source);
+        let compared = compared(&base, &new, &Options::default());
+        let slower = compared.changes().take(20).filter(|change| change.kind == Kind::Slower).count();
+        let last = compared.changes().last().unwrap();
+        (slower, last.kind, last.time.as_ref().unwrap().ratio, compared.reports[0].pace)
+    };
+    let (slower, kind, ratio, pace) = kinds(1.007, 1.03);
+    assert_eq!((slower, kind, pace.unwrap().rows), (0, Kind::Slower, 20));
+    close(pace.unwrap().slower, 0.007);
+    close(ratio, 1.03);
+    // At the new clock, 0.6 % may be the clock's.
+    assert_eq!(kinds(1.007, 1.006).1, Kind::Same);
+    // The same clock is none, and 2 % are no step of a clock.
+    assert_eq!(kinds(1.0, 1.006).3, None);
+    assert_eq!((kinds(1.02, 1.0).0, kinds(1.02, 1.0).3), (20, None));
+}
+
 #[test]
 fn a_time_of_a_single_sample_is_ambiguous() {
     let single = |point| Estimate { point, low: point, high: point, confidence: 0.0 };
