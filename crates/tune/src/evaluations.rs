@@ -12,12 +12,13 @@ use search::random::Random;
 use crate::candidates::reason;
 use crate::error::TuneError;
 use crate::log::Log;
-use crate::objective::Objective;
+use crate::objective::{Objective, names};
+use crate::ranking::{Quantities, Ranking};
 use crate::seat::Seat;
 use crate::shards::part_of;
 use crate::values::values;
 use runner_lang::format;
-use runner_types::{Case, Event, Outcome, calendar_time};
+use runner_types::{Case, CounterInfo, Event, Outcome, calendar_time};
 
 /// How often progress is shown.
 const SHOW: Duration = Duration::from_secs(5);
@@ -36,6 +37,10 @@ pub struct Evaluations<'a> {
     /// Evaluations by the objective, or by all objectives joined with the current weights.
     pub history: History,
     pub log: Log,
+    /// What decides between evaluations.
+    pub ranking: Ranking,
+    /// All values of each evaluation, if the ranking can change.
+    recorded: Vec<Option<Quantities>>,
     /// Objectives of each evaluation and the Pareto front, if there are several objectives.
     pub rows: Vec<Objectives>,
     pub front: Front,
@@ -63,8 +68,7 @@ pub struct Evaluations<'a> {
 /// Measured values of a case until it is settled.
 #[derive(Debug, Clone, Default)]
 struct Measured {
-    /// Value of each objective.
-    values: Vec<Option<f64>>,
+    values: Quantities,
     /// Samples of the time.
     times: Vec<f64>,
 }
@@ -96,6 +100,8 @@ impl<'a> Evaluations<'a> {
             seat,
             history: History::default(),
             log,
+            ranking: Ranking::new(seat.problem.objectives()),
+            recorded: Vec::new(),
             rows: Vec::new(),
             front: Front::default(),
             joined: None,
@@ -130,8 +136,8 @@ impl<'a> Evaluations<'a> {
         let point: Option<Box<[u16]>> =
             parameters.map(|parameter| parameter.position(value(&parameter.name)?)).collect();
         if let Some(point) = point.and_then(|point| problem.space.number(&point)) {
-            let values = problem.objectives().iter().map(|objective| entry.value(objective.name())).collect();
-            self.finish(point, values);
+            let values = self.ranking.quantities().iter().map(|quantity| entry.value(quantity.name())).collect();
+            self.finish(point, Some(values));
         }
     }
 
@@ -148,20 +154,59 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Records the value of each objective; `None` if the evaluation failed.
-    fn finish(&mut self, point: u64, values: Option<Vec<f64>>) {
-        let objectives = self.seat.problem.objectives();
-        let levels: Objectives = values
-            .map(|values| objectives.iter().zip(values).map(|(objective, value)| objective.level(value)).collect());
-        let levels = levels.filter(|levels| levels.iter().all(|level| level.is_finite() && *level > 0.0));
-        if objectives.len() == 1 {
+    /// Records the values of an evaluation; `None` if it failed.
+    fn finish(&mut self, point: u64, values: Option<Quantities>) {
+        if self.history.outcome(point).is_some() {
+            return;
+        }
+        let given_up = values.as_ref().map_or_else(Vec::new, |values| self.ranking.admit(values));
+        let levels = self.ranking.levels(values.as_ref());
+        self.add(point, levels);
+        if self.ranking.can_change() {
+            self.recorded.push(values);
+        }
+        if !given_up.is_empty() {
+            self.rank_anew();
+            let used: Vec<Objective> = given_up.iter().filter_map(Objective::of_ptx).collect();
+            self.say(&format!(
+                "{} could not be derived from the machine code of {}: all configurations are ranked by {}, counts of the PTX",
+                names(&given_up),
+                self.seat.problem.case(point).key,
+                names(&used),
+            ));
+        }
+    }
+
+    /// Adds an evaluation with its levels.
+    fn add(&mut self, point: u64, levels: Objectives) {
+        if let [_] = self.seat.problem.objectives() {
             self.history.finish(point, history::Outcome::of_measured(levels.map(|levels| levels[0])));
-        } else if self.history.outcome(point).is_none() {
-            let joined = self.joined.get_or_insert_with(|| Joined::new(&[], vec![1.0; objectives.len()]));
-            self.history.finish(point, joined.outcome(&levels));
-            self.rows.push(levels);
+            return;
+        }
+        let count = self.seat.problem.objectives().len();
+        let joined = self.joined.get_or_insert_with(|| Joined::new(&[], vec![1.0; count]));
+        self.history.finish(point, joined.outcome(&levels));
+        self.rows.push(levels);
+        self.front.add_last(&self.rows);
+    }
+
+    /// Ranks all evaluations by what decides now.
+    fn rank_anew(&mut self) {
+        let levels = self.recorded.iter().map(|values| self.ranking.levels(values.as_ref()));
+        if let [_] = self.seat.problem.objectives() {
+            let outcomes: Vec<history::Outcome> =
+                levels.map(|levels| history::Outcome::of_measured(levels.map(|levels| levels[0]))).collect();
+            self.history.replace(&outcomes);
+            return;
+        }
+        let levels: Vec<Objectives> = levels.collect();
+        (self.rows, self.front) = (Vec::with_capacity(levels.len()), Front::default());
+        for row in levels {
+            self.rows.push(row);
             self.front.add_last(&self.rows);
         }
+        self.joined = None;
+        self.left = 0;
     }
 
     /// With several objectives, draws new weights from time to time.
@@ -201,9 +246,9 @@ impl<'a> Evaluations<'a> {
             | Event::CaseCounted { case, .. } => {
                 let Some(point) = problem.point(&case.key) else { return };
                 let measured = self.measured.entry(point).or_default();
-                measured.values.resize(problem.objectives().len(), None);
-                for (value, objective) in measured.values.iter_mut().zip(problem.objectives()) {
-                    *value = objective.value_in(event).or(*value);
+                measured.values.resize(self.ranking.quantities().len(), None);
+                for (value, quantity) in measured.values.iter_mut().zip(self.ranking.quantities()) {
+                    *value = quantity.value_in(event).or(*value);
                 }
                 if let Event::CaseMeasured { measurement, .. } = event {
                     measured.times = measurement.rounds.iter().map(|round| round.whole / 1e6).collect();
@@ -219,20 +264,20 @@ impl<'a> Evaluations<'a> {
         let Some(point) = problem.point(&case.key) else { return };
         let is_right = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
         let Measured { values: measured, times } = self.measured.remove(&point).unwrap_or_default();
-        let found: Option<Vec<f64>> =
-            if is_right && !measured.is_empty() { measured.iter().copied().collect() } else { None };
-        let missing = || {
-            let objectives = problem.objectives().iter().enumerate();
-            let lacking = objectives.filter(|(place, _)| measured.get(*place).copied().flatten().is_none());
-            lacking.map(|(_, objective)| lack(objective)).collect::<Vec<_>>().join("; ")
-        };
+        let quantities = self.ranking.quantities();
+        let asked = problem.objectives();
+        let lacking = self.ranking.lacking(&measured);
+        let found = Some(&measured).filter(|_| is_right && lacking.is_empty());
+        let missing = || lacking.iter().map(|objective| lack(objective)).collect::<Vec<_>>().join("; ");
         let why = match &found {
             Some(_) => None,
             None if is_right => Some(missing()),
             None => Some(reason(outcome)),
         };
-        let named = |(objective, value): (&Objective, f64)| Measurement::new(objective.name(), value, objective.unit());
-        let measurements = found.iter().flat_map(|values| problem.objectives().iter().zip(values.iter().copied()));
+        let named = |(quantity, value): (&Objective, &Option<f64>)| {
+            Some(Measurement::new(quantity.name(), (*value)?, quantity.unit()))
+        };
+        let measurements = found.iter().flat_map(|values| quantities.iter().zip(*values));
         let entry = Entry {
             timestamp: Some(humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string()),
             configuration: Configuration(values(&case.key)),
@@ -244,14 +289,15 @@ impl<'a> Evaluations<'a> {
             },
             invalidity: invalidity(outcome).to_owned(),
             correctness: f64::from(u8::from(is_right)),
-            measurements: measurements.map(named).collect(),
-            objectives: problem.objectives().iter().map(|objective| objective.name().to_owned()).collect(),
+            measurements: measurements.filter_map(named).collect(),
+            objectives: asked.iter().map(|objective| objective.name().to_owned()).collect(),
             reason: why,
             device: group.device,
             elapsed: Some(self.earlier + self.begun.elapsed().as_secs_f64()),
         };
         let before = self.standing();
-        self.finish(point, found);
+        let found = found.is_some();
+        self.finish(point, Some(measured).filter(|_| found));
         if let Err(failure) = self.log.add(&entry) {
             self.failure.get_or_insert(failure);
         }
@@ -303,6 +349,9 @@ impl<'a> Evaluations<'a> {
 /// Explains why a right case has no value of an objective.
 fn lack(objective: &Objective) -> String {
     match objective {
+        Objective::Counter(name) if CounterInfo::named(name).is_some_and(CounterInfo::is_derived) => {
+            format!("`{name}` could not be derived from the machine code")
+        }
         Objective::Counter(name) => format!("no counter `{name}`; `runner run` lists those that there are"),
         Objective::Error(_) => format!("no `{}`: no check compares floats", objective.name()),
         Objective::Energy => "no energy: the counter of the GPU did not move often enough".to_owned(),

@@ -18,6 +18,9 @@ pub struct Header {
     pub narrowed: String,
     /// Names of the objectives.
     pub objective: String,
+    /// What counts of the objectives are of; empty for other objectives, and for counts of the PTX by older versions.
+    #[serde(default)]
+    pub counts: String,
     /// The axes that all configurations share.
     #[serde(default)]
     pub size: String,
@@ -48,6 +51,7 @@ impl Header {
             named("the device", &self.device, &other.device),
             named("the narrowing", &self.narrowed, &other.narrowed),
             named("the objective", &self.objective, &other.objective),
+            changed("what is counted", &self.counts, &other.counts),
             named("the size", &self.size, &other.size),
         ]
         .into_iter()

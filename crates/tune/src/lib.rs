@@ -19,6 +19,7 @@ mod objective;
 mod page;
 mod prior;
 mod problem;
+mod ranking;
 mod search;
 mod seat;
 mod settings;

@@ -2,7 +2,7 @@
 //! afterwards.
 
 use runner_stats::median;
-use runner_types::{BackendKind, CaseJob, CaseRecord, Event, Outcome, ResultError};
+use runner_types::{BackendKind, CaseJob, CaseRecord, CounterInfo, Event, Outcome, ResultError};
 
 /// A quantity that a search minimises.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +104,22 @@ impl Objective {
         }
     }
 
+    /// The same count of the PTX, which the simulator has even if it cannot derive that of the machine code.
+    #[must_use]
+    pub fn of_ptx(&self) -> Option<Self> {
+        match self {
+            Self::Counter(name) => Some(Self::Counter(CounterInfo::named(name)?.of_ptx()?.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// The objective by which records are compared: that of the PTX if a right one has only this.
+    pub(crate) fn common_to<'r>(&self, records: impl IntoIterator<Item = &'r CaseRecord>) -> Self {
+        let Some(of_ptx) = self.of_ptx() else { return self.clone() };
+        let lacks = |record: &CaseRecord| self.value_of(record).is_none() && of_ptx.value_of(record).is_some();
+        if records.into_iter().any(lacks) { of_ptx } else { self.clone() }
+    }
+
     /// A positive value for strategies, which take its logarithm. A count of 0 becomes 0.5; an exact result gets an
     /// error below any other.
     #[must_use]
@@ -141,6 +157,11 @@ impl Objective {
             Self::Counter(name) => record.counters.as_ref().and_then(|counters| counters.get(name)),
         }
     }
+}
+
+/// Names of objectives, as a list.
+pub fn names(objectives: &[Objective]) -> String {
+    objectives.iter().map(Objective::name).collect::<Vec<_>>().join(", ")
 }
 
 /// Makes a case measure these objectives. Times and counters are always measured.

@@ -11,8 +11,7 @@ use crate::candidates::Candidates;
 use crate::error::TuneError;
 use crate::html;
 use crate::kinds::{Kind, Kinds};
-use crate::log::Log;
-use crate::objective::Objective;
+use crate::objective::{Objective, names};
 use crate::problem::Problem;
 use crate::search::Searched;
 use runner_files::atomic;
@@ -39,12 +38,11 @@ pub fn write(
     searched: &Searched,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), TuneError> {
-    let log = &searched.log;
     let failed = |error: atomic::WriteError| TuneError::Environment(error.to_string());
     let write = |name: &str, text: &str| atomic::write(&folder.join(name), text.as_bytes()).map_err(failed);
-    atomic::write_pieces(&folder.join("search.json"), &|file| t4::write(file, entries(log))).map_err(failed)?;
-    atomic::write_pieces(&folder.join("search.csv"), &|file| write_table(file, problem, log)).map_err(failed)?;
-    let digest = Digest::read(log, candidates)?;
+    atomic::write_pieces(&folder.join("search.json"), &|file| t4::write(file, entries(searched))).map_err(failed)?;
+    atomic::write_pieces(&folder.join("search.csv"), &|file| write_table(file, problem, searched)).map_err(failed)?;
+    let digest = Digest::read(searched, problem.objectives(), candidates)?;
     let chart = chart(problem, searched)?;
     let text = page_of(problem, searched, &digest, chart.is_some());
     write("search.md", &text)?;
@@ -57,13 +55,18 @@ pub fn write(
     Ok(())
 }
 
-fn entries(log: &Log) -> impl Iterator<Item = io::Result<Entry>> {
-    let (entries, failed) = match log.entries() {
+/// All evaluations, with the objectives that decided.
+fn entries(searched: &Searched) -> impl Iterator<Item = io::Result<Entry>> {
+    let (entries, failed) = match searched.log.entries() {
         Ok(entries) => (Some(entries), None),
         Err(error) => (None, Some(Err(error))),
     };
     let all = failed.into_iter().chain(entries.into_iter().flatten());
-    all.map(|entry| entry.map_err(|error| io::Error::other(error.to_string())))
+    let objectives: Vec<String> = searched.objectives.iter().map(|objective| objective.name().to_owned()).collect();
+    all.map(move |entry| match entry {
+        Ok(entry) => Ok(Entry { objectives: objectives.clone(), ..entry }),
+        Err(error) => Err(io::Error::other(error.to_string())),
+    })
 }
 
 /// What the page shows of the evaluations besides their objectives.
@@ -72,6 +75,8 @@ struct Digest {
     /// Seconds of searching at the end of each evaluation.
     seconds: Vec<f32>,
     failed: usize,
+    /// Right configurations without the counts of the machine code that the user asked for.
+    underived: usize,
     /// Kinds of failures, most frequent first.
     failures: Vec<Kind>,
     /// Kinds of cells of the matrix that are no configurations.
@@ -79,10 +84,16 @@ struct Digest {
 }
 
 impl Digest {
-    fn read(log: &Log, candidates: &Candidates) -> Result<Self, TuneError> {
+    fn read(searched: &Searched, asked: &[Objective], candidates: &Candidates) -> Result<Self, TuneError> {
         let (mut seconds, mut failures, mut excluded) = (Vec::new(), Kinds::default(), Kinds::default());
-        for entry in log.entries()? {
+        let mut underived = 0;
+        let is_lacking = |entry: &Entry| {
+            let mut each = asked.iter().zip(&searched.objectives);
+            each.any(|(asked, used)| entry.value(asked.name()).is_none() && entry.value(used.name()).is_some())
+        };
+        for entry in searched.log.entries()? {
             let entry = entry?;
+            underived += usize::from(is_lacking(&entry));
             seconds.push(entry.elapsed.unwrap_or_default() as f32);
             if let Some(reason) = &entry.reason {
                 failures.add(reason, 1);
@@ -91,7 +102,7 @@ impl Digest {
         candidates.excluded.iter().for_each(|(reason, count)| excluded.add(reason, *count));
         let failures = failures.sorted();
         let failed = failures.iter().map(|kind| kind.count).sum();
-        Ok(Self { seconds, failed, failures, excluded: excluded.sorted() })
+        Ok(Self { seconds, failed, underived, failures, excluded: excluded.sorted() })
     }
 }
 
@@ -116,7 +127,7 @@ fn chart(problem: &Problem<'_>, searched: &Searched) -> Result<Option<String>, T
             Some(Configuration { places, ratio: evaluation.outcome.value()? / least })
         })
         .collect();
-    let title = format!("Configurations by {}", problem.settings.objective_names());
+    let title = format!("Configurations by {}", names(&searched.objectives));
     configurations::parallel(&title, &axes, &lines).map(Some).map_err(|error| TuneError::Environment(error.to_string()))
 }
 
@@ -140,12 +151,12 @@ fn unit(objective: &Objective) -> String {
     if objective.unit().is_empty() { String::new() } else { format!(" {}", objective.unit()) }
 }
 
-fn write_table(file: &mut dyn io::Write, problem: &Problem<'_>, log: &Log) -> io::Result<()> {
+fn write_table(file: &mut dyn io::Write, problem: &Problem<'_>, searched: &Searched) -> io::Result<()> {
     let parameters = problem.space.parameters();
     let names: Vec<String> = parameters.iter().map(|parameter| field(&parameter.name)).collect();
-    let columns: Vec<String> = problem.objectives().iter().map(|objective| field(&objective.column())).collect();
+    let columns: Vec<String> = searched.objectives.iter().map(|objective| field(&objective.column())).collect();
     writeln!(file, "{},{},reason", names.join(","), columns.join(","))?;
-    for entry in entries(log) {
+    for entry in entries(searched) {
         let entry = entry?;
         let values: Vec<String> = parameters
             .iter()
@@ -154,8 +165,8 @@ fn write_table(file: &mut dyn io::Write, problem: &Problem<'_>, log: &Log) -> io
                 field(&value.map(|(_, value)| value.to_string()).unwrap_or_default())
             })
             .collect();
-        let measured: Vec<String> = problem
-            .objectives()
+        let measured: Vec<String> = searched
+            .objectives
             .iter()
             .map(|objective| entry.value(objective.name()).map(|value| value.to_string()).unwrap_or_default())
             .collect();
@@ -172,7 +183,7 @@ fn field(text: &str) -> String {
 fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_chart: bool) -> String {
     let (space, settings) = (&problem.space, problem.settings);
     let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
-    let is_one = problem.objectives().len() == 1;
+    let is_one = searched.objectives.len() == 1;
     let mut text = format!(
         "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}), {} of them failed. The \
          search took {}, in which the device waited for code for {}.{}\n\n\
@@ -180,7 +191,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
          [report.md](report.md).\n",
         searched.history.len(),
         space.len(),
-        settings.objective_names(),
+        names(&searched.objectives),
         settings.strategy,
         settings.seed,
         digest.failed,
@@ -191,15 +202,27 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
         settings.finalists,
         if problem.baseline().is_some() { " and the baseline" } else { "" },
     );
+    if digest.underived > 0 {
+        let asked = problem.objectives().iter().filter(|objective| !searched.objectives.contains(objective));
+        let asked: Vec<Objective> = asked.cloned().collect();
+        let used: Vec<Objective> = asked.iter().filter_map(Objective::of_ptx).collect();
+        let _ = writeln!(
+            text,
+            "\nFor {} of them, {} could not be derived from the machine code, so all are ranked by {}, counts of the PTX.",
+            digest.underived,
+            names(&asked),
+            names(&used),
+        );
+    }
     text += &if is_one { best(problem, searched) } else { front(problem, searched) };
     if has_chart {
         let _ = writeln!(text, "\n![Each evaluated configuration as a line over its parameters]({CHART})");
     }
     text += "\n## Convergence\n\n| evaluations | time of the search | best so far |\n|---:|---:|---:|\n";
-    let unit = if is_one { unit(&problem.objectives()[0]) } else { " × best".to_owned() };
+    let unit = if is_one { unit(&searched.objectives[0]) } else { " × best".to_owned() };
     for (evaluations, best) in convergence(&searched.history) {
         let at = digest.seconds.get(evaluations - 1).map_or(String::new(), |&at| format::seconds(f64::from(at)));
-        let best = if is_one { shown_level(&problem.objectives()[0], best) } else { format!("{best:.3}") };
+        let best = if is_one { shown_level(&searched.objectives[0], best) } else { format!("{best:.3}") };
         let _ = writeln!(text, "| {evaluations} | {at} | {best}{unit} |");
     }
     let ranked = importance(space, &searched.history, settings.seed);
@@ -230,7 +253,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
 
 /// Table of the best configurations by one objective.
 fn best(problem: &Problem<'_>, searched: &Searched) -> String {
-    let objective = &problem.objectives()[0];
+    let objective = &searched.objectives[0];
     let mut text =
         format!("\n## Best\n\n| configuration | {}{} | × best |\n|---|---:|---:|\n", objective.name(), unit(objective));
     let least = searched.history.best().map_or(1.0, |(_, least)| least);
@@ -244,8 +267,8 @@ fn best(problem: &Problem<'_>, searched: &Searched) -> String {
 
 /// Table of the Pareto front, sorted by the first objective.
 fn front(problem: &Problem<'_>, searched: &Searched) -> String {
-    let heads: Vec<String> = problem
-        .objectives()
+    let heads: Vec<String> = searched
+        .objectives
         .iter()
         .map(|objective| format!("{}{} | × best", objective.name(), unit(objective)))
         .collect();
@@ -266,7 +289,7 @@ fn front(problem: &Problem<'_>, searched: &Searched) -> String {
     let least: Vec<f64> =
         (0..heads.len()).map(|place| rows.iter().map(|(_, row)| row[place]).fold(f64::INFINITY, f64::min)).collect();
     for (point, row) in rows.iter().take(FRONT) {
-        let each = problem.objectives().iter().zip(row.iter().zip(&least));
+        let each = searched.objectives.iter().zip(row.iter().zip(&least));
         let cells: Vec<String> = each
             .map(|(objective, (&level, &least))| {
                 format!("{} | {}", shown_level(objective, level), multiple(objective, level, least))

@@ -35,6 +35,7 @@ fn from_records(path: &Path, objective: &Objective) -> Result<Vec<(f64, Values)>
     let records = read_records(path).map_err(|error| error.to_string())?;
     let others = [Objective::Time, Objective::Counter("inst_executed".to_owned())];
     let known = [objective].into_iter().chain(&others).map(|objective| -> Vec<(f64, Values)> {
+        let objective = objective.common_to(&records.cases);
         let cases = records.cases.iter();
         cases.filter_map(|record| Some((objective.value_of(record)?, values(&record.case.key)))).collect()
     });

@@ -139,6 +139,11 @@ impl<'a> Problem<'a> {
             device: environment.device.name.clone(),
             narrowed: narrowed.unwrap_or_default(),
             objective: self.settings.objective_names(),
+            counts: if self.objectives().iter().any(|objective| objective.of_ptx().is_some()) {
+                "the machine code's, or the PTX's of all if one is not derived".to_owned()
+            } else {
+                String::new()
+            },
             size: self.size(),
         }
     }

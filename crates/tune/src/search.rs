@@ -13,6 +13,7 @@ use search::strategy::Strategy;
 use crate::error::TuneError;
 use crate::evaluations::{Evaluations, RunningGroup, Say};
 use crate::log::Log;
+use crate::objective::Objective;
 use crate::seat::Seat;
 use crate::source::{Arrivals, Proposals, Source, lock};
 use runner_types::{CompileUnit, Event};
@@ -22,6 +23,8 @@ use runner_workers::{Pool, RunEnd, Urgency};
 pub struct Searched {
     /// All evaluations: by the objective, or with several objectives by the largest multiple of an objective's best.
     pub history: History,
+    /// What decided: the objectives, or their counts of the PTX.
+    pub objectives: Vec<Objective>,
     /// Objectives of each evaluation, if there are several.
     pub rows: Vec<Objectives>,
     /// Pareto front, if there are several objectives.
@@ -111,10 +114,11 @@ pub fn run(
         return Err(TuneError::Environment(format!("{why}; --resume continues the search")));
     }
     let interrupted = ends.contains(&RunEnd::Interrupted) || seat.interrupt.urgency() > Urgency::None;
-    let Evaluations { mut history, log, begun, waited, rows, front, .. } = known;
+    let Evaluations { mut history, log, ranking, begun, waited, rows, front, .. } = known;
     if !rows.is_empty() {
         history.replace(&largest_multiples(&rows));
     }
     let waited = waited / u32::try_from(seat.devices.max(1)).unwrap_or(u32::MAX);
-    Ok(Searched { history, rows, front, log, interrupted, wall: begun.elapsed(), waited })
+    let objectives = ranking.used();
+    Ok(Searched { history, objectives, rows, front, log, interrupted, wall: begun.elapsed(), waited })
 }

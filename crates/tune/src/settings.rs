@@ -4,7 +4,7 @@ use search::Budget;
 use search::strategy::NAMES;
 
 use crate::error::TuneError;
-use crate::objective::Objective;
+use crate::objective::{Objective, names};
 use runner_experiment::SearchSpec;
 use runner_types::BackendKind;
 
@@ -50,7 +50,7 @@ impl Settings {
 
     #[must_use]
     pub fn objective_names(&self) -> String {
-        self.objectives.iter().map(Objective::name).collect::<Vec<_>>().join(", ")
+        names(&self.objectives)
     }
 }
 

@@ -62,6 +62,7 @@ pub fn write_table(
 ) -> Result<(), TuneError> {
     let failed = |error: &dyn std::fmt::Display| TuneError::Environment(error.to_string());
     let records = read_records(&folder.join(RECORDS_FILE)).map_err(|error| failed(&error))?;
+    let objective = &objective.common_to(&records.cases);
     let first = manifest.measure.regimes.first();
     let mut sizes: Vec<Size> = Vec::new();
     for record in &records.cases {

@@ -112,15 +112,15 @@ template <int ROUNDS> __global__ void copy(int* y, const int* x)
 {
     static_assert(ROUNDS != 1001);
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int value = x[i];
+    const int value = x[i];
     if (ROUNDS == 1002) {
         y[i + 100000] = value;
     }
     for (volatile int round = 1003; round == ROUNDS;) {
     }
-    for (volatile int round = 1; round < ROUNDS; round++) {
-        value ^= round;
-        value ^= round;
+#pragma unroll 1
+    for (int round = 1; round < ROUNDS; round++) {
+        ((volatile int*)y)[i] = round;
     }
     y[i] = ROUNDS == 1 ? value + 1 : value;
 }
@@ -165,6 +165,54 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     let before = read("search.jsonl");
     tune(folder.path(), &[&options[..], &["--resume"]].concat(), 0);
     assert_eq!(read("search.jsonl"), before);
+}
+
+/// One variant, and one whose code is linked from two sources, of which no count of the machine code is derived.
+const LINKED: &str = r#"
+[[variant]]
+name   = "linked"
+source = ["copy.cu", "more.cu"]
+kernel = "copy<{rounds}>"
+grid   = ["n / width"]
+block  = ["width"]
+args   = ["y", "x"]
+"#;
+
+#[test]
+fn a_space_with_a_count_that_cannot_be_derived_is_ranked_by_counts_of_the_ptx_and_the_page_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest =
+        MANIFEST.replace("rounds = [1, 2, 4, 8]", "rounds = [4, 8]").replace("width = [32, 64]", "width = [32]");
+    fs::write(folder.path().join("rounds.toml"), manifest + LINKED).unwrap();
+    fs::write(folder.path().join("copy.cu"), KERNEL).unwrap();
+    fs::write(folder.path().join("more.cu"), "__device__ int more(int x)\n{\n    return x;\n}\n").unwrap();
+    let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
+    let run = |out: &str, more: &[&str]| {
+        let options = ["rounds.toml", "--backend", "sim", "--strategy", "exhaustive", "--budget", "100%", "--out", out];
+        tune(folder.path(), &[&options[..], more].concat(), 0);
+        let table = read(&format!("{out}/search.csv"));
+        let rows: Vec<Vec<String>> = table.lines().map(|row| row.split(',').map(str::to_owned).collect()).collect();
+        (rows, read(&format!("{out}/search.md")))
+    };
+    let (rows, page) = run("all", &[]);
+    assert_eq!(rows[0], ["n", "rounds", "width", "variant", "ptx_inst_executed", "reason"]);
+    assert!(rows.len() == 5 && rows[1..].iter().all(|row| row[4].parse::<u32>().unwrap() > 0), "{rows:?}");
+    assert!(page.contains("4 of 4 configurations were evaluated by ptx_inst_executed (strategy"), "{page}");
+    let why = "For 2 of them, inst_executed could not be derived from the machine code, so all are ranked by \
+               ptx_inst_executed, counts of the PTX.";
+    assert!(page.contains(why), "{page}");
+    // Each of the 8 warps makes four rounds more: a store, an addition, a comparison and a branch.
+    for variant in ["copy", "linked"] {
+        let count = |rounds: &str| -> u32 {
+            rows.iter().find(|row| row[1] == rounds && row[3] == variant).unwrap()[4].parse().unwrap()
+        };
+        assert_eq!(count("8") - count("4"), 8 * 4 * 4, "{rows:?}");
+    }
+    // A search that goes on knows it from what was evaluated.
+    assert_eq!(run("all", &["--resume"]).0, rows);
+    let (rows, page) = run("one", &["--variant", "copy"]);
+    assert_eq!(rows[0][4], "inst_executed");
+    assert!(page.contains("evaluated by inst_executed (strategy") && !page.contains("PTX"), "{page}");
 }
 
 /// Writes the manifest with these rounds, and its kernel. No case comes to the limit of time, however slow the machine is.
@@ -249,12 +297,11 @@ template <int ROUNDS> __global__ void copy(int* y, const int* x, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     const int steps = ROUNDS == 2 ? n / 16 : 16 + ROUNDS;
-    int value = x[i];
-    for (volatile int step = 0; step < steps; step++) {
-        value ^= steps;
-        value ^= steps;
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        ((volatile int*)y)[i] = step;
     }
-    y[i] = value;
+    y[i] = x[i];
 }
 ";
 
@@ -328,7 +375,9 @@ template <int STRIDE, int MORE> __global__ void copy(int* y, const int* x)
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     tile[threadIdx.x * STRIDE] = x[i];
     __syncwarp();
-    for (volatile int step = 0; step < 8 / STRIDE + MORE; step++) {
+#pragma unroll 1
+    for (int step = 0; step < 8 / STRIDE + MORE; step++) {
+        ((volatile int*)y)[i] = step;
     }
     y[i] = tile[threadIdx.x * STRIDE];
 }
