@@ -21,7 +21,7 @@ const PIECE: usize = 1 << 20;
 /// than a kernel may have stored.
 pub fn count_stores(report: &CountReport, steps: &[Step]) -> Option<f64> {
     let counters = report.counters.as_ref().filter(|_| steps.iter().all(launches_only))?;
-    ["gst_requests", "global_atomics"].iter().map(|name| counters.whole.get(name)).sum()
+    ["ptx_gst_requests", "ptx_global_atomics"].iter().map(|name| counters.whole.get(name)).sum()
 }
 
 fn launches_only(step: &Step) -> bool {

@@ -25,7 +25,7 @@ fn counting(kernel_body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Sen
 /// Counts stores, and makes none that changes anything.
 fn counts(stores: f64) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     move |call| {
-        let names = [("gst_requests", stores), ("global_atomics", 0.0)];
+        let names = [("ptx_gst_requests", stores), ("ptx_global_atomics", 0.0)];
         call.counters = Counters(names.into_iter().map(|(name, count)| (CounterName::from(name), count)).collect());
         Ok(())
     }
