@@ -65,7 +65,7 @@ mod weak;
 mod whole;
 
 pub use carried::Carried;
-pub use machine_code::count_ptx;
+pub use machine_code::{count_ptx, read_listings};
 pub use parallel::leave_a_core;
 pub use processes::{MOST_UNASKED, is_likely_spread, share, wanted_processes};
 pub use stop::Lost;

@@ -4,19 +4,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::rc::Rc;
 
 use sass::{Access, Executed, Fate, Listing, PtxCount};
 
 use runner_types::{
-    BodyPlan, CaseJob, CompileUnit, Compiled, CounterName, Counters, LineCounts, ListedCode, Note, VOCABULARY, unseal,
+    BodyPlan, CaseJob, CompileKey, CompileUnit, Compiled, CounterName, Counters, LineCounts, ListedCode, Note,
+    VOCABULARY, unseal,
 };
 
 /// The machine code of the units of a group, each read once.
 #[derive(Debug, Default)]
 pub struct MachineCode {
-    known: HashMap<PathBuf, Result<Rc<Unit>, String>>,
+    known: HashMap<CompileKey, Result<Rc<Unit>, String>>,
 }
 
 /// The code of a unit in both forms.
@@ -80,21 +81,29 @@ impl MachineCode {
 
     /// Returns the code of a unit, or why it is not known.
     fn read(&mut self, compiled: &Compiled) -> Result<Rc<Unit>, String> {
-        let listing = match &compiled.listing {
-            Some(ListedCode::File(path)) => path,
-            Some(ListedCode::Unknown(why)) => return Err(why.clone()),
-            None => return Err("it was not read".to_owned()),
-        };
         let read = || {
-            let cannot = |path: &PathBuf, why: &str| format!("cannot read {}: {why}", path.display());
-            let sealed = fs::read(listing).map_err(|error| cannot(listing, &error.to_string()))?;
-            let listings = unseal(sealed).and_then(|json| serde_json::from_slice(&json).ok());
-            let listings = listings.ok_or_else(|| cannot(listing, "it is damaged; remove it"))?;
-            let ptx = fs::read(&compiled.code).map_err(|error| cannot(&compiled.code, &error.to_string()))?;
+            let listings = read_listings(compiled)?;
+            let ptx = fs::read(&compiled.code).map_err(|error| unreadable(&compiled.code, &error.to_string()))?;
             Ok(Rc::new(Unit { listings, ptx: String::from_utf8_lossy(&ptx).into_owned() }))
         };
-        self.known.entry(listing.clone()).or_insert_with(read).clone()
+        self.known.entry(compiled.key.clone()).or_insert_with(read).clone()
     }
+}
+
+/// Reads the machine instructions of a unit's kernels. Fails with the reason if they are not known.
+pub fn read_listings(compiled: &Compiled) -> Result<Vec<Listing>, String> {
+    let path = match &compiled.listing {
+        Some(ListedCode::File(path)) => path,
+        Some(ListedCode::Unknown(why)) => return Err(why.clone()),
+        None => return Err("no machine code was made of the PTX".to_owned()),
+    };
+    let sealed = fs::read(path).map_err(|error| unreadable(path, &error.to_string()))?;
+    let listings = unseal(sealed).and_then(|json| serde_json::from_slice(&json).ok());
+    listings.ok_or_else(|| unreadable(path, "it is damaged; remove it"))
+}
+
+fn unreadable(path: &Path, why: &str) -> String {
+    format!("cannot read {}: {why}", path.display())
 }
 
 /// Adds up the counts of the units of a case.

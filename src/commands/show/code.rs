@@ -100,10 +100,10 @@ fn printed(
 }
 
 /// A unit, its compiled code, and the compute capability of the device.
-pub type Built<'a> = (&'a CompileUnit, &'a Compiled, (u32, u32));
+type Built<'a> = (&'a CompileUnit, &'a Compiled, (u32, u32));
 
 /// Machine code of some kernels of a unit. PTX is assembled first, as the driver would.
-pub fn disassemble(
+fn disassemble(
     (unit, compiled, capability): Built<'_>,
     kernels: &[&str],
     options: &RunOptions,

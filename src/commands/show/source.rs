@@ -5,7 +5,6 @@ use std::path::Path;
 
 use sass::{Executed, Instruction, Listing, is_instruction};
 
-use super::code::disassemble;
 use super::machine_code;
 use crate::cli::ShowArgs;
 use crate::cli::options::RunOptions;
@@ -14,7 +13,7 @@ use crate::failure::Failure;
 use crate::session::worker::{self, Worker};
 use crate::session::{Destination, ManifestRun, compile_case, interrupt, outputs_of, plan_options, source_page_of};
 use runner_compile::Target;
-use runner_execute::count_ptx;
+use runner_execute::{count_ptx, read_listings};
 use runner_experiment::Manifest;
 use runner_files::atomic;
 use runner_files::project::Project;
@@ -112,31 +111,24 @@ fn view(
     console: &mut Console,
 ) -> Result<SourceView, Failure> {
     let capability = worker.ready.device.compute_capability;
-    let mut compiled = |target| compile_case(ManifestRun { manifest, options }, (&case.key, target), worker, console);
-    let (ptx, machine) = (compiled(Target::Ptx(capability))?, compiled(Target::Gpu(capability))?);
+    let target = Target::Ptx(capability);
+    let units = compile_case(ManifestRun { manifest, options }, (&case.key, target), worker, console)?;
     let mut view = SourceView { case: case_name(case), ..SourceView::default() };
     if counts.is_empty() {
         view.notes.push("nothing was counted, because the case did not run".to_owned());
     }
-    for (unit, compiled) in &ptx {
+    for (unit, compiled) in &units {
         let Ok(compiled) = compiled else { continue };
         let bytes = std::fs::read(&compiled.code)
             .map_err(|error| Failure::environment(format!("cannot read {}: {error}", compiled.code.display())))?;
         let text = String::from_utf8_lossy(&bytes);
         let kernels = executed_kernels(compiled, &text, counts);
-        let of_unit = machine.iter().find(|(other, _)| other == unit).and_then(|(_, compiled)| compiled.as_ref().ok());
-        let listings = of_unit.filter(|compiled| compiled.kind != CodeKind::Plugin).map(|compiled| {
-            // Names in an anonymous namespace differ between two compilations, so these are the cubin's.
-            let kernels = executed_kernels(compiled, &text, counts);
-            disassemble((unit, compiled, capability), &kernels, options, console)
-        });
-        let listings = match listings {
-            Some(Ok(listings)) => listings,
-            Some(Err(failure)) => {
-                view.notes.push(failure.message);
+        let listings = match compiled.kind {
+            CodeKind::Ptx => read_listings(compiled).unwrap_or_else(|why| {
+                view.notes.push(format!("no machine code: {why}"));
                 Vec::new()
-            }
-            None => Vec::new(),
+            }),
+            CodeKind::Cubin | CodeKind::Plugin => Vec::new(),
         };
         Unit { unit, files: Files::default() }.add_to(&mut view, &text, (&kernels, counts), &listings);
     }
