@@ -115,8 +115,8 @@ struct Counting {
     kernels: Vec<String>,
     /// Kinds of accesses of which something is not known.
     unknown: BTreeSet<Access>,
-    /// Counters of local memory that an instruction without a count may add to.
-    unknown_local: BTreeSet<&'static str>,
+    /// Counters of [`OPERATIONS`] that an instruction without a count may add to.
+    unknown_operations: BTreeSet<&'static str>,
     notes: Vec<Note>,
 }
 
@@ -144,6 +144,15 @@ const KINDS: [Kind; 6] = [
     Kind { access: Access::SharedAtomic, requests: "shared_atomics", others: &[] },
 ];
 
+/// Operations with a counter of their own.
+const OPERATIONS: [(&str, &str); 4] = [
+    ("LDL", "local_ld_requests"),
+    ("STL", "local_st_requests"),
+    ("BAR", "barriers"),
+    // Arrival at a barrier of the cluster.
+    ("UCGABAR_ARV", "barriers"),
+];
+
 impl Counting {
     fn add(&mut self, unit: &Unit, lines: &[&LineCounts], launched: &[&CompileUnit]) {
         let mut own: HashMap<&str, bool> = HashMap::new();
@@ -164,21 +173,19 @@ impl Counting {
                 self.notes.push(Note::Underived { kernel, unknown, of });
             }
             for (instruction, count) in listing.instructions.iter().zip(each) {
-                let local = match instruction.opcode.split('.').next() {
-                    Some("LDL") => Some("local_ld_requests"),
-                    Some("STL") => Some("local_st_requests"),
-                    _ => None,
-                };
+                let operation = OPERATIONS.iter().find(|(operation, _)| *operation == instruction.operation());
+                let counter = operation.map(|(_, counter)| *counter);
                 let executed = count.unwrap_or(0);
-                if count.is_none() {
-                    self.unknown_local.extend(local);
+                // A warp whose lanes a predicate turns off does not arrive at a barrier.
+                if count.is_none() || executed > 0 && !instruction.predicate.is_empty() && counter == Some("barriers") {
+                    self.unknown_operations.extend(counter);
                 }
                 if executed == 0 {
                     continue;
                 }
                 *self.counts.entry("inst_executed").or_default() += executed;
-                if let Some(local) = local {
-                    *self.counts.entry(local).or_default() += executed;
+                if let Some(counter) = counter {
+                    *self.counts.entry(counter).or_default() += executed;
                 }
                 for pipe in instruction.pipes() {
                     *self.counts.entry(pipe.counter()).or_default() += executed;
@@ -246,14 +253,18 @@ impl Counting {
         let unknown = KINDS.iter().filter(|kind| self.unknown.contains(&kind.access));
         let unknown: BTreeSet<&str> =
             unknown.flat_map(|kind| kind.others.iter().chain([&kind.requests])).copied().collect();
-        if !unknown.is_empty() {
-            let counters = unknown.iter().map(|name| (*name).to_owned()).collect();
+        // Without a count of the instruction, another note has the reason.
+        let barriers = self.unknown_operations.contains("barriers") && is_complete;
+        if !unknown.is_empty() || barriers {
+            let unknown = unknown.iter().chain(barriers.then_some(&"barriers"));
+            let counters = unknown.map(|name| (*name).to_owned()).collect();
             self.notes.push(Note::UnderivedAccesses { kernel: self.kernels.join(", "), counters });
         }
         let is_of_access = |name: &str| KINDS.iter().any(|kind| kind.requests == name || kind.others.contains(&name));
+        let is_of_operation = |name: &str| OPERATIONS.iter().any(|(_, counter)| *counter == name);
         let is_known = |name: &str| {
-            let is_of_memory = is_of_access(name) || name.starts_with("local_");
-            !unknown.contains(name) && !self.unknown_local.contains(name) && (is_complete || is_of_memory)
+            let is_apart = is_of_access(name) || is_of_operation(name);
+            !unknown.contains(name) && !self.unknown_operations.contains(name) && (is_complete || is_apart)
         };
         let derived = VOCABULARY.iter().filter(|info| info.is_derived() && is_known(info.name));
         let count = |name: &'static str| self.counts.get(name).copied().unwrap_or(0) as f64;

@@ -13,7 +13,7 @@ use runner_results::analyse::{self, GroupSummary, Summary};
 use runner_types::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 
 /// The headings in the order in which the report has the tables: the themes of the vocabulary, with wide ones in parts.
-const HEADINGS: [&str; 11] = [
+const HEADINGS: [&str; 12] = [
     "Instructions",
     "Pipelines",
     "Branches and barriers",
@@ -23,6 +23,7 @@ const HEADINGS: [&str; 11] = [
     "Device memory and throughput",
     "Activity of the machine",
     "PTX: instructions",
+    "PTX: branches and barriers",
     "PTX: global memory",
     "PTX: shared and local memory",
 ];
@@ -39,9 +40,10 @@ fn heading(info: &CounterInfo) -> &'static str {
         CounterTheme::SharedAndLocal => HEADINGS[5],
         CounterTheme::Activity if !info.name.ends_with("throughput") => HEADINGS[7],
         CounterTheme::Global | CounterTheme::Activity => HEADINGS[6],
-        CounterTheme::Ptx if info.name.contains("inst_executed") => HEADINGS[8],
-        CounterTheme::Ptx if info.name.contains("shared") || info.name.contains("local") => HEADINGS[10],
-        CounterTheme::Ptx => HEADINGS[9],
+        CounterTheme::Ptx if info.name.contains("executed") || info.name.contains("execution") => HEADINGS[8],
+        CounterTheme::Ptx if info.name.contains("branch") || info.name.contains("barriers") => HEADINGS[9],
+        CounterTheme::Ptx if info.name.contains("shared") || info.name.contains("local") => HEADINGS[11],
+        CounterTheme::Ptx => HEADINGS[10],
     }
 }
 

@@ -211,7 +211,7 @@ pub fn note(note: &Note) -> String {
              {of} instructions)"
         ),
         Note::UnderivedAccesses { kernel, counters } => {
-            format!("no {} of machine code: the accesses of `{kernel}` are not fully attributed", counters.join(", "))
+            format!("no {} of machine code: not fully attributed in `{kernel}`", counters.join(", "))
         }
         Note::NoMachineCode { why } => format!("no counts of machine code: {why}"),
         Note::Judged { check, elements, of } => {

@@ -174,7 +174,7 @@ impl Blocks {
 
 impl Instruction {
     /// Operation without its modifiers.
-    pub(crate) fn operation(&self) -> &str {
+    pub fn operation(&self) -> &str {
         self.opcode.split('.').next().unwrap_or_default()
     }
 

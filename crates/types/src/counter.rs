@@ -95,7 +95,7 @@ impl CounterInfo {
 
     /// Whether the simulator derives it from the machine code.
     pub fn is_derived(&self) -> bool {
-        self.simulated && (self.theme == Pipelines || self.of_ptx().is_some())
+        self.simulated && matches!(self.kind, Count) && (self.theme == Pipelines || self.of_ptx().is_some())
     }
 
     /// Returns the name of the same count of the PTX, where the machine code may have another one.
@@ -135,18 +135,14 @@ pub const VOCABULARY: &[CounterInfo] = &[
     count("thread_inst_executed", Instructions, "thread_inst_executed", &["smsp__thread_inst_executed.sum"]),
     formed("warp_execution_efficiency", Unit::Percent, Instructions, "warp_execution_efficiency", |c| {
         quotient(c, "thread_inst_executed", "inst_executed", 100.0 / 32.0)
-    }),
-    simulated("branch", Instructions, "branch", &["smsp__sass_branch_targets.sum"]),
-    simulated(
-        "divergent_branch",
-        Instructions,
-        "divergent_branch",
-        &["smsp__sass_branch_targets_threads_divergent.sum"],
-    ),
+    })
+    .by_hardware(),
+    count("branch", Instructions, "branch", &["smsp__sass_branch_targets.sum"]),
+    count("divergent_branch", Instructions, "divergent_branch", &["smsp__sass_branch_targets_threads_divergent.sum"]),
     formed("branch_efficiency", Unit::Percent, Instructions, "branch_efficiency", |c| {
-        let (all, divergent) = (c.get("branch")?, c.get("divergent_branch")?);
-        (all > 0.0).then(|| (all - divergent) * 100.0 / all)
-    }),
+        rest(c, "divergent_branch", "branch")
+    })
+    .by_hardware(),
     simulated("barriers", Instructions, "", &[]),
     simulated("device_launches", Instructions, "", &[]),
     simulated("warps_launched", Instructions, "warps_launched", &["smsp__warps_launched.sum"]),
@@ -249,6 +245,13 @@ pub const VOCABULARY: &[CounterInfo] = &[
     },
     simulated("ptx_inst_executed", Ptx, "", &[]),
     simulated("ptx_thread_inst_executed", Ptx, "", &[]),
+    formed("ptx_warp_execution_efficiency", Unit::Percent, Ptx, "", |c| {
+        quotient(c, "ptx_thread_inst_executed", "ptx_inst_executed", 100.0 / 32.0)
+    }),
+    simulated("ptx_branch", Ptx, "", &[]),
+    simulated("ptx_divergent_branch", Ptx, "", &[]),
+    formed("ptx_branch_efficiency", Unit::Percent, Ptx, "", |c| rest(c, "ptx_divergent_branch", "ptx_branch")),
+    simulated("ptx_barriers", Ptx, "", &[]),
     simulated("ptx_gld_requests", Ptx, "", &[]),
     simulated("ptx_gld_sectors", Ptx, "", &[]),
     simulated("ptx_gld_transactions_128", Ptx, "", &[]),
@@ -271,6 +274,11 @@ pub const VOCABULARY: &[CounterInfo] = &[
 fn quotient(counters: &Counters, part: &str, whole: &str, scale: f64) -> Option<f64> {
     let (part, whole) = (counters.get(part)?, counters.get(whole)?);
     (whole > 0.0).then(|| part * scale / whole)
+}
+
+/// What is left of `whole` without `part`, in percent.
+fn rest(counters: &Counters, part: &str, whole: &str) -> Option<f64> {
+    Some(100.0 - quotient(counters, part, whole, 100.0)?)
 }
 
 const fn count(
@@ -307,6 +315,11 @@ const fn weighted(name: &'static str, unit: Unit, nsight: &'static [&'static str
 }
 
 impl CounterInfo {
+    /// A counter that only hardware has.
+    const fn by_hardware(self) -> Self {
+        Self { simulated: false, ..self }
+    }
+
     const fn in_unit(self, unit: CounterUnit) -> Self {
         Self { unit, ..self }
     }
@@ -325,8 +338,8 @@ impl Counters {
         self.0.get(name).copied()
     }
 
-    /// Gives counts of a simulator the names of the PTX that it executed, as those of versions have not that counted nothing
-    /// of the machine code.
+    /// Gives a simulator's counts the names of the PTX that it executed. Versions that derived nothing of the machine
+    /// code gave them plain names.
     #[must_use]
     pub fn of_simulator(mut self) -> Self {
         if self.0.keys().any(|name| name.starts_with(OF_PTX)) {
@@ -339,8 +352,10 @@ impl Counters {
                 self.0.insert(name.into(), count);
             }
         }
-        // Ratios of counts that have another name.
-        self.0.retain(|name, _| !["inst_per_warp", "gld_efficiency", "gst_efficiency"].contains(&name.as_ref()));
+        // Ratios of counts that now have another name.
+        self.0.retain(|name, _| {
+            CounterInfo::named(name).is_none_or(|info| !matches!(info.kind, Formed(_)) || info.theme == Ptx)
+        });
         self
     }
 

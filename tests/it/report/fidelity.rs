@@ -39,7 +39,7 @@ fn records(backend: BackendKind, sizes: &[i64], counts: Counts<'_>) -> Records {
 }
 
 fn simulated(_: &str, n: i64) -> Vec<(&'static str, f64)> {
-    vec![("gld_requests", n as f64), ("inst_executed", 1000.0), ("barriers", 4.0)]
+    vec![("gld_requests", n as f64), ("inst_executed", 1000.0), ("ptx_inst_executed", 1200.0), ("barriers", 4.0)]
 }
 
 /// Equal requests; instructions 1005 of 1000 in `first`, and half as many in `second` at 2048.

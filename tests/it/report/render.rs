@@ -220,7 +220,7 @@ fn a_simulated_report_says_what_counts_least_and_lists_what_was_not_counted() {
     let mut records = records(&fixture::simulated());
     for (record, executed) in records.cases.iter_mut().zip([8000.0, 2000.0]) {
         let counters = record.counters.as_mut().unwrap();
-        counters.0.extend([("inst_executed".into(), executed), ("barriers".into(), 0.0)]);
+        counters.0.extend([("inst_executed".into(), executed), ("ptx_barriers".into(), 0.0)]);
     }
     let report = file(&records, "report.md");
     // Instructions alone are no answer: they come after it.
@@ -228,7 +228,9 @@ fn a_simulated_report_says_what_counts_least_and_lists_what_was_not_counted() {
                    instructions: 0.250 times as many as `neighbored`.\n";
     assert!(report.contains(finding), "{report}");
     assert!(
-        report.contains("**Branches and barriers**, in all rows branch_efficiency 68.75 % · zero: barriers."),
+        report.contains(
+            "**PTX: branches and barriers**, in all rows ptx_branch_efficiency 68.75 % · zero: ptx_barriers."
+        ),
         "{report}"
     );
 }

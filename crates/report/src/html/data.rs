@@ -25,14 +25,16 @@ const MOST_COUNTERS: usize = 8;
 const MOST_BESIDE_TIMES: usize = 3;
 
 /// Counters that explain most differences.
-const EXPLANATORY: [&str; 8] = [
+const EXPLANATORY: [&str; 10] = [
     "inst_executed",
     "gld_sectors",
     "gst_sectors",
     "shared_ld_bank_conflicts",
     "shared_st_bank_conflicts",
     "divergent_branch",
+    "ptx_divergent_branch",
     "warp_execution_efficiency",
+    "ptx_warp_execution_efficiency",
     "barriers",
 ];
 

@@ -64,7 +64,9 @@ pub(super) fn fold(history: History) -> Option<Folded> {
     let mut cases: Vec<Settled> = cases.into_iter().map(Settled::from_history).collect();
     if header.backend == BackendKind::Sim {
         let counters = cases.iter_mut().filter_map(|settled| settled.attempt.counters.as_mut());
-        counters.for_each(|counters| counters.whole = std::mem::take(&mut counters.whole).of_simulator());
+        for counters in counters.flat_map(|counters| std::iter::once(&mut counters.whole).chain(&mut counters.each)) {
+            *counters = std::mem::take(counters).of_simulator();
+        }
     }
     Some(Folded { header, environment: run.environment, cases, finished: run.is_complete, ratios })
 }
