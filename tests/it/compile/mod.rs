@@ -505,7 +505,7 @@ fn processes_that_compile_the_same_at_once_do_not_disturb_each_other() {
     }
     // Four descriptions of units, four of the files they are taken from, their code, and the locks of the files, which
     // are removed with other old scratch files.
-    let names: Vec<_> = fs::read_dir(bench.path("cache/code/v2")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let names: Vec<_> = fs::read_dir(bench.path("cache/code/v3")).unwrap().map(|e| e.unwrap().file_name()).collect();
     let ends = |end: &str| names.iter().filter(|name| name.to_str().unwrap().ends_with(end)).count();
     let locks = names.iter().filter(|name| name.to_str().unwrap().starts_with(".compiling-")).count();
     assert_eq!((ends(".json"), locks), (8, 4), "{names:?}");

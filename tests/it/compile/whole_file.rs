@@ -36,7 +36,11 @@ fn plain_kernels_of_one_file_are_compiled_once_and_described_as_if_each_were_alo
             let alone = compile_all(std::slice::from_ref(unit), target, toolkit(), &options, &mut |_, _, _| {});
             let alone = alone[unit].as_ref().unwrap();
             assert_eq!(fs::read(&shared.code).unwrap(), fs::read(&alone.code).unwrap(), "{unit:?}");
-            assert_eq!(*shared, Compiled { code: shared.code.clone(), ..alone.clone() });
+            let bytes = |compiled: &Compiled| compiled.machine.as_ref().map(|path| fs::read(path).unwrap());
+            assert_eq!(bytes(shared), bytes(alone), "{unit:?}");
+            assert_eq!(bytes(shared).is_some(), matches!(target, Target::Ptx(_)), "{target:?}");
+            let (code, machine) = (shared.code.clone(), shared.machine.clone());
+            assert_eq!(*shared, Compiled { code, machine, ..alone.clone() });
         }
         // Names by the Itanium C++ ABI.
         let names = [("first", "first"), ("second", "_Z6secondPfi"), ("third", "_Z5thirdPf")];
