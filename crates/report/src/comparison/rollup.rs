@@ -126,11 +126,10 @@ fn counts(rows: &[Row<'_>]) -> Option<String> {
     let most = leading.max_by(|a, b| words::size(a).total_cmp(&words::size(b)))?;
     let alike = rows.iter().flat_map(|(_, change)| &change.counters).filter(|counter| counter.name == most.name);
     let ratios = alike.map(|counter| counter.new / counter.base).filter(|ratio| ratio.is_finite());
+    let name = if most.name == "inst_executed" { "machine instructions (inst_executed)" } else { &most.name };
     Some(match ends(ratios) {
-        Some((low, high)) => {
-            format!("{} {}", most.name, range([words::plain_change(low), words::plain_change(high)]))
-        }
-        None => format!("{} from zero", most.name),
+        Some((low, high)) => format!("{name} {}", range([words::plain_change(low), words::plain_change(high)])),
+        None => format!("{name} from zero"),
     })
 }
 

@@ -49,7 +49,7 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::NewlyWrong => "These cases fail, and did not before.",
         Kind::Slower => "Slower by more than the threshold.",
         Kind::MoreWork => {
-            "A count that decides rose by more than the threshold, and none fell: instructions, sectors, bank conflicts, \
+            "A count that decides rose by more than the threshold, and none fell: machine instructions, sectors, bank conflicts, \
              atomics or barriers."
         }
         Kind::Incomparable => {
@@ -59,14 +59,14 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
         Kind::Faster => "Faster by more than the threshold.",
         Kind::LessWork => {
-            "A count that decides fell by more than the threshold, and none rose: instructions, sectors, bank conflicts, \
+            "A count that decides fell by more than the threshold, and none rose: machine instructions, sectors, bank conflicts, \
              atomics or barriers."
         }
         Kind::Fixed => "These cases failed before.",
         Kind::Gone => "These cases are not in the new report, or were not measured there.",
         Kind::New => "These cases are not in the base, or were not measured there.",
         Kind::Mixed => {
-            "A count that decides rose by more than the threshold, and another fell: instructions, sectors, bank conflicts, \
+            "A count that decides rose by more than the threshold, and another fell: machine instructions, sectors, bank conflicts, \
              atomics or barriers."
         }
         Kind::Undecided => {
@@ -441,12 +441,15 @@ fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
 }
 
 /// Changed counters, such as `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`. Memory comes first. Each theme lists
-/// the counters that decide, then those that changed most. Counters that contradict the verdict follow.
+/// the counters that decide, then those that changed most. Counters that contradict the verdict follow. Counts of the
+/// PTX are left out where counts of the machine code decide.
 fn counters(change: &Change) -> String {
     let theme = |counter: &CounterChange| CounterInfo::named(&counter.name).map(|info| info.theme);
     let themes = [Some(CounterTheme::Global), Some(CounterTheme::SharedAndLocal), Some(CounterTheme::Instructions)];
+    let is_decided = matches!(change.kind, Kind::MoreWork | Kind::LessWork | Kind::Mixed);
+    let told = change.counters.iter().filter(|counter| !is_decided || theme(counter) != Some(CounterTheme::Ptx));
     let (against, agreeing): (Vec<&CounterChange>, Vec<&CounterChange>) =
-        change.counters.iter().partition(|counter| disagrees(change.kind, counter));
+        told.partition(|counter| disagrees(change.kind, counter));
     let mut shown: Vec<&CounterChange> = Vec::new();
     for wanted in themes {
         let of_theme = agreeing.iter().copied().filter(|counter| counter.is_cost && theme(counter) == wanted);
