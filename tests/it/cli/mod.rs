@@ -27,6 +27,7 @@ mod shards;
 mod show;
 mod stale;
 mod tune;
+mod underived;
 mod version;
 mod watch;
 mod weak_checks;
