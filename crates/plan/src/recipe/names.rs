@@ -1,6 +1,7 @@
 //! Names that a recipe uses, and the bindings and device attributes that they refer to.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use super::{NTH, OCCUPANCY_BLOCK, Recipe, Rule, VARIANT};
 use crate::axes::{Axes, OwnAxes};
@@ -44,20 +45,35 @@ impl Needs {
 }
 
 /// Sorts bindings so that each comes after those it uses. Refuses one that depends on itself.
-pub fn in_order(mut lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
-    let mut ordered: Vec<LetBinding> = Vec::with_capacity(lets.len());
-    while !lets.is_empty() {
-        let free = |binding: &LetBinding| {
-            !lets.iter().any(|other| binding.value.names().iter().any(|name| **name == *other.name))
-        };
-        if let Some(index) = lets.iter().position(free) {
-            ordered.push(lets.remove(index));
-        } else {
-            let LetBinding { name, value } = lets.swap_remove(0);
-            return Err(Diagnostic::at(value.span, format!("`{name}` depends on itself")));
+pub fn in_order(lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
+    let places: HashMap<&str, usize> =
+        lets.iter().enumerate().map(|(place, binding)| (&*binding.name, place)).collect();
+    let (mut users, mut waits) = (vec![Vec::new(); lets.len()], vec![0_usize; lets.len()]);
+    for (user, binding) in lets.iter().enumerate() {
+        for used in binding.value.names().iter().filter_map(|name| places.get(name.as_str())) {
+            users[*used].push(user);
+            waits[user] += 1;
         }
     }
-    Ok(ordered)
+    // The first one in the file comes first.
+    let mut free: BinaryHeap<Reverse<usize>> =
+        (0..lets.len()).filter(|place| waits[*place] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(lets.len());
+    while let Some(Reverse(place)) = free.pop() {
+        order.push(place);
+        for &user in &users[place] {
+            waits[user] -= 1;
+            if waits[user] == 0 {
+                free.push(Reverse(user));
+            }
+        }
+    }
+    if let Some(LetBinding { name, value }) = lets.iter().zip(&waits).find(|(_, waits)| **waits > 0).map(|(own, _)| own)
+    {
+        return Err(Diagnostic::at(value.span.clone(), format!("`{name}` depends on itself")));
+    }
+    let mut lets: Vec<Option<LetBinding>> = lets.into_iter().map(Some).collect();
+    Ok(order.into_iter().filter_map(|place| lets[place].take()).collect())
 }
 
 /// Buffers that a body and its checks name.

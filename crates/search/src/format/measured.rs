@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use super::error::FormatError;
@@ -10,12 +10,30 @@ use super::t4::Results;
 use super::{kernel_tuner, table};
 use crate::replay::Measured;
 
+/// Most bytes of a file that is decompressed. A few megabytes of zeros unpack to gigabytes.
+const MOST_UNPACKED: u64 = 1 << 30;
+
+/// Reader that fails after so many bytes.
+struct Limited<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, "it unpacks to more than 1 GiB");
+        self.left = self.left.checked_sub(count as u64).ok_or_else(too_long)?;
+        Ok(count)
+    }
+}
+
 /// Opens a file; decompresses it if its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, FormatError> {
     let file = File::open(path).map_err(|source| FormatError::Read { path: path.to_owned(), source })?;
     let file = BufReader::new(file);
     Ok(if path.extension().is_some_and(|end| end == "gz") {
-        Box::new(flate2::bufread::MultiGzDecoder::new(file))
+        Box::new(Limited { inner: flate2::bufread::MultiGzDecoder::new(file), left: MOST_UNPACKED })
     } else {
         Box::new(file)
     })
@@ -66,4 +84,16 @@ fn without_odd_numbers(text: &str) -> Cow<'_, str> {
         rest = &rest[taken..];
     }
     clean.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unpacks_to_more_than_the_limit_is_refused() {
+        let read = |left| Limited { inner: &b"0123456789"[..], left }.read_to_end(&mut Vec::new());
+        assert_eq!(read(10).ok(), Some(10));
+        assert_eq!(read(9).map_err(|error| error.to_string()), Err("it unpacks to more than 1 GiB".to_owned()));
+    }
 }
