@@ -2,6 +2,7 @@
 //!
 //! Color, width and quietness are decided once here, so that no command asks the streams itself.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
@@ -11,6 +12,7 @@ use crate::cli::ColorChoice;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use runner_lang::diagnostics::Diagnostics;
+use runner_lang::format::{visible_lines, visible_styled};
 use runner_report::{Screen, prose, prose_after};
 
 #[derive(Debug)]
@@ -49,10 +51,20 @@ impl Console {
         width(io::stderr())
     }
 
-    /// Prints to standard output. A closed pipe (`runner plan | head`) ends the command without an error.
+    /// Prints to standard output, with control characters as symbols: text may come from kernels, manifests and names of
+    /// files. A closed pipe (`runner plan | head`) ends the command without an error.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+        let text = shown(text, self.color);
         let mut stdout = io::stdout().lock();
         written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    }
+
+    /// Clears a terminal and moves the cursor to its first line.
+    pub fn clear(&mut self) -> Result<(), Failure> {
+        if !io::stdout().is_terminal() {
+            return Ok(());
+        }
+        written(io::stdout().lock().write_all(b"\x1b[2J\x1b[H"))
     }
 
     /// Prints the argument parser's answer: help, version, or why it refuses the arguments.
@@ -84,10 +96,15 @@ impl Console {
         self.show(&prose_after(&format!("{error}: "), message, self.error_width(), "  "));
     }
 
-    /// Prints text to standard error unchanged. A failed write is not an error of the command.
+    /// Prints text to standard error, with control characters as symbols. A failed write is not an error of the command.
     pub fn show(&mut self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{}", shown(text, self.error_color));
     }
+}
+
+/// Text as a stream gets it. Only styles that this program may have added remain.
+fn shown(text: &str, is_styled: bool) -> Cow<'_, str> {
+    if is_styled { visible_styled(text) } else { visible_lines(text) }
 }
 
 /// Result of a write to standard output. A closed pipe ends the command without an error.

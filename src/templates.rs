@@ -15,6 +15,7 @@ use runner_experiment::Manifest;
 use runner_files::atomic;
 use runner_files::regular;
 use runner_lang::diagnostics::{Diagnostic, Diagnostics};
+use runner_lang::format::visible_lines;
 use runner_report::{SHIPPED, Templates};
 use runner_types::{PageTemplate, Records};
 
@@ -113,7 +114,7 @@ pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Fail
 fn end(message: &str) -> ! {
     let remedy =
         "`runner report DIR --template FILE` takes another template, and with --from-journal the results of a run";
-    let _ = writeln!(std::io::stderr().lock(), "error: {message}; {remedy}");
+    let _ = writeln!(std::io::stderr().lock(), "error: {}; {remedy}", visible_lines(message));
     process::exit(Exit::Usage as i32)
 }
 

@@ -10,7 +10,6 @@ use crate::failure::Failure;
 use crate::files::load_manifest;
 use runner_backend::{Backend, cuda::Cuda, sim::SimBackend};
 use runner_compile::Network;
-use runner_lang::format::visible_lines;
 use runner_plan::{self, PlanOptions};
 use runner_types::{BackendKind, DeviceInfo};
 
@@ -27,7 +26,7 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     let summary = runner_plan::summarise(&manifest, &plan);
-    console.print(&visible_lines(&view::text(&manifest, &plan, &options, &summary, console.screen().width)))?;
+    console.print(&view::text(&manifest, &plan, &options, &summary, console.screen().width))?;
     Ok(Exit::Success)
 }
 

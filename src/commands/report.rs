@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::templates;
-use runner_lang::format::{plural, visible_lines};
+use runner_lang::format::plural;
 use runner_process::programs::Programs;
 use runner_report::{Deviation, RenderError};
 use runner_results::analyse::stale::Staleness;
@@ -82,11 +82,11 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
     let found: Vec<Vec<Deviation>> = found.into_iter().collect::<Result<_, Failure>>()?;
     let differing = found.iter().filter(|found| !found.is_empty()).count();
     for deviation in found.iter().flatten() {
-        console.print(&format!("{}\n", visible_lines(&deviation.to_string())))?;
+        console.print(&format!("{deviation}\n"))?;
     }
     let stale = stale::find(reports.iter().map(|stored| Placed::new(stored, "")), Tree::Working);
     for sentence in [runner_report::stale::sentences(&stale), runner_report::stale::unknown(&stale)].concat() {
-        console.print(&format!("{}\n", visible_lines(&sentence)))?;
+        console.print(&format!("{sentence}\n"))?;
     }
     let checked = plural(reports.len() as u64, "report");
     let tally = runner_report::stale::tally(&stale).map(|tally| format!("; {tally}")).unwrap_or_default();

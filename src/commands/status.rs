@@ -1,6 +1,6 @@
 //! `runner status`: shows a job's progress.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -30,9 +30,8 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
         if args.json {
             console.print(&format!("{}\n", view.json()))?;
         } else {
-            if args.watch && std::io::stdout().is_terminal() {
-                // Clears the screen and moves the cursor to the first line.
-                console.print("\u{1b}[2J\u{1b}[H")?;
+            if args.watch {
+                console.clear()?;
             }
             console.print(&view.text())?;
         }

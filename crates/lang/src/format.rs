@@ -64,6 +64,21 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     visible_except(text, &['\n', '\t'])
 }
 
+/// Like [`visible_lines`], but keeps colors and other attributes of text (`ESC [ numbers m`).
+pub fn visible_styled(text: &str) -> Cow<'_, str> {
+    const BEGIN: &str = "\u{1b}[";
+    let mut parts = text.split(BEGIN);
+    let mut shown = visible_lines(parts.next().unwrap_or_default());
+    for part in parts {
+        let numbers = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').len();
+        let is_style = part[numbers..].starts_with('m');
+        let shown = shown.to_mut();
+        shown.push_str(if is_style { BEGIN } else { "\u{241b}[" });
+        shown.push_str(&visible_lines(part));
+    }
+    shown
+}
+
 fn visible_except<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
     let is_hidden = |c: char| symbol(c).is_some() && !kept.contains(&c);
     if !text.contains(is_hidden) {
@@ -126,6 +141,14 @@ pub fn magnitude(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn styles_are_kept_and_no_other_escape_sequence_is() {
+        let hostile = "\u{1b}[1;31mred\u{1b}[0m\t\u{1b}]0;title\u{7}\u{1b}[2J\u{1b}[\u{1b}[3\u{202e}\u{9b}2J\n";
+        assert_eq!(visible_styled(hostile), "\u{1b}[1;31mred\u{1b}[0m\t␛]0;title␇␛[2J␛[␛[3��2J\n");
+        assert_eq!(visible_lines("\u{1b}[31mred"), "␛[31mred");
+        assert_eq!(visible_styled("plain\n"), "plain\n");
+    }
 
     #[test]
     fn only_one_is_singular() {

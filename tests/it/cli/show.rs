@@ -280,3 +280,38 @@ fn a_kernel_that_is_not_simulated_is_refused_where_it_is_launched_and_leaves_the
     let (_, shown, _) = run(&folder, &["show", "code.toml", "both"]);
     assert!(shown.contains("k.cu:7") && shown.contains("copies of tensors are not simulated; with `on.sim"), "{shown}");
 }
+
+#[test]
+fn what_kernels_sources_and_names_of_files_hold_never_controls_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let hostile = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{202e}";
+    let kernel = format!(
+        "#include <cstdio>\nextern \"C\" __global__ void k(int *o) {{ o[threadIdx.x] = 1; if (threadIdx.x == 0) \
+         printf(\"\\033]0;printed\\007\\033[2J\\xe2\\x80\\xae\\n\"); }} // {hostile}\n"
+    );
+    fs::write(dir.path().join("esc.cu"), kernel).unwrap();
+    let manifest = "[experiment]\nname = \"esc\"\n[buffers.o]\ntype = \"i32\"\nlen = 32\n[[variant]]\nname = \"v\"\n\
+                    source = \"esc.cu\"\nkernel = \"k\"\ngrid = [1]\nblock = [32]\nargs = [\"o\"]\n";
+    let (named, broken) = (format!("{hostile}.toml"), format!("broken {hostile}.toml"));
+    for (name, text) in [("esc.toml", manifest), (&named, manifest), (&broken, "x = \n")] {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let commands: [&[&str]; 5] = [
+        &["show", "esc.toml", "v", "--backend", "sim"],
+        &["show", "esc.toml", "v", "--backend", "sim", "--source"],
+        &["check", &named, &broken],
+        &["list", "."],
+        &["run", &broken],
+    ];
+    for color in ["never", "always"] {
+        for command in commands {
+            let mut runner = Command::new(env!("CARGO_BIN_EXE_runner"));
+            let output = runner.current_dir(dir.path()).args(["--color", color]).args(command).output().unwrap();
+            let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(text.contains("\u{241b}]0;") || text.contains("esc.cu"), "{command:?}: {text:?}");
+            for control in ["\u{1b}]", "\u{1b}[2J", "\u{7}", "\u{202e}"] {
+                assert!(!text.contains(control), "{command:?}: {text:?}");
+            }
+        }
+    }
+}
