@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::ReachArgs;
 use crate::console::Console;
 use crate::failure::Failure;
-use runner_compile::package::fetch_package;
+use runner_compile::package::{check_package, fetch_package};
 use runner_compile::{Cache, Network};
 use runner_experiment::Manifest;
 use runner_files::atomic;
@@ -18,10 +18,13 @@ pub fn load_manifest(
     console: &mut Console,
 ) -> Result<Manifest, Failure> {
     let _span = tracing::info_span!("read the manifest", file = %path.display()).entered();
-    let packages = if network == Network::Allowed { runner_manifest::packages(path) } else { Vec::new() };
-    for package in packages {
+    for package in runner_manifest::packages(path) {
         let cache = Cache::locate().map_err(Failure::environment)?;
-        fetch_package(&package, &cache, &mut |line| console.say(line)).map_err(Failure::environment)?;
+        match network {
+            Network::Allowed => fetch_package(&package, &cache, &mut |line| console.say(line)).map(drop),
+            Network::Forbidden => check_package(&package, &cache),
+        }
+        .map_err(Failure::environment)?;
     }
     runner_manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }

@@ -107,11 +107,11 @@ impl Home {
         Said { code: run.status.code(), stderr: String::from_utf8(run.stderr).unwrap() }
     }
 
-    /// Returns the names of what is in the cache of packages, without locks.
+    /// Returns the names of the packages in the cache.
     fn packages(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path("cache/packages")).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-        names.filter(|name| Path::new(name).extension().is_none_or(|extension| extension != "lock")).collect()
+        let folders = entries.filter(|entry| entry.path().is_dir());
+        folders.map(|entry| entry.file_name().into_string().unwrap()).collect()
     }
 }
 
@@ -145,6 +145,38 @@ fn a_kernel_of_a_package_is_run_and_every_file_of_it_that_is_read_counts_for_the
     let first = fingerprint("#define FIRST 5\n");
     assert_eq!(first, fingerprint("#define FIRST 5\n"), "the same package in another cache");
     assert_ne!(first, fingerprint("#define FIRST (2 + 3)\n"), "another header");
+}
+
+#[test]
+fn a_package_with_a_changed_file_is_fetched_again_and_refused_without_the_network() {
+    fetch_toolkit();
+    let home = Home::new("#define FIRST 5\n");
+    assert_eq!(home.run(&[]).code, Some(0));
+    let [folder] = home.packages().try_into().unwrap();
+    let folder = home.path("cache/packages").join(folder);
+    let expected = fs::read(home.path("out/records.jsonl")).unwrap();
+    let changes: [(&str, &dyn Fn(&Path)); 3] = [
+        ("src/k.cuh", &|file| fs::write(file, "#define FIRST 6\n").unwrap()),
+        ("src/k.cu", &|file| fs::remove_file(file).unwrap()),
+        ("src/extra.cuh", &|file| fs::write(file, "").unwrap()),
+    ];
+    for (name, change) in changes {
+        for folder in [&folder, &folder.join("src")] {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let file = folder.join(name);
+        if file.exists() {
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        change(&file);
+        let refused = home.run(&["--offline"]);
+        assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+        assert!(refused.stderr.contains("crate demo-kernels 1.0.0 was changed in "), "{}", refused.stderr);
+        let again = home.run(&[]);
+        assert_eq!(again.code, Some(0), "{}", again.stderr);
+        assert_eq!(again.stderr.matches("it is fetched again").count(), 1, "{}", again.stderr);
+        assert_eq!(fs::read(home.path("out/records.jsonl")).unwrap(), expected, "{name}");
+    }
 }
 
 #[test]

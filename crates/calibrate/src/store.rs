@@ -3,12 +3,12 @@
 //! Results of another version of the program or under another driver are ignored: the measurement is short, and a wrong
 //! ceiling is worse than none. An unreadable file is replaced.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use runner_files::atomic::{self, WriteError};
+use runner_files::atomic::WriteError;
+use runner_files::sealed;
 use runner_types::{Machine, ReferenceTimes, sha256_hex};
 
 /// The version of the files; raised when older ones would be misread, or when a survey measures more.
@@ -61,7 +61,7 @@ impl Store {
 
     /// Returns the results of the device with this UUID under this driver.
     pub fn load(&self, device: &str, driver: &str) -> Option<Known> {
-        let entry: Entry = serde_json::from_slice(&fs::read(self.file(device, driver)).ok()?).ok()?;
+        let entry: Entry = serde_json::from_slice(&sealed::read(&self.file(device, driver))?).ok()?;
         let is_of_this = entry.format == FORMAT
             && entry.runner == env!("CARGO_PKG_VERSION")
             && entry.device == device
@@ -80,7 +80,7 @@ impl Store {
             reference: known.reference.clone(),
         };
         let text = serde_json::to_string_pretty(&entry)? + "\n";
-        Ok(atomic::write(&self.file(device, driver), text.as_bytes())?)
+        Ok(sealed::write(&self.file(device, driver), text.as_bytes())?)
     }
 
     /// Returns the folder of the files.
@@ -99,6 +99,8 @@ impl Store {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
+    use std::fs;
+
     use super::*;
     use runner_types::{Ceilings, Clock};
 
@@ -141,7 +143,7 @@ mod tests {
         store.save("GPU-a", "580.1", &known()).unwrap();
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&file).unwrap();
-        fs::write(&file, text.replace(&format!("\"format\": {FORMAT}"), "\"format\": 0")).unwrap();
+        fs::write(&file, text.replace("1300.5", "1300.4")).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);
         fs::write(&file, &text[..text.len() / 2]).unwrap();
         assert_eq!(store.load("GPU-a", "580.1"), None);

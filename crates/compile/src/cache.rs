@@ -1,8 +1,8 @@
 //! The user's cache on disk: fetched toolkits, and compiled units by the hash of their inputs.
 //!
 //! Several processes may share it. Code is stored under its hash, and a file under the unit's address describes it.
-//! Both are written in full and then renamed. An entry whose code does not match its hash counts as absent. Entries
-//! are never removed here: the user may delete the folder.
+//! Both are written in full and then renamed. A damaged entry counts as absent. Entries are never
+//! removed here: the user may delete the folder.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::pinned::Pinned;
 use runner_files::atomic;
 use runner_files::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
-use runner_types::{CodeKind, Compiled, seal, sha256_hex, unseal};
+use runner_files::sealed;
+use runner_types::{CodeKind, Compiled, sha256_hex};
 
 /// The layout of entries. Increase it when old entries would be misread.
 const FORMAT: u32 = 3;
@@ -24,6 +25,9 @@ const LISTING_FORMAT: u32 = 3;
 
 /// Prefixes of unfinished files: a compiler's output with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
+
+/// Levels of folders that are examined: the cache, each kind of entry, and each version, package or compiler.
+const LEVELS: usize = 3;
 
 /// A scratch file that is older than this belongs to no running process.
 const STALE_AGE: Duration = Duration::from_hours(24);
@@ -72,21 +76,21 @@ impl Cache {
         Self::at(cache_folder().map_err(CacheError::NoHome)?).safe()
     }
 
-    /// Refuses a cache that other users can write to, since compilers and code in it are executed. Also refuses paths
-    /// that are not UTF-8, because requests to workers contain them as text.
+    /// Refuses a cache that other users can write to at some level, since compilers and code in it are executed. A
+    /// deeper folder is of one package, which was written whole. Also refuses paths that are not UTF-8, because requests to workers contain them as text.
     fn safe(self) -> Result<Self, CacheError> {
         if self.root.to_str().is_none() {
             return Err(CacheError::NotUtf8 { path: self.root });
         }
-        let Ok(metadata) = fs::metadata(&self.root) else { return Ok(self) };
-        let user = rustix::process::geteuid().as_raw();
-        let why = match () {
-            // A superuser's cache is often another user's volume.
-            () if metadata.uid() != user && user != 0 => "it belongs to another user",
-            () if metadata.is_dir() && metadata.mode() & 0o022 != 0 => "other users can write to it",
-            () => return Ok(self),
-        };
-        Err(CacheError::Unsafe { path: self.root, why })
+        let mut folders = vec![self.root.clone()];
+        for _ in 0..LEVELS {
+            let below: Vec<PathBuf> = folders.iter().flat_map(|folder| folders_in(folder)).collect();
+            if let Some((path, why)) = folders.into_iter().find_map(|folder| Some((folder.clone(), danger(&folder)?))) {
+                return Err(CacheError::Unsafe { path, why });
+            }
+            folders = below;
+        }
+        Ok(self)
     }
 
     /// A cache in this folder, which need not exist yet.
@@ -133,14 +137,20 @@ impl Cache {
         self.root.join("code").join(format!("v{FORMAT}"))
     }
 
-    /// The unit stored under `address`; `None` if it is absent or its code does not match its hash.
+    /// The unit stored under `address`; `None` if it is absent or damaged.
     pub(super) fn load(&self, address: &str) -> Option<Compiled> {
-        let text = fs::read(self.code_dir().join(format!("{address}.json"))).ok()?;
-        let entry: Entry = serde_json::from_slice(&text).ok()?;
+        let description = self.code_dir().join(format!("{address}.json"));
+        let entry: Entry = serde_json::from_slice(&sealed::read(&description)?).ok()?;
         let code = self.code_file(&entry.code, entry.compiled.kind);
         let machine =
             entry.compiled.machine.as_ref().map(|path| self.code_dir().join(path.file_name().unwrap_or_default()));
-        let is_sound = |path: &Path, name: &str| fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == name);
+        let is_sound = |path: &Path, name: &str| {
+            let is_sound = fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == name);
+            if !is_sound {
+                sealed::warn_damaged(path);
+            }
+            is_sound
+        };
         let named =
             |path: &PathBuf| path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| is_sound(path, name));
         let sound = entry.format == FORMAT && is_sound(&code, &entry.code) && machine.as_ref().is_none_or(named);
@@ -157,7 +167,7 @@ impl Cache {
         let entry = Entry { format: FORMAT, code: name, compiled: Compiled { code: place, cached: false, ..compiled } };
         let description = dir.join(format!("{address}.json"));
         let text = serde_json::to_vec_pretty(&entry).map_err(|e| failed(&description)(e.into()))?;
-        atomic::write(&description, &text)?;
+        sealed::write(&description, &text)?;
         Ok(entry.compiled)
     }
 
@@ -174,15 +184,14 @@ impl Cache {
         self.root.join("listings").join(format!("v{LISTING_FORMAT}")).join(address)
     }
 
-    /// The listing stored under `address`; `None` if it is absent or does not match its hash.
+    /// The listing stored under `address`; `None` if it is absent or damaged.
     pub(super) fn load_listing(&self, address: &str) -> Option<Vec<u8>> {
-        unseal(fs::read(self.listing_file(address)).ok()?)
+        sealed::read(&self.listing_file(address))
     }
 
-    /// Stores a listing preceded by its hash.
     pub(super) fn store_listing(&self, address: &str, text: &[u8]) -> Result<(), CacheError> {
         self.create();
-        Ok(atomic::write(&self.listing_file(address), &seal(text))?)
+        Ok(sealed::write(&self.listing_file(address), text)?)
     }
 
     fn code_file(&self, name: &str, kind: CodeKind) -> PathBuf {
@@ -207,6 +216,25 @@ impl Cache {
             .and_then(|()| tempfile::Builder::new().prefix(SCRATCH_PREFIXES[0]).tempfile_in(&dir))
             .map_err(failed(&dir))
     }
+}
+
+/// Why a folder of the cache is not safe, if so. One that does not exist is.
+fn danger(folder: &Path) -> Option<&'static str> {
+    let metadata = fs::metadata(folder).ok()?;
+    let user = rustix::process::geteuid().as_raw();
+    match () {
+        // A superuser's cache is often another user's volume.
+        () if metadata.uid() != user && user != 0 => Some("it belongs to another user"),
+        () if metadata.is_dir() && metadata.mode() & 0o022 != 0 => Some("other users can write to it"),
+        () => None,
+    }
+}
+
+/// Folders in a folder of the cache, and links, which may lead to some.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
+    entries.filter(is_folder).map(|entry| entry.path()).collect()
 }
 
 /// Removes scratch files of killed processes: those not written to for a day.
@@ -278,9 +306,19 @@ mod tests {
         cache.prepare().unwrap();
         assert_eq!(fs::metadata(cache.root()).unwrap().mode() & 0o777, 0o700);
         assert!(cache.clone().safe().is_ok());
-        fs::set_permissions(cache.root(), fs::Permissions::from_mode(0o770)).unwrap();
-        let error = cache.safe().unwrap_err().to_string();
-        assert!(error.contains("other users can write to it; set RUNNER_CACHE"), "{error}");
+        let refused = |folder: &Path| {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+            let error = cache.clone().safe().unwrap_err().to_string();
+            let expected = format!("the cache {} is not safe: other users can write to it", folder.display());
+            assert!(error.starts_with(&expected) && error.contains("; set RUNNER_CACHE"), "{error}");
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+            assert!(cache.clone().safe().is_ok());
+        };
+        refused(cache.root());
+        fs::create_dir_all(cache.root().join("toolkit/cuda")).unwrap();
+        for folder in ["code", "code/v3", "toolkit", "toolkit/cuda"] {
+            refused(&cache.root().join(folder));
+        }
     }
 
     #[test]

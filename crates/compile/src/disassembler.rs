@@ -79,7 +79,7 @@ impl Disassembler {
         let kernels = kernels.unwrap_or(&all);
         let address = self.address(&bytes, kernels);
         if self.cache.load_listing(&address).is_none() {
-            self.list_bytes((cubin, &bytes), kernels)?;
+            self.make_listing(&address, (cubin, &bytes), kernels)?;
         }
         Ok(self.cache.listing_file(&address))
     }
@@ -90,10 +90,19 @@ impl Disassembler {
         if let Some(listings) = kept {
             return Ok(listings);
         }
-        let listings = self.join((cubin, bytes), kernels)?;
+        self.make_listing(&address, (cubin, bytes), kernels)
+    }
+
+    fn make_listing(
+        &self,
+        address: &str,
+        code: (&Path, &[u8]),
+        kernels: &[&str],
+    ) -> Result<Vec<Listing>, CompileFailure> {
+        let listings = self.join(code, kernels)?;
         if let Ok(json) = serde_json::to_vec(&listings) {
             // If it cannot be kept, the next call prints it again.
-            let _ = self.cache.store_listing(&address, &json);
+            let _ = self.cache.store_listing(address, &json);
         }
         Ok(listings)
     }

@@ -12,6 +12,7 @@ use std::process::{Command, Output, Stdio};
 use super::cache::Cache;
 use super::fetch::{FetchError, classify, io, lock, make_dir, pip_with_hashes, publish, remove_stale, watch};
 use runner_experiment::{PackageSpec, Registry};
+use runner_files::sealed;
 use runner_process::programs::{Programs, python, search_path};
 use runner_types::sha256_hex;
 
@@ -40,6 +41,8 @@ pub enum PackageError {
     Hash { what: String, found: String, expected: String },
     #[error("{what} has {found} bytes, and the manifest says {expected}: nothing was unpacked; correct `bytes`")]
     Length { what: String, found: u64, expected: u64 },
+    #[error("{what} was changed in {} since it was unpacked: run once without --offline, which fetches it again", place.display())]
+    Changed { what: String, place: PathBuf },
     #[error("{what} cannot be unpacked: {reason}")]
     Archive { what: String, reason: String },
 }
@@ -48,7 +51,7 @@ pub enum PackageError {
 pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, PackageError> {
     let place = cache.package_dir(&package.sha256);
     let what = package.describe();
-    if place.is_dir() {
+    if is_intact(&place) {
         return Ok(place);
     }
     // pip and cargo run in another folder.
@@ -58,11 +61,14 @@ pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&
     cache.create();
     make_dir(&parent).map_err(failed)?;
     let _lock = lock(&parent.join(format!("{}.lock", package.sha256)), say).map_err(failed)?;
-    if place.is_dir() {
+    if is_intact(&place) {
         return Ok(place);
     }
     let prefix = format!(".fetching-{}-", package.sha256);
     remove_stale(&parent, &prefix);
+    if sealed::is_intact(&place) == Some(false) {
+        tracing::warn!("{} was changed since it was unpacked: it is fetched again", place.display());
+    }
     say(&announcement(package, &parent));
     let staging = tempfile::Builder::new()
         .prefix(&prefix)
@@ -85,7 +91,23 @@ pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&
         return Err(PackageError::Archive { what, reason: "it has no folder with its name and version".to_owned() });
     }
     publish(&content, &place).map_err(failed)?;
+    sealed::attest(&place).map_err(|error| failed(io("write next to", &place, error.source)))?;
     Ok(place)
+}
+
+/// Whether the package in a folder is as it was unpacked. False for one that an older version unpacked.
+fn is_intact(place: &Path) -> bool {
+    place.is_dir() && sealed::is_intact(place) == Some(true)
+}
+
+/// Refuses a package in the cache that was changed, where it cannot be fetched again. One that is not there is reported
+/// where it is used.
+pub fn check_package(package: &PackageSpec, cache: &Cache) -> Result<(), PackageError> {
+    let place = cache.package_dir(&package.sha256);
+    if place.is_dir() && sealed::is_intact(&place) == Some(false) {
+        return Err(PackageError::Changed { what: package.describe(), place });
+    }
+    Ok(())
 }
 
 /// Line before the download: name, length, licence and destination.

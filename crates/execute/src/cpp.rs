@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::call::{Bounds, Call, Failed, finish, last_line};
 use runner_cuda_source::cpp::{self, Hashed};
 use runner_files::atomic::UNFINISHED;
+use runner_files::sealed;
 use runner_process::programs;
 use runner_process::sandbox;
 use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
@@ -126,7 +127,11 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
         cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{confined}\n{text}").as_bytes()))
     });
     if let Some(kept) = kept.as_ref().filter(|kept| kept.is_file()) {
-        return Ok(kept.clone());
+        match sealed::is_intact(kept) {
+            Some(true) => return Ok(kept.clone()),
+            Some(false) => sealed::warn_damaged(kept),
+            None => {}
+        }
     }
     // The compiler writes a file of the cache itself: one that this process had open for writing might not run.
     let beside = kept.as_deref().and_then(|kept| unfinished(kept.parent()?).ok());
@@ -144,6 +149,8 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
     })?;
     let (Some(_), Some(kept)) = (&beside, kept) else { return Ok(executable) };
     fs::rename(&executable, &kept).map_err(|e| format!("cannot rename {}: {e}", executable.display()))?;
+    // Without its checksum, the program is compiled again.
+    let _ = sealed::attest(&kept);
     Ok(kept)
 }
 

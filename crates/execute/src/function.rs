@@ -4,7 +4,7 @@
 //! function gets arrays and numbers, and returns an array. Results are kept in the user's cache by the hash of the code and
 //! of everything that the function gets. Functions run beside each other, as many as the host has cores.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::available_parallelism;
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use super::call::{Call, End, Failed, Input};
 use super::operand::{Lanes, Operand};
 use super::{cpp, python};
-use runner_files::atomic;
 use runner_files::cache_folder::cache_folder;
 use runner_files::npy;
 use runner_files::regular;
+use runner_files::sealed;
 use runner_types::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
 
 /// Bytes of a result that are kept for each second that the function took: more would take longer to store and to read
@@ -125,7 +125,7 @@ pub fn call(task: &Task) -> Result<Operand, String> {
     let code = code.map_err(|e| named(format!("cannot read {}: {e}", plan.path.display())))?;
     let cache = folder();
     let kept = code.filter(|_| *keep).and_then(|code| Some(cache.as_ref()?.join(result_name(plan, &code, inputs)?)));
-    let known = kept.as_deref().and_then(|file| result(file, *element).ok());
+    let known = kept.as_deref().and_then(|file| result(&sealed::read(file)?, *element).ok());
     if let Some(known) = known {
         return known.map_err(named);
     }
@@ -145,12 +145,11 @@ pub fn call(task: &Task) -> Result<Operand, String> {
         Failed::Reason(reason) => named(reason),
     })?;
     let took = started.elapsed().as_secs_f64();
-    let made = result(&output, *element).map_err(named)?;
-    if let Some(kept) = kept
-        && let Ok(bytes) = regular::read_up_to(&output, (took * WORTH_KEEPING) as u64)
-    {
+    let bytes = regular::read_up_to(&output, u64::MAX).map_err(|e| named(format!("its result cannot be read: {e}")))?;
+    let made = result(&bytes, *element).map_err(named)?;
+    if let Some(kept) = kept.filter(|_| bytes.len() as f64 <= took * WORTH_KEEPING) {
         // Without the cache the function is called again.
-        let _ = atomic::write(&kept, &bytes);
+        let _ = sealed::write(&kept, &bytes);
     }
     made.map_err(named)
 }
@@ -168,12 +167,12 @@ fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<Stri
     Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
 }
 
-/// Reads the result in a file: f64, i64 or u64. The inner error is one of the function.
-fn result(file: &Path, element: ElementType) -> Result<Result<Operand, String>, String> {
-    let header = npy::Header::read(file).map_err(|e| format!("its result cannot be read: {e}"))?;
+/// Parses a result: f64, i64 or u64. The inner error is one of the function.
+fn result(file: &[u8], element: ElementType) -> Result<Result<Operand, String>, String> {
+    let header = npy::Header::from_start(&mut &*file).map_err(|e| format!("its result cannot be read: {e}"))?;
     let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));
     let stored = stored.ok_or("its result is no array of numbers")?;
-    let bytes = npy::read(file, stored, None)?;
+    let bytes = npy::parse(file, stored, None).map_err(|problem| format!("its result {problem}"))?;
     let words = bytes.as_chunks::<8>().0.iter();
     let lanes = match (stored, element.is_float()) {
         (ElementType::F64, true) => Lanes::Float(words.map(|word| f64::from_le_bytes(*word)).collect()),

@@ -9,9 +9,10 @@ use std::rc::Rc;
 
 use sass::{Access, Executed, Fate, Listing, PtxCount};
 
+use runner_files::sealed;
 use runner_types::{
     BodyPlan, CaseJob, CompileKey, CompileUnit, Compiled, CounterName, Counters, LineCounts, ListedCode, Note,
-    VOCABULARY, unseal,
+    VOCABULARY,
 };
 
 /// The machine code of the units of a group, each read once.
@@ -97,9 +98,8 @@ pub fn read_listings(compiled: &Compiled) -> Result<Vec<Listing>, String> {
         Some(ListedCode::Unknown(why)) => return Err(why.clone()),
         None => return Err("no machine code was made of the PTX".to_owned()),
     };
-    let sealed = fs::read(path).map_err(|error| unreadable(path, &error.to_string()))?;
-    let listings = unseal(sealed).and_then(|json| serde_json::from_slice(&json).ok());
-    listings.ok_or_else(|| unreadable(path, "it is damaged; remove it"))
+    let listings = sealed::read(path).and_then(|json| serde_json::from_slice(&json).ok());
+    listings.ok_or_else(|| unreadable(path, "it was changed or removed meanwhile; run again"))
 }
 
 fn unreadable(path: &Path, why: &str) -> String {

@@ -7,3 +7,4 @@ pub mod npy;
 pub mod project;
 pub mod regular;
 pub mod safetensors;
+pub mod sealed;

@@ -33,7 +33,7 @@ impl Header {
     /// Reads a header and leaves the reader at the first byte of the data.
     ///
     /// Source: the `NumPy` enhancement proposal 1 and `numpy.lib.format`, versions 1.0 to 3.0.
-    fn from_start(reader: &mut impl Read) -> io::Result<Self> {
+    pub fn from_start(reader: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 8];
         reader.read_exact(&mut start)?;
         let [magic @ .., major, _minor] = &start;
@@ -190,10 +190,14 @@ pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
 pub fn read(path: &Path, element: ElementType, len: Option<u64>) -> Result<Vec<u8>, String> {
     let describe = |problem: String| format!("{}: {problem}", path.display());
     let file = regular::open(path).map_err(|e| describe(format!("cannot be opened: {e}")))?;
-    let mut reader = BufReader::new(file);
-    let header = Header::from_start(&mut reader).map_err(|e| describe(format!("is not an .npy file: {e}")))?;
-    header.check(element, len).map_err(describe)?;
-    let mut bytes = read_exactly(reader, header.len(), element).map_err(describe)?;
+    parse(BufReader::new(file), element, len).map_err(describe)
+}
+
+/// Like [`read`], but errors do not name the file.
+pub fn parse(mut reader: impl Read, element: ElementType, len: Option<u64>) -> Result<Vec<u8>, String> {
+    let header = Header::from_start(&mut reader).map_err(|e| format!("is not an .npy file: {e}"))?;
+    header.check(element, len)?;
+    let mut bytes = read_exactly(reader, header.len(), element)?;
     if header.is_big_endian() {
         bytes.chunks_exact_mut(element.size()).for_each(<[u8]>::reverse);
     }

@@ -1,8 +1,8 @@
 //! The log of `-v` and `RUNNER_LOG`: what is found, compiled, waited for and sent. Each event is a line on standard
-//! error with the seconds since the start.
+//! error with the seconds since the start. Warnings are shown always, as messages.
 //!
-//! Every module logs through the macros of `tracing`. Without the option there is no subscriber, and each macro only
-//! compares one number. A worker marks its lines, so that the dispatcher can distinguish them from other output of
+//! Every module logs through the macros of `tracing`. Without the option, each macro below a warning only compares one
+//! number. A worker marks its lines, so that the dispatcher can distinguish them from other output of
 //! the process.
 
 use std::env;
@@ -15,7 +15,7 @@ use std::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
@@ -28,9 +28,12 @@ pub const VARIABLE: &str = "RUNNER_LOG";
 /// First character of each line of a worker's log.
 const MARK: char = '\u{1e}';
 
+/// Start of the line of a warning, which has no time.
+const WARNING: &str = "warning: ";
+
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Starts the log if `-v` was given `verbose` times or the environment asks for it.
+/// Starts the log of warnings, and of more if `-v` was given `verbose` times or the environment asks for it.
 ///
 /// # Errors
 ///
@@ -38,7 +41,7 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 pub fn start(verbose: u8, is_worker: bool) -> Result<(), String> {
     let named = env::var_os(VARIABLE).filter(|level| !level.is_empty());
     let level = match (verbose, named.map(|level| level.to_string_lossy().into_owned())) {
-        (0, None) => return Ok(()),
+        (0, None) => LevelFilter::WARN,
         (0, Some(level)) => level
             .parse::<LevelFilter>()
             .map_err(|_| format!("{VARIABLE} is `{}`, which is no level: set it to info or debug", visible(&level)))?,
@@ -64,7 +67,8 @@ pub fn for_worker() -> Vec<(OsString, OsString)> {
 pub fn forward(worker: u32, line: &str) -> bool {
     let logged = line.strip_prefix(MARK).filter(|_| LevelFilter::current() != LevelFilter::OFF);
     if let Some(text) = logged {
-        write_line(&format!("worker {worker}: {}", text.trim_end()));
+        let text = text.trim_end();
+        write_line(&if text.starts_with(WARNING) { text.to_owned() } else { format!("worker {worker}: {text}") });
     }
     logged.is_some()
 }
@@ -73,7 +77,10 @@ fn write_line(text: &str) {
     crate::above_bars(|| {
         // Read the time under the lock, so that times ascend.
         let mut out = io::stderr().lock();
-        let line = format!("{:9.3} s  {}\n", START.elapsed().as_secs_f64(), visible(text));
+        let line = match (visible(text), START.elapsed().as_secs_f64()) {
+            (text, _) if text.starts_with(WARNING) => format!("{text}\n"),
+            (text, seconds) => format!("{seconds:9.3} s  {text}\n"),
+        };
         // A failing log must not end the run.
         drop(out.write_all(line.as_bytes()));
     });
@@ -94,6 +101,9 @@ struct Begun(Text, Instant);
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = Text::default();
+        if *event.metadata().level() == Level::WARN {
+            text.0.push_str(WARNING);
+        }
         event.record(&mut text);
         (self.write)(&text.0);
     }

@@ -1,6 +1,9 @@
 //! First line of a search's file: what its evaluations depend on. A resumed search compares it with its own.
 
+use search::format::t4::Entry;
 use serde::{Deserialize, Serialize};
+
+use runner_files::sealed::{self, BadLine};
 
 pub const SEARCH_FILE: &str = "search.jsonl";
 
@@ -26,13 +29,38 @@ pub struct Header {
     pub size: String,
 }
 
+/// Whether the lines of a file have checksums. Older versions wrote none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sums {
+    Present,
+    Absent,
+}
+
+impl Sums {
+    /// Checks the line of an evaluation. The error says how it is damaged.
+    pub fn check(self, line: &[u8]) -> Result<(), String> {
+        match sealed::check_line(line.trim_ascii_end()) {
+            Err(BadLine::NoSum) if self == Self::Absent => {
+                serde_json::from_slice::<Entry>(line).map(drop).map_err(|error| error.to_string())
+            }
+            checked => checked.map_err(|bad| bad.to_string()),
+        }
+    }
+}
+
 impl Header {
     /// Checks that the evaluations below a first line apply to this search; otherwise returns the differences.
-    pub fn accept(&self, line: &[u8]) -> Result<(), String> {
+    /// Also returns whether those evaluations have checksums.
+    pub fn accept(&self, line: &[u8]) -> Result<Sums, String> {
+        let sums = match sealed::check_line(line.trim_ascii_end()) {
+            Ok(()) => Sums::Present,
+            Err(BadLine::NoSum) => Sums::Absent,
+            Err(bad) => return Err(format!("the first line is damaged: {bad}")),
+        };
         let known: Self = serde_json::from_slice(line).map_err(|error| format!("no search: {error}"))?;
         let differences = known.differences(self);
         if differences.is_empty() {
-            return Ok(());
+            return Ok(sums);
         }
         Err(format!("its evaluations do not apply: {}", differences.join("; ")))
     }

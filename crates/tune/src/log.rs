@@ -1,7 +1,8 @@
 //! The file of a search: one line per evaluated configuration, so that an interrupted search can resume.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use search::format::t4::Entry;
@@ -11,6 +12,7 @@ use crate::error::TuneError;
 use crate::header::{Header, SEARCH_FILE};
 use crate::shards::{self, Others};
 use runner_files::atomic;
+use runner_files::sealed;
 use runner_results::journal::FolderLock;
 use runner_types::Shard;
 
@@ -26,7 +28,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins or resumes the file of a search or shard. A last line that was cut off is removed. The file of a whole
+    /// Begins or resumes the file of a search or shard. Damaged lines and one that was cut off are removed, so that
+    /// their configurations are evaluated again. The file of a whole
     /// search takes over its shards' evaluations.
     pub fn open(search: &Path, header: &Header, resume: bool, shard: Option<Shard>) -> Result<Self, TuneError> {
         let folder = shard.map_or_else(|| search.to_owned(), |shard| shards::folder_of(search, shard));
@@ -35,15 +38,13 @@ impl Log {
         let path = folder.join(SEARCH_FILE);
         let refused =
             |error: &dyn std::fmt::Display| TuneError::Environment(format!("cannot write {}: {error}", path.display()));
-        let whole = if resume && path.exists() { Some(find_end(&path, header)?) } else { None };
-        if whole.is_none() {
+        if resume && path.exists() {
+            keep_sound_lines(&path, header)?;
+        } else {
             atomic::write(&path, json(header).as_bytes()).map_err(|error| refused(&error))?;
         }
         let file =
             atomic::open_itself(&path, OpenOptions::new().read(true).append(true)).map_err(|error| refused(&error))?;
-        if let Some(length) = whole {
-            file.set_len(length).map_err(|error| refused(&error))?;
-        }
         let others = shard.map(|_| Others::new(search, path.clone(), header));
         let mut log = Self { file, path, others, _lock: lock };
         if shard.is_none() {
@@ -54,7 +55,8 @@ impl Log {
 
     /// Takes over the shards' evaluations. After a crash in between, the next search adds the rest.
     fn gather(&mut self, folder: &Path, header: &Header, resume: bool) -> Result<(), TuneError> {
-        let known = self.entries()?.map(|entry| Ok(shards::name(&entry?.configuration))).collect::<Result<_, _>>()?;
+        let known = self.entries()?.map(|entry| Ok(shards::name(&entry?.configuration)));
+        let known = known.collect::<Result<_, TuneError>>()?;
         for entry in shards::gather(folder, header, (resume, known))? {
             self.add(&entry)?;
         }
@@ -92,26 +94,43 @@ impl Log {
 
 fn json(line: &impl Serialize) -> String {
     // Names, numbers and strings always serialise.
-    serde_json::to_string(line).unwrap_or_default() + "\n"
+    sealed::line(serde_json::to_string(line).unwrap_or_default()) + "\n"
 }
 
-/// Checks that a file belongs to the resumed search; returns the length of its complete lines in bytes.
-fn find_end(path: &Path, header: &Header) -> Result<u64, TuneError> {
+/// Checks that a file belongs to the resumed search, and removes its damaged lines and the rest of one that was cut
+/// off.
+fn keep_sound_lines(path: &Path, header: &Header) -> Result<(), TuneError> {
     let refused = |why: String| TuneError::Usage(format!("--resume: {}: {why}", path.display()));
-    let mut file = BufReader::new(File::open(path).map_err(|error| refused(error.to_string()))?);
-    let mut line = Vec::new();
-    let mut length = 0;
-    loop {
+    let failed = |error: io::Error| refused(error.to_string());
+    let open = || File::open(path).map(BufReader::new);
+    let (mut file, mut line) = (open().map_err(failed)?, Vec::new());
+    file.read_until(b'\n', &mut line).map_err(failed)?;
+    let sums = header
+        .accept(&line)
+        .map_err(|why| refused(format!("{why}; run without --resume, or name another folder with --out")))?;
+    let mut left_out = HashSet::new();
+    for number in 2.. {
         line.clear();
-        let read = file.read_until(b'\n', &mut line).map_err(|error| refused(error.to_string()))?;
-        if length == 0 {
-            header
-                .accept(&line)
-                .map_err(|why| refused(format!("{why}; run without --resume, or name another folder with --out")))?;
+        if file.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
         }
         if line.last() != Some(&b'\n') {
-            return Ok(length);
+            left_out.insert(number);
+        } else if let Err(why) = sums.check(&line) {
+            tracing::warn!("{}:{number} is damaged ({why}): its configuration is evaluated again", path.display());
+            left_out.insert(number);
         }
-        length += read as u64;
     }
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let copy = |out: &mut dyn Write| {
+        let kept = (1_u64..).zip(open()?.split(b'\n')).filter(|(number, _)| !left_out.contains(number));
+        for (_, line) in kept {
+            out.write_all(&line?)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    };
+    atomic::write_pieces(path, &copy).map_err(|error| refused(error.to_string()))
 }

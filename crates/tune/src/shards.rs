@@ -11,7 +11,7 @@ use search::format::t4::{Configuration, Entry};
 use search::history::Part;
 
 use crate::error::TuneError;
-use crate::header::{Header, SEARCH_FILE};
+use crate::header::{Header, SEARCH_FILE, Sums};
 use runner_results::journal::FolderLock;
 use runner_types::Shard;
 
@@ -56,8 +56,8 @@ pub struct Others {
     folder: PathBuf,
     own: PathBuf,
     header: Header,
-    /// Bytes of each file that were read.
-    known: BTreeMap<PathBuf, u64>,
+    /// How far each file was read.
+    known: BTreeMap<PathBuf, Place>,
     looked: Option<Instant>,
 }
 
@@ -85,15 +85,23 @@ impl Others {
     }
 }
 
-/// Reads the complete lines after the first `known` bytes and advances `known`.
-fn read_from(path: &Path, known: &mut u64, header: &Header) -> Result<Vec<Entry>, TuneError> {
+/// How far a growing file was read.
+#[derive(Debug, Default)]
+struct Place {
+    bytes: u64,
+    /// Whether its lines have checksums; `None` before the first line.
+    sums: Option<Sums>,
+}
+
+/// Reads the complete lines after `known` and advances it. Leaves out damaged ones.
+fn read_from(path: &Path, known: &mut Place, header: &Header) -> Result<Vec<Entry>, TuneError> {
     let refused = |why: &dyn std::fmt::Display| TuneError::Environment(format!("{}: {why}", path.display()));
     let mut file = File::open(path).map_err(|error| refused(&error))?;
-    if file.metadata().map_err(|error| refused(&error))?.len() < *known {
+    if file.metadata().map_err(|error| refused(&error))?.len() < known.bytes {
         // The shard has restarted from the beginning.
-        *known = 0;
+        *known = Place::default();
     }
-    file.seek(SeekFrom::Start(*known)).map_err(|error| refused(&error))?;
+    file.seek(SeekFrom::Start(known.bytes)).map_err(|error| refused(&error))?;
     let (mut file, mut line, mut entries) = (BufReader::new(file), Vec::new(), Vec::new());
     loop {
         line.clear();
@@ -101,17 +109,27 @@ fn read_from(path: &Path, known: &mut u64, header: &Header) -> Result<Vec<Entry>
         if line.last() != Some(&b'\n') {
             return Ok(entries);
         }
-        if *known == 0 {
-            header.accept(&line).map_err(|why| {
-                TuneError::Usage(format!(
-                    "{}: {why}; remove the folder, or name another one with --out",
-                    path.display()
-                ))
-            })?;
-        } else {
-            entries.push(serde_json::from_slice(&line).map_err(|error| refused(&error))?);
+        match known.sums {
+            None => {
+                let sums = header.accept(&line).map_err(|why| {
+                    TuneError::Usage(format!(
+                        "{}: {why}; remove the folder, or name another one with --out",
+                        path.display()
+                    ))
+                })?;
+                known.sums = Some(sums);
+            }
+            Some(sums) => match sums.check(&line) {
+                Ok(()) => entries.push(serde_json::from_slice(&line).map_err(|error| refused(&error))?),
+                Err(why) => {
+                    tracing::warn!(
+                        "{} has a damaged line ({why}): its configuration is evaluated again",
+                        path.display()
+                    );
+                }
+            },
         }
-        *known += line.len() as u64;
+        known.bytes += line.len() as u64;
     }
 }
 
@@ -133,7 +151,7 @@ pub fn gather(
     for file in &files {
         let shard = file.parent().unwrap_or(folder);
         let _lock = FolderLock::take(shard).map_err(|error| TuneError::Environment(error.to_string()))?;
-        new.extend(read_from(file, &mut 0, header)?);
+        new.extend(read_from(file, &mut Place::default(), header)?);
     }
     new.retain(|entry: &Entry| known.insert(name(&entry.configuration)));
     let seconds = |entry: &Entry| entry.elapsed.unwrap_or_default();

@@ -9,20 +9,6 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Digits of a SHA-256.
-const DIGITS: usize = 64;
-
-/// Returns bytes behind their hash, as a file that is trusted only if it is whole.
-pub fn seal(bytes: &[u8]) -> Vec<u8> {
-    [sha256_hex(bytes).as_bytes(), bytes].concat()
-}
-
-/// Returns the bytes that [`seal`] was given; `None` if they or their hash were changed.
-pub fn unseal(mut sealed: Vec<u8>) -> Option<Vec<u8>> {
-    let bytes = (sealed.len() >= DIGITS).then(|| sealed.split_off(DIGITS))?;
-    (sha256_hex(&bytes).as_bytes() == sealed).then_some(bytes)
-}
-
 /// Writes bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {

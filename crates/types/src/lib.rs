@@ -61,7 +61,7 @@ pub use device::h100;
 pub use device::{
     BackendKind, Capabilities, DeviceId, DeviceInfo, Environment, Occupancy, OccupancyLimiter, RunContext,
 };
-pub use digest::{hex, seal, sha256_hex, unseal};
+pub use digest::{hex, sha256_hex};
 pub use dim3::Dim3;
 pub use element::{ElementType, UnknownElementType};
 pub use event::{Activity, Event, KernelCode, MarkedLaunch, Phase};

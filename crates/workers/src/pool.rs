@@ -327,7 +327,7 @@ impl Pool {
                 }
             }
             Err(SurveyError::NoWorker(why)) => return Err(why),
-            Err(why) => tracing::warn!("the clock of a worker has the constant of another: {why}"),
+            Err(why) => tracing::info!("the clock of a worker has the constant of another: {why}"),
         }
         Ok(())
     }

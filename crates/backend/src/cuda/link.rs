@@ -2,7 +2,7 @@
 //! linker accepts NVRTC's output, and no library of a toolkit has to suit the driver.
 //!
 //! The linked cubin is cached next to the code, so each pair of code and library is linked once per driver and
-//! architecture. A cached file that does not match its hash is made again. If the folder cannot be written, code is
+//! architecture. A damaged file is made again. If the folder cannot be written, code is
 //! linked each time.
 
 use std::ffi::{CStr, CString, c_uint, c_void};
@@ -16,11 +16,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::driver::check;
 use crate::DeviceError;
-use runner_files::atomic;
-use runner_types::{CodeKind, Compiled, hex, sha256_hex};
-
-/// Hexadecimal digits of the SHA-256 at the start of a cached file.
-const HASH: usize = 64;
+use runner_files::sealed;
+use runner_types::{CodeKind, Compiled, hex};
 
 /// Links relocatable code with a library. `maker` names driver and architecture, on which the result depends, too. A
 /// context must be current.
@@ -28,7 +25,7 @@ pub(super) fn image(code: &Compiled, library: &Path, maker: &str) -> Result<Vec<
     let mut inputs = inputs(code)?;
     let bytes: Vec<&[u8]> = inputs.iter().map(|input| input.bytes.as_slice()).collect();
     let place = place(&code.code, &bytes, &read(library)?, maker);
-    if let Some(kept) = fs::read(&place).ok().and_then(sound) {
+    if let Some(kept) = sealed::read(&place) {
         return Ok(kept);
     }
     if code.kind == CodeKind::Ptx {
@@ -38,7 +35,7 @@ pub(super) fn image(code: &Compiled, library: &Path, maker: &str) -> Result<Vec<
     }
     let linked = Linker::new()?.link(code.kind, &mut inputs, library)?;
     // Without the cache, the code is linked again.
-    let _ = atomic::write(&place, &[sha256_hex(&linked).as_bytes(), &linked].concat());
+    let _ = sealed::write(&place, &linked);
     Ok(linked)
 }
 
@@ -71,12 +68,6 @@ fn place(code: &Path, bytes: &[&[u8]], library: &[u8], maker: &str) -> PathBuf {
         hash.update(part);
     }
     code.with_file_name(format!("{}.linked", hex(&hash.finalize())))
-}
-
-/// The code of a cached file, if intact.
-fn sound(mut kept: Vec<u8>) -> Option<Vec<u8>> {
-    let linked = (kept.len() >= HASH).then(|| kept.split_off(HASH))?;
-    (sha256_hex(&linked).as_bytes() == kept).then_some(linked)
 }
 
 /// The driver's linker, with its log.
@@ -205,17 +196,6 @@ mod tests {
         ] {
             assert_ne!(first, other);
         }
-    }
-
-    #[test]
-    fn a_kept_file_that_was_cut_or_changed_is_not_taken() {
-        let whole = [sha256_hex(b"cubin").as_bytes(), b"cubin"].concat();
-        assert_eq!(sound(whole.clone()), Some(b"cubin".to_vec()));
-        assert_eq!(sound(whole[..whole.len() - 1].to_vec()), None);
-        assert_eq!(sound(whole[..10].to_vec()), None);
-        let mut changed = whole;
-        changed[HASH] ^= 1;
-        assert_eq!(sound(changed), None);
     }
 
     #[test]

@@ -20,7 +20,6 @@ mod records;
 mod resume;
 mod role;
 mod scan;
-mod seal;
 mod spent;
 mod write;
 

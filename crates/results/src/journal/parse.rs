@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{from_slice, from_str};
 
 use super::format::JOURNAL_VERSION;
-use super::seal;
+use runner_files::sealed;
 use runner_types::{
     Case, CaseHashes, CountedLine, Counters, Event, Fingerprint, LaunchRecord, Measurement, Outcome, Verdict,
     WorkAmount,
@@ -63,14 +63,14 @@ const WRITTEN_START: &[u8] = b"{\"v\":2,\"t\":\"";
 
 /// Checks the checksum of a line, and its version.
 pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
-    match (seal::check(line), version) {
+    match (sealed::check_line(line), version) {
         (Ok(()), JOURNAL_VERSION) => Ok(()),
         (Ok(()), other) => Err(Fault::Version(other)),
-        (Err(message), JOURNAL_VERSION) => Err(Fault::Damage(message)),
+        (Err(bad), JOURNAL_VERSION) => Err(Fault::Damage(bad.to_string())),
         // A flipped bit in the version is damage, too.
-        (Err(message), other) => Err(Fault::Damage(format!(
-            "its version is {other}, this runner reads version {JOURNAL_VERSION}; {message}"
-        ))),
+        (Err(bad), other) => {
+            Err(Fault::Damage(format!("its version is {other}, this runner reads version {JOURNAL_VERSION}; {bad}")))
+        }
     }
 }
 

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::JournalError;
 use super::line::{CaseLine, Columns, Numbers};
 use super::older::Older;
-use super::{JournalError, seal};
 use runner_files::regular;
+use runner_files::sealed;
 use runner_types::{CaseRecord, Environment, Records, RunHeader, hex};
 
 /// The version of the lines, increased when a reader of older lines would misread new ones.
@@ -75,17 +76,17 @@ pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
         header: &records.header,
         environment: &without_run_facts(&records.environment),
     };
-    let mut text = seal::seal(serde_json::to_string(&header)?) + "\n";
+    let mut text = sealed::line(serde_json::to_string(&header)?) + "\n";
     let numbers = Numbers::new(&columns);
     let line = |case: &CaseRecord| -> Result<String, serde_json::Error> {
-        Ok(seal::seal(serde_json::to_string(&CaseLine::new(case, &records.header, &numbers))?) + "\n")
+        Ok(sealed::line(serde_json::to_string(&CaseLine::new(case, &records.header, &numbers))?) + "\n")
     };
     let lines: Vec<Result<String, serde_json::Error>> = records.cases.par_iter().map(line).collect();
     for line in lines {
         text += &line?;
     }
     let end = EndOut { line: "end", cases: records.cases.len() as u64, sha256: digest(text.lines()) };
-    text += &seal::seal(serde_json::to_string(&end)?);
+    text += &sealed::line(serde_json::to_string(&end)?);
     text.push('\n');
     Ok(text)
 }
@@ -116,7 +117,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
         let end = lines.pop().filter(|line| line.starts_with(END_MARK));
         let end =
             end.ok_or_else(|| corrupt(last, "the file ends here without its last line: it was cut".to_owned()))?;
-        Some(sealed::<EndIn>(end).map_err(|message| corrupt(last, message))?)
+        Some(read_line::<EndIn>(end).map_err(|message| corrupt(last, message))?)
     } else {
         None
     };
@@ -189,10 +190,10 @@ impl Format {
 
     fn read<T: DeserializeOwned>(&self, line: &str, migrate: fn(&Older, Value) -> Value) -> Result<T, String> {
         match self {
-            Self::Current => sealed(line),
+            Self::Current => read_line(line),
             Self::Older(older, has_sums) => {
                 if *has_sums {
-                    seal::check(line.as_bytes())?;
+                    sealed::check_line(line.as_bytes()).map_err(|bad| bad.to_string())?;
                 }
                 let read = serde_json::from_str(line).map(|line| migrate(older, line));
                 read.and_then(serde_json::from_value).map_err(|e| e.to_string())
@@ -220,7 +221,7 @@ pub fn header_of(path: &Path) -> Result<RunHeader, JournalError> {
     Ok(Format::of_file(path, first, std::iter::empty)?.header(path, first)?.0.header)
 }
 
-fn sealed<T: DeserializeOwned>(line: &str) -> Result<T, String> {
-    seal::check(line.as_bytes())?;
+fn read_line<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    sealed::check_line(line.as_bytes()).map_err(|bad| bad.to_string())?;
     serde_json::from_str(line).map_err(|e| e.to_string())
 }

@@ -14,9 +14,10 @@ use super::format::{JOURNAL_FILE, JOURNAL_VERSION, LineOut, PREVIOUS_JOURNAL_FIL
 use super::lock::FolderLock;
 use super::parse::{Line, parse};
 use super::read::{LONGEST_JOURNAL, LONGEST_LINE};
-use super::{Contents, JournalError, read, seal};
+use super::{Contents, JournalError, read};
 use runner_files::atomic;
 use runner_files::regular;
+use runner_files::sealed;
 use runner_types::{Event, calendar_time};
 
 /// Events that are written at a time.
@@ -164,7 +165,7 @@ pub(super) fn append(text: &mut Vec<u8>, event: &Event, seq: u64) -> serde_json:
     let t = humantime::format_rfc3339_micros(calendar_time(SystemTime::now())).to_string();
     let start = text.len();
     serde_json::to_writer(&mut *text, &LineOut { v: JOURNAL_VERSION, t, seq, event })?;
-    seal::close(text, start);
+    sealed::close_line(text, start);
     text.push(b'\n');
     Ok(())
 }
@@ -180,9 +181,9 @@ pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> 
     text.extend_from_slice(&line[..before]);
     text.extend_from_slice(SEQ_FIELD.as_bytes());
     text.extend_from_slice(seq.to_string().as_bytes());
-    text.extend_from_slice(seal::opened(line).get(event..)?);
+    text.extend_from_slice(sealed::open_line(line).get(event..)?);
     text.push(b'}');
-    seal::close(text, start);
+    sealed::close_line(text, start);
     text.push(b'\n');
     Some(())
 }
