@@ -17,6 +17,7 @@ mod compile;
 mod compilers;
 mod contributing;
 mod controls;
+mod damage;
 mod defects;
 mod dispatch;
 mod experiments;

@@ -13,7 +13,7 @@ use runner_files::regular;
 use runner_results::journal::{
     self, ENVIRONMENT_FILE, FolderLock, JOURNAL_FILE, LOCK_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE,
 };
-use runner_types::Records;
+use runner_types::{Records, sha256_hex};
 
 /// The report for readers.
 pub const REPORT_FILE: &str = "report.md";
@@ -30,11 +30,19 @@ pub const PLOTS_DIR: &str = "plots";
 pub const SOURCE_DIR: &str = "source";
 
 /// Files that a run leaves in a report's folder and that do not belong into git.
-const LOCAL_FILES: [&str; 5] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", "search.jsonl"];
+const LOCAL_FILES: [&str; 4] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html"];
 
-/// Files next to the report of a search's finalists, about the evaluated configurations. The records do not contain
-/// these.
-const SEARCH_FILES: [&str; 4] = ["search.md", "search.csv", "search.json", "search.svg"];
+/// Journal of a search.
+const SEARCH_JOURNAL: &str = "search.jsonl";
+
+/// Files next to the report of a search's finalists, and in a subfolder for each size if there are several. They are made
+/// from the journal of the search, and the last two from the records.
+const SEARCH_FILES: [&str; 7] =
+    ["search.md", "search.csv", "search.json", "search.svg", "search.html", "dispatch.json", "dispatch.h"];
+
+/// SHA-256 of each of [`SEARCH_FILES`] and of [`SEARCH_JOURNAL`], in the format of `sha256sum`. The journal is not
+/// committed, and pages of a search need its plan, so they cannot be made again to be compared.
+const SEARCH_SUMS: &str = "search.sums";
 
 /// Longest quote of a line in a message, in characters.
 const LONGEST_QUOTE: usize = 120;
@@ -69,6 +77,12 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
 pub enum Deviation {
     #[error("{}: missing", .0.display())]
     Missing(PathBuf),
+    /// A file of a search is not the one that `tune` wrote.
+    #[error(
+        "{}: not as the search wrote it: `runner tune` with --resume and the same options writes it again",
+        .0.display()
+    )]
+    Search(PathBuf),
     /// The report does not have this file.
     #[error("{}: not a file of this report", .0.display())]
     Extra(PathBuf),
@@ -110,7 +124,70 @@ pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, Rende
     others_in(dir, Path::new(""), &mut |name| files.iter().any(|(file, _)| file == name), &mut others)?;
     others.sort();
     found.extend(others.into_iter().map(Deviation::Extra));
+    for folder in search_folders(dir)? {
+        found.extend(search_deviations(&folder)?);
+    }
     Ok(found)
+}
+
+/// Folders of a report that have files of a search: the folder itself or, with several sizes, its subfolders as well.
+fn search_folders(dir: &Path) -> Result<Vec<PathBuf>, RenderError> {
+    let refused = |source| RenderError::Read { path: dir.to_owned(), source };
+    let mut folders = vec![dir.to_owned()];
+    for entry in fs::read_dir(dir).map_err(refused)? {
+        let entry = entry.map_err(refused)?;
+        if entry.file_type().map_err(refused)?.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    folders.retain(|folder| folder.join(SEARCH_SUMS).is_file());
+    folders.sort();
+    Ok(folders)
+}
+
+/// Compares the files of a search in a folder with their checksums. The journal is local and may be missing.
+fn search_deviations(folder: &Path) -> Result<Vec<Deviation>, RenderError> {
+    let path = folder.join(SEARCH_SUMS);
+    let sums = regular::read_text(&path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
+    let mut found = Vec::new();
+    let mut listed = Vec::new();
+    for line in sums.lines() {
+        let Some((sum, name)) = line.split_once("  ").filter(|(_, name)| is_of_search(Path::new(name))) else {
+            found.push(Deviation::Search(path.clone()));
+            continue;
+        };
+        listed.push(name);
+        let path = folder.join(name);
+        match regular::read_data(&path, regular::LONGEST_DATA) {
+            Ok(bytes) if sha256_hex(&bytes) == sum => {}
+            Ok(_) => found.push(Deviation::Search(path)),
+            Err(error) if error.kind() == ErrorKind::NotFound && name == SEARCH_JOURNAL => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => found.push(Deviation::Missing(path)),
+            Err(source) => return Err(RenderError::Read { path, source }),
+        }
+    }
+    let unlisted = SEARCH_FILES.iter().filter(|name| !listed.contains(*name)).map(|name| folder.join(name));
+    found.extend(unlisted.filter(|path| path.exists()).map(Deviation::Extra));
+    Ok(found)
+}
+
+/// Writes the checksums of the files of a search in a folder.
+pub fn write_search_sums(folder: &Path) -> Result<(), WriteError> {
+    let mut sums = String::new();
+    for name in [SEARCH_JOURNAL].iter().chain(&SEARCH_FILES) {
+        let path = folder.join(name);
+        match fs::read(&path) {
+            Ok(bytes) => sums += &format!("{}  {name}\n", sha256_hex(&bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(source) => return Err(WriteError { action: "read", path, source }),
+        }
+    }
+    atomic::write(&folder.join(SEARCH_SUMS), sums.as_bytes())
+}
+
+/// Whether a search leaves a file of this name.
+fn is_of_search(name: &Path) -> bool {
+    [SEARCH_JOURNAL, SEARCH_SUMS].iter().chain(&SEARCH_FILES).any(|other| name == Path::new(other))
 }
 
 fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
@@ -157,12 +234,13 @@ fn others_in(
     for entry in fs::read_dir(&folder).map_err(refused)? {
         let entry = entry.map_err(refused)?;
         let name = within.join(entry.file_name());
-        if name == Path::new(SOURCE_DIR) {
+        if name == Path::new(SOURCE_DIR) || within != Path::new("") && entry.file_name() == LOCK_FILE {
             continue;
         }
+        let is_local = LOCAL_FILES.iter().any(|other| name == Path::new(other));
         if entry.file_type().map_err(refused)?.is_dir() {
             others_in(dir, &name, is_known, others)?;
-        } else if !is_known(&name) && !LOCAL_FILES.iter().chain(&SEARCH_FILES).any(|other| name == Path::new(other)) {
+        } else if !is_known(&name) && !is_local && !is_of_search(Path::new(&entry.file_name())) {
             others.push(dir.join(name));
         }
     }

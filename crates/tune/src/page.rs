@@ -30,7 +30,8 @@ const FRONT: usize = 50;
 
 const CHART: &str = "search.svg";
 
-/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg`, and tells the user.
+/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg` with their checksums, and
+/// tells the user.
 pub fn write(
     folder: &Path,
     candidates: &Candidates,
@@ -50,7 +51,11 @@ pub fn write(
     write("search.html", &html::render(&title, &text, chart.as_deref()))?;
     if let Some(chart) = &chart {
         write(CHART, chart)?;
+    } else {
+        // An earlier search may have had one.
+        let _ = std::fs::remove_file(folder.join(CHART));
     }
+    runner_report::write_search_sums(folder).map_err(failed)?;
     say(&format!("search: {}", folder.join("search.md").display()));
     Ok(())
 }

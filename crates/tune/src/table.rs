@@ -101,6 +101,7 @@ pub fn write_table(
         |name: &str, text: &str| atomic::write(&folder.join(name), text.as_bytes()).map_err(|error| failed(&error));
     write("dispatch.json", &(json + "\n"))?;
     write("dispatch.h", &header_of(&table))?;
+    runner_report::write_search_sums(folder).map_err(|error| failed(&error))?;
     say(&format!("which configuration for which size: {}", folder.join("dispatch.h").display()));
     Ok(())
 }
