@@ -17,7 +17,7 @@ use runner_lang::format::plural;
 use runner_process::programs::Programs;
 use runner_report::{Deviation, RenderError};
 use runner_results::analyse::stale::Staleness;
-use runner_results::journal::{self, FolderLock, JOURNAL_FILE, RECORDS_FILE};
+use runner_results::journal::{self, FolderLock, JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, RECORDS_FILE};
 use runner_results::stored;
 use runner_results::stored::{Source, Stored};
 use runner_types::Records;
@@ -48,6 +48,9 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
         let lock = FolderLock::take(dir).map_err(Failure::environment)?;
         let mut records = load(dir, args.from_journal, console)?;
+        if args.from_journal {
+            keep_whole(dir, &records)?;
+        }
         if let Some(template) = &template {
             records.header.template = Some(template.clone());
         }
@@ -112,6 +115,21 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
         console.say(&format!("warning: {warning}"));
     }
     Ok(records)
+}
+
+/// Refuses to replace the report of a complete run by one that lacks cases. Damaged records are replaced.
+fn keep_whole(dir: &Path, new: &Records) -> Result<(), Failure> {
+    let stored = dir.join(RECORDS_FILE);
+    let is_whole = |records: &Records| records.header.complete && records.header.narrowed.is_none();
+    if is_whole(new) || !journal::read_records(&stored).is_ok_and(|known| is_whole(&known)) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} has the report of a complete run, and its journal lacks cases: the report is kept. `run` with --resume and the \
+         same options completes the journal; {PREVIOUS_JOURNAL_FILE} is that of the run before. To replace the report, \
+         remove {RECORDS_FILE}",
+        dir.display()
+    )))
 }
 
 /// Why there is nothing to report in `dir`, and which folder may be meant.

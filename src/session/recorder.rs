@@ -148,7 +148,7 @@ fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
 }
 
 /// Refuses a folder with the report of another experiment, which would be overwritten.
-fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure> {
+pub(super) fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure> {
     // A file that cannot be read is not a report.
     let Ok(known) = journal::header_of(&dir.join(RECORDS_FILE)) else { return Ok(()) };
     let other = known.experiment;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Destination;
 use super::prepare::{ManifestRun, Planned};
+use super::recorder::not_of_another;
 use super::search_devices::Devices;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -62,6 +63,7 @@ pub fn prepare_search(
     planned.compiler.ask_consent(options, cases, console)?;
     let destination = Destination::choose(options, manifest, &devices.first.ready.device);
     destination.may_be_written(options)?;
+    not_of_another(&destination.dir, &manifest.name)?;
     let machine = devices.known(options, planned.toolkit(), interrupt, console);
     let environment = planned.environment(&devices.first.ready, None, machine);
     let identity = runner_tune::identify(manifest, &files);
