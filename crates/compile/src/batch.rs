@@ -394,6 +394,10 @@ impl Batch<'_> {
         if unit.compiler != KernelCompiler::Nvrtc {
             return self.compile_with(&self.options.installed, unit, identity, "");
         }
+        if let Some(place) = identity.source.find('\0') {
+            let line = identity.source[..place].lines().count().max(1);
+            return Err(failure(&format!("line {line} of {} has a NUL byte: remove it", unit.source.display()), ""));
+        }
         let [scratch, machine] = [self.options.cache.scratch(), self.options.cache.scratch()];
         let (scratch, machine) = (scratch.map_err(|e| self.unusable(&e))?, machine.map_err(|e| self.unusable(&e))?);
         let request = self.request(unit, identity, [scratch.path(), machine.path()]);
@@ -458,7 +462,8 @@ impl Batch<'_> {
             target: self.target,
             architecture: identity.options.architecture.clone(),
             name: unit.source.display().to_string(),
-            source: identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text).to_owned()
+            source: without_mark(identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text))
+                .to_owned()
                 + layout_definitions(&unit.symbols),
             expressions: expressions(unit),
             options,
@@ -478,6 +483,11 @@ fn options_of_program(identity: &Identity) -> UnitOptions {
     }
     options.include_dirs.extend(identity.headers.iter().cloned());
     options
+}
+
+/// A text without the byte order mark that some editors write, which is an error to NVRTC and none to nvcc.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Names to look up in the code of a unit.
