@@ -19,6 +19,9 @@ const LARGEST_ARRAY: u32 = 4_000_001;
 const COLLECTING: u64 = 3600;
 /// Signal that accounts show for a task that ran out of memory.
 const OUT_OF_MEMORY: &str = ":125";
+/// SIGKILL, with which Slurm ends a task above its memory without cgroups (`OverMemoryKill`). Other kills have states of
+/// their own.
+const KILLED: &str = ":9";
 
 #[derive(Debug)]
 pub struct Slurm;
@@ -338,7 +341,7 @@ fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
         let reason = known(fields.next().unwrap_or_default());
         // Accounts write `CANCELLED by 1000`.
         let state = match (state.split(' ').next().unwrap_or_default(), fields.next()) {
-            ("FAILED", Some(code)) if code.ends_with(OUT_OF_MEMORY) => "OUT_OF_MEMORY",
+            ("FAILED", Some(code)) if code.ends_with(OUT_OF_MEMORY) || code.ends_with(KILLED) => "OUT_OF_MEMORY",
             (state, _) => state,
         };
         let seen = Seen { state: state.to_owned(), reason, nodes: known(nodes) };
@@ -418,13 +421,14 @@ mod tests {
     fn accounts_give_ranges_of_elements_and_tell_how_tasks_ended() {
         let jobs = ["7".to_owned()];
         let mut known = rows("7_0|RUNNING|n1|None\n7_9|FAILED|n1|None\n", &jobs);
-        let accounts = "7_[2-4,6-9:2%3]|CANCELLED by 0|None assigned|None|0:0\n7_0|FAILED|n2|None|1:0\n\
+        let accounts = "7_13|FAILED|n1|None|0:9\n7_[2-4,6-9:2%3]|CANCELLED by 0|None assigned|None|0:0\n7_0|FAILED|n2|None|1:0\n\
                         7_9|FAILED|n1|None|0:125\n7_10|RUNNING|n1|None|0:0\n7_11|FAILED|n1|None|1:0\n";
         Slurm.add_ended(&mut known, rows(accounts, &jobs));
         let states: Vec<(&str, &str)> = known.iter().map(|(id, seen)| (id.as_str(), seen.state.as_str())).collect();
         let expected = [
             ("7_0", "RUNNING"),
             ("7_11", "FAILED"),
+            ("7_13", "OUT_OF_MEMORY"),
             ("7_2", "CANCELLED"),
             ("7_3", "CANCELLED"),
             ("7_4", "CANCELLED"),
