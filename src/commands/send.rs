@@ -46,8 +46,16 @@ impl Limits {
         Self { tasks, collecting }
     }
 
-    /// Fails if the user sets a longer time limit: such a task would wait for ever.
+    /// Fails if the user sets a longer time limit, with which a task would wait for ever, or one that is no longer than
+    /// the time of the warning, with which it would be ended as soon as it begins.
     pub fn allow(self, settings: &Settings) -> Result<(), Failure> {
+        if let Some(time) = settings.time.filter(|time| time.0 <= settings.warning.0) {
+            let (time, warning) = (about(time.0 as f64), about(settings.warning.0 as f64));
+            return Err(Failure::usage(format!(
+                "time is {time}, and a task is ended {warning} before its limit (`warning`): allow more time, or set a \
+                 shorter warning in cluster.toml"
+            )));
+        }
         let times = [("time", settings.time, self.tasks), ("collect.time", settings.collect.time, self.collecting)];
         for (key, time, longest) in times {
             if let (Some(time), Some(longest)) = (time, longest)

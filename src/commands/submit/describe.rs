@@ -75,6 +75,9 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
 
 /// A job of this program with nothing to run yet.
 pub fn bare(name: String) -> Result<Job, Failure> {
+    if matches!(slug(&name).as_str(), "" | "." | "..") {
+        return Err(Failure::usage(format!("--name `{name}` cannot name the job's folder: use letters or digits")));
+    }
     let here =
         std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
     let cache = Cache::locate().map_err(Failure::environment)?;
