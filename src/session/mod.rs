@@ -60,6 +60,10 @@ pub fn run_one(run: ManifestRun<'_>, interrupt: &Interrupt, console: &mut Consol
         .transpose()?;
     let mut worker =
         worker::start(options, interrupt, console).map_err(|failure| explain_empty_selection(run, console, failure))?;
+    if options.portion.is_some() {
+        // A task of a cluster can be sent again with more memory.
+        worker.pool.end_when_killed();
+    }
     let passes = Passes::prepare(run, &worker, console)?;
     let task = Task {
         run,

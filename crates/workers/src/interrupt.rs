@@ -75,7 +75,7 @@ impl Interrupt {
     }
 
     /// Sleeps until a further interrupt.
-    pub(super) fn sleep(&self, duration: Duration) {
+    pub fn sleep(&self, duration: Duration) {
         let (start, before) = (Instant::now(), self.urgency());
         while self.urgency() == before && start.elapsed() < duration {
             thread::sleep(TICK.min(duration.saturating_sub(start.elapsed())));

@@ -26,7 +26,7 @@ pub mod worker;
 pub use interrupt::Interrupt;
 pub use interrupt::{Urgency, leave_end_to_dispatcher};
 pub use pool::{OwnCalibration, Pool, SurveyError};
-pub use process::{Limits, StartError, WorkerSpec};
+pub use process::{KILLED, Limits, StartError, WorkerSpec};
 pub use protocol::Ready;
 pub use source::GroupSource;
 

@@ -60,6 +60,8 @@ pub struct Pool {
     is_spread: bool,
     /// Differences between processes on the device, if known.
     spread: Option<Spread>,
+    /// See [`Self::end_when_killed`].
+    ends_when_killed: bool,
 }
 
 /// Kernels and times by which a process finds the constant of its own clock.
@@ -132,8 +134,15 @@ impl Pool {
             own_calibration: None,
             is_spread: false,
             spread: None,
+            ends_when_killed: false,
         };
         Ok((pool, ready))
+    }
+
+    /// Ends a run if a worker is killed from outside twice in one case, instead of settling the case as crashed: where
+    /// memory is limited, most other cases would end like that, too.
+    pub fn end_when_killed(&mut self) {
+        self.ends_when_killed = true;
     }
 
     /// Permits several processes per group: as many as its cases state, or as many as their precision needs, given
@@ -351,7 +360,10 @@ impl Pool {
                     self.worker = None;
                     return GroupEnd::Interrupted;
                 }
-                Attempt::Broken(fault) => self.settle_fault(&fault, table, emit),
+                Attempt::Broken(fault) => match self.settle_fault(&fault, table, emit) {
+                    Ok(what) => what,
+                    Err(killed) => return GroupEnd::NoWorker(killed),
+                },
             };
             fruitless = if table.settled_one() || table.repeats_one() { 0 } else { fruitless + 1 };
             if fruitless == FRUITLESS_ATTEMPTS {
@@ -361,8 +373,8 @@ impl Pool {
         GroupEnd::Done
     }
 
-    /// Reaps the worker and settles the case at fault; returns what happened.
-    fn settle_fault(&mut self, fault: &Fault, table: &mut CaseTable, emit: Emit) -> String {
+    /// Reaps the worker and settles the case at fault; returns what happened. Fails if kills end the run.
+    fn settle_fault(&mut self, fault: &Fault, table: &mut CaseTable, emit: Emit) -> Result<String, StartError> {
         let step = table.active();
         let doing = step.map_or("outside of any case", |step| during(step.activity));
         let exit = self.worker.take().map(|mut worker| {
@@ -375,7 +387,7 @@ impl Pool {
         let what = match (fault, step) {
             (Fault::Hung, Some(step)) => {
                 table.settle_active(Outcome::TimedOut { limit_seconds: step.limit, message: None }, emit);
-                return format!("no reply {doing} within {} s", step.limit);
+                return Ok(format!("no reply {doing} within {} s", step.limit));
             }
             (Fault::Hung, None) => format!("sent nothing for {} s", self.spec.limits.silence.as_secs_f64()),
             (Fault::Lost(message), _) => format!("lost its device ({message})"),
@@ -386,13 +398,16 @@ impl Pool {
         let message = format!("the worker {what} {doing}{stderr}");
         let from_outside = matches!(fault, Fault::Exited) && exit.is_some_and(|exit| exit.from_outside);
         if from_outside && table.may_repeat_active() {
-            return message;
+            return Ok(message);
+        }
+        if from_outside && self.ends_when_killed {
+            return Err(StartError::Killed(message));
         }
         // The worker itself settled the case that lost the device; the next step is not at fault.
         if !(matches!(fault, Fault::Lost(_)) && table.settled_one()) {
             table.settle_active(Outcome::Crashed { message: message.clone() }, emit);
         }
-        message
+        Ok(message)
     }
 
     /// The running worker, or a new one.
@@ -534,7 +549,10 @@ fn during(activity: Activity) -> &'static str {
 }
 
 fn no_worker(why: &StartError) -> String {
-    format!("the worker could not be started again: {why}")
+    match why {
+        StartError::Killed(message) => message.clone(),
+        why => format!("the worker could not be started again: {why}"),
+    }
 }
 
 #[cfg(test)]

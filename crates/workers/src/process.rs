@@ -112,6 +112,9 @@ pub enum StartError {
     },
     #[error("the restarted worker found a different device: expected `{before}`, found `{now}`")]
     OtherDevice { before: String, now: String },
+    /// A worker was killed from outside again while it ran the same case.
+    #[error("{0}")]
+    Killed(String),
     #[error("interrupted")]
     Interrupted,
 }
@@ -365,6 +368,9 @@ fn write_requests(mut stdin: ChildStdin) -> Sender<Vec<u8>> {
     sender
 }
 
+/// How messages name the signal of a worker that was killed from outside.
+pub const KILLED: &str = "SIGKILL (from outside: often the system when memory runs out)";
+
 /// Describes how a process ended, e.g. `was killed by SIGSEGV (invalid memory access)` or `exited with code 3`.
 fn describe(status: ExitStatus) -> String {
     let Some(number) = status.signal() else {
@@ -376,7 +382,7 @@ fn describe(status: ExitStatus) -> String {
         Some(Signal::BUS) => "SIGBUS (invalid memory access)",
         Some(Signal::ILL) => "SIGILL (invalid instruction)",
         Some(Signal::FPE) => "SIGFPE (division by zero or overflow)",
-        Some(Signal::KILL) => "SIGKILL (from outside: often the system when memory runs out)",
+        Some(Signal::KILL) => KILLED,
         Some(Signal::TERM) => "SIGTERM (from outside)",
         _ => return format!("was killed by signal {number}"),
     };

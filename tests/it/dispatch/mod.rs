@@ -217,6 +217,17 @@ fn a_case_whose_worker_is_killed_again_crashed() {
 }
 
 #[test]
+fn a_run_that_can_get_more_memory_ends_when_a_worker_is_killed_again() {
+    let groups = vec![group(0, &["is_killed_once", "is_killed", "b"]), group(1, &["c"])];
+    let run = run_prepared(groups, |_, _| {}, spec, Pool::end_when_killed);
+    let RunEnd::Environment(why) = &run.end else { panic!("{:?}", run.end) };
+    assert!(why.starts_with(&format!("the worker was killed by {}", runner_workers::KILLED)), "{why}");
+    let mut names = run.names();
+    names.sort_unstable();
+    assert_eq!(names, ["b", "c", "is_killed", "is_killed_once"].map(|name| (name, "not_run")));
+}
+
+#[test]
 fn what_a_kernel_prints_reaches_its_row_and_never_the_protocol() {
     let run = run(vec![group(0, &["prints", "a", "floods"])]);
     assert_eq!(run.names(), [("prints", "measured"), ("a", "measured"), ("floods", "measured")]);
