@@ -38,7 +38,7 @@ impl Console {
     /// Formats faults in a manifest or in the options, with the lines they are in.
     pub fn faults(&self, faults: &Diagnostics) -> Failure {
         let message = faults.render_within(self.error_color, self.error_width()).trim_end().to_owned();
-        Failure { exit: Exit::Usage, message, is_rendered: true }
+        Failure { exit: Exit::Usage, message, is_rendered: true, is_held: false }
     }
 
     /// Terminal for which to lay out tables on standard output.
@@ -112,7 +112,7 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-            Err(Failure { exit: Exit::Success, message: String::new(), is_rendered: false })
+            Err(Failure { exit: Exit::Success, message: String::new(), is_rendered: false, is_held: false })
         }
         Err(e) => Err(Failure::environment(format!("cannot write to standard output: {e}"))),
     }

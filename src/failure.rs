@@ -32,16 +32,18 @@ pub struct Failure {
     pub message: String,
     /// Whether the message is already laid out, like faults of a manifest, instead of being a sentence.
     pub is_rendered: bool,
+    /// Whether a living process uses the folder. Another machine would fail, too.
+    pub is_held: bool,
 }
 
 impl Failure {
     /// The command line or a manifest is wrong.
     pub fn usage(message: impl Display) -> Self {
-        Self { exit: Exit::Usage, message: message.to_string(), is_rendered: false }
+        Self { exit: Exit::Usage, message: message.to_string(), is_rendered: false, is_held: false }
     }
 
     /// The machine lacks something.
     pub fn environment(message: impl Display) -> Self {
-        Self { exit: Exit::Environment, message: message.to_string(), is_rendered: false }
+        Self { exit: Exit::Environment, message: message.to_string(), is_rendered: false, is_held: false }
     }
 }

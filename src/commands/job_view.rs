@@ -24,11 +24,19 @@ const MOST_LISTED_NAMES: usize = 3;
 const LONGEST_LOG: u64 = 16 << 20;
 
 /// States in the order in which they are counted.
-const COUNTED: [State; 7] =
-    [State::Done, State::Running, State::Queued, State::Failed, State::Lost, State::Outdated, State::Unsubmitted];
+const COUNTED: [State; 8] = [
+    State::Done,
+    State::Running,
+    State::Queued,
+    State::Failed,
+    State::Lost,
+    State::Damaged,
+    State::Outdated,
+    State::Unsubmitted,
+];
 
 /// States of shards without a result, present or expected, in the order in which they are listed.
-const MISSING: [State; 4] = [State::Failed, State::Lost, State::Outdated, State::Unsubmitted];
+const MISSING: [State; 5] = [State::Failed, State::Lost, State::Damaged, State::Outdated, State::Unsubmitted];
 
 #[derive(Debug)]
 pub struct JobView<'a> {
@@ -46,18 +54,23 @@ pub struct JobView<'a> {
 }
 
 impl<'a> JobView<'a> {
-    pub fn new(dir: &'a Path, job: &'a Job, submissions: &[Submission], shards: &'a [ShardStatus]) -> Self {
+    pub fn new(
+        dir: &'a Path,
+        job: &'a Job,
+        submissions: &[Submission],
+        shards: &'a [ShardStatus],
+        known: &Known,
+    ) -> Self {
         let done = shards.iter().filter(|shard| shard.state == State::Done);
         let cases = done.map(|shard| job.cases(shard.work)).sum();
-        let known = Known::read(dir);
         let last = submissions.last();
         let collecting = last.and_then(|last| {
             let id = last.collect.clone()?;
-            let (state, mut why) = collecting(job, last, &known)?;
+            let (state, mut why) = collecting(job, last, known)?;
             if collected(dir) >= submissions.len() as u32 {
                 return Some((id, State::Done, String::new()));
             }
-            if let [(first, reason), rest @ ..] = &waiting_in_vain(job, last, shards, &known)[..] {
+            if let [(first, reason), rest @ ..] = &waiting_in_vain(dir, job, last, shards, known)[..] {
                 let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
                 let _ = write!(
                     why,

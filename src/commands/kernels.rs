@@ -110,7 +110,7 @@ fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<
 /// All faults, one per line.
 fn refused(faults: &[String]) -> Failure {
     let message = faults.iter().map(|fault| format!("error: {fault}")).collect::<Vec<_>>().join("\n");
-    Failure { exit: Exit::Usage, message, is_rendered: true }
+    Failure { exit: Exit::Usage, message, is_rendered: true, is_held: false }
 }
 
 /// Name of a source in the manifest at `manifest`: the file name if manifests find it by that, otherwise the path

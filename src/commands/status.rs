@@ -16,15 +16,21 @@ use runner_cluster::{self, Job, Known, ShardStatus, State, Submission, now, user
 /// Interval of `--watch`. The scheduler is asked less often.
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// Seconds for which a command believes the answer to an earlier one. Scripts may look again and again.
+const MEMORY: u64 = 5;
+
 /// Seconds after which an array that the scheduler does not mention counts as refused.
-const CONFIRMED_AFTER: u64 = 60;
+pub const CONFIRMED_AFTER: u64 = 60;
 
 pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(Failure::usage)?;
+    let mut known = Known::read(&args.job);
+    known.expire_after(MEMORY);
     loop {
         let mut submissions = Submission::all(&args.job, &job).map_err(Failure::environment)?;
-        let shards = shards(&args.job, &job, &mut submissions, console);
-        let view = JobView::new(&args.job, &job, &submissions, &shards);
+        let (shards, silence) = look(&args.job, &job, &mut submissions, &mut known, console);
+        warn_of(silence, console);
+        let view = JobView::new(&args.job, &job, &submissions, &shards, &known);
         let is_open = shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running));
         let waits = args.watch && is_open;
         if args.json {
@@ -48,13 +54,20 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
 }
 
-/// State of every shard. Asks the scheduler if its last answer is old.
+/// State of every shard, by a new answer of the scheduler.
 pub fn shards(dir: &Path, job: &Job, submissions: &mut [Submission], console: &mut Console) -> Vec<ShardStatus> {
-    let (shards, silence) = look(dir, job, submissions, console);
+    let mut known = Known::read(dir);
+    // What the caller does cannot be undone by a later answer.
+    known.expire();
+    let (shards, silence) = look(dir, job, submissions, &mut known, console);
+    warn_of(silence, console);
+    shards
+}
+
+fn warn_of(silence: Option<QueueError>, console: &mut Console) {
     if let Some(error) = silence {
         console.say(&format!("warning: the scheduler does not answer ({error})"));
     }
-    shards
 }
 
 pub fn users(submissions: &[Submission]) -> Vec<u32> {
@@ -64,15 +77,17 @@ pub fn users(submissions: &[Submission]) -> Vec<u32> {
     users
 }
 
-/// State of every shard, and why the scheduler did not answer, if so.
+/// State of every shard, and why the scheduler did not answer, if so. Asks it if what is known is old. `known` is what
+/// this process has seen, with which it also goes on where it cannot write to the job's folder.
 pub fn look(
     dir: &Path,
     job: &Job,
     submissions: &mut [Submission],
+    known: &mut Known,
     console: &mut Console,
 ) -> (Vec<ShardStatus>, Option<QueueError>) {
-    let mut known = Known::read(dir);
-    let shards = runner_cluster::status(dir, job, submissions, &known);
+    known.read_again(dir);
+    let shards = runner_cluster::status(dir, job, submissions, known);
     let is_collected = submissions.iter().all(|submission| submission.collect.is_none())
         || runner_cluster::collected(dir) >= submissions.len() as u32;
     let is_open = !is_collected || shards.iter().any(|shard| shard.state != State::Done);
@@ -84,22 +99,25 @@ pub fn look(
     }
     let jobs: Vec<String> = submissions.iter().flat_map(Submission::ids).collect();
     if jobs.is_empty() {
-        return (runner_cluster::status(dir, job, submissions, &known), None);
+        return (runner_cluster::status(dir, job, submissions, known), None);
     }
     match queue.ask(&jobs, &users(submissions)) {
         Ok(answer) => {
             if let Some(error) = &answer.gap {
                 console.say(&format!("warning: the scheduler's accounts do not answer ({error})"));
             }
+            let is_first = !known.has_answer();
             known.add(answer);
             // A user without write access can look too.
-            if let Err(error) = known.write(dir) {
+            if let Err(error) = known.write(dir)
+                && is_first
+            {
                 console.say(&format!("warning: the scheduler's answer is not kept: {error}"));
             }
         }
         Err(error) => return (shards, Some(error)),
     }
-    (runner_cluster::status(dir, job, submissions, &known), None)
+    (runner_cluster::status(dir, job, submissions, known), None)
 }
 
 /// Looks for arrays that the scheduler has not confirmed. An array that is still missing after a while was not

@@ -9,6 +9,7 @@ mod search;
 mod wait;
 
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::send::{self, Batch, lock};
 use super::{run, status};
@@ -20,9 +21,12 @@ use crate::failure::Failure;
 use crate::files::refuse_path_outside;
 use describe::Described;
 use runner_cluster::scheduler::Cause;
-use runner_cluster::{self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, pack, write_groups};
+use runner_cluster::{
+    self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, are_groups_sound, pack, write_groups,
+};
 use runner_files::atomic;
 use runner_lang::format::{about, plural};
+use runner_types::calendar_time;
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(shards) = args.tune {
@@ -60,10 +64,17 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
         outdated::mark_again(&dir, job, &chosen, earlier.len() as u32)?;
     }
     if chosen.is_empty() {
+        if let Some(after) = unconfirmed_until(&earlier) {
+            console.say(&format!(
+                "job {}: it is not known whether the scheduler has the last tasks; give the command again after {after}",
+                job.name
+            ));
+            return Ok(Exit::CaseFailed);
+        }
         nothing_missing(args, &described, &mut earlier, &shards, console)?;
     } else {
-        if earlier.is_empty() {
-            for (experiment, groups) in job.experiments.iter().zip(&described.groups) {
+        for (experiment, groups) in job.experiments.iter().zip(&described.groups) {
+            if earlier.is_empty() || !are_groups_sound(&dir, experiment) {
                 write_groups(&dir, experiment, groups).map_err(Failure::environment)?;
             }
         }
@@ -73,6 +84,15 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     drop(lock);
     if args.sending.wait { wait::wait(&dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
+}
+
+/// When an array without the scheduler's answer counts as refused, if there is one: the UTC time of day.
+fn unconfirmed_until(submissions: &[Submission]) -> Option<String> {
+    let arrays = submissions.iter().flat_map(|submission| &submission.arrays);
+    let sent = arrays.filter(|array| array.id.is_none()).map(|array| array.sent).max()?;
+    let after = UNIX_EPOCH + Duration::from_secs(sent + status::CONFIRMED_AFTER + 1);
+    let text = humantime::format_rfc3339_seconds(calendar_time(after)).to_string();
+    Some(format!("{} UTC", text.get(11..19)?))
 }
 
 /// Prints what would be sent.

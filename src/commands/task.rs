@@ -22,17 +22,20 @@ use crate::session::{ManifestRun, interrupt, run_one};
 use runner_backend::cuda;
 use runner_cluster::scheduler::{Placement, Queue};
 use runner_cluster::{
-    Job, JobError, Snapshot, SnapshotError, Submission, TIME_WAS_NEAR, TaskEvent, TaskLog, Work, check_program,
-    is_done, next_attempt, preflight, read_groups,
+    Job, JobError, OUT_OF_MEMORY, Snapshot, SnapshotError, Submission, TIME_WAS_NEAR, TaskEvent, TaskLog, Work,
+    check_program, is_done, next_attempt, preflight, read_groups,
 };
 use runner_compile::Network;
-use runner_workers::{Interrupt, Urgency};
+use runner_workers::{Interrupt, KILLED, Urgency};
 
 /// How long a task waits for files that its node does not see yet: a shared file system shows them with a delay.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Interval for looking for such files.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How much later than a worker this process may receive a signal.
+const SIGNAL_DELAY: Duration = Duration::from_secs(1);
 
 /// Data for testing whether a disk is full. It exceeds the blocks that file systems reserve for small files.
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
@@ -62,20 +65,20 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         restart: task.place.restart,
     })?;
     if !args.search.is_empty() {
-        return task.search(args, &interrupt, console);
+        return task.search(args, shards, &interrupt, console);
     }
     // The script names the files that its user submitted; the folder may name others.
     let files = args.snapshot.as_ref().unwrap_or(&submission.snapshot);
     let files = match task.enter(files, &args.trust) {
         Ok(files) => files,
-        Err(failure) => return task.give_back(failure),
+        Err(failure) => return task.fail(failure, &interrupt, console),
     };
     if let Err(failure) = task.preflight() {
-        return task.give_back(failure);
+        return task.fail(failure, &interrupt, console);
     }
     for work in shards {
         if let Err(failure) = task.run_shard(*work, &files, &interrupt, console) {
-            return task.give_back(failure);
+            return task.fail(failure, &interrupt, console);
         }
         if interrupt.urgency() > Urgency::None {
             return task.stop(console);
@@ -178,9 +181,16 @@ impl Task<'_> {
         run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console).map(|_| ())
     }
 
-    fn search(&self, args: &TaskArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
+    fn search(
+        &self,
+        args: &TaskArgs,
+        shards: &[Work],
+        interrupt: &Interrupt,
+        console: &mut Console,
+    ) -> Result<Exit, Failure> {
         let words = ["runner", "tune"].map(Into::into).into_iter().chain(args.search.iter().cloned());
-        let shard = self.job.search_shard(args.task as u32 + 1).map(|shard| format!("--shard={shard}").into());
+        let shard = shards.first().and_then(|work| self.job.search_shard(work.shard.index));
+        let shard = shard.map(|shard| format!("--shard={shard}").into());
         let parsed = Cli::read(words.chain(shard)).map_err(Failure::usage)?;
         let Command::Tune(tuned) = parsed.command else {
             return Err(Failure::usage("what follows `--` is no search"));
@@ -192,7 +202,7 @@ impl Task<'_> {
                 let why = format!("the search ended with exit code {}", exit as i32);
                 self.write(TaskEvent::Stopped { why }).map(|()| exit)
             }
-            Err(failure) => self.give_back(failure),
+            Err(failure) => self.fail(failure, interrupt, console),
         }
     }
 
@@ -225,8 +235,28 @@ impl Task<'_> {
         Ok(Exit::Interrupted)
     }
 
+    /// Ends after a failure, of which a signal to this process may be the cause: the scheduler sends it to all processes
+    /// of a task, one after another.
+    fn fail(&self, failure: Failure, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
+        interrupt.sleep(SIGNAL_DELAY);
+        if interrupt.urgency() > Urgency::None {
+            console.say(&format!("warning: {}", failure.message));
+            return self.stop(console);
+        }
+        self.give_back(failure)
+    }
+
     /// Ends after a machine failure, and asks to run on another node, unless it would fail there too.
     fn give_back(&self, failure: Failure) -> Result<Exit, Failure> {
+        if failure.is_held {
+            // The process that uses the folder does the work, and it would be in the way on any node.
+            self.write(TaskEvent::Stopped { why: failure.message.clone() })?;
+            return Err(failure);
+        }
+        if failure.message.contains(KILLED) {
+            self.write(TaskEvent::Stopped { why: OUT_OF_MEMORY.to_owned() })?;
+            return Err(failure);
+        }
         if failure.exit == Exit::Environment && self.is_disk_full(&failure) {
             let why = "the disk of the job is full: free some space, then submit again";
             // The disk may be full for this too.

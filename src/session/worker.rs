@@ -67,7 +67,9 @@ pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Inte
 fn failure(error: &StartError) -> Failure {
     match error {
         // Stopped by the user, which is not a fault of the machine.
-        StartError::Interrupted => Failure { exit: Exit::Interrupted, message: error.to_string(), is_rendered: false },
+        StartError::Interrupted => {
+            Failure { exit: Exit::Interrupted, message: error.to_string(), is_rendered: false, is_held: false }
+        }
         _ => Failure::environment(error),
     }
 }

@@ -2,23 +2,16 @@
 //! only its own shards' groups: it need not plan the rest, and another version of the program cannot divide the work
 //! differently.
 //!
-//! Format, in little-endian `u32`: for each shard the number of groups before it, the total number of groups, and
+//! A sealed file. Format, in little-endian `u32`: for each shard the number of groups before it, the total number of groups, and
 //! then for each group its ordinal in the plan and a point in it.
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::job::{Experiment, JobError};
-use runner_files::atomic;
 use runner_files::regular;
+use runner_files::sealed;
 use runner_types::{GroupPlace, Shard};
-
-/// Upper limit of the groups of a plan, the same as for its cases.
-const MOST_GROUPS: u32 = 1_000_000;
-
-/// Bytes per number.
-const NUMBER: u64 = 4;
 
 fn path(dir: &Path, experiment: &Experiment) -> PathBuf {
     dir.join("groups").join(&experiment.name)
@@ -34,32 +27,43 @@ pub fn write_groups(dir: &Path, experiment: &Experiment, shards: &[Vec<GroupPlac
     numbers.push(before);
     numbers.extend(shards.iter().flatten().flat_map(|group| [group.ordinal, group.point]));
     let bytes: Vec<u8> = numbers.into_iter().flat_map(u32::to_le_bytes).collect();
-    Ok(atomic::write(&path(dir, experiment), &bytes)?)
+    Ok(sealed::write(&path(dir, experiment), &bytes)?)
+}
+
+/// Whether the file of an experiment is as it was written.
+pub fn are_groups_sound(dir: &Path, experiment: &Experiment) -> bool {
+    content(&path(dir, experiment)).is_ok()
 }
 
 pub fn read_groups(dir: &Path, experiment: &Experiment, shard: Shard) -> Result<Vec<GroupPlace>, JobError> {
     let path = path(dir, experiment);
-    let unreadable = |source| JobError::Read { path: path.clone(), source };
-    let mut file = regular::open(&path).map_err(unreadable)?;
-    let bounds = numbers(&mut file, u64::from(shard.index) - 1, 2).map_err(unreadable)?;
-    let count = match bounds[..] {
-        [start, end] if start <= end && end <= MOST_GROUPS => end - start,
-        _ => {
-            let why = format!("it has no groups of shard {shard}");
-            return Err(JobError::Invalid { path, why });
-        }
+    let content = content(&path)?;
+    let words = content.as_chunks::<4>().0;
+    let number = |place: u64| words.get(usize::try_from(place).ok()?).map(|word| u32::from_le_bytes(*word));
+    let index = u64::from(shard.index) - 1;
+    let group = |place: u64| Some(GroupPlace { ordinal: number(place)?, point: number(place + 1)? });
+    let groups = || {
+        let (start, end) = (number(index)?, number(index + 1)?);
+        let first = u64::from(shard.of) + 1;
+        (start..end)
+            .map(|place| group(first + 2 * u64::from(place)))
+            .collect::<Option<Vec<_>>>()
+            .filter(|_| start <= end)
     };
-    let first = u64::from(shard.of) + 1 + 2 * u64::from(bounds[0]);
-    let found = numbers(&mut file, first, 2 * u64::from(count)).map_err(unreadable)?;
-    Ok(found.chunks_exact(2).map(|pair| GroupPlace { ordinal: pair[0], point: pair[1] }).collect())
+    groups().ok_or_else(|| JobError::Invalid { path, why: format!("it has no groups of shard {shard}") })
 }
 
-/// Reads `count` numbers, beginning with number `first`.
-fn numbers(file: &mut File, first: u64, count: u64) -> io::Result<Vec<u32>> {
-    file.seek(SeekFrom::Start(first * NUMBER))?;
-    let mut bytes = vec![0; (count * NUMBER) as usize];
-    file.read_exact(&mut bytes)?;
-    Ok(bytes.as_chunks::<4>().0.iter().map(|number| u32::from_le_bytes(*number)).collect())
+/// The numbers of a file. Older versions wrote them without a seal, and the first one is 0.
+fn content(path: &Path) -> Result<Vec<u8>, JobError> {
+    let bytes = regular::read_data(path, regular::LONGEST_DATA)
+        .map_err(|source| JobError::Read { path: path.to_owned(), source })?;
+    if bytes.starts_with(&[0; 4]) {
+        return Ok(bytes);
+    }
+    sealed::read(path).ok_or_else(|| {
+        let source = io::Error::new(io::ErrorKind::InvalidData, "it is damaged; submit again");
+        JobError::Read { path: path.to_owned(), source }
+    })
 }
 
 #[cfg(test)]
@@ -68,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shard_has_its_groups_and_a_file_that_was_cut_off_has_none() {
+    fn each_shard_has_its_groups_and_a_damaged_file_has_none() {
         let dir = tempfile::tempdir().unwrap();
         let experiment = Experiment { name: "scale".to_owned(), ..Experiment::default() };
         let place = |ordinal, point| GroupPlace { ordinal, point };
@@ -83,6 +87,9 @@ mod tests {
         assert!(read_groups(dir.path(), &experiment, Shard { index: 3, of: 3 }).is_err());
         std::fs::write(&file, [0xff; 64]).unwrap();
         let error = read_groups(dir.path(), &experiment, Shard { index: 1, of: 3 }).unwrap_err().to_string();
-        assert!(error.contains("no groups of shard 1/3"), "{error}");
+        assert!(error.ends_with("it is damaged; submit again"), "{error}");
+        // As an older version wrote it: two groups of the only shard.
+        std::fs::write(&file, [0, 2, 0, 3, 2, 9].map(u32::to_le_bytes).concat()).unwrap();
+        assert_eq!(read_groups(dir.path(), &experiment, Shard { index: 1, of: 1 }).unwrap(), shards[0]);
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::Settings;
 use runner_files::atomic::{self, WriteError};
 use runner_files::regular;
+use runner_files::sealed::{self, BadLine};
 use runner_types::{Shard, experiment_name};
 
 /// Increased when an older program would misread a newer folder.
@@ -275,12 +276,13 @@ pub fn logs_folder(dir: &Path) -> PathBuf {
 
 /// Records that the results of the first `submissions` submissions were collected.
 pub fn mark_collected(dir: &Path, submissions: u32) -> Result<(), WriteError> {
-    atomic::write(&dir.join(COLLECTED), submissions.to_string().as_bytes())
+    sealed::write(&dir.join(COLLECTED), submissions.to_string().as_bytes())
 }
 
 /// Number of submissions whose results were collected.
 pub fn collected(dir: &Path) -> u32 {
-    regular::read_text(&dir.join(COLLECTED)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    let text = sealed::read(&dir.join(COLLECTED)).and_then(|text| String::from_utf8(text).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Subfolders of a folder, without symbolic links; none if it does not exist.
@@ -292,7 +294,12 @@ pub(super) fn subfolders(folder: &Path) -> Vec<PathBuf> {
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {
     let bytes = regular::read_data(path, regular::LONGEST_DATA)
         .map_err(|source| JobError::Read { path: path.to_owned(), source })?;
-    serde_json::from_slice(&bytes).map_err(|source| JobError::Damaged { path: path.to_owned(), source })
+    let damaged = |source| JobError::Damaged { path: path.to_owned(), source };
+    // Older versions wrote no checksum.
+    if let Err(bad @ BadLine::OtherSum { .. }) = sealed::check_line(bytes.trim_ascii_end()) {
+        return Err(damaged(serde_json::Error::custom(bad)));
+    }
+    serde_json::from_slice(&bytes).map_err(damaged)
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), JobError> {
@@ -301,5 +308,5 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), JobE
 
 fn write_text(path: &Path, text: serde_json::Result<String>) -> Result<(), JobError> {
     let text = text.map_err(|source| JobError::Damaged { path: path.to_owned(), source })?;
-    Ok(atomic::write(path, (text + "\n").as_bytes())?)
+    Ok(atomic::write(path, (sealed::line(text) + "\n").as_bytes())?)
 }

@@ -27,6 +27,9 @@ pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, Strin
     // A kept copy counts as new again. One of another user cannot be touched, but this user does not remove it
     // either.
     let _ = File::open(parent).and_then(|parent| parent.set_modified(SystemTime::now()));
+    if place.exists() && hash_of(&place)? != hash {
+        fs::remove_file(&place)?;
+    }
     // A hard link suffices: programs are replaced by a rename. Tasks check the hash, so they notice an overwritten
     // file.
     if !place.exists() && fs::hard_link(program, &place).is_err() && !place.exists() {

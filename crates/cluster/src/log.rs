@@ -11,10 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::job::tasks_folder;
 use runner_files::atomic;
 use runner_files::regular;
+use runner_files::sealed::{self, BadLine};
 use runner_types::calendar_time;
 
 /// Reason of a task that stopped because the scheduler warned of its time limit.
 pub const TIME_WAS_NEAR: &str = "its time limit was near";
+
+/// Reason of a task that stopped because its worker was killed without a cause that it knows.
+pub const OUT_OF_MEMORY: &str = "its worker was killed, which the system does when memory runs out";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -59,7 +63,7 @@ impl TaskLog {
 
     pub fn write(&self, event: TaskEvent) -> io::Result<()> {
         let at = humantime::format_rfc3339_millis(calendar_time(SystemTime::now())).to_string();
-        let line = serde_json::to_string(&Attempt { at, event })? + "\n";
+        let line = sealed::line(serde_json::to_string(&Attempt { at, event })?) + "\n";
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -68,10 +72,12 @@ impl TaskLog {
         file.sync_all()
     }
 
-    /// Reads the complete lines of the log; none if the task never began.
+    /// Reads the lines of the log that are as they were written; none if the task never began.
     pub fn read(&self) -> Vec<Attempt> {
         let text = regular::read_text(&self.path).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        // Older versions wrote no checksums.
+        let is_sound = |line: &&str| matches!(sealed::check_line(line.as_bytes()), Ok(()) | Err(BadLine::NoSum));
+        text.lines().filter(is_sound).filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 }
 

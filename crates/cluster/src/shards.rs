@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::job::subfolders;
-use runner_files::atomic::{self, WriteError};
-use runner_files::regular;
-use runner_results::journal::{self, JOURNAL_FILE};
+use runner_files::atomic::WriteError;
+use runner_files::sealed;
+use runner_results::journal::{self, JOURNAL_FILE, JournalError};
 
 /// File that marks an attempt whose results no longer apply. It holds the number of submissions at that time,
 /// followed by [`RERUN`] if the shard must start from the beginning.
@@ -33,13 +33,23 @@ pub fn is_done(folder: &Path) -> bool {
 
 /// Journal of the last attempt that ran every case and whose results still apply.
 pub fn finished_journal(folder: &Path) -> Option<PathBuf> {
+    finished(folder).find(|journal| journal::damage(journal).is_none())
+}
+
+/// What damage has cost the last finished attempt at a shard, in words, if anything.
+pub fn damage(folder: &Path) -> Option<String> {
+    journal::damage(&finished(folder).next()?)
+}
+
+/// Journals whose last run ended with every case, and whose results still apply. The last attempt comes first.
+fn finished(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let applies = attempts(folder).into_iter().rev().filter(|attempt| !attempt.join(OUTDATED).exists());
-    applies.map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| journal::is_complete(journal))
+    applies.map(|attempt| attempt.join(JOURNAL_FILE)).filter(|journal| journal::is_complete(journal))
 }
 
 pub fn mark_outdated(journal: &Path, mark: Outdated) -> Result<(), WriteError> {
     let text = mark.submissions.to_string() + if mark.is_rerun { RERUN } else { "" };
-    atomic::write(&journal.with_file_name(OUTDATED), text.as_bytes())
+    sealed::write(&journal.with_file_name(OUTDATED), text.as_bytes())
 }
 
 /// Why the last results of a shard no longer apply, if so.
@@ -48,17 +58,18 @@ pub fn outdated(folder: &Path) -> Option<Outdated> {
 }
 
 fn read_mark(attempt: &Path) -> Option<Outdated> {
-    let text = regular::read_text(&attempt.join(OUTDATED)).ok()?;
+    let text = String::from_utf8(sealed::read(&attempt.join(OUTDATED))?).ok()?;
     let number = text.strip_suffix(RERUN);
     let submissions = number.unwrap_or(&text).parse().ok()?;
     Some(Outdated { submissions, is_rerun: number.is_some() })
 }
 
-/// Creates the folder of a new attempt, with a copy of the last journal unless the user asked for a rerun.
+/// Creates the folder of a new attempt, with a copy of the last journal that can be resumed, unless the user asked for a
+/// rerun.
 pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let earlier = attempts(folder);
-    let last = earlier.iter().rev().map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| is_itself_file(journal));
+    let last = earlier.iter().rev().map(|attempt| attempt.join(JOURNAL_FILE)).find(|journal| can_be_resumed(journal));
     let mut number = earlier.len() + 1;
     let attempt = loop {
         let attempt = folder.join(format!("attempt-{number:04}"));
@@ -75,9 +86,11 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     Ok(attempt)
 }
 
-/// Whether a file exists that is no link. A link does not lead to a journal of this shard.
-fn is_itself_file(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_file())
+/// Whether a file exists that is no link, and whose damage, if any, costs single groups. A link does not lead to a
+/// journal of this shard.
+fn can_be_resumed(path: &Path) -> bool {
+    let is_itself = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    is_itself && !matches!(journal::scan(path), Err(JournalError::Corrupt { .. }))
 }
 
 /// Folders of the attempts, in order, without links.

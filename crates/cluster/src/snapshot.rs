@@ -108,7 +108,13 @@ impl Snapshot {
             }
             let content = dir.join(CONTENTS).join(hash);
             match fs::hard_link(&content, &place) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if hash_of(&place).is_ok_and(|found| found == *hash) {
+                        continue;
+                    }
+                    let copied = fs::remove_file(&place).and_then(|()| fs::copy(&content, &place));
+                    copied.map_err(|source| SnapshotError::Copy { path: path.clone(), source })?;
+                }
                 Err(_) => {
                     // Copy where the file system has no hard links.
                     fs::copy(&content, &place)
@@ -189,10 +195,10 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(parts.collect::<PathBuf>())
 }
 
-/// Copies a file to `place_of(hash)`, unless that exists, and returns the hash.
+/// Copies a file to `place_of(hash)`, unless that has it, and returns the hash.
 pub(super) fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathBuf) -> io::Result<String> {
     let hash = hash_of(file)?;
-    if place_of(&hash).exists() {
+    if hash_of(&place_of(&hash)).is_ok_and(|found| found == hash) {
         return Ok(hash);
     }
     let parent = place_of(&hash).parent().unwrap_or(Path::new(".")).to_owned();
@@ -255,6 +261,18 @@ mod tests {
         assert_eq!(Snapshot::checked(job.path(), &id).unwrap(), taken);
         let copy = below(&Snapshot::root(job.path(), &id), &one);
         assert_eq!(fs::read_to_string(&copy).unwrap(), "1");
+        // A damaged copy is replaced.
+        let content = job.path().join(CONTENTS).join(&taken.files[&one]);
+        for damaged in [&content, &below(&Snapshot::root(job.path(), &id), &one)] {
+            fs::set_permissions(damaged, Permissions::from_mode(0o644)).unwrap();
+            fs::write(damaged, "2").unwrap();
+        }
+        fs::write(&one, "1").unwrap();
+        assert!(matches!(Snapshot::checked(job.path(), &id), Err(SnapshotError::Changed(_))));
+        let again = Snapshot::copy(job.path(), [one.clone(), two.clone()], "p".to_owned(), None).unwrap();
+        assert_eq!(again.write(job.path()).unwrap(), id);
+        assert_eq!(Snapshot::checked(job.path(), &id).unwrap(), taken);
+        fs::write(&one, "edited").unwrap();
         // The edited version is another snapshot, which shares what has not changed.
         let edited = Snapshot::copy(job.path(), [one, two], "p".to_owned(), None).unwrap();
         assert_ne!(edited.write(job.path()).unwrap(), id);

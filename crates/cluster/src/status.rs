@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::log::{Attempt, TIME_WAS_NEAR, TaskEvent, TaskLog};
+use super::log::{Attempt, OUT_OF_MEMORY, TIME_WAS_NEAR, TaskEvent, TaskLog};
 use super::scheduler::{Cause, Outcome, Queue};
-use super::shards::{Outdated, finished_journal, outdated};
+use super::shards::{Outdated, damage, finished_journal, outdated};
 use super::view::{Known, Sighting};
 use super::{Job, Submission, Work};
 
@@ -25,6 +25,8 @@ pub enum State {
     Failed,
     /// The scheduler does not know the task.
     Lost,
+    /// The results were complete, and their file has changed since.
+    Damaged,
     /// A source, an option or an input has changed since the results.
     Outdated,
     /// No task that the scheduler accepted has the shard.
@@ -35,7 +37,7 @@ pub enum State {
 impl State {
     /// Whether the shard has no result and no task will bring one.
     pub const fn is_missing(self) -> bool {
-        matches!(self, Self::Failed | Self::Lost | Self::Outdated | Self::Unsubmitted)
+        matches!(self, Self::Failed | Self::Lost | Self::Damaged | Self::Outdated | Self::Unsubmitted)
     }
 }
 
@@ -89,14 +91,29 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
                     let name = id.as_deref().unwrap_or_default();
                     let explained = explain((queue, known), submission, name, &log);
                     let ended = known.sighting(name).and_then(|sighting| queue.cause(&sighting.seen.state));
-                    let warned = (last_words(&log) == TIME_WAS_NEAR).then_some(Cause::Time);
-                    cause = ended.or(warned).filter(|_| explained.0 == State::Failed);
+                    let said = match last_words(&log).as_str() {
+                        TIME_WAS_NEAR => Some(Cause::Time),
+                        OUT_OF_MEMORY => Some(Cause::Memory),
+                        _ => None,
+                    };
+                    cause = ended.or(said).filter(|_| explained.0 == State::Failed);
                     explained
                 }
                 (Some((submission, _)), Some(queue)) => explain_unsent((queue, known), submission),
                 (None, _) => (State::Unsubmitted, String::new()),
             }
         };
+        let damage = match state {
+            State::Done | State::Outdated => None,
+            // A task that has finished has written the end of its journal.
+            _ if log().last().is_some_and(|line| line.event == TaskEvent::Finished) => {
+                damage(&folder).or_else(|| Some("its journal has no end".to_owned()))
+            }
+            // A later task may be about to replace damaged results.
+            _ if state.is_missing() => damage(&folder),
+            _ => None,
+        };
+        let (state, why) = damage.map_or((state, why), |why| (State::Damaged, why));
         let place = task.map(|(submission, task)| (submission.number, task));
         ShardStatus { work, state, task: id, why, cause, place, journal }
     };
@@ -110,8 +127,10 @@ pub fn collecting(job: &Job, submission: &Submission, known: &Known) -> Option<(
 }
 
 /// Tasks that still wait although their shards are done, with the scheduler's reason. A collecting job waits for
-/// them, too. One cause: Slurm holds tasks that a new controller has started twice.
+/// them, too. One cause: Slurm holds tasks that a new controller has started twice. An answer from before the task's own
+/// end does not count.
 pub fn waiting_in_vain<'a>(
+    dir: &Path,
     job: &Job,
     last: &Submission,
     shards: &'a [ShardStatus],
@@ -120,13 +139,18 @@ pub fn waiting_in_vain<'a>(
     let (Some(queue), Some(view)) = (job.settings.scheduler.queue(), known.view_of(last.user)) else {
         return Vec::new();
     };
-    let waits = |task: &&str| {
-        let sighting = known.sighting(task).filter(|sighting| sighting.at >= view.answered)?;
+    let waits = |task: &&str, place: Option<(u32, usize)>| {
+        let (number, index) = place?;
+        let ended = TaskLog::new(dir, number, index).read().last().map(|line| seconds(&line.at));
+        let is_current = |at: u64| at >= view.answered && ended.is_none_or(|ended| ended < at);
+        let sighting = known.sighting(task).filter(|sighting| is_current(sighting.at))?;
         (queue.outcome(&sighting.seen.state) == Outcome::Waits).then(|| sighting.seen.reason.clone())
     };
     let done = shards.iter().filter(|shard| shard.state == State::Done);
-    let mut tasks: Vec<(&str, String)> =
-        done.filter_map(|shard| shard.task.as_deref()).filter_map(|task| Some((task, waits(&task)?))).collect();
+    let mut tasks: Vec<(&str, String)> = done
+        .filter_map(|shard| Some((shard.task.as_deref()?, shard.place)))
+        .filter_map(|(task, place)| Some((task, waits(&task, place)?)))
+        .collect();
     tasks.dedup();
     tasks
 }
@@ -185,7 +209,7 @@ fn explain(
             (State::Queued, seen.reason.clone(), "waited when it was seen last".to_owned())
         }
         (None, None, _) if id.is_empty() => {
-            let why = "the scheduler did not answer when it was sent".to_owned();
+            let why = "it is not known whether the scheduler has it".to_owned();
             (State::Queued, why.clone(), why)
         }
         (None, None, _) => {

@@ -65,6 +65,20 @@ impl Known {
         Self { own: own.into_iter().next().unwrap_or(View { user, ..View::default() }), others }
     }
 
+    /// Takes over what others, or other processes of this user, have seen since.
+    pub fn read_again(&mut self, dir: &Path) {
+        let Self { own, others } = Self::read(dir);
+        if own.asked > self.own.asked && self.has_answer() {
+            self.own = own;
+        }
+        self.others = others;
+    }
+
+    /// Whether the scheduler has answered this user.
+    pub const fn has_answer(&self) -> bool {
+        self.own.asked > 0
+    }
+
     /// Whether it is time to ask again.
     pub fn is_old(&self) -> bool {
         now().saturating_sub(self.own.asked) >= INTERVAL
@@ -87,6 +101,13 @@ impl Known {
     /// Makes the next look ask the scheduler, however recent the last answer is.
     pub fn expire(&mut self) {
         self.own.asked = 0;
+    }
+
+    /// Makes the next look ask the scheduler if the last answer is so many seconds old.
+    pub fn expire_after(&mut self, seconds: u64) {
+        if now().saturating_sub(self.own.asked) >= seconds {
+            self.expire();
+        }
     }
 
     /// Writes this user's view to `dir`.

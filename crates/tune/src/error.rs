@@ -1,3 +1,5 @@
+use runner_results::journal::JournalError;
+
 /// Why a search cannot go on; the message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TuneError {
@@ -7,4 +9,14 @@ pub enum TuneError {
     /// A fault of the machine or the disk.
     #[error("{0}")]
     Environment(String),
+    /// Another process uses the folder.
+    #[error("{0}")]
+    Held(String),
+}
+
+impl From<JournalError> for TuneError {
+    fn from(error: JournalError) -> Self {
+        let why = error.to_string();
+        if matches!(error, JournalError::Held { .. }) { Self::Held(why) } else { Self::Environment(why) }
+    }
 }

@@ -34,7 +34,7 @@ impl Log {
     pub fn open(search: &Path, header: &Header, resume: bool, shard: Option<Shard>) -> Result<Self, TuneError> {
         let folder = shard.map_or_else(|| search.to_owned(), |shard| shards::folder_of(search, shard));
         atomic::create_folder(&folder).map_err(|error| TuneError::Environment(error.to_string()))?;
-        let lock = FolderLock::take(&folder).map_err(|error| TuneError::Environment(error.to_string()))?;
+        let lock = FolderLock::take(&folder)?;
         let path = folder.join(SEARCH_FILE);
         let refused =
             |error: &dyn std::fmt::Display| TuneError::Environment(format!("cannot write {}: {error}", path.display()));

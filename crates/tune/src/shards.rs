@@ -150,7 +150,7 @@ pub fn gather(
     }
     for file in &files {
         let shard = file.parent().unwrap_or(folder);
-        let _lock = FolderLock::take(shard).map_err(|error| TuneError::Environment(error.to_string()))?;
+        let _lock = FolderLock::take(shard)?;
         new.extend(read_from(file, &mut Place::default(), header)?);
     }
     new.retain(|entry: &Entry| known.insert(name(&entry.configuration)));

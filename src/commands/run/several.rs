@@ -99,7 +99,11 @@ pub fn load_all<'a>(
         }
     }
     let message = faults.join("\n\n");
-    if faults.is_empty() { Ok(manifests) } else { Err(Failure { exit: Exit::Usage, message, is_rendered: true }) }
+    if faults.is_empty() {
+        Ok(manifests)
+    } else {
+        Err(Failure { exit: Exit::Usage, message, is_rendered: true, is_held: false })
+    }
 }
 
 fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> Result<RunOptions, Failure> {

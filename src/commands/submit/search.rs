@@ -8,13 +8,15 @@ use super::{describe, wait};
 use crate::cli::options::network;
 use crate::cli::{BackendChoice, Cli, Command, SubmitArgs};
 use crate::commands::send::{self, Batch, Limits, lock};
+use crate::commands::status;
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::load_manifest;
 use crate::files::refuse_path_outside;
-use runner_cluster::{Experiment, Job, Work};
+use runner_cluster::{Experiment, Job, ShardStatus, State, Submission, Work};
 use runner_files::atomic;
+use runner_lang::format::plural;
 use runner_types::BackendKind;
 
 /// Work estimate that gives the default time limit of an hour.
@@ -81,20 +83,58 @@ fn arguments(args: &SubmitArgs, manifest: &Path, options: &[String]) -> Result<V
     }
 }
 
-/// Sends all tasks of a search. Tasks that have ended before continue and end soon. Returns the job's folder.
+/// Sends the tasks of a search that have not ended and that the scheduler does not have. The finalists are measured
+/// after them. Returns the job's folder.
 fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) -> Result<PathBuf, Failure> {
     let dir = describe::folder(&job);
     refuse_path_outside(&dir)?;
-    let earlier = describe::same_job(&dir, &mut job)?;
-    let tasks: Vec<Vec<Work>> = job.work().map(|work| vec![work]).collect();
+    let lock = if args.sending.dry_run {
+        None
+    } else {
+        atomic::create_folder(&dir).map_err(Failure::environment)?;
+        lock(&dir, console)?
+    };
+    let mut earlier = describe::same_job(&dir, &mut job)?;
+    let shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, &job, &mut earlier, console) };
+    let Some(chosen) = chosen(&job, &earlier, &shards)? else {
+        let (name, shown) = (&job.name, dir.display());
+        console.print(&format!("job {name}: no task is missing; `runner status {shown}` shows how far it is\n"))?;
+        return Ok(dir);
+    };
+    let tasks: Vec<Vec<Work>> = chosen.into_iter().map(|work| vec![work]).collect();
     let batch = Batch { number: earlier.len() as u32 + 1, tasks, retries: Vec::new(), snapshot: String::new() };
     if args.sending.dry_run {
         send::show((&dir, &job, limits), batch, console)?;
         return Ok(dir);
     }
-    atomic::create_folder(&dir).map_err(Failure::environment)?;
-    let _lock = lock(&dir, console)?;
-    console.say(&format!("job {}: {} shards, and then the finalists", job.name, batch.tasks.len() - 1));
-    send::send((&dir, &job, limits), batch, &earlier, &[], console)?;
+    let all = job.work().count() - 1;
+    let missing = if earlier.is_empty() { String::new() } else { format!("{} of ", batch.tasks.len() - 1) };
+    console.say(&format!("job {}: {missing}{all} shards, and then the finalists", job.name));
+    send::send((&dir, &job, limits), batch, &earlier, &shards, console)?;
+    drop(lock);
     Ok(dir)
+}
+
+/// Tasks to send; `None` if all have ended or wait or run. The last one measures the finalists, so it follows if a shard
+/// is sent. Fails if the scheduler still has the last one.
+fn chosen(job: &Job, earlier: &[Submission], shards: &[ShardStatus]) -> Result<Option<Vec<Work>>, Failure> {
+    if earlier.is_empty() {
+        return Ok(Some(job.work().collect()));
+    }
+    let Some((finalists, searched)) = shards.split_last() else { return Ok(None) };
+    let mut missing: Vec<Work> =
+        searched.iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect();
+    if missing.is_empty() && !finalists.state.is_missing() {
+        return Ok(None);
+    }
+    if matches!(finalists.state, State::Queued | State::Running) && job.settings.scheduler.queue().is_some() {
+        return Err(Failure::usage(format!(
+            "{} of the search must be sent again, and the task of the finalists is {}: wait for it, or end the job with \
+             `runner cancel`",
+            plural(missing.len() as u64, "shard"),
+            finalists.state
+        )));
+    }
+    missing.push(finalists.work);
+    Ok(Some(missing))
 }

@@ -27,12 +27,13 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     let job = Job::read(dir).map_err(Failure::environment)?;
     let (mut last, mut ended) = (String::new(), None);
     let (mut silence, mut asks_at) = (Duration::ZERO, Instant::now());
+    let mut known = Known::read(dir);
     loop {
         let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
         let shards = if Instant::now() < asks_at {
-            runner_cluster::status(dir, &job, &submissions, &Known::read(dir))
+            runner_cluster::status(dir, &job, &submissions, &known)
         } else {
-            let (shards, error) = status::look(dir, &job, &mut submissions, console);
+            let (shards, error) = status::look(dir, &job, &mut submissions, &mut known, console);
             silence = error.as_ref().map_or(Duration::ZERO, |_| longer(silence));
             asks_at = Instant::now() + silence;
             if let Some(error) = error {

@@ -113,6 +113,7 @@ impl From<TuneError> for Failure {
         match error {
             TuneError::Usage(why) => Self::usage(why),
             TuneError::Environment(why) => Self::environment(why),
+            TuneError::Held(why) => Self { is_held: true, ..Self::environment(why) },
         }
     }
 }

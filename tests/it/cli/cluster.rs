@@ -127,6 +127,7 @@ fn age(dir: &Path) {
             let text = fs::read_to_string(&entry).unwrap();
             let mut submission: serde_json::Value = serde_json::from_str(&text).unwrap();
             submission["submitted"] = yesterday.clone().into();
+            submission.as_object_mut().unwrap().remove("sum");
             fs::write(&entry, submission.to_string()).unwrap();
         } else if name.starts_with("scheduler-") {
             let text = fs::read_to_string(&entry).unwrap();
@@ -138,6 +139,7 @@ fn age(dir: &Path) {
             for task in view["tasks"].as_object_mut().unwrap().values_mut() {
                 earlier(&mut task["at"]);
             }
+            view.as_object_mut().unwrap().remove("sum");
             fs::write(&entry, view.to_string()).unwrap();
         }
     }
@@ -204,13 +206,222 @@ fn a_search_has_the_status_of_its_tasks_and_is_waited_for() {
     assert!(said.contains("lost           scale 2/2 (task 1_1)") && said.contains("submit again"), "{said}");
     let said = runner(dir.path(), &["collect", JOB], 1);
     assert!(said.contains("3 tasks: 2 done, 1 lost"), "{said}");
-    // Sent again, all tasks go on, and the search is waited for.
+    // Sent again, the lost shard goes on, then the finalists, and the search is waited for.
     fs::remove_file(slurm("broken")).unwrap();
     let said = sent(&["--wait"], 0);
-    assert!(said.contains("array 3: 2 tasks\narray 4: 1 task"), "{said}");
+    assert!(said.contains("array 3: 1 task\narray 4: 1 task"), "{said}");
+    assert!(said.contains("job job: 1 of 2 shards, and then the finalists"), "{said}");
     assert!(said.contains("job job: 3 tasks: 3 done"), "{said}");
     let lines = |path: &str| fs::read_to_string(dir.path().join(path)).unwrap().lines().skip(1).count();
     assert_eq!(lines("out/search.jsonl"), 8);
+}
+
+#[test]
+fn a_search_that_waits_or_has_ended_is_not_sent_twice() {
+    let dir = project("experiments/scale.toml");
+    let searched = MANIFEST
+        .replace("baseline = \"plain\"", "compare = [\"block\"]\nbaseline = { variant = \"plain\", block = 64 }");
+    fs::write(dir.path().join("experiments/scale.toml"), searched).unwrap();
+    let slurm = |file: &str| dir.path().join("slurm").join(file);
+    let words =
+        ["submit", "experiments/scale.toml", "--tune", "2", "--backend", "sim", "--set", "n=256", "--out", "out"];
+    let sent = || runner(dir.path(), &[&words[..], &["--name", "job", "--", "--budget", "100%"]].concat(), 0);
+    write_program(&slurm("sbatch"), ACCEPTS);
+    assert!(sent().contains("array 1: 2 tasks\narray 2: 1 task"));
+    fs::write(slurm("squeue.says"), "1_0|RUNNING|n1|\n1_1|PENDING||Priority\n2_0|PENDING||Dependency\n").unwrap();
+    assert!(sent().contains("job job: no task is missing"));
+    // A process that uses the folder does the work: no node is at fault, and nothing asks to be started again.
+    fs::write(slurm("squeue.says"), "").unwrap();
+    fs::create_dir_all(dir.path().join("out/shards/1-of-2")).unwrap();
+    let lock = runner_results::journal::FolderLock::take(&dir.path().join("out/shards/1-of-2")).unwrap();
+    let mut task = Command::new("bash");
+    task.current_dir(dir.path()).args([&format!("{JOB}/task-1.sh"), "1", "0"]);
+    task.env("SLURM_ARRAY_JOB_ID", "1").env("SLURM_ARRAY_TASK_ID", "0").env("XDG_STATE_HOME", dir.path().join("state"));
+    let output = task.output().unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    let log = fs::read_to_string(dir.path().join(JOB).join("tasks/1-0.jsonl")).unwrap();
+    assert!(log.contains("\"stopped\"") && log.contains("is in use by") && !log.contains("requeued"), "{log}");
+    drop(lock);
+}
+
+/// Changes one bit in the middle of a line of a file.
+fn flip(path: &Path, line: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    let ends: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place] == b'\n').collect();
+    let begin = if line == 0 { 0 } else { ends[line - 1] };
+    bytes[usize::midpoint(begin, ends[line])] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_shard_is_named_sent_again_and_then_collected() {
+    let dir = project("experiments/scale.toml");
+    let alone = ["run", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--out", "alone"];
+    runner(dir.path(), &alone, 0);
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    let journal = |shard: u32| dir.path().join(format!("{JOB}/shards/scale/{shard}-of-8/attempt-0001/journal.jsonl"));
+    let last = fs::read_to_string(journal(5)).unwrap().lines().count() - 1;
+    // The start of the run, a result, and the end.
+    for (shard, line) in [(2, 0), (3, last - 3), (5, last)] {
+        flip(&journal(shard), line);
+    }
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("8 shards: 5 done, 3 damaged"), "{said}");
+    assert!(said.contains("damaged        scale 2/8") && said.contains("journal.jsonl:1: "), "{said}");
+    let said = runner(dir.path(), &["collect", JOB, "--out", "part"], 1);
+    assert!(said.contains("2-of-8/attempt-0001/journal.jsonl:1 is damaged") && said.contains("was skipped"), "{said}");
+    let rows = |folder: &str| fs::read_to_string(dir.path().join(folder).join("results.csv")).unwrap().lines().count();
+    // Each shard has a group of two cases; the first line names the columns. Those of shard 3 are there as not run.
+    assert_eq!((rows("alone"), rows("part")), (1 + 16, 1 + 14), "{said}");
+    assert!(said.contains("scale: 12 of 16 planned cases passed; 2 not run"), "{said}");
+    let said = submit(dir.path(), "experiments/scale.toml", &[], 0);
+    assert!(said.contains("3 shards of 8 in 3 tasks"), "{said}");
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("8 shards: 8 done"));
+    runner(dir.path(), &["collect", JOB, "--out", "whole"], 0);
+    let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
+    assert!(read("alone") == read("whole"), "the records differ");
+    // The same with the name of the shard.
+    flip(&journal(7), 0);
+    let said = submit(dir.path(), "experiments/scale.toml", &["--rerun", "scale 7/8"], 0);
+    assert!(said.contains("1 shard of 8 in 1 task"), "{said}");
+    runner(dir.path(), &["collect", JOB, "--out", "again"], 0);
+    assert!(read("alone") == read("again"), "the records differ");
+}
+
+#[test]
+fn a_flipped_bit_in_any_file_of_a_job_is_noticed_or_changes_nothing() {
+    let dir = project("experiments/scale.toml");
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    runner(dir.path(), &["collect", JOB, "--out", "expected"], 0);
+    let read = |folder: &str| fs::read_to_string(dir.path().join(folder).join("records.jsonl")).unwrap_or_default();
+    let mut left = vec![dir.path().join(JOB)];
+    let mut files = Vec::new();
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if fs::metadata(&path).unwrap().len() > 0 {
+            files.push(path);
+        }
+    }
+    assert!(files.len() > 30, "{files:?}");
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        let mut damaged = bytes.clone();
+        damaged[bytes.len() / 2] ^= 1;
+        let write = |bytes: &[u8]| {
+            // Not through a link of the same file.
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, bytes).unwrap();
+        };
+        write(&damaged);
+        let output = command(dir.path(), &["collect", JOB, "--out", "out"]).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let is_noticed = !output.status.success() || said.contains("warning: ");
+        assert!(is_noticed || read("out") == read("expected"), "{}: {said}", path.display());
+        write(&bytes);
+    }
+    // A task refuses what it runs, and the next submission mends it.
+    let folder = dir.path().join(JOB);
+    let file_in = |folder: &Path| {
+        let mut path = folder.to_owned();
+        while path.is_dir() {
+            path = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).min().unwrap();
+        }
+        path
+    };
+    for part in ["groups", "contents", "snapshots"] {
+        let path = file_in(&folder.join(part));
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, bytes).unwrap();
+        submit(dir.path(), "experiments/scale.toml", &["--rerun", "all"], 0);
+        let said = runner(dir.path(), &["status", JOB], 0);
+        assert!(said.contains("8 shards: 8 done"), "{part}: {said}");
+    }
+    runner(dir.path(), &["collect", JOB, "--out", "out"], 0);
+    assert_eq!(read("out"), read("expected"));
+}
+
+/// Kills the workers of every task, as the system does where a task has too little memory, and lets the task live.
+const SBATCH_WITHOUT_MEMORY: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+id=$(($(cat "$here/id" 2>/dev/null || echo 0) + 1)) && echo "$id" >"$here/id"
+while [[ "$1" = --* ]]; do shift; done
+echo "$id"
+[[ "$1" = *task-* ]] || exit 0
+SLURM_ARRAY_JOB_ID=$id SLURM_ARRAY_TASK_ID=0 bash "$@" >>"$here/out" 2>&1 &
+task=$!
+while kill -0 $task 2>/dev/null; do
+    for parent in $task $(pgrep -P $task); do
+        kill -9 $(pgrep -P $parent -f __worker) 2>/dev/null
+    done
+    sleep 0.01
+done
+"#;
+
+#[test]
+fn tasks_whose_workers_are_killed_are_sent_again_with_more_memory() {
+    let dir = project("experiments/scale.toml");
+    fs::write(dir.path().join("cluster.toml"), "memory = \"16M\"\nmemory_factor = 4.0\n").unwrap();
+    write_program(&dir.path().join("slurm/sbatch"), SBATCH_WITHOUT_MEMORY);
+    let words = ["--out", "out"];
+    submit(dir.path(), "experiments/scale.toml", &words, 0);
+    fs::write(
+        dir.path().join("slurm/squeue.says"),
+        "1_[0-2]|COMPLETED|n1|None\n2_[0-2]|COMPLETED|n1|None\n3_[0-1]|COMPLETED|n1|None\n",
+    )
+    .unwrap();
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("its worker was killed, which the system does when memory runs out"), "{said}");
+    assert!(!dir.path().join("out").exists(), "no report of crashed cases");
+    write_program(&dir.path().join("slurm/sbatch"), SBATCH);
+    let said = submit(dir.path(), "experiments/scale.toml", &words, 0);
+    assert!(said.contains("8 shards in 8 tasks"), "{said}");
+    let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
+    assert!(arguments.split('\0').any(|word| word == "--mem=64M"), "{arguments}");
+    assert!(runner(dir.path(), &["collect", JOB, "--out", "out"], 0).contains("16 of 16 cases passed"));
+}
+
+#[test]
+fn it_is_said_that_it_is_not_known_whether_the_scheduler_has_a_task() {
+    let dir = project("experiments/scale.toml");
+    // Killed after its note and before the scheduler has it.
+    write_program(&dir.path().join("slurm/sbatch"), "#!/bin/sh\nkill -9 $PPID\n");
+    let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--name", "job"];
+    assert_eq!(command(dir.path(), &words).output().unwrap().status.code(), None);
+    write_program(&dir.path().join("slurm/sbatch"), SBATCH);
+    let said = runner(dir.path(), &words, 1);
+    assert!(said.contains("it is not known whether the scheduler has the last tasks; give the command again after "));
+    assert!(said.contains(" UTC"), "{said}");
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("it is not known whether the scheduler has it"));
+    // As if a minute had passed.
+    let path = dir.path().join(JOB).join("submission-1.json");
+    let mut submission: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let sent = submission["arrays"][0]["sent"].as_u64().unwrap();
+    submission["arrays"][0]["sent"] = (sent - 61).into();
+    submission.as_object_mut().unwrap().remove("sum");
+    fs::write(&path, submission.to_string()).unwrap();
+    let said = runner(dir.path(), &words, 0);
+    assert!(said.contains("1 task") && !said.contains("not known"), "{said}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_sent() {
+    let dir = project("experiments/scale.toml");
+    for (options, expected) in [
+        (&["--name", ""][..], "--name `` cannot name the job's folder"),
+        (&["--name", "."], "--name `.` cannot name the job's folder"),
+        (&["--time", "1min"], "time is 60 s, and a task is ended 2 min before its limit (`warning`)"),
+        (&["--time", "2min"], "time is 2 min, and a task is ended 2 min before its limit (`warning`)"),
+    ] {
+        let words = ["submit", "experiments/scale.toml", "--backend", "sim"];
+        let said = runner(dir.path(), &[&words[..], options].concat(), 2);
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(!dir.path().join("target/jobs").exists());
 }
 
 #[test]
@@ -543,7 +754,7 @@ fn what_the_job_of_others_names_stays_below_the_working_directory_and_is_no_opti
     submit(dir.path(), "experiments/scale.toml", &["--out", "reports/scale"], 0);
     std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
     let file = dir.path().join(JOB).join("job.json");
-    let job = fs::read_to_string(&file).unwrap();
+    let job = without_sum(&fs::read_to_string(&file).unwrap());
     let collected = |from: &str, to: &str, options: &[&str], code: i32| {
         assert!(job.contains(from), "{from}: {job}");
         fs::write(&file, job.replace(from, to)).unwrap();
@@ -564,11 +775,19 @@ fn what_the_job_of_others_names_stays_below_the_working_directory_and_is_no_opti
     assert!(said.contains("`--output=x` cannot name a revision"), "{said}");
 }
 
+/// The text of a file of a job as its other owners may write it: without the checksum, which finds damage, not forgery.
+fn without_sum(text: &str) -> String {
+    let (object, sum) = text.rsplit_once(",\"sum\":").unwrap();
+    assert_eq!(sum.trim_end().len(), "\"01234567\"}".len());
+    format!("{object}}}\n")
+}
+
 /// Changes the value of a key in a file of the job.
 fn edit(dir: &Path, file: &str, change: impl FnOnce(&mut serde_json::Value)) {
     let path = dir.join(JOB).join(file);
-    let mut value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     change(&mut value);
+    value.as_object_mut().unwrap().remove("sum");
     fs::write(path, value.to_string()).unwrap();
 }
 

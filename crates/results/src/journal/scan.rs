@@ -16,7 +16,7 @@ use serde_json::{from_slice, from_str};
 use super::parse::{self, Envelope, Fault, Line};
 use super::read::{LinePlace, bytes_of, in_order, lines_of};
 use super::role::{Content, Part, Role};
-use super::{Damaged, History, JournalError, Torn};
+use super::{Damaged, History, JournalError, LastRun, Torn};
 use runner_types::{Case, CaseKey, Event, GroupKey};
 
 /// A journal that was scanned.
@@ -140,6 +140,20 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     let torn = lines.torn;
     let (history, damaged) = lines.into_history(path)?;
     Ok(Scan { path: path.to_owned(), torn, damaged, history })
+}
+
+/// What damage has cost a journal, in words; `None` if every case of its last run still has its outcome.
+pub fn damage(path: &Path) -> Option<String> {
+    let scan = match scan(path) {
+        Ok(scan) => scan,
+        Err(error) => return Some(error.to_string()),
+    };
+    let damaged = scan.damaged.first().map(|Damaged { line, message }| format!("{}:{line}: {message}", path.display()));
+    let is_whole = |last: LastRun<Scanned>| last.cases.iter().all(|case| case.is_run);
+    if scan.history.into_last_run().is_some_and(is_whole) {
+        return None;
+    }
+    Some(damaged.unwrap_or_else(|| format!("{}: results of its last run are missing", path.display())))
 }
 
 /// What is read of a line.

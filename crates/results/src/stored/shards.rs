@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::ReadError;
 use super::journal::warnings_of;
-use crate::journal::{self, JOURNAL_FILE, Merged, Scan};
+use crate::journal::{self, JOURNAL_FILE, JournalError, Merged, Scan};
 
 /// What merging the journals gave.
 #[derive(Debug)]
@@ -51,9 +51,18 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
 
 /// Merges journals, of which it reads what merging needs.
 pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
-    let scanned: Vec<Scan> = files.par_iter().map(|file| journal::scan(file)).collect::<Result<_, _>>()?;
+    let scanned: Vec<Result<Scan, JournalError>> = files.par_iter().map(|file| journal::scan(file)).collect();
     let (mut scans, mut warnings) = (Vec::with_capacity(files.len()), Vec::new());
+    let is_alone = files.len() == 1;
     for scan in scanned {
+        let scan = match scan {
+            // A damaged journal costs its own results, not those of the others.
+            Err(JournalError::Corrupt { path, line, message }) if !is_alone => {
+                warnings.push(format!("{}:{line} is damaged ({message}); the journal was skipped", path.display()));
+                continue;
+            }
+            other => other?,
+        };
         warnings.extend(warnings_of(&scan.path, scan.torn, &scan.damaged));
         // A run that died before its first line has nothing to merge.
         if scan.is_empty() {
