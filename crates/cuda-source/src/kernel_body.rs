@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::reach::{Reach, Setting};
 use crate::source::{LONGEST_HEAD, closing, head, is_name};
 
 /// Maximum number of tokens before an argument in which to look for the function's name.
@@ -37,6 +38,7 @@ pub struct KernelBody {
     pub thread_dimensions: usize,
     /// Dimensions of `blockIdx` and `gridDim` that the body names: 1 to 3.
     pub block_dimensions: usize,
+    tokens: Vec<String>,
 }
 
 /// One use of a pointer, in the order of the text.
@@ -71,7 +73,28 @@ impl KernelBody {
         }
         let accesses = uses.iter().map(|(name, uses)| ((*name).to_owned(), access(body, uses)));
         let [thread_dimensions, block_dimensions] = dimensions;
-        Self { accesses: accesses.collect(), thread_dimensions, block_dimensions }
+        let tokens = body.iter().map(|token| (*token).to_owned()).collect();
+        Self { accesses: accesses.collect(), thread_dimensions, block_dimensions, tokens }
+    }
+
+    /// How far the kernel reaches with these values.
+    pub fn reach(&self, setting: &Setting) -> Reach {
+        let tokens: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
+        Reach::read(&tokens, setting)
+    }
+
+    /// Whether one statement names the block's and the thread's index in this dimension.
+    pub fn has_global_index(&self, axis: &str) -> bool {
+        let names = |statement: &[String], name: &str| {
+            statement.windows(3).any(|part| part[0] == name && part[1] == "." && part[2] == axis)
+        };
+        let mut statements = self.tokens.split(|token| matches!(token.as_str(), ";" | "{" | "}"));
+        statements.any(|statement| names(statement, "blockIdx") && names(statement, "threadIdx"))
+    }
+
+    /// Whether the body contains a word that `is_wanted` accepts.
+    pub fn mentions(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
+        self.tokens.iter().any(|token| is_wanted(token))
     }
 
     pub fn access(&self, parameter: &str) -> Access {
@@ -101,6 +124,28 @@ fn use_at(body: &[&str], at: usize) -> Use {
         callee if before(2) == "(" && callee.starts_with("__ld") => Use::Read,
         _ => Use::Pointer,
     }
+}
+
+/// Whether this is a vector type of several numbers, such as `float4`.
+pub fn is_vector_name(token: &str) -> bool {
+    let scalar = token.strip_suffix(['2', '3', '4']).unwrap_or("");
+    matches!(
+        scalar.trim_start_matches("__"),
+        "char"
+            | "uchar"
+            | "short"
+            | "ushort"
+            | "int"
+            | "uint"
+            | "float"
+            | "double"
+            | "half"
+            | "nv_bfloat16"
+            | "long"
+            | "ulong"
+            | "longlong"
+            | "ulonglong"
+    ) || matches!(token, "__nv_bfloat162" | "nv_bfloat162")
 }
 
 /// What an atomic function does with its element.

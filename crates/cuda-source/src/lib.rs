@@ -1,9 +1,12 @@
 //! What can be known of a CUDA source without compiling it.
 
 pub mod cpp;
+pub mod expression;
 pub mod includes;
 pub mod kernel_body;
+pub mod launches;
 pub mod ptx;
+pub mod reach;
 pub mod signature;
 pub mod source;
 pub mod source_lines;

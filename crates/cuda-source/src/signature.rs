@@ -14,6 +14,8 @@ use crate::source::{LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head,
 pub struct Signature {
     /// Function name without namespaces.
     pub name: String,
+    /// Namespaces around it, outermost first; those without a name are left out.
+    pub namespaces: Vec<String>,
     /// Template parameters; empty for a function that is not a template.
     pub template: Vec<TemplateParameter>,
     pub parameters: Vec<Parameter>,
@@ -47,6 +49,35 @@ pub struct Parameter {
     pub is_reference: bool,
 }
 
+impl Signature {
+    /// Name with its namespaces: `mine::scale`.
+    pub fn path(&self) -> String {
+        self.namespaces.iter().chain([&self.name]).map(String::as_str).collect::<Vec<_>>().join("::")
+    }
+
+    /// Types of the parameters: `const float *, float *, int`.
+    pub fn types(&self) -> String {
+        self.parameters.iter().map(Parameter::type_text).collect::<Vec<_>>().join(", ")
+    }
+
+    fn is_of_same_kernel(&self, other: &Self) -> bool {
+        let is_same_function = self.name == other.name && self.namespaces == other.namespaces;
+        let names =
+            |signature: &Self| signature.template.iter().map(|parameter| parameter.name.clone()).collect::<Vec<_>>();
+        is_same_function && names(self) == names(other) && self.types() == other.types()
+    }
+}
+
+impl Parameter {
+    /// Type as a declaration without names has it: `const float *`.
+    pub fn type_text(&self) -> String {
+        let constant = if self.is_const && self.pointers > 0 { "const " } else { "" };
+        let stars = if self.pointers > 0 { format!(" {}", "*".repeat(self.pointers)) } else { String::new() };
+        let reference = if self.is_reference { " &" } else { "" };
+        format!("{constant}{}{stars}{reference}", self.base)
+    }
+}
+
 /// Kernels of a file and of the files that it includes from its own folder, in the order of the text.
 pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -57,9 +88,9 @@ pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
         let Some(content) = &file.content else { continue };
         for signature in scan(&content.text, place == 0) {
             // A declaration and its definition are one kernel.
-            let is_same = |known: &&mut Signature| known.name == signature.name && known.template == signature.template;
+            let is_same = |known: &&mut Signature| known.is_of_same_kernel(&signature);
             match found.iter_mut().find(is_same) {
-                Some(known) if known.body.is_none() => known.body = signature.body,
+                Some(known) if known.body.is_none() => *known = Signature { own: known.own, ..signature },
                 Some(_) => {}
                 None => found.push(signature),
             }
@@ -71,8 +102,33 @@ pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
 fn scan(text: &str, own: bool) -> Vec<Signature> {
     let (code, _) = without_directives(text);
     let tokens = tokens(&code);
-    let kernels = tokens.iter().enumerate().filter(|(_, token)| **token == "__global__");
-    kernels.take(MOST_DECLARATIONS).filter_map(|(at, _)| signature(&tokens, at, own)).collect()
+    // A name for each open brace that belongs to a namespace.
+    let mut open: Vec<Option<&str>> = Vec::new();
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match *token {
+            "{" => open.push(namespace(&tokens[..at])),
+            "}" => drop(open.pop()),
+            "__global__" if found.len() < MOST_DECLARATIONS => {
+                let namespaces = || open.iter().flatten();
+                let kernel = signature(&tokens, at, own);
+                found.extend(kernel.map(|kernel| Signature {
+                    namespaces: namespaces().map(|name| (*name).to_owned()).collect(),
+                    ..kernel
+                }));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Name of the namespace whose brace follows these tokens; `None` for another brace.
+fn namespace<'a>(before: &[&'a str]) -> Option<&'a str> {
+    match before {
+        [.., "namespace", name] if is_name(name) => Some(name),
+        _ => None,
+    }
 }
 
 /// Names of a function's parameters without a default, empty for unnamed ones. `None` if the text does not define the
@@ -117,6 +173,7 @@ fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
     let names: Vec<&str> = parameters.iter().filter_map(|parameter| parameter.name.as_deref()).collect();
     Some(Signature {
         name: tokens[name].to_owned(),
+        namespaces: Vec::new(),
         template: template(&tokens[begin..at]),
         body: body(&tokens[close + 1..]).map(|body| KernelBody::read(body, &names)),
         parameters,
