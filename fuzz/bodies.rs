@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use runner_cuda_source::launches::HostCode;
 use runner_files::project::Project;
 use runner_lang::claim::ClaimProgram;
 use runner_lang::template::{self, Style};
@@ -129,9 +130,13 @@ pub fn sources(data: &[u8]) {
         drop(runner_manifest::parse_within(&source, project.clone()));
     };
     let _ = runner_compile::sources(&CompileUnit::from_kernels(path("k.cu"), ["k"]), &project, &[]);
+    let host =
+        std::fs::read(path("k.cu")).map(|bytes| HostCode::read(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
     for signature in runner_cuda_source::signature::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
         let (source, kernel) = ("k.cu".to_owned(), signature.name.clone());
-        let wanted = Wanted { file: source.clone(), source, kernel, signature };
+        let launch = host.launches.iter().find(|launch| launch.kernel == signature.name).cloned();
+        let wanted =
+            Wanted { file: source.clone(), source, kernel, signature, constants: host.constants.clone(), launch };
         let request = Request { name: "x".to_owned(), kernels: vec![wanted], ..Request::default() };
         if let Ok(draft) = Draft::new(&request) {
             check(draft.text());

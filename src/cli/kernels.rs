@@ -23,6 +23,16 @@ pub struct KernelArgs {
     /// Blocks, as in `ceil_div(n, 4 * block)`, for all kernels or repeated for each [default: a thread per element].
     #[arg(help_heading = "Kernels", long, value_name = "BLOCKS")]
     pub grid: Vec<String>,
+    /// Bytes of dynamic shared memory, as in `4 * block`, for all kernels or repeated for each [default: those of the
+    /// file's launch, or as much as the kernel indexes].
+    #[arg(help_heading = "Kernels", long, value_name = "BYTES")]
+    pub shared: Vec<String>,
+    /// Folder of headers; may be repeated.
+    #[arg(help_heading = "Kernels", long = "include-path", short = 'I', value_name = "DIR")]
+    pub include_paths: Vec<PathBuf>,
+    /// Macro, as in `-D TILE=16`; may be repeated.
+    #[arg(help_heading = "Kernels", long = "define", short = 'D', value_name = "NAME[=VALUE]")]
+    pub defines: Vec<String>,
     /// What a parameter gets, as in `alpha=0.5`, `sums=n/256`, `data=inout` or `index=in:0..255:n`; may be repeated.
     #[arg(help_heading = "Kernels", long = "arg", value_name = "NAME=VALUE")]
     pub arguments: Vec<String>,

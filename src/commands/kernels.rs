@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::KernelArgs;
 use crate::failure::Exit;
 use crate::failure::Failure;
+use runner_cuda_source::launches::HostCode;
 use runner_cuda_source::signature::{Signature, signatures};
 use runner_lang::diagnostics::nearest;
 use runner_manifest::draft::{Draft, Request, Wanted};
@@ -38,6 +39,9 @@ pub fn draft(
         n: args.n.clone(),
         block: args.block.clone(),
         grid: args.grid.clone(),
+        shared: args.shared.clone(),
+        include_paths: args.include_paths.iter().map(|path| source_name(path)).collect(),
+        defines: args.defines.clone(),
         arguments: args.arguments.clone(),
         tolerance: args.tolerance,
     };
@@ -74,11 +78,18 @@ fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<
         let hint = "name a CUDA C++ file, as in `runner try kernels.cu`";
         vec![format!("cannot read {file}: {}; {hint}", error.to_string().to_lowercase())]
     })?;
-    let whole = |signature: &Signature, kernel: &str| Wanted {
-        source: source.to_owned(),
-        file: file.clone(),
-        kernel: kernel.to_owned(),
-        signature: signature.clone(),
+    let host = std::fs::read(path).map(|bytes| HostCode::read(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
+    let whole = |signature: &Signature, kernel: &str| {
+        let launch = host.launches.iter().find(|launch| launch.kernel == signature.name);
+        let template = launch.and_then(|launch| launch.template.as_ref()).filter(|_| !kernel.contains('<'));
+        Wanted {
+            source: source.to_owned(),
+            file: file.clone(),
+            kernel: template.map_or_else(|| kernel.to_owned(), |template| format!("{kernel}<{template}>")),
+            signature: signature.clone(),
+            constants: host.constants.clone(),
+            launch: launch.cloned(),
+        }
     };
     if known.is_empty() {
         return Err(vec![format!("{file} defines no __global__ function, nor does a file that it includes")]);

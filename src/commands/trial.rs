@@ -50,5 +50,10 @@ fn project(args: &TryArgs) -> Result<Project, Failure> {
     for source in &args.sources {
         projects.push(args.reach.project_of(&file_of(source))?);
     }
+    for folder in &args.kernels.include_paths {
+        let project = Project::at(folder)
+            .map_err(|error| Failure::usage(format!("--include-path {}: {error}; name a folder", folder.display())))?;
+        projects.push(project);
+    }
     Ok(projects.into_iter().reduce(|all, project| all.and(&project)).unwrap_or_default())
 }

@@ -16,6 +16,12 @@ pub fn is_vector(base: &str) -> bool {
     named(base).or_else(|| integer(base)).is_none() && component(base).is_some()
 }
 
+/// Numbers in a value of the type: 4 of `float4`, 1 of a type that is no vector.
+pub fn components(base: &str) -> i128 {
+    let last = base.chars().next_back().and_then(|c| c.to_digit(10));
+    last.filter(|_| is_vector(base)).map_or(1, i128::from)
+}
+
 fn named(name: &str) -> Option<ElementType> {
     Some(match name {
         "float" => ElementType::F32,
@@ -91,6 +97,7 @@ mod tests {
             assert_eq!(element(name).map(ElementType::name), Some(expected), "{name}");
         }
         assert_eq!([element("Config"), element("float5"), element("T")], [None; 3]);
+        assert_eq!(["float4", "__half2", "int32_t", "float"].map(components), [4, 2, 1, 1]);
         assert!(is_vector("float4") && !is_vector("float") && !is_vector("Config"));
     }
 }

@@ -1,7 +1,9 @@
 //! What to pass for each kernel parameter in a drafted manifest: a buffer or a number, by its type or by `--arg`.
 
+use super::sizes::Sizes;
 use super::{Request, Wanted};
-use crate::element::{element, is_vector};
+use crate::element::{components, element, is_vector};
+use runner_cuda_source::expression::Expression;
 use runner_cuda_source::kernel_body::Access;
 use runner_cuda_source::signature::Parameter;
 use runner_types::ElementType;
@@ -49,6 +51,11 @@ pub struct Wish {
 }
 
 impl Wish {
+    /// Number or length that is wanted.
+    pub fn value(&self) -> Option<&str> {
+        self.value.as_deref()
+    }
+
     /// Parses options such as `in:0..n:n/256`, whose parts come in any order.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut wish = Self::default();
@@ -86,13 +93,31 @@ pub struct DraftParameter {
 
 #[derive(Debug, Clone)]
 pub enum What {
-    Buffer { role: Role, len: String, fill: Fill },
-    Number { value: String },
+    Buffer {
+        role: Role,
+        len: String,
+        fill: Fill,
+        seed: usize,
+    },
+    Number {
+        value: String,
+    },
+    /// Both values of a bool, one after the other.
+    Switch,
+    /// Components of a vector by value.
+    Vector {
+        values: Vec<String>,
+    },
 }
 
 impl DraftParameter {
     pub const fn is_buffer(&self) -> bool {
         matches!(self.what, What::Buffer { .. })
+    }
+
+    /// Whether the manifest has something of this name.
+    pub const fn has_name(&self) -> bool {
+        matches!(self.what, What::Buffer { .. } | What::Switch)
     }
 
     pub const fn is_output(&self) -> bool {
@@ -104,7 +129,9 @@ impl DraftParameter {
         let Self { name, element, what } = self;
         match what {
             What::Number { value } => format!("{name} = {element}({value})"),
-            What::Buffer { role, len, fill } => {
+            What::Switch => format!("{name} = false and true"),
+            What::Vector { values } => format!("{name} = {element}({})", values.join(", ")),
+            What::Buffer { role, len, fill, .. } => {
                 let what = match role {
                     Role::In => "input",
                     Role::Out => "output",
@@ -122,12 +149,36 @@ impl DraftParameter {
     }
 }
 
-/// Argument of the parameter at `position`. `types` holds the template arguments of each kernel.
-pub fn place(
+/// Values of floats: they differ from each other and from what kernels use by themselves, and ascend, since a lower
+/// bound usually comes before the upper one.
+const FLOATS: [f64; 8] = [0.375, 0.625, 0.75, 0.875, 0.9375, 0.96875, 1.125, 1.375];
+
+/// Arguments of all parameters. `types` holds the template arguments of each kernel.
+pub fn places(
     request: &Request,
     types: &[Vec<(String, String)>],
-    position: usize,
-    wish: &Wish,
+    wishes: &[Wish],
+    sizes: &Sizes,
+) -> Result<Vec<DraftParameter>, Vec<String>> {
+    let count = request.kernels.first().map_or(0, |wanted| wanted.signature.parameters.len());
+    let mut floats = FLOATS.into_iter().cycle();
+    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    for (position, wish) in wishes.iter().enumerate().take(count) {
+        match place(request, types, (position, wish), sizes, &mut floats) {
+            Ok(place) => found.push(place),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.is_empty() { Ok(found) } else { Err(faults) }
+}
+
+/// Argument of the parameter at `position`.
+fn place(
+    request: &Request,
+    types: &[Vec<(String, String)>],
+    (position, wish): (usize, &Wish),
+    sizes: &Sizes,
+    floats: &mut impl Iterator<Item = f64>,
 ) -> Result<DraftParameter, String> {
     let parameters = || {
         let kernels = request.kernels.iter().zip(types);
@@ -157,20 +208,48 @@ pub fn place(
         }
     }
     let is_input = parameters().any(|(.., parameter)| parameter.is_const);
-    let what = if parameter.pointers == 0 {
-        if wish.role.is_some() || wish.fill.is_some() {
-            return Err(format!("--arg {name}: `{}` is a number and no buffer: --arg {name}=1024", parameter.text));
-        }
-        let default = if parameter.base == "bool" || element.is_float() { "1" } else { "n" };
-        What::Number { value: wish.value.clone().unwrap_or_else(|| default.to_owned()) }
-    } else {
+    if parameter.pointers == 0 && (wish.role.is_some() || wish.fill.is_some()) {
+        return Err(format!("--arg {name}: `{}` is a number and no buffer: --arg {name}=1024", parameter.text));
+    }
+    let what = if parameter.pointers > 0 {
+        let default = sizes.lens.get(&position).cloned().unwrap_or_else(|| "n".to_owned());
+        let index = sizes.indices.get(&position).cloned();
         What::Buffer {
             role: wish.role.unwrap_or_else(|| if is_input { Role::In } else { role(request, position) }),
-            len: wish.value.clone().unwrap_or_else(|| default_len(request).to_owned()),
-            fill: wish.fill.clone().unwrap_or_else(|| default_fill(element)),
+            len: wish.value.clone().unwrap_or(default),
+            fill: wish.fill.clone().unwrap_or_else(|| default_fill(request, element, index)),
+            seed: position + 1,
         }
+    } else if let Some(value) = &wish.value {
+        What::Number { value: value.clone() }
+    } else if parameter.base == "bool" {
+        What::Switch
+    } else if is_vector(&parameter.base) {
+        let count = components(&parameter.base);
+        let number = |place: usize| {
+            if element.is_float() { format!("{:?}", FLOATS[place]) } else { (3 + 2 * place).to_string() }
+        };
+        What::Vector { values: (0..usize::try_from(count).unwrap_or(1)).map(number).collect() }
+    } else if element.is_float() {
+        let own = floats.next().unwrap_or(FLOATS[0]);
+        What::Number { value: format!("{:?}", launched(first, position).unwrap_or(own)) }
+    } else {
+        What::Number { value: sizes.values.get(&position).cloned().unwrap_or_else(|| "n".to_owned()) }
     };
     Ok(DraftParameter { name, element, what })
+}
+
+/// Float that the file's launch passes, unless it would hide what the kernel does with it.
+fn launched(wanted: &Wanted, position: usize) -> Option<f64> {
+    let arguments = &wanted.launch.as_ref()?.arguments;
+    let value = |position: usize| match arguments.get(position).map(|argument| &argument.value) {
+        Some(Expression::Float(value)) => Some(*value),
+        _ => None,
+    };
+    let own = value(position)?;
+    let is_plain = [0.0, 1.0, -1.0].contains(&own);
+    let is_shared = (0..arguments.len()).any(|other| other != position && value(other) == Some(own));
+    (!is_plain && !is_shared).then_some(own)
 }
 
 /// Use of the buffer behind a non-const pointer, from what the kernel bodies do with it.
@@ -188,23 +267,33 @@ fn role(request: &Request, position: usize) -> Role {
     }
 }
 
-/// Default length of buffers. `n` is the side length if a kernel has two-dimensional threads.
-fn default_len(request: &Request) -> &'static str {
-    if request.kernels.iter().any(|wanted| dimensions(wanted) > 1) { "n * n" } else { "n" }
-}
-
 /// Dimensions of a kernel's grid, as far as its body shows them.
 pub fn dimensions(wanted: &Wanted) -> usize {
     wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions.max(body.block_dimensions))
 }
 
-fn default_fill(element: ElementType) -> Fill {
-    let high = match element {
-        element if element.is_float() => "1",
-        ElementType::I8 => "127",
-        _ => "255",
+/// Random numbers of both signs whose sums do not cancel. Indices stay within what they index, if that is known.
+fn default_fill(request: &Request, element: ElementType, index: Option<Option<String>>) -> Fill {
+    let is_root = |token: &str| {
+        ["sqrt", "log", "pow", "asin", "acos", "lgamma"]
+            .iter()
+            .any(|word| token.trim_start_matches("__").trim_start_matches('r').starts_with(word))
     };
-    Fill::Uniform("0".to_owned(), high.to_owned())
+    let has_root =
+        request.kernels.iter().any(|wanted| wanted.signature.body.as_ref().is_some_and(|body| body.mentions(is_root)));
+    let (low, high) = match element {
+        _ if element.is_float() && has_root => ("0.25", "1.75"),
+        _ if element.is_float() => ("-1", "2"),
+        ElementType::I8 if index.is_some() => ("0", "127"),
+        ElementType::I8 => ("-100", "127"),
+        ElementType::I16 | ElementType::I32 | ElementType::I64 if index.is_none() => ("-99", "155"),
+        _ => ("0", "255"),
+    };
+    let high = match index.flatten() {
+        Some(last) if element.size() >= 4 => last,
+        _ => high.to_owned(),
+    };
+    Fill::Uniform(low.to_owned(), high)
 }
 
 /// Element type of a parameter, with template arguments substituted.
@@ -228,9 +317,6 @@ fn known(
     }
     let by_value = parameter.pointers == 0;
     match element_of(parameter, types) {
-        Some(_) if by_value && is_vector(&parameter.base) => {
-            Err(format!("{place} is a vector by value, which a manifest cannot pass; pass its components or a pointer"))
-        }
         Some(element) => Ok(element),
         None if unnamed => Err(format!("{place} has a type that is not understood, and no name; give it one")),
         None if by_value => Err(format!(

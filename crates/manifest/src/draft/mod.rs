@@ -1,18 +1,23 @@
 //! Drafts a manifest from the kernels of a source, for `runner try` and `runner init`.
 //!
-//! Pointers become buffers of `n` elements (`n * n` if threads or blocks have two dimensions), integers become `n`,
-//! floats 1. What a kernel reads before it writes it is also an input. All kernels get the same buffers, and the
-//! outputs of each are compared with those of the first.
+//! Pointers become buffers, as long as the kernels reach; integers become sizes that differ from each other, and other
+//! numbers values that do. What a kernel reads before it writes it is also an input. All kernels get the same buffers,
+//! and the outputs of each are compared with those of the first.
 
 mod argument;
+mod sizes;
 mod text;
 mod triton;
 
 pub use triton::TritonKernel;
 
-use argument::{DraftParameter, Wish, dimensions, place};
+use argument::{DraftParameter, Wish, places};
+use sizes::{Given, Size, Sizes, sizes};
 
 use super::validate::may_name_buffer;
+use std::collections::BTreeMap;
+
+use runner_cuda_source::launches::Launch;
 use runner_cuda_source::signature::{Signature, TemplateParameter, joined, split};
 use runner_cuda_source::source::tokens;
 use runner_lang::diagnostics::nearest;
@@ -26,6 +31,10 @@ pub struct Wanted {
     /// Kernel as the manifest names it: `scale<4>`.
     pub kernel: String,
     pub signature: Signature,
+    /// Integer constants of the source.
+    pub constants: BTreeMap<String, i128>,
+    /// Launch of the kernel that the source itself makes.
+    pub launch: Option<Launch>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -35,10 +44,17 @@ pub struct Request {
     pub kernels: Vec<Wanted>,
     /// Expressions of the sizes. By default, sizes that suit a GPU and the simulator.
     pub n: Vec<String>,
-    /// Threads per block: one text for all kernels or one for each, with commas between dimensions. By default 256.
+    /// Threads per block: one text for all kernels or one for each, with commas between dimensions. By default those of
+    /// the source's launch, or that its constants name, or 256.
     pub block: Vec<String>,
-    /// Blocks, in the form of `block`. By default one thread per element.
+    /// Blocks, in the form of `block`. By default those of the source's launch, or one thread per element.
     pub grid: Vec<String>,
+    /// Bytes of dynamic shared memory: one expression for all kernels or one for each.
+    pub shared: Vec<String>,
+    /// Folders of headers, as the manifest names them.
+    pub include_paths: Vec<String>,
+    /// Macros: `NAME` or `NAME=VALUE`.
+    pub defines: Vec<String>,
     /// Options `--arg NAME=VALUE`.
     pub arguments: Vec<String>,
     /// Permitted relative difference of floats; `None` for the element type's default.
@@ -50,11 +66,14 @@ pub struct Request {
 pub struct Draft {
     name: String,
     n: Vec<String>,
+    /// Default sizes for a GPU and for the simulator.
+    defaults: [String; 2],
+    sizes: Vec<Size>,
     places: Vec<DraftParameter>,
     variants: Vec<Variant>,
     tolerance: Option<f64>,
-    /// Whether buffers have `n * n` elements.
-    is_square: bool,
+    include_paths: Vec<String>,
+    defines: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -64,6 +83,9 @@ struct Variant {
     kernel: String,
     block: Vec<String>,
     grid: Vec<String>,
+    shared: Option<String>,
+    /// Where the launch comes from, for the user.
+    origin: Option<String>,
 }
 
 impl Draft {
@@ -77,15 +99,28 @@ impl Draft {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let mut places: Vec<DraftParameter> = Vec::new();
-        let count = request.kernels.first().map_or(0, |wanted| wanted.signature.parameters.len());
-        for (position, wish) in wishes.into_iter().take(count).enumerate() {
-            match place(request, &types, position, &wish) {
-                Ok(place) => places.push(unique(place, &places)),
-                Err(fault) => faults.push(fault),
+        let given = Given {
+            values: wishes.iter().enumerate().filter_map(|(at, wish)| Some((at, wish.value()?.to_owned()))).collect(),
+            blocks: for_each(request, "--block", &request.block, &mut faults),
+            grids: for_each(request, "--grid", &request.grid, &mut faults),
+            shared: for_each(request, "--shared", &request.shared, &mut faults)
+                .into_iter()
+                .map(|parts| parts.map(|parts| parts.join(", ")))
+                .collect(),
+            types: &types,
+        };
+        let sizes = sizes(&request.kernels, &given);
+        let places = match places(request, &types, &wishes, &sizes) {
+            Ok(found) => found.into_iter().fold(Vec::new(), |mut before, place| {
+                let place = unique(place, &before, &sizes);
+                before.push(place);
+                before
+            }),
+            Err(found) => {
+                faults.extend(found);
+                Vec::new()
             }
-        }
-        let variants = variants(request, &mut faults);
+        };
         if request.kernels.len() > 1 && faults.is_empty() && !places.iter().any(DraftParameter::is_output) {
             faults.push(
                 "no parameter is an output, so that nothing can be compared: the pointers are const; name one with \
@@ -93,18 +128,32 @@ impl Draft {
                     .to_owned(),
             );
         }
-        if faults.is_empty() {
-            let Request { name, n, tolerance, .. } = request.clone();
-            let is_square = request.kernels.iter().any(|wanted| dimensions(wanted) > 1);
-            Ok(Self { name, n, places, variants, tolerance, is_square })
-        } else {
-            Err(faults)
+        if !faults.is_empty() {
+            return Err(faults);
         }
+        let define = |text: &String| match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (text.clone(), "1".to_owned()),
+        };
+        let kept = sizes.kept.map(|value| [value.to_string(), value.to_string()]);
+        Ok(Self {
+            name: request.name.clone(),
+            n: request.n.clone(),
+            defaults: kept.unwrap_or_else(|| sizes.defaults.clone()),
+            variants: variants(request, &sizes),
+            sizes: sizes.sizes,
+            places,
+            tolerance: request.tolerance,
+            include_paths: request.include_paths.clone(),
+            defines: request.defines.iter().map(define).collect(),
+        })
     }
 
-    /// Lines that describe the argument assumed for each parameter.
+    /// Lines that describe the argument assumed for each parameter, and where launches come from.
     pub fn assumptions(&self) -> Vec<String> {
-        self.places.iter().map(DraftParameter::assumption).collect()
+        let sizes = self.sizes.iter().filter_map(|size| Some(format!("{} = {}", size.name, size.text.as_ref()?)));
+        let launches = self.variants.iter().filter_map(|variant| variant.origin.clone());
+        sizes.chain(self.places.iter().map(DraftParameter::assumption)).chain(launches).collect()
     }
 }
 
@@ -191,77 +240,53 @@ fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
 }
 
 /// Renames the parameter if its name is not allowed for a buffer or already in use.
-fn unique(mut place: DraftParameter, before: &[DraftParameter]) -> DraftParameter {
+fn unique(mut place: DraftParameter, before: &[DraftParameter], sizes: &Sizes) -> DraftParameter {
     let is_free = |name: &str| {
-        let is_shared = before.iter().any(|other| other.name == name && other.is_buffer());
-        may_name_buffer(name) && !["n", "block"].contains(&name) && !is_shared
+        let is_shared = before.iter().any(|other| other.name == name && other.has_name());
+        let is_size = sizes.sizes.iter().any(|size| size.name == name);
+        may_name_buffer(name) && !["n", "block"].contains(&name) && !is_shared && !is_size
     };
     if place.name == "in" {
         "input".clone_into(&mut place.name);
     }
-    while place.is_buffer() && !is_free(&place.name) {
-        place.name.push_str("_buffer");
+    while place.has_name() && !is_free(&place.name) {
+        place.name.push_str(if place.is_buffer() { "_buffer" } else { "_value" });
     }
     place
 }
 
-fn variants(request: &Request, faults: &mut Vec<String>) -> Vec<Variant> {
+/// What an option says for each kernel: once for all, or once for each.
+fn for_each(request: &Request, option: &str, texts: &[String], faults: &mut Vec<String>) -> Vec<Option<Vec<String>>> {
     let count = request.kernels.len();
-    for (option, texts) in [("--block", &request.block), ("--grid", &request.grid)] {
-        if texts.len() > 1 && texts.len() != count {
-            faults.push(format!(
-                "{option} is given {} times for {count} kernels: once for all, or once for each",
-                texts.len()
-            ));
-        }
+    if texts.len() > 1 && texts.len() != count {
+        faults.push(format!(
+            "{option} is given {} times for {count} kernels: once for all, or once for each",
+            texts.len()
+        ));
     }
-    let block_of = |texts: &[String], place: usize| {
-        let text = if texts.len() > 1 { texts.get(place) } else { texts.first() }?;
-        Some(parts(text))
-    };
+    let of = |place: usize| if texts.len() > 1 { texts.get(place) } else { texts.first() };
+    (0..count).map(|place| of(place).map(|text| parts(text))).collect()
+}
+
+fn variants(request: &Request, sizes: &Sizes) -> Vec<Variant> {
     let mut found: Vec<Variant> = Vec::new();
-    for (place, wanted) in request.kernels.iter().enumerate() {
-        let threads = wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions);
-        let block = block_of(&request.block, place).unwrap_or_else(|| match threads {
-            1 => vec!["256".to_owned()],
-            _ => vec!["16".to_owned(); 2],
-        });
-        let grid = block_of(&request.grid, place).unwrap_or_else(|| {
-            grid(wanted, &block).unwrap_or_else(|fault| {
-                faults.push(fault);
-                Vec::new()
-            })
-        });
+    for (wanted, shape) in request.kernels.iter().zip(&sizes.shapes) {
         let mut name = name_of(request, wanted);
         let alike =
             found.iter().filter(|other| other.name == name || other.name.starts_with(&format!("{name}-"))).count();
         if alike > 0 {
             name = format!("{name}-{}", alike + 1);
         }
+        let origin = wanted.launch.as_ref().filter(|_| !shape.taken.is_empty()).map(|launch| {
+            let what = shape.taken.join(", ");
+            format!("{name}: {what} from the launch at {}:{}", wanted.file, launch.line)
+        });
         let has_defaults_only = !wanted.signature.template.is_empty() && !wanted.kernel.contains('<');
         let kernel = format!("{}{}", wanted.kernel, if has_defaults_only { "<>" } else { "" });
-        found.push(Variant { name, source: wanted.source.clone(), kernel, block, grid });
+        let (block, grid, shared) = (shape.block.clone(), shape.grid.clone(), shape.shared.clone());
+        found.push(Variant { name, source: wanted.source.clone(), kernel, block, grid, shared, origin });
     }
     found
-}
-
-/// Grid that gives every element a thread. If the kernel does not show its dimensions, what to pass instead.
-fn grid(wanted: &Wanted, block: &[String]) -> Result<Vec<String>, String> {
-    match (dimensions(wanted), block) {
-        (3, _) => Err(format!(
-            "{}: `{}` has a grid of three dimensions: name it and what follows from it, as in --block 8,8,4 --grid \
-             'ceil_div(n, 8),ceil_div(n, 8),ceil_div(n, 4)' --arg NAME=n*n*n for each buffer",
-            wanted.file, wanted.kernel
-        )),
-        (2, [_]) => Ok(vec!["ceil_div(n, block)".to_owned(), "n".to_owned()]),
-        (2, [x, y]) => Ok(vec![format!("ceil_div(n, {x})"), format!("ceil_div(n, {y})")]),
-        (_, [_]) => Ok(vec!["ceil_div(n, block)".to_owned()]),
-        _ => Err(format!(
-            "--block {} has {} dimensions: name the grid with --grid, as in --grid 'ceil_div(n, 32),1'",
-            block.join(","),
-            block.len()
-        )),
-    }
 }
 
 /// Splits at commas outside of brackets.

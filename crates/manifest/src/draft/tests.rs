@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Draft, Request, Wanted};
+use runner_cuda_source::launches::HostCode;
 use runner_cuda_source::signature::signatures;
 use runner_types::SourceText;
 
@@ -15,9 +16,10 @@ __global__ void doubles(const double *in, double *out, unsigned n) {}
 __global__ void vectors(const float4 *in, float4 *out, unsigned n) {}
 __global__ void structs(Config config, Thing *things, float &r, float4 v) {}
 template <typename T, int N = 4> __global__ void generic(const T *in, T *out, unsigned n) {}
-__global__ void saxpy(int n, float a, float *x, float *y) { int i = threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }
+__global__ void saxpy(int n, float a, float *x, float *y) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }
 __global__ void transpose(const float *in, float *out, int rows, int columns)
-{ int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y; out[x * rows + y] = in[y]; }
+{ int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < columns && y < rows) out[x * rows + y] = in[y * columns + x]; }
 __global__ void batched(const float *in, float *out, int n) { out[blockIdx.y * n + threadIdx.x] = in[blockIdx.y]; }
 __global__ void volume(const float *in, float *out, int n) { out[threadIdx.z] = in[0]; }
 template <int N> __global__ void needs(const float *in, float *out, unsigned n) {}
@@ -25,14 +27,21 @@ template <int N> __global__ void needs(const float *in, float *out, unsigned n) 
 
 /// Draft for kernels of the source, as text without and with comments.
 fn draft(kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String; 2], Vec<String>> {
+    draft_of(SOURCE, kernels, change)
+}
+
+fn draft_of(source: &str, kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String; 2], Vec<String>> {
     let dir = tempfile::tempdir().map_err(|error| vec![error.to_string()])?;
     let path = dir.path().join("k.cu");
-    std::fs::write(&path, SOURCE).map_err(|error| vec![error.to_string()])?;
+    let host = HostCode::read(source);
+    std::fs::write(&path, source).map_err(|error| vec![error.to_string()])?;
     let known = signatures(&path).map_err(|error| vec![error.to_string()])?;
     let wanted = |kernel: &&str| {
         let name = kernel.split('<').next().unwrap_or_default();
         let signature = known.iter().find(|signature| signature.name == name)?.clone();
-        Some(Wanted { source: path.display().to_string(), file: "k.cu".into(), kernel: (*kernel).into(), signature })
+        let launch = host.launches.iter().find(|launch| launch.kernel == name).cloned();
+        let (source, constants) = (path.display().to_string(), host.constants.clone());
+        Some(Wanted { source, file: "k.cu".into(), kernel: (*kernel).into(), signature, constants, launch })
     };
     let mut request =
         Request { name: "k".into(), kernels: kernels.iter().filter_map(wanted).collect(), ..Request::default() };
@@ -62,7 +71,7 @@ fn parameters_become_buffers_and_numbers_and_outputs_are_compared() {
     let [text, commented] = texts.unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
     for part in [
         "n = { int = [\"2**10\"] }",
-        "[buffers.input]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [0, 1] }\naccess = \"in\"",
+        "[buffers.input]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [-1, 2], seed = 1 }\naccess = \"in\"",
         "[buffers.out]\ntype   = \"f32\"\nlen    = \"n\"\naccess = \"out\"",
         "[[check]]\nactual = \"out\"\nexpect = { variant = \"old\" }",
         "kernel = \"renamed\"\nlet    = { block = \"256\" }\ngrid   = [\"ceil_div(n, block)\"]",
@@ -99,15 +108,15 @@ fn templates_vectors_and_options_are_understood() {
         assert!(text.contains(part), "{part}\nis not in:\n{text}");
     }
     let alone = drafted(&["fewer"], |_| {});
-    assert!(!alone.contains("check") && alone.contains("[on.sim.axes]\nn = { int = [\"2**16\"] }"), "{alone}");
+    assert!(!alone.contains("check") && alone.contains("[on.sim.axes]\nn = { int = [\"2**16 - 2**12\"] }"), "{alone}");
 }
 
 #[test]
 fn what_a_kernel_reads_first_has_a_content_and_what_it_only_reads_is_no_output() {
     let [text, _] = draft(&["saxpy", "saxpy"], |_| {}).unwrap_or_default();
     for part in [
-        "[buffers.x]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [0, 1] }\naccess = \"in\"",
-        "[buffers.y]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [0, 1] }\naccess = \"inout\"",
+        "[buffers.x]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [-1, 2], seed = 3 }\naccess = \"in\"",
+        "[buffers.y]\ntype   = \"f32\"\nlen    = \"n\"\nfill   = { uniform = [-1, 2], seed = 4 }\naccess = \"inout\"",
         "[[check]]\nactual = \"y\"",
     ] {
         assert!(text.contains(part), "{part}\nis not in:\n{text}");
@@ -118,25 +127,83 @@ fn what_a_kernel_reads_first_has_a_content_and_what_it_only_reads_is_no_output()
 }
 
 #[test]
-fn kernels_of_two_dimensions_get_a_square_and_those_of_three_are_refused() {
+fn sizes_differ_and_buffers_are_as_long_as_the_kernels_reach() {
     let [text, _] = draft(&["transpose"], |_| {}).unwrap_or_default();
     for part in [
-        "[axes]\nn = { int = [\"2**12\"] }\n\n[on.sim.axes]\nn = { int = [\"2**8\"] }",
-        "[buffers.out]\ntype   = \"f32\"\nlen    = \"n * n\"",
-        "grid   = [\"ceil_div(n, 16)\", \"ceil_div(n, 16)\"]\nblock  = [\"16\", \"16\"]",
-        "args   = [\"input\", \"out\", \"i32(n)\", \"i32(n)\"]",
+        "[axes]\nn = { int = [\"2**12 - 3\"] }\n\n[on.sim.axes]\nn = { int = [\"2**8 - 5\"] }\n\n[let]\ncolumns = \"n + n / 8 + 1\"",
+        "[buffers.input]\ntype   = \"f32\"\nlen    = \"n * columns\"",
+        "[buffers.out]\ntype   = \"f32\"\nlen    = \"n * columns\"",
+        "grid   = [\"ceil_div(columns, 16)\", \"ceil_div(n, 16)\"]\nblock  = [\"16\", \"16\"]",
+        "args   = [\"input\", \"out\", \"i32(n)\", \"i32(columns)\"]",
     ] {
         assert!(text.contains(part), "{part}\nis not in:\n{text}");
     }
     let [text, _] = draft(&["transpose"], |request| request.block = vec!["32,8".into()]).unwrap_or_default();
-    assert!(text.contains("grid   = [\"ceil_div(n, 32)\", \"ceil_div(n, 8)\"]"), "{text}");
-    let [text, _] = draft(&["batched"], |_| {}).unwrap_or_default();
-    assert!(text.contains("grid   = [\"ceil_div(n, block)\", \"n\"]\nblock  = [\"block\"]"), "{text}");
-    refused(&["volume"], &[], &["k.cu: `volume` has a grid of three dimensions", "--block 8,8,4 --grid"]);
+    assert!(text.contains("grid   = [\"ceil_div(columns, 32)\", \"ceil_div(n, 8)\"]"), "{text}");
+    // What the user says about one size, the others and the lengths follow.
+    let [text, _] =
+        draft(&["transpose"], |request| request.arguments = vec!["columns=3 * n".into()]).unwrap_or_default();
+    assert!(text.contains("len    = \"3 * (n * n)\"") && text.contains("ceil_div(3 * n, 16)"), "{text}");
     let given = draft(&["volume"], |request| {
         (request.block, request.grid) = (vec!["8,8,4".into()], vec!["1,1,1".into()]);
     });
     assert!(given.is_ok_and(|[text, _]| text.contains("block  = [\"8\", \"8\", \"4\"]")));
+}
+
+#[test]
+fn a_launch_in_the_source_gives_what_the_text_of_the_kernel_does_not() {
+    let source = "#define TILE 16
+template <int B> __global__ void scale(float *x, const float *y, float a, int n)
+{ extern __shared__ float s[]; int i = blockIdx.x * B + threadIdx.x; s[threadIdx.x] = y[i]; if (i < n) x[i] = a * s[threadIdx.x]; }
+int main() {
+    int count = 1 << 20; size_t bytes = (count + 64) * sizeof(float);
+    float *d_x, *d_y; cudaMalloc(&d_x, count * sizeof(float)); cudaMalloc(&d_y, bytes);
+    scale<TILE * 8><<<(count + 127) / 128, TILE * 8, 128 * sizeof(float)>>>(d_x, d_y, 0.3f, count);
+}";
+    let [text, _] =
+        draft_of(source, &["scale<128>"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
+    for part in [
+        "let    = { block = \"128\" }\ngrid   = [\"ceil_div(n, 128)\"]",
+        "shared = \"128 * 4\"",
+        "args   = [\"x\", \"y\", \"f32(0.3)\", \"i32(n)\"]",
+        "[buffers.y]\ntype   = \"f32\"\nlen    = \"n + 64\"",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+    }
+}
+
+#[test]
+fn numbers_differ_from_each_other_and_bools_have_both_values() {
+    let source = "__global__ void mix(float *y, const float *x, float a, float b, bool flip, int seed, int n, float4 c)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = flip ? a * x[i] + seed : b * x[i] + c.x; }";
+    let [text, _] = draft_of(source, &["mix"], |_| {}).unwrap_or_default();
+    for part in [
+        "\nflip = [0, 1]\n",
+        "\"f32(0.375)\", \"f32(0.625)\", \"u8(flip)\", \"i32(3)\", \"i32(n)\", [\"f32(0.375)\", \"f32(0.625)\", \"f32(0.75)\", \"f32(0.875)\"]]",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+    }
+}
+
+#[test]
+fn a_size_that_no_guard_limits_is_a_multiple_of_the_block() {
+    let of = |body: &str| {
+        let source = format!(
+            "__global__ void k(float *y, const float *x, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}"
+        );
+        draft_of(&source, &["k"], |_| {}).unwrap_or_default()[0].clone()
+    };
+    assert!(of("if (i < n) y[i] = x[i];").contains("\"2**24 - 3\""));
+    let one = draft_of(
+        "__global__ void k(float *y, const float *x, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i]; }",
+        &["k"],
+        |_| {},
+    );
+    assert!(one.is_ok_and(|[text, _]| text.contains("grid   = [\"1\"]") && text.contains("len    = \"256\"")));
+    assert!(of("y[i] = x[n - 1 - i];").contains("\"2**24 - 2**12\""));
+    assert!(
+        of("if (i < n / 4) reinterpret_cast<float4 *>(y)[i] = ((const float4 *)x)[i];").contains("\"2**24 - 2**12\"")
+    );
 }
 
 #[test]
@@ -150,7 +217,7 @@ fn what_is_not_understood_is_named_with_the_option_to_use() {
     refused(&["needs", "old"], &[], &["`needs` is a template <int N>", "-k 'needs<4>'"]);
     refused(&["generic", "old"], &[], &["-k 'generic<float, 4>'"]);
     refused(&["old<3>"], &[], &["`old` is no template"]);
-    let structs = ["--arg config=u32:n", "--arg things=f32", "is a reference", "a vector by value"];
+    let structs = ["--arg config=u32:n", "--arg things=f32", "is a reference"];
     refused(&["structs"], &[], &structs);
     refused(&["old"], &["inn=in"], &["no kernel has a parameter `inn`; did you mean `in`?"]);
     refused(&["old"], &["n"], &["--arg n: a parameter and its value are expected"]);

@@ -7,12 +7,6 @@ use std::fmt::Write as _;
 use super::argument::{DraftParameter, Fill, What};
 use super::{Draft, Variant};
 
-/// Default sizes for a GPU and for the simulator.
-const SIZES: [&str; 2] = ["2**24", "2**16"];
-
-/// Default side lengths of a square for a GPU and for the simulator.
-const SIDES: [&str; 2] = ["2**12", "2**8"];
-
 impl Draft {
     pub fn text(&self) -> String {
         self.write(false)
@@ -60,12 +54,43 @@ impl Draft {
         );
         let sizes = |sizes: &[&str]| sizes.iter().map(|size| quoted(size)).collect::<Vec<_>>().join(", ");
         let given: Vec<&str> = self.n.iter().map(String::as_str).collect();
-        let default = if self.is_square { SIDES } else { SIZES };
+        let default = self.defaults.each_ref().map(String::as_str);
         let cuda = if given.is_empty() { &default[..1] } else { &given[..] };
         out.line(&format!("[axes]\nn = {{ int = [{}] }}", sizes(cuda)));
-        if given.is_empty() {
+        for place in self.places.iter().filter(|place| matches!(place.what, What::Switch)) {
+            out.line(&format!("{} = [0, 1]", place.name));
+        }
+        if given.is_empty() && default[0] != default[1] {
             out.gap("The simulator runs every thread on the host: smaller sizes count the same things.");
             out.line(&format!("[on.sim.axes]\nn = {{ int = [{}] }}", sizes(&default[1..])));
+        }
+        let further: Vec<String> = self
+            .sizes
+            .iter()
+            .filter_map(|size| Some(format!("{} = {}", size.name, quoted(size.text.as_ref()?))))
+            .collect();
+        if !further.is_empty() {
+            out.gap("Sizes that differ, so that a kernel that mixes them up is found wrong.");
+            out.line(&format!("[let]\n{}", further.join("\n")));
+        }
+        self.compiler(out);
+    }
+
+    /// Writes what all variants are compiled with.
+    fn compiler(&self, out: &mut Writer) {
+        let paths: Vec<String> = self.include_paths.iter().map(|path| quoted(path)).collect();
+        let defines: Vec<String> =
+            self.defines.iter().map(|(name, value)| format!("{name} = {}", quoted(value))).collect();
+        if paths.is_empty() && defines.is_empty() {
+            return;
+        }
+        out.gap("");
+        out.line("[defaults]");
+        if !paths.is_empty() {
+            out.line(&format!("include_paths = [{}]", paths.join(", ")));
+        }
+        if !defines.is_empty() {
+            out.line(&format!("defines = {{ {} }}", defines.join(", ")));
         }
     }
 
@@ -89,7 +114,7 @@ impl Draft {
     fn work(&self, out: &mut Writer) {
         let size = |place: &DraftParameter| match &place.what {
             What::Buffer { len, .. } => Some(format!("{} * ({len})", place.element.size())),
-            What::Number { .. } => None,
+            _ => None,
         };
         let bytes: Vec<String> = self.places.iter().filter_map(size).collect();
         if out.commented && !bytes.is_empty() {
@@ -99,7 +124,7 @@ impl Draft {
     }
 
     fn variant(&self, out: &mut Writer, variant: &Variant) {
-        let Variant { name, source, kernel, block, grid } = variant;
+        let Variant { name, source, kernel, block, grid, shared, .. } = variant;
         let list = |items: &[String]| match items {
             [only] if only == "occupancy" => quoted(only),
             items => format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", ")),
@@ -112,9 +137,17 @@ impl Draft {
         }
         let block = if is_plain { "[\"block\"]".to_owned() } else { list(block) };
         out.line(&format!("grid   = {}\nblock  = {block}", list(grid)));
+        if let Some(shared) = shared {
+            out.line(&format!("shared = {}", quoted(shared)));
+        }
         let argument = |DraftParameter { name, element, what }: &DraftParameter| match what {
             What::Buffer { .. } => quoted(name),
             What::Number { value } => quoted(&format!("{element}({value})")),
+            What::Switch => quoted(&format!("{element}({name})")),
+            What::Vector { values } => {
+                let values: Vec<String> = values.iter().map(|value| quoted(&format!("{element}({value})"))).collect();
+                format!("[{}]", values.join(", "))
+            }
         };
         let arguments: Vec<String> = self.places.iter().map(argument).collect();
         out.line(&format!("args   = [{}]", arguments.join(", ")));
@@ -122,7 +155,7 @@ impl Draft {
 }
 
 fn buffer(out: &mut Writer, DraftParameter { name, element, what }: &DraftParameter) {
-    let What::Buffer { role, len, fill } = what else { return };
+    let What::Buffer { role, len, fill, seed } = what else { return };
     out.gap(match (role.is_filled(), role.is_output()) {
         (true, false) => {
             "An input: random numbers. `access` can be in, out, inout (filled again before every launch) or scratch."
@@ -135,7 +168,10 @@ fn buffer(out: &mut Writer, DraftParameter { name, element, what }: &DraftParame
     if role.is_filled() {
         out.line(&match fill {
             Fill::Iota => "fill   = \"iota\"".to_owned(),
-            Fill::Uniform(low, high) => format!("fill   = {{ uniform = [{low}, {high}] }}"),
+            Fill::Uniform(low, high) => {
+                let end = |text: &String| if text.parse::<f64>().is_ok() { text.clone() } else { quoted(text) };
+                format!("fill   = {{ uniform = [{}, {}], seed = {seed} }}", end(low), end(high))
+            }
         });
     }
     out.line(&format!("access = \"{}\"", role.name()));
