@@ -1,25 +1,25 @@
-//! The counters of a launch.
+//! The counters of a launch: what is counted where, and the metrics derived from it.
 
 use std::collections::BTreeMap;
 
-/// Counts of one launch. Instructions and branches are those of the PTX, which the machine code of a GPU may merge or
-/// split; requests, sectors and conflicts are those of the program.
+/// Counts of one launch. Instructions and branches are those of the PTX, which a GPU's machine code may merge or split;
+/// requests, sectors and conflicts are those of the program.
 ///
 /// The counters that a branch changes are not adjacent. If they were, one handler would access two of them as a vector
 /// and the next handler one by one, and the host's store forwarding would stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// The number of instructions that warps executed, independent of the number of active lanes.
+    /// Instructions executed by warps, independent of the number of active lanes.
     pub warp_instructions: u64,
     /// Branches that some active lanes of a warp took and others did not.
     pub divergent_branches: u64,
-    /// The number of instructions that threads executed: warp instructions times active lanes.
+    /// Instructions executed by threads: warp instructions times active lanes.
     pub thread_instructions: u64,
-    /// The number of warps that all blocks had.
+    /// Warps of all blocks that ran.
     pub warps: u64,
-    /// Branches executed per warp.
+    /// Branches executed by warps.
     pub branches: u64,
-    /// The number of blocks that ran.
+    /// Blocks that ran.
     pub blocks: u64,
     /// Loads of global memory.
     pub global_load: Traffic,
@@ -33,9 +33,9 @@ pub struct Counters {
     pub local_load_requests: u64,
     /// Warp instructions that store to local memory.
     pub local_store_requests: u64,
-    /// The number of atomic warp instructions on global memory.
+    /// Atomic warp instructions on global memory.
     pub global_atomics: u64,
-    /// The number of atomic warp instructions on shared memory.
+    /// Atomic warp instructions on shared memory.
     pub shared_atomics: u64,
     /// Arrivals of warps at barriers of their block.
     pub barriers: u64,
@@ -43,24 +43,24 @@ pub struct Counters {
     pub device_launches: u64,
 }
 
-/// The counts of what comes from one line of the PTX.
+/// Counts for one line of the PTX.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineCounts {
-    /// The kernel that ran it.
+    /// Kernel that ran the line.
     pub kernel: String,
-    /// The line of the PTX, which counts from one.
+    /// Line of the PTX, counted from one.
     pub ptx_line: u32,
-    /// The path and the line of the author's source, if the PTX says. Code that was inlined from elsewhere has the line of
-    /// the author's call.
+    /// Path and line of the author's source, if the PTX says. Code inlined from elsewhere has the line of the author's
+    /// call.
     pub source: Option<(String, u32)>,
-    /// What was executed on the line, of all counters that belong to instructions.
+    /// What was executed on the line. Only counters of instructions are set.
     pub counters: Counters,
-    /// Numbers of rounds of the loop that a branch leads back in, and how many warps left it after so many.
+    /// For a branch that leads back in a loop: how many warps left the loop, by number of rounds.
     pub rounds: BTreeMap<u64, u64>,
 }
 
 impl LineCounts {
-    /// Sorts lines by kernel and line of the PTX, and adds up those that are the same.
+    /// Sorts lines by kernel and PTX line, and adds up duplicates.
     pub fn merge(lines: &mut Vec<Self>) {
         lines.sort_by(|a, b| a.place().cmp(&b.place()));
         lines.dedup_by(|next, first| {
@@ -83,25 +83,25 @@ impl LineCounts {
 /// Accesses to global memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// The number of warp instructions that accessed the memory.
+    /// Warp instructions that accessed the memory.
     pub requests: u64,
-    /// The number of distinct 32-byte sectors, summed over requests.
+    /// Distinct 32-byte sectors, summed over requests.
     pub sectors: u64,
-    /// The number of distinct 128-byte lines, summed over requests.
+    /// Distinct 128-byte lines, summed over requests.
     pub lines: u64,
-    /// The number of distinct bytes that active lanes requested, summed over requests.
+    /// Distinct bytes requested by active lanes, summed over requests.
     pub bytes: u64,
 }
 
 /// Accesses to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharedTraffic {
-    /// The number of warp instructions that accessed shared memory.
+    /// Warp instructions that accessed shared memory.
     pub requests: u64,
     /// Additional passes due to bank conflicts.
     pub conflicts: u64,
-    /// The same if each access were the 8 or the 16 bytes around it, aligned, as where a compiler merges accesses. Only
-    /// counted by lines.
+    /// The conflicts if each access were widened to the aligned 8 or 16 bytes around it, as when a compiler merges
+    /// accesses. Only counted per line.
     pub wide_conflicts: [u64; 2],
 }
 
@@ -113,14 +113,14 @@ impl Traffic {
         self.bytes += times * other.bytes;
     }
 
-    /// Returns the bytes requested over the bytes moved, in percent; `None` where none moved.
+    /// Returns the requested bytes divided by the moved bytes, in percent; `None` if none moved.
     fn efficiency(&self) -> Option<f64> {
         ratio(self.bytes, self.sectors * 32)
     }
 }
 
 impl SharedTraffic {
-    /// Adds a request that needs so many additional passes.
+    /// Adds a request that needs this many additional passes.
     #[inline(always)]
     pub const fn count(&mut self, conflicts: u64) {
         self.requests += 1;
@@ -139,7 +139,7 @@ impl Counters {
         self.add_times(other, 1);
     }
 
-    /// Adds the counts of a part of the launch that represents `times` parts like it.
+    /// Adds the counts of a part of the launch that represents `times` similar parts.
     pub fn add_times(&mut self, other: &Self, times: u64) {
         self.warps += times * other.warps;
         self.blocks += times * other.blocks;
@@ -166,23 +166,23 @@ impl Counters {
         self.device_launches += times * other.device_launches;
     }
 
-    /// Returns the counts of loads of global memory, or of stores.
+    /// Returns the counts of global stores or, if not `store`, of global loads.
     #[inline(always)]
     pub const fn global(&mut self, store: bool) -> &mut Traffic {
         if store { &mut self.global_store } else { &mut self.global_load }
     }
 
-    /// Returns the branches that did not diverge, in percent.
+    /// Returns the share of branches that did not diverge, in percent.
     pub fn branch_efficiency(&self) -> Option<f64> {
         ratio(self.branches - self.divergent_branches, self.branches)
     }
 
-    /// Returns the active lanes of an average instruction over 32, in percent.
+    /// Returns the average number of active lanes per instruction divided by 32, in percent.
     pub fn warp_execution_efficiency(&self) -> Option<f64> {
         ratio(self.thread_instructions, self.warp_instructions * 32)
     }
 
-    /// Returns all metrics by name. Ratios are in percent, except `inst_per_warp`; one whose denominator is zero is
+    /// Returns all metrics by name. Ratios are in percent, except `inst_per_warp`; a metric with a zero denominator is
     /// absent.
     pub fn metrics(&self) -> BTreeMap<&'static str, f64> {
         let counts = [

@@ -1,4 +1,4 @@
-//! Errors at load, errors of host calls, and traps inside a kernel.
+//! Errors when loading, errors of host calls, and traps inside a kernel.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,12 +9,12 @@ pub enum SimError {
     /// The text is not PTX.
     #[error("the PTX does not parse: {0}")]
     Parse(#[from] ptx_parser::ParseError),
-    /// An instruction that is not simulated, or a name that does not resolve.
+    /// An instruction that is not simulated, or an unresolved name.
     #[error("kernel `{kernel}`, {place}: {message}")]
     Load {
-        /// The kernel, or the variable whose initial value is wrong.
+        /// The kernel, or the variable with a bad initial value.
         kernel: String,
-        /// The `file:line` of the source, or the line of the PTX.
+        /// `file:line` of the source, or the line of the PTX.
         place: String,
         /// What is wrong.
         message: String,
@@ -28,26 +28,26 @@ pub enum SimError {
     /// No variable of the module has this name.
     #[error("the module has no variable `{0}`")]
     NoVariable(String),
-    /// A range of a host call that is not inside one allocation.
+    /// The range of a host call is not inside one allocation.
     #[error("{bytes} bytes at address {address:#x} are not inside one allocation")]
     Address {
-        /// The start of the range.
+        /// Start of the range.
         address: u64,
-        /// The size of the access.
+        /// Size of the access.
         bytes: u64,
     },
-    /// A texture or surface object that cannot be.
+    /// An invalid texture or surface object, and why.
     #[error("no texture or surface object can be made: {0}")]
     Image(&'static str),
-    /// The device has not enough free memory.
+    /// The device does not have enough free memory.
     #[error("{needed} bytes are needed, {available} are free on the simulated device")]
     OutOfMemory {
-        /// The number of bytes that were requested.
+        /// Requested bytes.
         needed: u64,
-        /// The free bytes, which may not be contiguous.
+        /// Free bytes, which may not be contiguous.
         available: u64,
     },
-    /// The number or the sizes of the arguments are not those of the kernel's parameters.
+    /// The arguments do not match the kernel's parameters in number or size.
     #[error("{0}")]
     Arguments(String),
     /// The launch exceeds the device's limits.
@@ -61,41 +61,41 @@ pub enum SimError {
 /// A fault inside a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trap {
-    /// The name of the kernel.
+    /// Name of the kernel.
     pub kernel: String,
-    /// The `file:line` of the source, or the line of the PTX.
+    /// `file:line` of the source, or the line of the PTX.
     pub place: String,
-    /// The index of the block.
+    /// Index of the block.
     pub block: [u32; 3],
-    /// The first faulting thread, if the fault is of a thread.
+    /// First faulting thread, if threads are at fault.
     pub thread: Option<[u32; 3]>,
-    /// The class of the fault.
+    /// Class of the fault.
     pub kind: TrapKind,
-    /// The description, with address, allocation and offset if there are any.
+    /// Description, with address, allocation and offset if any.
     pub message: String,
-    /// What would cure a race, and how to silence it.
+    /// How to fix a race, and how to silence it.
     pub cure: Option<String>,
-    /// The launch in a parent kernel that started the grid, if a kernel did.
+    /// The launch in a parent kernel that started the grid, if any.
     pub launched_by: Option<String>,
     /// The memory that the trap is about.
     pub site: Option<Site>,
-    /// What `printf` wrote up to then: the output of all blocks before the faulting one, and of that block.
+    /// Output of `printf` up to the trap: that of all blocks before the faulting one, and of that block.
     pub printed: String,
 }
 
 /// A place in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The address; in shared and local memory the offset from where they begin.
+    /// Address; in shared and local memory, the offset from the start of the space.
     pub address: u64,
-    /// The allocation that contains the address; outside of every allocation, the nearest one.
+    /// The allocation that contains the address or, if none does, the nearest one.
     pub allocation: String,
-    /// The bytes from the start of the allocation; negative if the address is before the allocation.
+    /// Bytes from the start of the allocation; negative if the address is before it.
     pub offset: i64,
 }
 
 impl Site {
-    /// Returns a place in a state space that is one allocation, such as `shared memory`.
+    /// Returns a place in a state space that is a single allocation, such as `shared memory`.
     pub(crate) fn inside(space: &str, offset: u64) -> Self {
         Self { address: offset, allocation: space.to_owned(), offset: offset as i64 }
     }
@@ -114,17 +114,17 @@ impl fmt::Display for Site {
 /// Classes of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TrapKind {
-    /// An access outside of every allocation, or beyond the end of a state space; a store to constant memory.
+    /// An access outside every allocation, or beyond the end of a state space; a store to constant memory.
     OutOfBounds,
     /// An access whose address is not a multiple of its size.
     Misaligned,
     /// A read of bytes that were never written.
     Uninitialised,
-    /// Two accesses that nothing orders.
+    /// Two conflicting accesses without an order between them.
     Race,
     /// A barrier was misused.
     Barrier,
-    /// A warp operation with lanes that do not take part.
+    /// A warp operation whose mask names lanes that do not take part.
     Shuffle,
     /// No thread of a block can continue.
     Deadlock,
@@ -140,11 +140,11 @@ pub enum TrapKind {
     StackOverflow,
     /// An indirect call to an address that is not a function.
     BadCall,
-    /// A `free` was invalid.
+    /// An invalid `free`.
     Heap,
-    /// An instruction that a GPU does not execute in such a launch.
+    /// An instruction that a GPU refuses in such a launch.
     Illegal,
-    /// An access through which blocks communicate, in a launch that runs a sample of its blocks.
+    /// Communication between blocks in a launch that runs only a sample of its blocks.
     Communication,
 }
 

@@ -1,9 +1,9 @@
-//! Texture and surface objects: memory that instructions read or write by the coordinates of its elements (texels).
+//! Texture and surface objects: memory that instructions access by the coordinates of its elements (texels).
 //!
-//! A texel's number is that of an array in C order, `(z * height + y) * width + x`; a layer or a face of a cube is a
-//! `z`. Coordinates become texels as the CUDA C++ Programming Guide has it under "Texture Fetching": a filtered fetch
-//! at `x` weighs the texels around `x - 0.5`, with a fraction of 8 bits. Whether the guide's formulas round in each case
-//! as the hardware does is not known: the weighted sum is computed in 64 bits and rounded once, to `f32`.
+//! Texels are numbered as in an array in C order, `(z * height + y) * width + x`; a layer or a face of a cube is a `z`.
+//! Coordinates select texels as the CUDA C++ Programming Guide describes under "Texture Fetching": a filtered fetch at
+//! `x` weighs the texels around `x - 0.5`, with an 8-bit fraction. It is unknown whether hardware always rounds like
+//! the guide's formulas: here the weighted sum is computed in 64 bits and rounded once, to `f32`.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::error::SimError;
 /// How the texels of an image are arranged, and how many coordinates select one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Geometry {
-    /// The texels are a row that only integers index: what `tex1Dfetch` reads.
+    /// A row indexed only by integers, as `tex1Dfetch` reads it.
     Linear,
     /// A row.
     OneD,
@@ -26,7 +26,7 @@ pub enum Geometry {
     OneDLayered,
     /// Planes, each a layer.
     TwoDLayered,
-    /// Six square planes, which a direction selects from: +x, -x, +y, -y, +z, -z.
+    /// Six square planes, selected by a direction: +x, -x, +y, -y, +z, -z.
     Cube,
 }
 
@@ -35,7 +35,7 @@ impl Geometry {
     pub const ALL: [Self; 7] =
         [Self::Linear, Self::OneD, Self::TwoD, Self::ThreeD, Self::OneDLayered, Self::TwoDLayered, Self::Cube];
 
-    /// Returns the name, as messages have it.
+    /// Returns the name used in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -70,7 +70,7 @@ pub enum Channel {
     Int {
         /// The size: 1, 2 or 4.
         bytes: u32,
-        /// Whether it has a sign.
+        /// Whether it is signed.
         signed: bool,
     },
     /// A float of 16 bits.
@@ -89,12 +89,12 @@ impl Channel {
         }
     }
 
-    /// Whether its values, read as they are, are floats.
+    /// Whether its raw values are floats.
     pub const fn is_float(self) -> bool {
         !matches!(self, Self::Int { .. })
     }
 
-    /// Returns the bits that a fetch gives for the bits of a channel.
+    /// Returns what a fetch returns for a channel's bits.
     fn read(self, bits: u32, normalized: bool) -> u32 {
         match self {
             Self::Float => bits,
@@ -106,7 +106,7 @@ impl Channel {
                     return value.cast_unsigned();
                 }
                 let most = (1_u32 << (8 * bytes - u32::from(signed))) - 1;
-                // The least negative value is clamped: both ends of the range are -1.
+                // Clamped for the least negative value: both ends of the range are -1.
                 ((f64::from(value) / f64::from(most)).max(-1.0) as f32).to_bits()
             }
         }
@@ -126,73 +126,72 @@ impl Channel {
     }
 }
 
-/// The rule by which a texture reads a coordinate outside of it.
+/// How to handle out-of-range coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressMode {
     /// The nearest texel.
     Clamp,
     /// Zero.
     Border,
-    /// The texture repeats.
+    /// Repeats the texture.
     Wrap,
-    /// The texture repeats, each time mirrored.
+    /// Repeats the texture, mirrored every other time.
     Mirror,
 }
 
 /// How a texture is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampler {
-    /// What is outside of the texture, along every axis.
+    /// How to handle out-of-range coordinates, along every axis.
     pub address: AddressMode,
-    /// Whether a fetch interpolates between texels.
+    /// Whether to interpolate between texels.
     pub linear: bool,
-    /// Whether coordinates are from 0 to 1.
+    /// Whether coordinates range from 0 to 1.
     pub normalized: bool,
-    /// Whether integers of 8 or 16 bits are read as floats, from 0 or -1 to 1.
+    /// Whether 8- and 16-bit integers are read as floats, from 0 or -1 to 1.
     pub as_float: bool,
 }
 
 /// A texture or surface object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
-    /// The address of the first texel.
+    /// Address of the first texel.
     pub address: u64,
-    /// The arrangement of the texels.
+    /// Arrangement of the texels.
     pub geometry: Geometry,
-    /// Width, height and depth; 1 where the geometry has none. The numbers of layers and of faces are depths.
+    /// Width, height and depth; 1 for axes that the geometry lacks. Layers and faces count as depth.
     pub size: [u32; 3],
-    /// The type of each channel.
+    /// Type of each channel.
     pub channel: Channel,
-    /// The number of channels: 1, 2 or 4.
+    /// Number of channels: 1, 2 or 4.
     pub channels: u32,
     /// How a texture is read; `None` for a surface.
     pub sampler: Option<Sampler>,
 }
 
-/// A texel of a fetch: its number, or `None` for the border, and its weight.
+/// A texel of a fetch (its number, or `None` for the border) and its weight.
 pub type Weighted = (Option<u64>, f64);
 
-/// The coordinate of a fetch, by its bits.
+/// Coordinates of a fetch, as bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Coordinates {
     pub bits: [u32; 4],
-    /// The coordinates are floats; a layer is an integer all the same.
+    /// Whether the coordinates are floats; a layer is an integer in any case.
     pub floats: bool,
 }
 
 impl Image {
-    /// Returns the size of a texel in bytes.
     pub const fn texel_bytes(&self) -> u32 {
         self.channel.bytes() * self.channels
     }
 
-    /// Returns the number of bytes of the texels; it saturates.
+    /// Returns the total size of the texels in bytes, saturating.
     pub const fn bytes(&self) -> u64 {
         let [x, y, z] = self.size;
         (x as u64 * y as u64).saturating_mul(z as u64).saturating_mul(self.texel_bytes() as u64)
     }
 
-    /// Returns why there is no such object.
+    /// Returns why the object is invalid, if it is.
     pub fn violation(&self) -> Option<&'static str> {
         let Self { geometry, size: [x, y, z], sampler, .. } = *self;
         if !matches!(self.channels, 1 | 2 | 4) {
@@ -225,12 +224,11 @@ impl Image {
         (repeats && !sampler.normalized).then_some("`wrap` and `mirror` need normalized coordinates")
     }
 
-    /// Whether fetches give floats.
     pub fn gives_floats(&self) -> bool {
         self.channel.is_float() || self.sampler.is_some_and(|sampler| sampler.as_float)
     }
 
-    /// Returns the bits that a fetch gives for a channel of a texel; 0 for one that texels do not have.
+    /// Returns what a fetch returns for a channel of a texel; 0 for a missing channel.
     pub fn channel_of(&self, texel: &[u8], channel: usize) -> u32 {
         let bytes = self.channel.bytes() as usize;
         let Some(part) = texel.get(channel * bytes..(channel + 1) * bytes) else { return 0 };
@@ -248,8 +246,8 @@ impl Image {
         texel
     }
 
-    /// Returns the texels of a fetch with their weights, the first axis fastest, and how many they are; `gathers` asks for the four around the
-    /// place whatever the filter.
+    /// Returns the texels of a fetch with their weights, first axis fastest, and their number. `gathers` requests the
+    /// four around the place, whatever the filter.
     pub fn footprint(&self, sampler: Sampler, at: Coordinates, gathers: bool) -> ([Weighted; 8], usize) {
         let axes = self.geometry.axes();
         let layers = usize::from(self.geometry.is_layered());
@@ -292,7 +290,7 @@ impl Image {
     }
 }
 
-/// Returns the first of the texels around a coordinate, and how much the next one weighs.
+/// Returns the first of the texels around a coordinate, and the weight of the next one.
 fn place(x: f64, extent: u32, sampler: Sampler) -> (i64, f64) {
     let x = if x.is_nan() { 0.0 } else { x.clamp(-1e12, 1e12) };
     let x = match (sampler.normalized, sampler.address) {
@@ -308,11 +306,11 @@ fn place(x: f64, extent: u32, sampler: Sampler) -> (i64, f64) {
         return (x.floor() as i64, 0.0);
     }
     let (first, fraction) = ((x - 0.5).floor(), x - 0.5 - (x - 0.5).floor());
-    // The fraction has 9 bits, 8 of them after the point, so that it may be 1.
+    // The fraction has 9 bits, 8 of them after the point, so it can be 1.
     (first as i64, (fraction * 256.0).round() / 256.0)
 }
 
-/// Returns the number along an axis of a texel that may be outside of it; `None` for the border.
+/// Returns the number, along an axis, of a texel that may be out of range; `None` for the border.
 fn texel(at: i64, extent: u32, address: AddressMode) -> Option<u32> {
     let extent = i64::from(extent);
     let inside = match address {
@@ -343,14 +341,14 @@ fn on_cube([x, y, z]: [f64; 3]) -> (i64, [f64; 3]) {
     (face, [across, down, 0.0])
 }
 
-/// The objects of a machine, by their handles.
+/// The objects of a machine, by handle.
 #[derive(Debug, Default)]
 pub struct Images {
     live: BTreeMap<u64, Image>,
     made: u64,
 }
 
-/// The value of the first handle; the next ones follow in steps.
+/// Value of the first handle; later ones follow in steps.
 const FIRST_HANDLE: u64 = 0x5_0000_0000;
 const HANDLE_STEP: u64 = 16;
 

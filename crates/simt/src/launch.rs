@@ -1,8 +1,8 @@
 //! Runs a launch from the host with all launches from its kernels.
 //!
-//! The blocks of a grid run first, then the work that they queued, in the order of the calls and each with its own
-//! launches, then the tail stream. CUDA allows this order, and it is the same in every run. A child grid never runs at
-//! the same time as its parent: a kernel that polls for a write of its child never ends here, and may not on a GPU.
+//! The blocks of a grid run first, then the work that they queued, in call order and each with its own launches, then
+//! the tail stream. CUDA allows this order, and it is the same in every run. A child grid never runs at the same time
+//! as its parent: a kernel that polls for a write of its child never ends here, and may not on a GPU.
 
 use std::vec::IntoIter;
 
@@ -28,20 +28,20 @@ use crate::schedule::grid;
 /// How a machine runs kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to detect races, uninitialised reads and misuse of barriers, in addition to accesses out of bounds.
+    /// Whether to detect races, uninitialised reads and misuse of barriers, in addition to out-of-bounds accesses.
     pub sanitize: bool,
-    /// Findings that are not reported all the same.
+    /// Findings that are not reported.
     pub ignored: Ignored,
-    /// The number of host threads; `None` for one per core.
+    /// Number of host threads; `None` for one per core.
     pub threads: Option<usize>,
-    /// Warp instructions per block, beyond which the launch ends as one that never terminates.
+    /// Limit of warp instructions per block, after which a launch counts as non-terminating.
     pub watchdog: u64,
-    /// The size of the heap of device `malloc` in bytes.
+    /// Heap size of device `malloc` in bytes.
     pub heap: u64,
-    /// The largest number of bytes that buffers and variables may have together; `None` for the memory of the profile.
-    /// The host needs as much.
+    /// Limit of the bytes of all buffers and variables together; `None` for the profile's memory. The host needs as
+    /// much.
     pub memory: Option<u64>,
-    /// The bytes of local memory that each thread has for all nested calls together.
+    /// Bytes of local memory per thread for all nested calls together.
     pub stack: u32,
 }
 
@@ -62,31 +62,31 @@ impl Default for Options {
 /// The result of a launch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LaunchReport {
-    /// The counts of all grids.
+    /// Counts of all grids.
     pub counters: Counters,
-    /// The output of `printf`, in the order of blocks.
+    /// Output of `printf`, in block order.
     pub printed: String,
     /// Notes for the reader of a report, one per line.
     pub notes: Vec<String>,
-    /// The counts of each line of the PTX that was executed, if they were asked for.
+    /// Counts of each executed PTX line, if requested.
     pub lines: Vec<LineCounts>,
-    /// The blocks that ran, if not all did: the counts are then estimates.
+    /// The blocks that ran, if not all did. The counts are then estimates.
     pub sampled: Option<Sampled>,
 }
 
-/// How much of a grid ran.
+/// Size of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampled {
-    /// The blocks that ran.
+    /// Number of blocks that ran.
     pub ran: u64,
-    /// All blocks of the grid.
+    /// Number of blocks of the grid.
     pub of: u64,
 }
 
 /// Why a launch failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// The launch was refused: no thread ran.
+    /// Refused before any thread ran.
     #[error(transparent)]
     Refused(#[from] SimError),
     /// The kernel trapped; memory keeps the writes up to then.
@@ -101,20 +101,20 @@ pub fn resident(profile: &DeviceProfile, kernel: &Kernel, shape: &Shape) -> u64 
     u64::from(profile.sm_count) * u64::from(facts.blocks_per_sm)
 }
 
-/// The state that all grids of one launch from the host share.
+/// State that all grids of one host launch share.
 #[derive(Debug)]
 pub struct Tree<'m> {
     pub options: Options,
     pub memory: &'m Memory,
     pub heap: &'m Heap,
     pub images: &'m Images,
-    /// Address and size in bytes of the grid workspace of cooperative groups.
+    /// Address and size of the grid workspace of cooperative groups.
     pub workspace: (u64, u64),
     pub device: &'m Device<'m>,
     pub deadline: Option<Deadline>,
-    /// Whether a sample of the blocks runs in place of all.
+    /// Whether only a sample of the blocks runs.
     pub sampling: bool,
-    /// Whether to count per line of the PTX.
+    /// Whether to count per PTX line.
     pub counts_lines: bool,
 }
 
@@ -123,7 +123,7 @@ struct Open {
     left: IntoIter<Queued>,
     /// The tail stream, which runs after `left`; `None` once it has started.
     tail: Option<Vec<Queued>>,
-    /// Whether it occupies one of the slots of pending launches.
+    /// Whether it occupies a slot of pending launches.
     slot: bool,
 }
 
@@ -142,11 +142,11 @@ impl Tree<'_> {
         Ok(report)
     }
 
-    /// Runs the work that a grid has queued, each launch with its own launches, and the tail stream last. A grid that a
-    /// kernel launched keeps its slot until all its queued work except the tail stream has ended, as on an H100. So the
-    /// slots do not limit recursion in tail streams.
+    /// Runs a grid's queued work, each launch with its own launches, and the tail stream last. A grid launched by a
+    /// kernel keeps its slot until all its queued work except the tail stream has ended, as on an H100. So the slots do
+    /// not limit recursion in tail streams.
     fn descend(&self, queue: Queue, report: &mut LaunchReport) -> Result<(), Box<Trap>> {
-        // The remaining work of each grid that has not ended, from the host's launch down.
+        // The remaining work of each unfinished grid, from the host's launch down.
         let mut open = vec![Open { left: queue.children.into_iter(), tail: Some(queue.tail), slot: false }];
         while let Some(grid) = open.last_mut() {
             let Some(Queued { work, by }) = grid.left.next() else {
@@ -180,7 +180,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Runs the blocks of one grid and returns the work that they have queued.
+    /// Runs the blocks of one grid and returns their queued work.
     fn grid(
         &self,
         kernel: &Kernel,
@@ -194,8 +194,8 @@ impl Tree<'_> {
         let (workspace, bytes) = self.workspace;
         // Cannot fail: the workspace is an allocation of this size.
         let _ = self.memory.fill(workspace, bytes, 0);
-        // An H100 gives every launch an address, so that `is_valid` of the grid is always true; its barrier only works in
-        // a cooperative launch.
+        // An H100 gives every launch an address, so that `is_valid` of the grid is always true; its barrier works only
+        // in a cooperative launch.
         let workspace = if cooperative { workspace } else { ABSENT_WORKSPACE };
         let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
         let sample = if self.sampling { sample::choose_blocks(shape.grid) } else { None };

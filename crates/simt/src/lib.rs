@@ -30,15 +30,15 @@ pub use machine::{KernelFacts, LaunchSpec, Machine, ModuleId};
 pub use profile::{DeviceProfile, Limiter, OccupancyFacts, profiles};
 pub use sanitize::{Class as FindingClass, Ignored};
 
-/// An opcode that is simulated.
+/// A simulated opcode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// The opcode without modifiers, for example `add`.
+    /// Opcode without modifiers, for example `add`.
     pub name: &'static str,
-    /// What the opcode does, in a few words.
+    /// Description in a few words.
     pub about: &'static str,
-    /// The modifiers that it takes, in the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier
-    /// optional, `|` separates alternatives, and a name in [`modifier_classes`] is short for several modifiers.
+    /// Accepted modifiers, in the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier optional,
+    /// `|` separates alternatives, and a name in [`modifier_classes`] is short for several modifiers.
     pub forms: &'static [&'static str],
 }
 

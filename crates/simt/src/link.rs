@@ -1,8 +1,8 @@
-//! Links the PTX of files that were compiled separately into one module.
+//! Links the PTX of separately compiled files into one module.
 //!
-//! A symbol with `.visible` is known to all files and defined once; with `.weak` or `.common` the first definition
-//! counts, unless another file has a `.visible` one. A symbol without linkage belongs to its file: where two files have
-//! one of the same name, it gets a name of its own. `.extern` names a symbol of another file.
+//! A `.visible` symbol is known to all files and defined once. For `.weak` or `.common` the first definition counts,
+//! unless another file has a `.visible` one. A symbol without linkage belongs to its file: if two files have the same
+//! name, one is renamed. `.extern` names a symbol of another file.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::SimError;
 use ptx_parser::{Function, Linkage, Module, Space, Statement, Variable};
 
-/// The PTX that one file has.
+/// The PTX of one file.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'p> {
-    /// The name of the file, for messages.
+    /// Name of the file, for messages.
     pub name: &'p str,
     /// The text of the file.
     pub ptx: &'p str,
 }
 
-/// Whether no file defines a function, since the system or the device runtime has it.
+/// Whether a function is provided by the system or the device runtime, so that no file defines it.
 fn is_of_system(name: &str) -> bool {
     name.starts_with("__cuda") || ["vprintf", "malloc", "free", "__assertfail"].contains(&name)
 }
@@ -28,7 +28,7 @@ fn parse<'t>(name: &str, text: &'t str) -> Result<Module<'t>, SimError> {
     ptx_parser::parse(text).map_err(|error| SimError::Link(format!("{name}: the PTX does not parse: {error}")))
 }
 
-/// Returns the texts, in which no two files have a symbol without linkage by the same name.
+/// Returns the texts, renaming symbols without linkage that several files share.
 pub fn separate<'p>(parts: &[Part<'p>]) -> Result<Vec<Cow<'p, str>>, SimError> {
     let modules: Vec<Module<'_>> = parts.iter().map(|part| parse(part.name, part.ptx)).collect::<Result<_, _>>()?;
     let symbols = |module: &Module<'p>| -> BTreeMap<&'p str, Linkage> {
@@ -51,7 +51,7 @@ pub fn separate<'p>(parts: &[Part<'p>]) -> Result<Vec<Cow<'p, str>>, SimError> {
         .collect())
 }
 
-/// Returns the text with a suffix after each of these names, except in strings, comments and modifiers of instructions.
+/// Appends a suffix to each of these names, except in strings, comments and modifiers of instructions.
 fn renamed(text: &str, names: &BTreeSet<&str>, suffix: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     let mut all = String::with_capacity(text.len());
@@ -76,7 +76,7 @@ fn renamed(text: &str, names: &BTreeSet<&str>, suffix: &str) -> String {
     all
 }
 
-/// Returns one module of these texts, whose files have these names.
+/// Merges these texts of the named files into one module.
 pub fn merged<'t>(parts: &[Part<'_>], texts: &'t [Cow<'_, str>]) -> Result<Module<'t>, SimError> {
     let mut functions: Definitions<'_, 't, Function<'t>> = Definitions::default();
     let mut variables: Definitions<'_, 't, Variable<'t>> = Definitions::default();
@@ -110,7 +110,7 @@ pub fn merged<'t>(parts: &[Part<'_>], texts: &'t [Cow<'_, str>]) -> Result<Modul
     Ok(whole)
 }
 
-/// Makes the positions in a body those of the whole module's table of files.
+/// Shifts the positions in a body to the whole module's table of files.
 fn move_places(body: &mut [Statement<'_>], shift: u32) {
     for statement in body {
         match statement {
@@ -180,7 +180,7 @@ impl<'p, 't, T> Definitions<'p, 't, T> {
         Ok(())
     }
 
-    /// Returns all of them; one that no file defines is an error unless it is `known`.
+    /// Returns all of them. One that no file defines is an error unless it is `known`.
     fn all(self, known: impl Fn(&str) -> bool) -> Result<Vec<T>, SimError> {
         let undefined = self.found.iter().filter(|found| !found.is_defined && !known(found.name));
         let undefined: Vec<String> =

@@ -22,24 +22,24 @@ use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
 use crate::sanitize::Ignored;
 use ptx_parser::Module;
 
-/// A module that is loaded.
+/// Identifies a loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(u32);
 
-/// The kernel, shape and arguments of a launch.
+/// Kernel, shape and arguments of a launch.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchSpec<'s> {
-    /// The name of the kernel.
+    /// Name of the kernel.
     pub kernel: &'s str,
-    /// The number of blocks that the grid has along each axis.
+    /// Blocks of the grid along each axis.
     pub grid: [u32; 3],
-    /// The number of threads that each block has along each axis.
+    /// Threads of a block along each axis.
     pub block: [u32; 3],
-    /// The bytes of dynamic shared memory that each block has.
+    /// Bytes of dynamic shared memory per block.
     pub shared: u32,
-    /// Whether all blocks must reside on the device at once, as for a barrier of the grid.
+    /// Whether all blocks must reside on the device at once, as for a grid barrier.
     pub cooperative: bool,
-    /// Blocks per cluster along each axis; `None` for those that the kernel was compiled for.
+    /// Blocks per cluster along each axis; `None` for the size that the kernel was compiled for.
     pub cluster: Option<[u32; 3]>,
     /// The arguments, each as little-endian bytes.
     pub args: &'s [Vec<u8>],
@@ -50,9 +50,9 @@ pub struct LaunchSpec<'s> {
 pub struct KernelFacts {
     /// Static shared memory per block, in bytes.
     pub shared: u32,
-    /// The bytes of local memory per thread that the kernel's own frame takes.
+    /// Local memory of the kernel's own frame, in bytes per thread.
     pub local: u32,
-    /// The number of threads that `.maxntid` allows.
+    /// Thread limit from `.maxntid`.
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
@@ -61,21 +61,21 @@ pub struct KernelFacts {
 #[derive(Debug)]
 struct Loaded {
     kernels: BTreeMap<String, Kernel>,
-    /// The number and the error of each kernel that has a form that is not simulated.
+    /// Kernels with a form that is not simulated: number and error.
     refused: BTreeMap<String, (u32, SimError)>,
     variables: BTreeMap<String, (u64, u64)>,
-    /// The addresses of all variables, those of functions among them.
+    /// Addresses of all variables, including those of functions.
     allocated: Vec<u64>,
 }
 
-/// A device that is simulated.
+/// A simulated device.
 #[derive(Debug)]
 pub struct Machine {
     profile: DeviceProfile,
     options: Options,
-    /// Whether later launches are sanitized, if the options say so.
+    /// Whether later launches are sanitized, if the options enable it.
     sanitizes: bool,
-    /// Whether later launches run a sample of their blocks.
+    /// Whether later launches run only a sample of their blocks.
     samples: bool,
     counts_lines: bool,
     memory: Memory,
@@ -84,10 +84,10 @@ pub struct Machine {
     modules: BTreeMap<u32, Loaded>,
     next_module: u32,
     isa: HostIsa,
-    /// The memory that cooperative groups find through `%envreg1` and `%envreg2`: a barrier of the grid.
+    /// The memory that cooperative groups find through `%envreg1` and `%envreg2`: a grid barrier.
     workspace: u64,
     names: u64,
-    /// The maximum number of pending launches from kernels.
+    /// Largest number of pending launches from kernels.
     pending_launches: u64,
     texts: Texts,
     deadline: Option<Deadline>,
@@ -128,13 +128,13 @@ impl Machine {
         &self.profile
     }
 
-    /// Parses and lowers every kernel of a module. A kernel with a form that is not simulated is refused where it is
-    /// used, and leaves the others as they are. Fails if the module has one kernel and that is not simulated.
+    /// Parses and lowers every kernel of a module. A kernel with a form that is not simulated is refused only when
+    /// used; the others work. Fails if the module's only kernel is not simulated.
     pub fn load(&mut self, ptx: &str) -> Result<ModuleId, SimError> {
         self.load_module(&ptx_parser::parse(ptx)?)
     }
 
-    /// Loads one module, linked of the PTX of several files: each may use functions and variables of the others.
+    /// Loads one module, linked from the PTX of several files: each may use functions and variables of the others.
     pub fn load_linked(&mut self, parts: &[Part<'_>]) -> Result<ModuleId, SimError> {
         let texts = link::separate(parts)?;
         self.load_module(&link::merged(parts, &texts)?)
@@ -171,14 +171,14 @@ impl Machine {
         Ok(ModuleId(self.next_module))
     }
 
-    /// Sets the number of registers per thread of a kernel, for kernels that query it.
+    /// Sets a kernel's registers per thread, for kernels that query it.
     pub fn set_registers(&mut self, module: ModuleId, kernel: &str, registers: u32) {
         if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
             kernel.registers = registers;
         }
     }
 
-    /// Sets the name of a kernel in traps and notes, in place of its symbol.
+    /// Sets the name of a kernel in traps and notes, replacing its symbol.
     pub fn name_kernel(&mut self, module: ModuleId, kernel: &str, name: &str) {
         if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
             name.clone_into(&mut kernel.name);
@@ -190,32 +190,32 @@ impl Machine {
         self.memory.rename(address, name);
     }
 
-    /// Sets the maximum number of pending launches from kernels (`cudaLimitDevRuntimePendingLaunchCount`); `None` for
+    /// Sets the largest number of pending launches from kernels (`cudaLimitDevRuntimePendingLaunchCount`); `None` for
     /// CUDA's default.
     pub fn set_pending_launches(&mut self, limit: Option<u64>) {
         self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
     }
 
-    /// Turns the sanitizer off or on for later launches; it stays off if the options have none. Findings of `ignored`
+    /// Turns the sanitizer off or on for later launches; it stays off if the options disable it. Findings of `ignored`
     /// are not reported.
     pub const fn set_sanitizer(&mut self, is_on: bool, ignored: Ignored) {
         self.sanitizes = is_on;
         self.options.ignored = ignored;
     }
 
-    /// Makes later launches run a stratified sample of their blocks in place of all, and scale the counts: see
-    /// [`LaunchReport::sampled`]. The sample depends on the extents of the grid alone; a small grid runs as a whole.
+    /// Makes later launches run only a stratified sample of their blocks, and scale the counts: see
+    /// [`LaunchReport::sampled`]. The sample depends only on the extents of the grid; a small grid runs as a whole.
     ///
     /// Blocks that do not run write nothing. So a launch is refused if it is cooperative or in clusters, and ends with
-    /// [`TrapKind::Communication`] at the first access through which blocks communicate, atomics on global memory among
-    /// them.
+    /// [`TrapKind::Communication`] at the first access through which blocks communicate, including atomics on global
+    /// memory.
     ///
     /// [`TrapKind::Communication`]: super::error::TrapKind::Communication
     pub const fn set_sampling(&mut self, is_on: bool) {
         self.samples = is_on;
     }
 
-    /// Makes later launches count per line of the PTX: see [`LaunchReport::lines`].
+    /// Makes later launches count per PTX line: see [`LaunchReport::lines`].
     pub const fn count_lines(&mut self, is_on: bool) {
         self.counts_lines = is_on;
     }
@@ -246,18 +246,18 @@ impl Machine {
         })
     }
 
-    /// Returns the names of the kernels of a module that are simulated.
+    /// Returns the names of a module's simulated kernels.
     pub fn kernels(&self, module: ModuleId) -> Vec<&str> {
         self.modules.get(&module.0).map_or_else(Vec::new, |m| m.kernels.keys().map(String::as_str).collect())
     }
 
-    /// Returns the kernels of a module that have a form that is not simulated, and why.
+    /// Returns a module's kernels that have a form that is not simulated, and why.
     pub fn refused(&self, module: ModuleId) -> impl Iterator<Item = (&str, &SimError)> {
         let refused = self.modules.get(&module.0).into_iter().flat_map(|m| &m.refused);
         refused.map(|(name, (_, reason))| (name.as_str(), reason))
     }
 
-    /// Properties of a kernel that are known without a launch.
+    /// Returns properties of a kernel that are known without a launch.
     pub fn facts(&self, module: ModuleId, kernel: &str) -> Result<KernelFacts, SimError> {
         let kernel = self.kernel(module, kernel)?;
         let &Kernel { shared_static, max_threads, cluster, .. } = kernel;
@@ -269,7 +269,7 @@ impl Machine {
         Ok(lower::listing::listing(self.kernel(module, kernel)?))
     }
 
-    /// Address and size in bytes of a `__device__` or `__constant__` variable.
+    /// Returns address and size in bytes of a `__device__` or `__constant__` variable.
     pub fn variable(&self, module: ModuleId, name: &str) -> Result<(u64, u64), SimError> {
         let found = self.modules.get(&module.0).and_then(|m| m.variables.get(name));
         found.copied().ok_or_else(|| SimError::NoVariable(name.to_owned()))
@@ -288,9 +288,9 @@ impl Machine {
         if self.memory.free(address) { Ok(()) } else { Err(SimError::Address { address, bytes: 0 }) }
     }
 
-    /// Makes a texture or surface object; returns its handle, which kernels take as an argument of 64 bits. Fails if its
-    /// texels are not inside one allocation, or if there is no such object. Freeing the memory leaves the object: a
-    /// fetch from it is then out of bounds.
+    /// Makes a texture or surface object. Returns its handle, which kernels take as a 64-bit argument. Fails if the
+    /// object is invalid or its texels are not inside one allocation. Freeing the memory leaves the object: a fetch
+    /// from it is then out of bounds.
     pub fn create_image(&mut self, image: Image) -> Result<u64, SimError> {
         let (address, bytes) = (image.address, image.bytes());
         if !self.memory.owns(address, bytes) {
@@ -324,9 +324,9 @@ impl Machine {
         self.memory.undefine(address, bytes, byte)
     }
 
-    /// Returns the bytes of a range that neither the host nor a launch has written since they were allocated or
-    /// undefined, counted from its start; a copy of such bytes counts as them. `None` if launches run without the
-    /// sanitizer, which records what they write. Fails if the range is not inside one allocation.
+    /// Returns the bytes of a range, counted from its start, that neither the host nor a launch has written since they
+    /// were allocated or undefined; copies of such bytes count as unwritten. `None` if launches run without the
+    /// sanitizer, which records writes. Fails if the range is not inside one allocation.
     pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Option<Vec<Range<u64>>>, SimError> {
         if !(self.options.sanitize && self.sanitizes) {
             return Ok(None);
@@ -344,7 +344,6 @@ impl Machine {
         heap::clear(&self.memory, &self.heap);
     }
 
-    /// Returns the number of bytes that may still be allocated.
     pub fn free_bytes(&self) -> u64 {
         self.memory.free_bytes()
     }

@@ -1,9 +1,9 @@
-//! Device memory: one reserved address range, a table of allocations, and a bit per byte that says whether it was
+//! Device memory: one reserved address range, a table of allocations, and a bit per byte that records whether it was
 //! written.
 //!
-//! Kernels see the addresses; the bytes are in one anonymous mapping, whose pages the operating system provides when
-//! they are first touched. Allocations are aligned to 256 bytes, as the driver's are, and at least [`GAP`] bytes apart.
-//! This module checks that an access is in an allocation, and nothing else.
+//! Kernels see the addresses; the bytes are in one anonymous mapping, whose pages the operating system provides on
+//! first touch. Allocations are aligned to 256 bytes, as the driver's are, and at least [`GAP`] bytes apart. This
+//! module checks that an access is in an allocation, and nothing else.
 
 mod gaps;
 
@@ -18,31 +18,31 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use crate::error::SimError;
 use gaps::Gaps;
 
-/// The address of the first byte of device memory.
+/// Address of the first byte of device memory.
 pub const GLOBAL_BASE: u64 = 0x7_0000_0000;
-/// The address at which the generic addresses of shared memory start.
+/// Start of the generic addresses of shared memory.
 pub const SHARED_WINDOW: u64 = 0x1_0000_0000;
-/// The address at which the generic addresses of local memory start.
+/// Start of the generic addresses of local memory.
 pub const LOCAL_WINDOW: u64 = 0x2_0000_0000;
-/// Where generic addresses of kernel parameters start.
+/// Start of the generic addresses of kernel parameters.
 pub const PARAM_WINDOW: u64 = 0x3_0000_0000;
-/// The size of a window in bytes.
+/// Size of a window in bytes.
 pub const WINDOW: u64 = 0x1_0000_0000;
-/// What a launch that is not cooperative has in place of a workspace of the grid: an address where nothing is allocated.
+/// Grid workspace of a launch that is not cooperative: an address where nothing is allocated.
 pub const ABSENT_WORKSPACE: u64 = 0x6_0000_0000;
-/// The size of the workspace of a grid in bytes.
+/// Size of a grid's workspace in bytes.
 pub const WORKSPACE: u64 = 64;
-/// The first address of a device function; addresses are [`FUNCTION_STEP`] apart.
+/// Address of the first device function; functions are [`FUNCTION_STEP`] apart.
 pub const FUNCTION_BASE: u64 = 0x6_0000_0000;
 pub const FUNCTION_STEP: u64 = 16;
-/// The least distance in bytes between two allocations, and from them to the ends of memory: a row of 32 elements of
-/// eight bytes, of which a load may read more than it needs.
+/// Minimum distance in bytes between two allocations, and from them to the ends of memory: a row of 32 eight-byte
+/// elements, since a load may read more of it than it needs.
 const GAP: u64 = 256;
-/// The size of the host's huge pages in bytes, on x86.
+/// Size of the host's huge pages in bytes, on x86.
 const HUGE_PAGE: usize = 2 << 20;
-/// The size of the host's pages in bytes.
+/// Size of the host's pages in bytes.
 const PAGE: usize = 4096;
-/// The length in bytes from which on zeroing returns pages instead of writing to them.
+/// From this length in bytes on, zeroing returns pages instead of writing to them.
 const LONG: usize = 64 << 20;
 
 /// An allocation in device memory.
@@ -50,22 +50,22 @@ const LONG: usize = 64 << 20;
 pub struct Allocation {
     pub start: u64,
     pub bytes: u64,
-    /// The name in messages, for example `buffer 3` or ``variable `table` ``.
+    /// Name in messages, for example `buffer 3` or ``variable `table` ``.
     pub name: String,
-    /// Stores to it trap.
+    /// Whether stores to it trap.
     pub constant: bool,
-    /// The program did not allocate it: messages never name it as the nearest allocation.
+    /// Whether it is not the program's: messages never name it as the nearest allocation.
     pub internal: bool,
 }
 
-/// The purpose of an allocation.
+/// Purpose of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The allocation holds data of the program, which may be written.
+    /// Data of the program, writable.
     Data,
     /// Data of the program, read-only.
     Constant,
-    /// The allocation holds data of the compiler or the device runtime.
+    /// Data of the compiler or the device runtime.
     Internal,
     InternalConstant,
 }
@@ -76,7 +76,7 @@ impl Allocation {
     }
 }
 
-/// The address range of an allocation.
+/// Address range of an allocation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extent {
     pub start: u64,
@@ -85,14 +85,14 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Whether the bytes from `lo` to the end of the `bytes` bytes at `hi` are in the allocation.
+    /// Whether all bytes from `lo` to `hi + bytes` are in the allocation.
     #[inline]
     pub const fn holds(&self, lo: u64, hi: u64, bytes: u64) -> bool {
         lo >= self.start && hi < self.end && hi + bytes <= self.end
     }
 }
 
-/// A mapping of memory that belongs to no file.
+/// An anonymous memory mapping.
 #[derive(Debug)]
 struct Mapping {
     at: NonNull<u8>,
@@ -114,8 +114,8 @@ impl Mapping {
         NonNull::new(at.cast()).map(|at| Self { at, bytes }).ok_or_else(|| SimError::Host("mmap gave null".to_owned()))
     }
 
-    /// Asks for huge pages where the range contains any. With them a kernel that touches much memory has fewer page
-    /// faults; for one that touches little, zeroing a huge page would take longer.
+    /// Requests huge pages if the range contains any. They reduce page faults of a kernel that touches much memory; for
+    /// one that touches little, zeroing a huge page would take longer.
     fn enlarge_pages(&self, offset: usize, bytes: usize) {
         let start = offset.next_multiple_of(HUGE_PAGE);
         let end = (offset + bytes) / HUGE_PAGE * HUGE_PAGE;
@@ -138,7 +138,7 @@ impl Mapping {
         if done.is_ok() { start..end } else { offset..offset }
     }
 
-    /// Sets a range to zero. A long one takes no memory of the host before it is touched again.
+    /// Sets a range to zero. A long range takes no host memory until touched again.
     fn zero(&self, offset: usize, bytes: usize) {
         let end = offset + bytes;
         let zeroed = if bytes < LONG { offset..offset } else { self.discard(offset, bytes) };
@@ -151,7 +151,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `new` made the mapping with this size, and no pointer into it is left.
+        // SAFETY: `new` made the mapping with this size, and no pointer into it remains.
         let _ = unsafe { munmap(self.at.as_ptr().cast(), self.bytes) };
     }
 }
@@ -160,10 +160,10 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub struct Memory {
     data: Mapping,
-    /// One bit per byte of data: it was written.
+    /// One bit per byte of data: whether it was written.
     written: Mapping,
     capacity: u64,
-    /// The largest number of bytes that all allocations may have together.
+    /// Largest total size of all allocations.
     limit: u64,
     table: RwLock<Table>,
 }
@@ -171,7 +171,7 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Table {
     live: BTreeMap<u64, Allocation>,
-    /// Where allocations may be: each begins at the start of a gap, aligned, and ends [`GAP`] before the next.
+    /// Where allocations can be: each begins at the aligned start of a gap, and ends [`GAP`] before the next.
     gaps: Gaps,
     used: u64,
 }
@@ -183,8 +183,8 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Reserves `capacity` bytes of address space; none is committed before it is touched. Allocations have at most
-    /// `limit` bytes together.
+    /// Reserves `capacity` bytes of address space, committed only when touched. Allocations may have at most `limit`
+    /// bytes together.
     pub fn new(capacity: u64, limit: Option<u64>) -> Result<Self, SimError> {
         let capacity = capacity.next_multiple_of(4096);
         Ok(Self {
@@ -213,7 +213,7 @@ impl Memory {
         self.limit.saturating_sub(self.table().used)
     }
 
-    /// Allocates `bytes` (at least one), first fit; `None` if no gap is large enough or the limit does not allow them.
+    /// Allocates `bytes` (at least one), first fit; `None` if no gap is large enough or the limit forbids it.
     pub fn alloc(&self, bytes: u64, name: &str, used: Use) -> Option<u64> {
         let bytes = bytes.max(1);
         let mut table = self.table_mut();
@@ -267,7 +267,7 @@ impl Memory {
         (address < found.end()).then(|| found.clone())
     }
 
-    /// Returns the addresses of all allocations of a name.
+    /// Returns the addresses of all allocations with a name.
     pub fn named(&self, name: &str) -> Vec<u64> {
         self.table().live.values().filter(|live| live.name == name).map(|live| live.start).collect()
     }
@@ -288,7 +288,7 @@ impl Memory {
         })
     }
 
-    /// Returns the allocation that contains these bytes, or else the nearest one of the program, for messages.
+    /// Returns the program's allocation that contains these bytes, or else the nearest one, for messages.
     pub fn nearest(&self, address: u64, bytes: u64) -> Option<Allocation> {
         let table = self.table();
         let mut before = table.live.range(..=address).map(|(_, a)| a).rev();
@@ -383,7 +383,7 @@ impl Memory {
         if self.is_written(from, bytes) {
             return self.mark_written(to, bytes);
         }
-        // All of the source is read first: it may overlap the destination.
+        // All of the source is read first, because it may overlap the destination.
         let parts: Vec<(u64, u64)> = stretches(to, bytes).collect();
         let written: Vec<u64> =
             parts.iter().map(|(at, bits)| self.written_bits(from + (at - to), u64::from(bits.count_ones()))).collect();
@@ -394,7 +394,7 @@ impl Memory {
         }
     }
 
-    /// Records that bytes from an address on have undefined values: a bit per byte.
+    /// Records which bytes from an address on have undefined values: a bit per byte.
     pub fn mark_undefined(&self, address: u64, bytes: u32) {
         for at in (0..32).filter(|k| bytes >> k & 1 == 1).map(|k| address + k) {
             self.shadow(at).fetch_and(!(1 << (at % 64)), Ordering::Relaxed);
@@ -408,8 +408,8 @@ impl Memory {
         stretches(address, bytes).map(part).fold(0, |all, part| all | part)
     }
 
-    /// Returns the bytes of a range that were never written, counted from its start, in order and as long as possible.
-    /// Fails if the range is not inside one allocation.
+    /// Returns the bytes of a range that were never written, as maximal ranges in ascending order, counted from its
+    /// start. Fails if the range is not inside one allocation.
     pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Vec<Range<u64>>, SimError> {
         self.check(address, bytes)?;
         let mut found: Vec<Range<u64>> = Vec::new();
@@ -461,7 +461,7 @@ impl Memory {
     pub fn mark_written(&self, address: u64, bytes: u64) {
         for (at, bits) in stretches(address, bytes) {
             let shadow = self.shadow(at);
-            // Most are marked already; a store would take the line from other threads.
+            // Most are marked already; a store would take the cache line from other threads.
             if shadow.load(Ordering::Relaxed) & bits != bits {
                 if bits == u64::MAX {
                     shadow.store(bits, Ordering::Relaxed);
@@ -498,12 +498,12 @@ impl Memory {
     }
 }
 
-/// Returns where the next allocation may begin after one that ends here.
+/// Returns the first possible start of an allocation after one that ends here.
 const fn begin_after(end: u64) -> u64 {
     (end + GAP).next_multiple_of(256)
 }
 
-/// Returns a mask of words as a mask of bytes: bit `k` becomes four bits from `4 k` on.
+/// Converts a mask of words to a mask of bytes: bit `k` becomes four bits from `4 k` on.
 #[inline]
 pub const fn bytes_of(words: u16) -> u64 {
     let mut x = words as u64;

@@ -1,16 +1,16 @@
-//! The text of `printf`: of each launch, the first [`MOST`] bytes are kept, as many as a GPU's buffer holds by default.
+//! The text of `printf`. The first [`MOST`] bytes of each launch are kept, as many as a GPU's buffer holds by default.
 
-/// The number of bytes that are kept, rounded up to a whole character.
+/// Number of bytes kept, rounded up to a whole character.
 pub const MOST: usize = 1 << 20;
 
-/// Appends as much of `text` as is kept. The bytes that are kept do not depend on how a text is divided into parts.
+/// Appends `text` up to the limit. The kept bytes do not depend on how a text is split.
 pub fn append(to: &mut String, text: &str) {
     if let Some(left) = MOST.checked_sub(to.len()).filter(|left| *left > 0) {
         to.push_str(&text[..text.ceil_char_boundary(left)]);
     }
 }
 
-/// Whether nothing more of a text is kept.
+/// Whether the limit is reached.
 pub const fn is_full(text: &str) -> bool {
     text.len() >= MOST
 }

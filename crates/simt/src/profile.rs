@@ -1,7 +1,7 @@
 //! Device profiles: limits and granularities of the GPUs that can be simulated.
 //!
-//! The figures are those of the CUDA C++ programming guide's table of compute capabilities and of NVIDIA's occupancy
-//! calculator; `profiles.toml` has them, one table per device.
+//! The figures come from the CUDA C++ programming guide's table of compute capabilities and NVIDIA's occupancy
+//! calculator. `profiles.toml` has one table per device.
 
 use serde::Deserialize;
 
@@ -9,45 +9,45 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceProfile {
-    /// The name on the command line, for example `h100`.
+    /// Name on the command line, for example `h100`.
     pub id: String,
-    /// The name under which the device is sold.
+    /// Product name.
     pub name: String,
-    /// The compute capability: major and minor version.
+    /// Compute capability: major and minor version.
     pub capability: (u32, u32),
-    /// The number of streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub sm_count: u32,
-    /// The number of CUDA cores that an SM has.
+    /// CUDA cores per SM.
     pub cores_per_sm: u32,
-    /// The largest number of warps that are resident on an SM.
+    /// Most resident warps per SM.
     pub max_warps_per_sm: u32,
-    /// The largest number of blocks that are resident on an SM.
+    /// Most resident blocks per SM.
     pub max_blocks_per_sm: u32,
-    /// The number of registers that an SM has.
+    /// Registers per SM.
     pub registers_per_sm: u32,
-    /// The largest number of registers that a block may have.
+    /// Most registers per block.
     pub registers_per_block: u32,
     /// Registers are allocated to a warp in multiples of this number.
     pub register_unit: u32,
-    /// The maximum per thread.
+    /// Most registers per thread.
     pub registers_per_thread: u32,
     /// Registers are allocated for a multiple of this number of warps per block.
     pub warp_unit: u32,
-    /// The bytes of shared memory that an SM has.
+    /// Bytes of shared memory per SM.
     pub shared_per_sm: u32,
-    /// The largest number of bytes of shared memory that a block may have without opt-in.
+    /// Most bytes of shared memory per block without opt-in.
     pub shared_per_block: u32,
-    /// The largest number of bytes of shared memory that a block may have with opt-in.
+    /// Most bytes of shared memory per block with opt-in.
     pub shared_per_block_optin: u32,
-    /// The bytes of shared memory that the system reserves in each block.
+    /// Bytes of shared memory that the system reserves in each block.
     pub shared_reserved: u32,
     /// Shared memory is allocated in multiples of this number of bytes.
     pub shared_unit: u32,
-    /// The size of the L2 cache in bytes.
+    /// Size of the L2 cache in bytes.
     pub l2: u64,
-    /// The size of global memory in bytes.
+    /// Size of global memory in bytes.
     pub memory: u64,
-    /// The width of the memory bus in bits.
+    /// Width of the memory bus in bits.
     pub memory_bus_bits: u32,
 }
 
@@ -61,25 +61,25 @@ pub fn profiles() -> Vec<DeviceProfile> {
     toml::from_str::<File>(include_str!("profiles.toml")).map(|f| f.device).unwrap_or_default()
 }
 
-/// What limits the number of blocks that reside on an SM.
+/// What limits the number of resident blocks per SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
-    /// The maximum of blocks per SM.
+    /// Most blocks per SM.
     Blocks,
-    /// The maximum of warps per SM.
+    /// Most warps per SM.
     Warps,
-    /// The registers of an SM.
+    /// Registers per SM.
     Registers,
-    /// The shared memory of an SM.
+    /// Shared memory per SM.
     Shared,
 }
 
 /// The theoretical occupancy of a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OccupancyFacts {
-    /// The number of blocks that are resident on an SM; zero if not even one fits.
+    /// Resident blocks per SM; zero if not even one fits.
     pub blocks_per_sm: u32,
-    /// Resident warps over the maximum per SM, 0 to 1.
+    /// Resident warps divided by the maximum per SM, 0 to 1.
     pub fraction: f64,
     /// What limits the number of blocks.
     pub limiter: Option<Limiter>,
@@ -106,8 +106,8 @@ impl DeviceProfile {
     }
 
     /// Returns the blocks per SM as limited by registers, which each partition of an SM allocates per warp. Whether one
-    /// block fits is checked as if its warps filled all partitions evenly. The driver of an H100 reports the same for
-    /// every block.
+    /// block fits is checked as if its warps filled all partitions evenly. An H100's driver reports the same for every
+    /// block.
     fn by_registers(&self, warps: u32, registers: u32) -> u32 {
         if registers == 0 {
             return u32::MAX;
@@ -120,7 +120,7 @@ impl DeviceProfile {
         self.registers_per_sm / self.warp_unit / warp_registers * self.warp_unit / warps
     }
 
-    /// Returns the block size with the most resident threads; of several, the largest.
+    /// Returns the block size with the most resident threads, the largest in case of a tie.
     pub fn best_block(&self, registers: u32, shared: u32, max_threads: u32) -> u32 {
         let mut best = (0, 32);
         for threads in (32..=max_threads.clamp(32, 1024)).rev().filter(|t| t % 32 == 0) {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((shared.blocks_per_sm, shared.limiter), (4, Some(Limiter::Shared)));
         let blocks = h100.occupancy(32, 16, 0);
         assert_eq!((blocks.blocks_per_sm, blocks.fraction, blocks.limiter), (32, 0.5, Some(Limiter::Blocks)));
-        // The driver of an H100 reports these for one warp with 32 registers per thread, and for five with 40.
+        // An H100's driver reports these for one warp with 32 registers per thread, and for five with 40.
         assert_eq!(h100.occupancy(1, 32, 0).blocks_per_sm, 32);
         assert_eq!(h100.occupancy(160, 40, 0).blocks_per_sm, 9);
         assert_eq!(h100.occupancy(1024, 65, 0).blocks_per_sm, 0);

@@ -1,11 +1,10 @@
-//! A stratified sample of the blocks of a grid: which blocks run in place of all, and how many blocks each represents.
+//! A stratified sample of the blocks of a grid: which blocks run, and how many blocks each represents.
 //!
 //! Every axis is cut into strata. The first two and the last two positions are strata of their own, since blocks at the
-//! edges of a grid do other work than those inside; the positions between are cut into stretches of nearly equal
-//! length, each of which is represented by one position. A stratum of the grid is the product of one stratum of each
-//! axis.
+//! edges of a grid do different work from those inside. The positions between are cut into ranges of nearly equal
+//! length, each represented by one position. A stratum of the grid is the product of one stratum per axis.
 
-/// The most blocks of a sample. A grid of no more blocks runs as a whole.
+/// Most blocks of a sample. A grid with no more blocks runs as a whole.
 pub const MOST: u64 = 256;
 /// Positions at each end of an axis that are strata of their own.
 const EDGE: u64 = 2;
@@ -13,14 +12,14 @@ const EDGE: u64 = 2;
 /// A block of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chosen {
-    /// The number that the block has in the grid.
+    /// Number of the block in the grid.
     pub linear: u64,
-    /// The number of blocks that it represents, itself included.
+    /// Number of blocks that it represents, including itself.
     pub weight: u64,
 }
 
-/// Returns the blocks of a sample in the order of their numbers, which depends on the extents of the grid alone; `None`
-/// for a grid that runs as a whole.
+/// Returns the blocks of a sample in ascending order, which depends only on the extents of the grid; `None` for a grid
+/// that runs as a whole.
 pub fn choose_blocks(grid: [u32; 3]) -> Option<Vec<Chosen>> {
     let grid = grid.map(u64::from);
     if grid.iter().product::<u64>() <= MOST {
@@ -40,7 +39,7 @@ pub fn choose_blocks(grid: [u32; 3]) -> Option<Vec<Chosen>> {
     Some(chosen)
 }
 
-/// Returns the number of strata of each axis: short axes have one for each position, and long ones share what is left.
+/// Returns the number of strata of each axis: short axes have one per position, and long ones share the rest.
 fn positions(grid: [u64; 3]) -> [u64; 3] {
     let mut order = [0, 1, 2];
     order.sort_by_key(|&axis| grid[axis]);
@@ -64,7 +63,7 @@ fn along(axis: u64, extent: u64, wanted: u64) -> Vec<Chosen> {
     let between = (0..strata).map(|stratum| {
         let (begin, end) = (stratum * inside / strata, (stratum + 1) * inside / strata);
         let weight = end - begin;
-        // The place differs from stratum to stratum: kernels treat, say, every second block in another way.
+        // The offset differs between strata: kernels may treat, say, every second block differently.
         Chosen { linear: edge + begin + scattered(axis << 32 | stratum) % weight, weight }
     });
     (0..edge).map(alone).chain(between).chain((extent - edge..extent).map(alone)).collect()

@@ -1,5 +1,5 @@
-//! The first steps of every access to memory, in every state space: the addresses of the lanes, a survey of them
-//! (range, alignment, whether they are contiguous), and the bounds check, once for the whole request where possible.
+//! The first steps of every access to memory, in every state space: the lanes' addresses, a survey of them (range,
+//! alignment, contiguity), and the bounds check, done once for the whole request if possible.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::context::Context;
@@ -10,27 +10,27 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Fuel that a polling access costs in addition to the back edge of its loop.
+/// Fuel that a polling access costs on top of its loop's back edge.
 const POLL_COST: u32 = 63;
 
-/// What the addresses of a request's active lanes have in common.
+/// Properties of a request's addresses over its active lanes.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
     pub lo: u64,
     pub hi: u64,
-    /// Bits that are zero here are zero in every address: enough to check the alignment.
+    /// Bits that are zero here are zero in every address: enough to check alignment.
     pub low_bits: u64,
-    /// Lane `k` is `k` times the access size after a common start.
+    /// Lane `k` is at `k` times the access size after a common start.
     pub contiguous: bool,
 }
 
-/// The bytes of a region on the host.
+/// A region's bytes on the host.
 #[derive(Debug, Clone, Copy)]
 pub struct Region {
     pub host: *mut u8,
-    /// The address of the byte at `host`.
+    /// Simulated address of the byte at `host`.
     pub origin: u64,
-    /// Added per lane: every lane has its own local memory.
+    /// Added per lane, because every lane has its own local memory.
     pub stride: usize,
     pub space: StateSpace,
 }
@@ -38,7 +38,7 @@ pub struct Region {
 impl Region {
     #[inline(always)]
     pub fn at(&self, lane: usize, address: u64) -> *mut u8 {
-        // The survey has checked the address against the region.
+        // In bounds: the survey has checked the address against the region.
         self.host.wrapping_add((address - self.origin) as usize).wrapping_add(lane * self.stride)
     }
 }
@@ -60,7 +60,7 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     }
     let mut out = Row([0; LANES]);
     if i.has(Access::NARROW) {
-        // SAFETY: the loader sets the bit for 32-bit rows only.
+        // SAFETY: the loader sets the bit only for 32-bit rows.
         let a: Row<u32> = unsafe { cx.row(slot) };
         for k in 0..LANES {
             out.0[k] = u64::from(a.0[k].wrapping_add(offset as u32));
@@ -78,8 +78,8 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     out
 }
 
-/// Truncates the addresses of constants. Constants are in global memory here: an address outside of every allocation
-/// means the constant whose address has the same low 32 bits.
+/// Truncates the addresses of constants. Constants are in global memory here: an address outside every allocation means
+/// the constant whose address has the same low 32 bits.
 #[inline(never)]
 pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
     let memory = cx.launch.memory;
@@ -118,7 +118,7 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     Survey { lo, hi, low_bits, contiguous: false }
 }
 
-/// Finds the region of a request whose lanes are all in one region; `Err` is what the handler returns.
+/// Finds the region of a request whose lanes are all in one region. `Err` is the handler's return value.
 #[inline(always)]
 pub fn region(
     cx: &mut Context<'_>,
@@ -168,7 +168,8 @@ pub fn region(
     }
 }
 
-/// Returns the region of a request to shared memory beyond the block's own bytes: that of another block of the cluster.
+/// Returns the region of a request to shared memory beyond the block's own bytes, which is another block's in the
+/// cluster.
 #[cold]
 fn in_cluster(
     cx: &mut Context<'_>,
@@ -194,7 +195,7 @@ fn in_cluster(
     Ok(Region { host, origin, stride: 0, space: StateSpace::REMOTE })
 }
 
-/// Returns the state space of an address, and where its region starts.
+/// Returns the state space of an address, and the start of its region.
 #[inline(always)]
 fn region_start(space: StateSpace, address: u64) -> (StateSpace, u64) {
     let (space, base) = if space == StateSpace::GENERIC { window(address) } else { (space, 0) };
@@ -202,7 +203,7 @@ fn region_start(space: StateSpace, address: u64) -> (StateSpace, u64) {
     (space, base + places * STRETCH)
 }
 
-/// Returns the lanes of a request that are in the same region as its first active lane.
+/// Returns the lanes in the same region as the first active lane.
 #[inline(always)]
 pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     let space = i.access().space();
@@ -215,8 +216,7 @@ pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && region_start(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
 }
 
-/// Returns the slow path of the bounds check: checks each lane on its own, and remembers the allocation of the last
-/// one.
+/// The slow path of the bounds check: checks each lane separately, and remembers the allocation of the last one.
 #[cold]
 #[inline(never)]
 fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64, store: bool) -> Result<(), *const Ins> {
@@ -295,7 +295,7 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     None
 }
 
-/// Counts a poll: an instruction that accesses the same address as the last time. Any other access is progress.
+/// Counts a poll: an instruction that accesses the same address as last time. Any other access is progress.
 #[inline(always)]
 pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     if i.has(Access::POLL) {
@@ -307,7 +307,8 @@ pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
 /// Performs a generic request whose lanes are in different windows, one window after the other.
 ///
 /// # Safety
-/// The instruction is the loader's.
+///
+/// `i` is an instruction made by the loader.
 #[cold]
 #[inline(never)]
 pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> *const Ins {
@@ -317,7 +318,7 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     let mut next = std::ptr::null();
     for mask in [first, whole & !first] {
         cx.set_mask(mask);
-        // SAFETY: by the caller's promise.
+        // SAFETY: `i` is an instruction made by the loader; the copy differs only in flags.
         next = unsafe { (unordered.run.handler())(cx, &unordered) };
         if next.is_null() {
             break;
@@ -327,8 +328,8 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     if next.is_null() { next } else { Context::next(i) }
 }
 
-/// Returns the start of another block's shared memory on the host; `Err` is what the handler returns if it must not be
-/// accessed.
+/// Returns the start of another block's shared memory on the host. `Err` is the handler's return value if the access is
+/// not allowed.
 pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
     let Some(peer) = cx.peers.get(rank as usize) else {
         let message = format!("the cluster has no block {rank}");

@@ -1,30 +1,30 @@
-//! Arithmetic of one lane for which Rust has no operator.
+//! Scalar arithmetic for which Rust has no operator.
 
-/// The bits of the NaN that every f32 operation returns.
+/// Bits of the NaN that every f32 operation returns.
 const NAN32: u32 = 0x7fff_ffff;
 
-/// Returns a result with the canonical NaN. The test is on the bits: the optimizer may drop the branch of `if
-/// root.is_nan() { NAN } else { root }`, since a NaN that arithmetic makes may have any payload.
+/// Replaces any NaN by the canonical one. The test is on the bits: the optimizer may drop the branch of `if
+/// root.is_nan() { NAN } else { root }`, since a NaN from arithmetic may have any payload.
 #[inline(always)]
 pub fn canon(x: f32) -> f32 {
     let bits = x.to_bits();
     f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { bits })
 }
 
-/// Sets the quiet bit of a double's NaN: operations pass it on with sign and payload.
+/// Sets the quiet bit of an f64 NaN: operations propagate it with sign and payload.
 #[inline(always)]
 pub fn quiet(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | 1 << 51)
 }
 
-/// Returns a double's NaN as a single: quiet, with the sign and the upper payload.
+/// Converts an f64 NaN to f32: quiet, with the sign and the upper payload.
 #[inline(always)]
 pub fn short_nan(x: f64) -> f32 {
     let bits = x.to_bits();
     f32::from_bits((bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x003f_ffff)
 }
 
-/// Replaces a subnormal number by the zero of its sign.
+/// Flushes a subnormal number to the zero of its sign.
 #[inline(always)]
 pub fn ftz(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -43,7 +43,7 @@ pub fn sat(x: f32) -> f32 {
     }
 }
 
-/// Clamps a double like [`sat`] does a single.
+/// Clamps a double as [`sat`] does a single.
 #[inline(always)]
 pub fn sat64(x: f64) -> f64 {
     if x >= 1.0 {
@@ -55,31 +55,31 @@ pub fn sat64(x: f64) -> f64 {
     }
 }
 
-/// Returns the minimum, which prefers numbers to NaN and −0 to +0.
+/// Returns the minimum, preferring numbers to NaN and −0 to +0.
 #[inline(always)]
 pub fn min32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { canon(a) } else { b }
 }
 
-/// Returns the maximum, which prefers numbers to NaN and +0 to −0.
+/// Returns the maximum, preferring numbers to NaN and +0 to −0.
 #[inline(always)]
 pub fn max32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { canon(a) } else { b }
 }
 
-/// Returns the smaller of two doubles, like [`min32`] does for singles.
+/// Returns the minimum of two doubles; see [`min32`].
 #[inline(always)]
 pub fn min64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
 }
 
-/// Returns the larger of two doubles, like [`max32`] does for singles.
+/// Returns the maximum of two doubles; see [`max32`].
 #[inline(always)]
 pub fn max64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
 }
 
-/// Directions of rounding other than to nearest.
+/// Rounding directions other than to nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Zero,
@@ -87,7 +87,8 @@ pub enum Direction {
     Up,
 }
 
-/// `sum + error`, exact, as a double rounded to odd: rounding it to a shorter format in any direction is then correct.
+/// Returns the exact `sum + error` as a double rounded to odd. Rounding that to a shorter format in any direction is
+/// then correct.
 fn odd(sum: f64, error: f64) -> f64 {
     if error == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
         return sum;
@@ -107,7 +108,7 @@ fn exact_sum(a: f64, b: f64) -> f64 {
     odd(sum, if error.is_nan() { 0.0 } else { error })
 }
 
-/// Rounds a double to a single in a direction.
+/// Rounds a double to a single in the given direction.
 pub fn narrow(x: f64, direction: Direction) -> f32 {
     let near = x as f32;
     if near.is_nan() {
@@ -121,7 +122,7 @@ pub fn narrow(x: f64, direction: Direction) -> f32 {
     };
     let too_small = direction == Direction::Up && back < x;
     if too_large {
-        // The result is one step away toward zero or down.
+        // The result is one step away, toward zero or down.
         if direction == Direction::Zero || near > 0.0 { step_in(near) } else { step_out(near, true) }
     } else if too_small {
         if near < 0.0 { step_in(near) } else { step_out(near, false) }
@@ -143,7 +144,7 @@ fn step_out(x: f32, negative: bool) -> f32 {
     f32::from_bits(x.to_bits() + 1)
 }
 
-/// Gives a zero its sign: zero results of sums of opposite signs are −0 when rounding down.
+/// Sets the sign of a zero: sums of opposite signs that are zero become −0 when rounding down.
 #[inline(always)]
 fn zero_sign(result: f32, sum: f64, exact_zero: bool, both_negative: bool, direction: Direction) -> f32 {
     if exact_zero && sum == 0.0 && !both_negative && direction == Direction::Down { -0.0 } else { result }
@@ -175,7 +176,7 @@ pub fn fma_odd(a: f32, b: f32, c: f32) -> f64 {
     exact_sum(f64::from(a) * f64::from(b), f64::from(c))
 }
 
-/// Returns `a ÷ b`, rounded in a direction: the sign of the remainder says on which side the quotient was rounded.
+/// Returns `a ÷ b`, rounded in a direction. The remainder's sign tells on which side the quotient was rounded.
 pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let q = x / y;

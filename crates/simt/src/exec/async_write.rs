@@ -1,7 +1,7 @@
 //! Asynchronous writes to the shared memory of a cluster, which complete on an mbarrier object there.
 //!
-//! They are performed at once, which the program must expect as one of the possible times. A write to one block with
-//! the object of another, and one outside of shared memory, end the launch.
+//! They are performed at once, which the program must expect as one of the possible times. A write to one block that
+//! completes on another block's object is a fault, as is a write outside shared memory.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, Survey, misaligned, region};
@@ -12,17 +12,17 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Space, Way};
 
-/// An asynchronous write of a lane.
+/// An asynchronous write by one lane.
 #[derive(Debug, Clone, Copy)]
 pub struct AsyncWrite {
     pub to: u64,
     pub bytes: u32,
-    /// The address of the mbarrier object on which it completes.
+    /// Address of the mbarrier object on which it completes.
     pub object: u64,
     pub way: Way,
 }
 
-/// Returns the region of `bytes` bytes from an address on, aligned to `unit`; `Err` is what the handler returns.
+/// Returns the region of `bytes` bytes at an address, aligned to `unit`. `Err` is the handler's return value.
 pub fn place(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -39,8 +39,8 @@ pub fn place(
     region(cx, i, &a, &survey, u64::from(bytes), store)
 }
 
-/// Performs a lane's write to addresses of a space, shared or generic. `from` has the bytes; `write_bytes` writes them
-/// to their place on the host. The lane is the only active one; `Err` is what the handler returns.
+/// Performs a lane's write to addresses of a space, shared or generic. `from` holds the bytes; `write_bytes` writes
+/// them to their place on the host. The lane is the only active one. `Err` is the handler's return value.
 pub fn write_async(
     cx: &mut Context<'_>,
     i: &Ins,

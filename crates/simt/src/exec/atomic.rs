@@ -13,7 +13,7 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{Row, each, instance};
 
-/// Performs an operation of the active lanes at their addresses, which were checked to be in the region; returns
+/// Performs an operation for the active lanes at their addresses, which were checked to be in the region. Returns
 /// whether any of them changes memory.
 type Perform = unsafe fn(&mut Context<'_>, &Ins, &Row<u64>, &Region) -> bool;
 
@@ -26,7 +26,7 @@ unsafe fn perform<M: Cell, F: Fn(M, M, M) -> M + Copy>(
     let f = instance::<F>();
     let mut changes = false;
     each(cx.mask, |k| {
-        // SAFETY: the request was checked as a whole; sources and destination are the loader's rows.
+        // SAFETY: the request was checked as a whole; sources and destination are rows assigned by the loader.
         unsafe {
             let b = M::narrow(*cx.at::<M::Register>(i.o[2]).add(k));
             let c = if i.o[3] == Slot::NONE { b } else { M::narrow(*cx.at::<M::Register>(i.o[3]).add(k)) };
@@ -40,30 +40,31 @@ unsafe fn perform<M: Cell, F: Fn(M, M, M) -> M + Copy>(
     changes
 }
 
-/// `atom` and `red`: slot 0 takes the old value, slot 1 is the address, slots 2 and 3 the operands.
+/// `atom` and `red`. Slot 0: old value; slot 1: address; slots 2 and 3: operands.
 pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: forwarded from the caller.
+    // SAFETY: the same contract as this function's.
     unsafe { request(cx, i, size_of::<M>() as u64, perform::<M, F>) }
 }
 
 /// Checks, counts and performs a request for `bytes` bytes per lane.
 ///
 /// # Safety
-/// The instruction is the loader's, and `perform` is of its type.
+///
+/// `i` is an instruction made by the loader, and `perform` matches its type.
 unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -> *const Ins {
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
     let a = addresses(cx, i, i.o[1]);
     let s = survey(cx, &a, bytes);
-    // The first element represents the whole vector; the others are not instructions of their own.
+    // The first element represents the whole vector; the others are not separate instructions.
     let vector = u64::from(i.access().elements());
     let overlap = s.contiguous && cx.lanes > 1;
     if vector > 1 && (overlap || s.low_bits & (bytes * vector - 1) != 0) {
         return misaligned(cx, i, &a, bytes * vector);
     }
     if same_region(cx, i, &a, &s) != cx.mask {
-        // SAFETY: forwarded from the caller.
+        // SAFETY: the same contract as this function's.
         return unsafe { split(cx, i, &a, &s) };
     }
     let r = match region(cx, i, &a, &s, bytes, true) {

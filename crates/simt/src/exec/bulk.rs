@@ -20,10 +20,10 @@ use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row, instance};
 use crate::sanitize::{Bulk, Fault, Op, Space, Way};
 
-/// Addresses and sizes are multiples of this number of bytes.
+/// Addresses and sizes must be multiples of this many bytes.
 const UNIT: u64 = 16;
 
-/// The number of bits of `imm` that hold the offset of each of three addresses: target, source, mbarrier object.
+/// Bits of `imm` for the offset of each of three addresses: target, source, mbarrier object.
 pub const OFFSET_BITS: u32 = 21;
 
 /// Returns the offset of address `which` in `imm`.
@@ -32,19 +32,19 @@ const fn offset(imm: i64, which: u32) -> i64 {
     (imm << (spare - which * OFFSET_BITS)) >> spare
 }
 
-/// What one lane copies.
+/// The copy of one lane.
 #[derive(Debug, Clone, Copy)]
 struct Transfer {
     to: u64,
     from: u64,
     bytes: u32,
-    /// The address of the mbarrier object on which it completes.
+    /// Address of the mbarrier object on which it completes.
     object: u64,
-    /// The target blocks of a multicast.
+    /// Mask of the target blocks of a multicast.
     blocks: u32,
 }
 
-/// Copies or combines a number of bytes from the first address to the second.
+/// Copies or combines bytes from the first address to the second.
 pub type Combine = unsafe fn(*const u8, *mut u8, usize);
 
 /// What a copy does with its bytes.
@@ -54,10 +54,11 @@ struct Effect {
     reduces: bool,
 }
 
-/// Returns an address of a lane. One of shared memory has 32 bits, for any width of its row.
+/// Returns an address of a lane. Addresses of shared memory have 32 bits, whatever the width of their row.
 ///
 /// # Safety
-/// The slot is an address row, of 32 bits where `narrow` says so, or none.
+///
+/// The slot is empty or an address row, with 32 bits if `narrow` says so.
 pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, lane: usize) -> u64 {
     let (slot, by) = (i.o[which as usize], offset(i.imm, which));
     if slot == Slot::NONE {
@@ -65,7 +66,7 @@ pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, 
     }
     let global = [aux::Bulk::TO_GLOBAL, aux::Bulk::FROM_GLOBAL].get(which as usize).is_some_and(|&flag| i.has(flag));
     let width = if global || i.has(aux::Bulk::GENERIC) { u64::MAX } else { u64::from(u32::MAX) };
-    // SAFETY: by the caller's promise.
+    // SAFETY: the row's width is that of this function's contract.
     unsafe {
         if i.has(narrow) {
             u64::from((*cx.at::<u32>(slot).add(lane)).wrapping_add(by as u32))
@@ -75,10 +76,10 @@ pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, 
     }
 }
 
-/// `cp.async.bulk`: slot 0 is the target's address, slot 1 the source's, slot 2 that of the mbarrier object or none,
-/// slot 3 the size, slot 4 the mask of blocks or none; `imm` has the offsets of the addresses.
+/// `cp.async.bulk`. Slot 0: target address; slot 1: source address; slot 2: mbarrier object's address or none; slot 3:
+/// size; slot 4: mask of blocks or none. `imm` has the offsets of the addresses.
 pub unsafe fn bulk_copy(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: forwarded from the caller.
+    // SAFETY: the same contract as this function's.
     unsafe { each_lane(cx, i, Effect { combine: std::ptr::copy::<u8>, reduces: false }) }
 }
 
@@ -87,18 +88,19 @@ pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
-    // SAFETY: forwarded from the caller.
+    // SAFETY: the same contract as this function's.
     unsafe { each_lane(cx, i, Effect { combine: combine::<M, F>, reduces: true }) }
 }
 
-/// Combines elements with the elements of a target.
+/// Combines elements with those of a target.
 ///
 /// # Safety
-/// There are so many bytes at both addresses, aligned for the type.
+///
+/// Both addresses have `bytes` valid bytes, aligned for the type.
 pub unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: *mut u8, bytes: usize) {
     let f = instance::<F>();
     for at in (0..bytes).step_by(size_of::<M>()) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: both addresses have `bytes` valid, aligned bytes.
         unsafe {
             let operand = from.add(at).cast::<M>().read_unaligned();
             M::update(to.add(at), |old| f(old, operand, operand));
@@ -109,11 +111,12 @@ pub unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: 
 /// Performs the copies of the active lanes, one after the other.
 ///
 /// # Safety
-/// The slots are the loader's.
+///
+/// The slots were assigned by the loader.
 unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, effect: Effect) -> *const Ins {
     let whole = cx.mask;
     for k in (0..LANES).filter(|&k| whole >> k & 1 == 1) {
-        // SAFETY: by the caller's promise; a lane is below 32.
+        // SAFETY: the loader assigned the slots; a lane is below 32.
         let copy = unsafe {
             Transfer {
                 to: address(cx, i, 0, aux::Bulk::NARROW_TO, k),
@@ -133,7 +136,7 @@ unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, effect: Effect) -> *const Ins
     Context::next(i)
 }
 
-/// Performs a lane's copy; `Err` is what the handler returns. The lane is the only active one.
+/// Performs a lane's copy. The lane is the only active one. `Err` is the handler's return value.
 fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: Effect) -> Result<(), *const Ins> {
     let (from_space, to_space) = spaces(i);
     check(cx, i, lane, copy)?;
@@ -180,7 +183,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
     Ok(())
 }
 
-/// Refuses what the hardware refuses.
+/// Ends the launch for a copy that the hardware refuses.
 fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<(), *const Ins> {
     let (from_space, to_space) = spaces(i);
     if !u64::from(copy.bytes).is_multiple_of(UNIT) {
@@ -220,7 +223,7 @@ fn check_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, fro
     sanitizer::bulk(cx, i, lane, source, Op::Load, from.at(lane, copy.from)).map_or(Ok(()), Err)
 }
 
-/// Performs a copy from shared to global memory, which belongs to the group that the lane commits next.
+/// Performs a copy from shared to global memory. It belongs to the bulk group that the lane commits next.
 fn leave(
     cx: &mut Context<'_>,
     i: &Ins,

@@ -6,13 +6,13 @@ use crate::program::aux::{Carry, Negations};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// The operation is in the low bits of `aux`; this one adds.
+/// Operations of a carry chain, in the low bits of `aux`.
 pub const ADD: u32 = 0;
 pub const SUB: u32 = 1;
 pub const MAD_LOW: u32 = 2;
 pub const MAD_HIGH: u32 = 3;
 
-/// Returns `a op b (op c) ± carry` in double width; returns the value and the carry.
+/// Computes `a op b (op c) ± carry` in double width; returns the value and the carry.
 #[inline(always)]
 fn chain(operation: u32, flags: Carry, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128, bool) {
     let ones = (1_u128 << width) - 1;
@@ -20,7 +20,7 @@ fn chain(operation: u32, flags: Carry, width: u32, a: u128, b: u128, c: u128, ca
     let (a_full, b_full) = if flags.contains(Carry::SIGNED) { (signed(a), signed(b)) } else { (a, b) };
     let taken = |flag| if flags.contains(Carry::TAKES) { flag } else { 0 };
     match operation {
-        // The carry of a difference says that nothing was borrowed: hardware adds the complement and one.
+        // A difference's carry means "no borrow": hardware adds the complement and one.
         SUB => {
             let borrowed = taken(1 - carry);
             (a.wrapping_sub(b).wrapping_sub(borrowed) & ones, a >= b + borrowed)
@@ -41,7 +41,7 @@ macro_rules! chain_handler {
     ($(#[$doc:meta])* $name:ident, $t:ty, $width:literal) => {
         $(#[$doc])*
         pub unsafe fn $name(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: the loader gives rows of this width.
+            // SAFETY: the loader assigns rows of this width.
             unsafe {
                 let (a, b): (Row<$t>, Row<$t>) = (cx.row(i.o[1]), cx.row(i.o[2]));
                 let c: Row<$t> = if i.o[3] == Slot::NONE { a } else { cx.row(i.o[3]) };
@@ -68,15 +68,15 @@ chain_handler!(/// `add.cc`, `subc`, `madc` and the like on 32 bits.
 chain_handler!(/// The same on 64 bits.
     wide, u64, 64);
 
-/// The logic on predicates is in the low bits of `aux`; this one is AND.
+/// Operations on predicates, in the low bits of `aux`.
 pub const PRED_AND: u32 = 0;
 pub const PRED_OR: u32 = 1;
 pub const PRED_XOR: u32 = 2;
 pub const PRED_NOT: u32 = 3;
 
-/// Executes the logic of predicates: slot 0 takes that of slots 1 and 2.
+/// Predicate logic: slot 0 = slot 1 op slot 2.
 pub unsafe fn predicates(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: all three are predicates; the loader says where a branch is next.
+    // SAFETY: all three are predicates; the loader marks whether a branch follows.
     unsafe {
         let flip = |negation: Negations| if i.has(negation) { u32::MAX } else { 0 };
         let (a, b) = (cx.pred(i.o[1]) ^ flip(Negations::FIRST), cx.pred(i.o[2]) ^ flip(Negations::SECOND));

@@ -1,11 +1,11 @@
-//! Types in memory that atomics work on.
+//! Types in memory that atomics operate on.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::program::row::Lane;
 
-/// A type in memory that atomics work on; registers have it as `Register`.
+/// A type in memory that atomics operate on.
 pub trait Cell: Lane {
     type Register: Lane + PartialEq;
     fn widen(self) -> Self::Register;
@@ -13,7 +13,8 @@ pub trait Cell: Lane {
     /// Replaces the value at `at` by `f` of it; returns the old value.
     ///
     /// # Safety
-    /// `at` is valid for this type and aligned for it.
+    ///
+    /// `at` is valid and aligned for this type.
     unsafe fn update(at: *mut u8, f: impl Fn(Self) -> Self) -> Self;
 }
 
@@ -34,7 +35,8 @@ macro_rules! cell {
 
             #[inline(always)]
             unsafe fn update(at: *mut u8, f: impl Fn(Self) -> Self) -> Self {
-                // SAFETY: by the caller's promise; other threads reach the cell by the same type while they race.
+                // SAFETY: `at` is valid and aligned for this type; while threads race, all access the cell with the
+                // same type.
                 let cell = unsafe { <$atomic>::from_ptr(at.cast()) };
                 let mut old = cell.load(Ordering::Relaxed);
                 loop {
@@ -51,7 +53,7 @@ cell!(u16, u32, AtomicU16);
 cell!(u32, u32, AtomicU32);
 cell!(u64, u64, AtomicU64);
 
-/// Locked while 128 bits change, which not every host can do atomically.
+/// Held while 128 bits change, which not every host can do atomically.
 static PAIR: Mutex<()> = Mutex::new(());
 
 impl Cell for u128 {
@@ -69,7 +71,7 @@ impl Cell for u128 {
 
     unsafe fn update(at: *mut u8, f: impl Fn(Self) -> Self) -> Self {
         let _held = PAIR.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: by the caller's promise; what is aligned for 128 bits is for 64.
+        // SAFETY: `at` is valid for 16 bytes; alignment for 128 bits implies alignment for 64.
         let [low, high] = [0, 8].map(|half| unsafe { AtomicU64::from_ptr(at.add(half).cast()) });
         let old = Self::from(high.load(Ordering::Acquire)) << 64 | Self::from(low.load(Ordering::Acquire));
         let new = f(old);

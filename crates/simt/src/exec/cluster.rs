@@ -1,4 +1,4 @@
-//! `mapa`, `getctarank` and the barrier of a cluster, which has two steps.
+//! `mapa`, `getctarank` and the two-step barrier of a cluster.
 //!
 //! Waiting without having arrived, and arriving twice, ends the launch.
 
@@ -11,10 +11,10 @@ use crate::program::aux::ClusterAddress;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Returns the offset in shared memory of a lane's address. `Err` is what the handler returns.
+/// Returns the offset in shared memory of a lane's address. `Err` is the handler's return value.
 fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result<u64, *const Ins> {
     if i.has(ClusterAddress::OFFSET) {
-        // An address of shared memory has 32 bits, for any width of its register.
+        // Addresses of shared memory have 32 bits, whatever the width of their register.
         return Ok(address & u64::from(u32::MAX));
     }
     if (SHARED_WINDOW..SHARED_WINDOW + WINDOW).contains(&address) {
@@ -24,13 +24,14 @@ fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result
     Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message))
 }
 
-/// Returns the addresses of slot 1, with `imm` added.
+/// Returns the addresses of slot 1 plus `imm`.
 ///
 /// # Safety
-/// Slot 1 is a row of the width that `aux` says.
+///
+/// Slot 1 is a row of the width in `aux`.
 unsafe fn given(cx: &Context<'_>, i: &Ins) -> Row<u64> {
     let by = i.imm as u64;
-    // SAFETY: by the caller's promise.
+    // SAFETY: slot 1 is a row of the width in `aux`.
     unsafe {
         if i.has(ClusterAddress::NARROW) {
             Row(cx.row::<u32>(i.o[1]).0.map(|a| u64::from(a.wrapping_add(by as u32))))
@@ -40,9 +41,9 @@ unsafe fn given(cx: &Context<'_>, i: &Ins) -> Row<u64> {
     }
 }
 
-/// `mapa`: slot 0 takes the address of slot 1 in the block of the cluster whose rank is in slot 2.
+/// `mapa`. Slot 0: the address of slot 1, mapped to the block with the rank in slot 2.
 pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the slots are the loader's.
+    // SAFETY: the loader assigned the slots.
     let (addresses, ranks) = unsafe { (given(cx, i), cx.row::<u32>(i.o[2])) };
     let blocks = cx.cluster_blocks();
     let active = cx.mask;
@@ -57,7 +58,7 @@ pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             return cx.trap(i, TrapKind::OutOfBounds, 1 << k, message);
         }
         let mapped = (u64::from(rank) + 1) * STRETCH + offset;
-        // SAFETY: slot 0 is a row of the width that `aux` says.
+        // SAFETY: slot 0 is a row of the width in `aux`.
         unsafe {
             if i.has(ClusterAddress::NARROW) {
                 cx.set_lane(i.o[0], k, mapped as u32);
@@ -69,9 +70,9 @@ pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `getctarank`: slot 0 takes the rank of the block that the address of slot 1 leads to.
+/// `getctarank`. Slot 0: rank of the block that the address in slot 1 belongs to.
 pub unsafe fn rank(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the slots are the loader's.
+    // SAFETY: the loader assigned the slots.
     let addresses = unsafe { given(cx, i) };
     let active = cx.mask;
     for k in (0..LANES).filter(|&k| active >> k & 1 == 1) {

@@ -1,4 +1,4 @@
-//! Operations of the lanes of a warp together, except shuffles: votes, match, reductions, and arrivals at barriers.
+//! Operations across the lanes of a warp, except shuffles: votes, match, reductions, and arrivals at barriers.
 
 use std::ptr;
 
@@ -10,7 +10,7 @@ use crate::program::ins::{Ins, Slot};
 use crate::program::row;
 use crate::program::row::{LANES, Lane as _, Row, flags};
 
-/// Waits for the lanes of the member mask in `slot`; `Err` is what the handler returns until they are here.
+/// Waits for the lanes of the member mask in `slot`. Until they are here, `Err` is the handler's return value.
 pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
@@ -35,11 +35,11 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
     Ok(mask)
 }
 
-/// Returns the lanes of waiting paths that do nothing more but exit.
+/// Returns the lanes of waiting paths that only exit afterwards.
 fn exiting(cx: &Context<'_>) -> u32 {
     let (mut seen, mut exiting) = (cx.mask, 0);
     for waiting in cx.stack.iter().rev() {
-        // A lane goes on with the path nearest to the top.
+        // A lane continues with the path nearest to the top.
         let lanes = waiting.mask & !seen;
         seen |= lanes;
         if control::leads_to_exit(waiting.pc) {
@@ -49,8 +49,8 @@ fn exiting(cx: &Context<'_>) -> u32 {
     exiting
 }
 
-/// Notes lanes that an operation has waited for and that have exited instead. PTX waits for "all non-exited threads" of the
-/// mask (PTX ISA, `shfl.sync`); CUDA C++ demands that all that have not exited execute the operation, and leaves the result
+/// Records lanes that exited although an operation waited for them. PTX waits for "all non-exited threads" of the mask
+/// (PTX ISA, `shfl.sync`). CUDA C++ demands that all non-exited threads execute the operation, and leaves the result
 /// undefined otherwise (CUDA C++ Programming Guide, "Warp Shuffle Functions").
 #[cold]
 fn note_absent(cx: &mut Context<'_>, i: &Ins) {
@@ -64,8 +64,8 @@ fn note_absent(cx: &mut Context<'_>, i: &Ins) {
     }
 }
 
-/// Runs `part` for each group of lanes with the same member mask, if the active lanes have several masks, as tiles of a
-/// partition do. `None` if all have the same.
+/// Runs `part` for each group of lanes with the same member mask, if the active lanes have several masks (as tiles of a
+/// partition do). `None` if all have the same.
 #[inline(always)]
 pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
     // SAFETY: the slot is a 32-bit row.
@@ -100,14 +100,14 @@ fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) ->
             return cx.trap(i, TrapKind::Shuffle, group, message);
         }
     }
-    // Lanes on other paths arrive here later or exit.
+    // Lanes on other paths arrive later or exit.
     let missing = groups().fold(0, |missing, (_, mask)| missing | mask & alive & !whole);
     if missing != 0 {
         return cx.stop_at(Event::Lanes { wanted: whole | missing }, i);
     }
     for (group, _) in groups() {
         cx.set_mask(group);
-        // SAFETY: the same instruction under a narrower mask, which names one set.
+        // SAFETY: the same instruction with fewer active lanes, all with the same member mask.
         let next = unsafe { part(cx, i) };
         cx.set_mask(whole);
         if next.is_null() {
@@ -151,7 +151,7 @@ pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = members(cx, i, i.o[2]) {
         return stopped;
     }
-    // SAFETY: slot 1 is a predicate, slot 0 a predicate or a 32-bit row by the mode.
+    // SAFETY: slot 1 is a predicate; slot 0 is a predicate or a 32-bit row, depending on the mode.
     unsafe {
         let bits = cx.pred(i.o[1]) ^ if i.has(Vote::NEGATED) { u32::MAX } else { 0 };
         let yes = bits & cx.mask;
@@ -179,7 +179,7 @@ pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         return stopped;
     }
     let mut values = [0_u64; LANES];
-    // SAFETY: slot 2 is a row of the width that `imm` says.
+    // SAFETY: slot 2 is a row of the width in `imm`.
     unsafe {
         if i.imm == 1 {
             values = cx.row::<u64>(i.o[2]).0;
@@ -200,7 +200,7 @@ pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `elect.sync`: slots are destination or none, predicate or none, member mask. The lowest lane is chosen.
+/// `elect.sync`. Slots: destination or none, predicate or none, member mask. The lowest lane is elected.
 pub unsafe fn elect(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Some(next) = by_members(cx, i, i.o[2], elect) {
         return next;
@@ -215,7 +215,7 @@ pub unsafe fn elect(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `redux.sync`: slots are destination, source, member mask. Every value is changed by `M` before `F` combines them.
+/// `redux.sync`. Slots: destination, source, member mask. `M` is applied to every value before `F` combines them.
 pub unsafe fn reduce<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -235,12 +235,12 @@ pub unsafe fn reduce<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(
     Context::next(i)
 }
 
-/// Returns the handler of a `redux` with this operation; the closure captures nothing.
+/// Returns the handler of a `redux` with this operation. The closure captures nothing.
 pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(operation: F) -> Handler {
     mapped_reducer(|x: u32| x, operation)
 }
 
-/// Returns the handler of a `redux` that changes every value first; the closures capture nothing.
+/// Returns the handler of a `redux` that maps every value first. The closures capture nothing.
 pub fn mapped_reducer<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(_map: M, _operation: F) -> Handler {
     reduce::<M, F>
 }
@@ -273,7 +273,7 @@ pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             return cx.stop_at(Event::Sync { id }, Context::next(i));
         }
     }
-    // SAFETY: slots 0 and 1 are 32-bit rows, slot 2 a predicate where `aux` says so.
+    // SAFETY: slots 0 and 1 are 32-bit rows; slot 2 is a predicate if `aux` says so.
     let (id, threads, votes) = unsafe {
         let id = *cx.at::<u32>(i.o[0]).add(first);
         let threads = i.has(Barrier::WITH_COUNT).then(|| *cx.at::<u32>(i.o[1]).add(first));
@@ -296,7 +296,7 @@ pub const RED_AND: u32 = 0;
 pub const RED_OR: u32 = 1;
 pub const RED_POPC: u32 = 2;
 
-/// Returns the result of the `bar.red` before: slot 0 is the destination. It does not count as an instruction.
+/// Returns the result of the preceding `bar.red` in slot 0. Not counted as an instruction.
 pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     control::uncount(cx, i);
     let (yes, votes) = cx.warp.reduced;

@@ -19,11 +19,11 @@ use crate::sanitize::BlockShadow;
 #[derive(Debug)]
 pub enum Event {
     None,
-    /// The split's lanes have all exited.
+    /// All lanes of the split have exited.
     Exited,
     /// The split has arrived at a barrier and continues after it.
     Barrier(Arrival),
-    /// The running path arrived at a barrier of the whole block without a reduction, as nearly all barriers are.
+    /// The running path arrived at a barrier of the whole block without a reduction, the most frequent kind.
     Sync {
         id: u32,
     },
@@ -31,14 +31,14 @@ pub enum Event {
     Cluster,
     /// The time slice has ended.
     Slice,
-    /// The instruction has an effect that other blocks can see. It waits for the block's place in commit order and is
+    /// The instruction has an effect visible to other blocks. It waits for the block's place in commit order and is
     /// then retried.
     Commit,
     /// The instruction needs lanes on other paths; it is retried with them.
     Lanes {
         wanted: u32,
     },
-    /// A load reads what was never written; it is retried with undefined bits tracked.
+    /// A load reads memory that was never written; it is retried with undefined bits tracked.
     Undefined,
     Trap(Box<Trap>),
 }
@@ -55,18 +55,18 @@ pub struct Arrival {
     pub votes: u32,
 }
 
-/// The effects visible to other blocks that a block may have now, in commit order.
+/// Which effects visible to other blocks a block may have now, in commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commits {
-    /// All: every earlier block has ended.
+    /// All, because every earlier block has ended.
     All,
-    /// None: the block waits before its next one.
+    /// None: the block waits before its next effect.
     None,
-    /// The block runs so many visible effects and then waits.
+    /// The block may have this many visible effects and then waits.
     UpTo(u32),
 }
 
-/// What a block can access of another block of its cluster while it runs.
+/// What a block can access of another block in its cluster while it runs.
 #[derive(Debug)]
 pub struct Peer {
     pub shared: *mut u8,
@@ -75,8 +75,8 @@ pub struct Peer {
     pub shadow: BlockShadow,
 }
 
-// SAFETY: the pointer leads into the storage of another block of the same cluster, which goes with it from thread to
-// thread and is run by one at a time.
+// SAFETY: the pointer leads to the storage of another block of the same cluster. All blocks of a cluster move between
+// threads together, and one of them runs at a time.
 unsafe impl Send for Peer {}
 
 /// The state of the running warp.
@@ -89,11 +89,11 @@ pub struct Context<'m> {
     pub rpc: *const Ins,
     pub fuel: u32,
     pub launch: &'m LaunchState<'m>,
-    /// The allocation of the last access.
+    /// Allocation of the last access.
     pub cached: Extent,
     pub strides: Strides,
     pub counters: Counters,
-    /// What accesses have counted, by the numbers of their instructions.
+    /// Counts of accesses, by instruction number.
     pub accesses: Vec<Counters>,
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
@@ -105,7 +105,8 @@ pub struct Context<'m> {
     /// Where a stopped path continues.
     pub resume: *const Ins,
     pub shared: *mut u8,
-    /// The part of shared memory that the kernel may access: without what the system reserves, unless it uses that.
+    /// Start of the shared memory that the kernel may access: after what the system reserves, unless the kernel uses
+    /// that.
     pub shared_start: u64,
     pub shared_end: u64,
     /// The blocks of the cluster, by rank; empty if the block is alone.
@@ -114,32 +115,32 @@ pub struct Context<'m> {
     pub block_index: [u32; 3],
     pub commits: Commits,
     pub printed: String,
-    /// Polling loads and atomics since the warp last made visible progress.
+    /// Polling loads and atomics since the warp's last visible progress.
     pub polls: u32,
-    /// The warp has made progress in this slice.
+    /// Whether the warp has made progress in this slice.
     pub progressed: bool,
-    /// The instructions that this block has executed, which are a deterministic clock.
+    /// Instructions that this block has executed: a deterministic clock.
     pub issued: u64,
-    /// The counts of each instruction, if the launch asks for them.
+    /// Counts per instruction, if the launch requests them.
     pub per_instruction: Option<InstructionCounts>,
-    /// What is inside the handlers of a kernel that counts per instruction.
+    /// The wrapped handlers of a kernel that counts per instruction.
     pub inner: &'m [Inner],
 }
 
-/// Executes one instruction for the active lanes and returns the next one; null hands an event to the scheduler.
+/// Executes one instruction for the active lanes and returns the next one; null passes an event to the scheduler.
 pub type Handler = unsafe fn(&mut Context<'_>, &Ins) -> *const Ins;
 
 impl Entry {
-    /// Returns the entry of a handler.
+    /// Erases the signature of a handler.
     pub const fn from_handler(handler: Handler) -> Self {
         // SAFETY: both are function pointers; `handler` restores the signature before the call.
         Self(unsafe { std::mem::transmute::<Handler, unsafe fn()>(handler) })
     }
 
-    /// Returns the handler.
+    /// Restores the signature of the handler.
     #[inline(always)]
     pub const fn handler(self) -> Handler {
-        // SAFETY: `of` makes every entry, from a handler.
+        // SAFETY: every entry was made from a handler, by `from_handler`.
         unsafe { std::mem::transmute::<unsafe fn(), Handler>(self.0) }
     }
 }
@@ -155,31 +156,34 @@ impl Context<'_> {
     /// Returns the location of an operand.
     ///
     /// # Safety
-    /// The slot is one that the loader made for the current function.
+    ///
+    /// The loader assigned the slot in the current function.
     #[inline(always)]
     pub unsafe fn at<T>(&self, slot: Slot) -> *mut T {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the loader assigned the slot in the current function.
         unsafe { self.bases.at(slot) }
     }
 
     /// Returns a copy of a source row.
     ///
     /// # Safety
+    ///
     /// The slot holds a row of `T`s' width.
     #[inline(always)]
     pub unsafe fn row<T: Copy>(&self, slot: Slot) -> Row<T> {
-        // SAFETY: by the caller's promise; every bit pattern is a value of the lane types.
+        // SAFETY: the slot holds a row of `T`s' width; every bit pattern is a value of the lane types.
         unsafe { *self.at::<Row<T>>(slot) }
     }
 
-    /// Returns lane 0 of a source row, read so that the compiler does not know that it is a lane of the row. If it did,
+    /// Returns lane 0 of a source row, read so that the compiler does not know that it is part of the row. If it did,
     /// it would treat the other 31 lanes piece by piece instead of as vectors.
     ///
     /// # Safety
+    ///
     /// The slot holds a row of `T`s' width.
     #[inline(always)]
     pub unsafe fn first<T: Copy>(&self, slot: Slot) -> T {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the slot holds a row of `T`s' width.
         unsafe { self.at::<T>(slot).read_volatile() }
     }
 
@@ -189,7 +193,7 @@ impl Context<'_> {
     /// The slot holds a row of `T`s' width in the frame. The borrow must end before the slot is read again.
     #[inline(always)]
     pub unsafe fn row_mut<'r, T: Copy>(&self, slot: Slot) -> &'r mut Row<T> {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the slot holds such a row in the frame, and the borrow ends before it is read again.
         unsafe { &mut *self.bases.register::<Row<T>>(slot) }
     }
 
@@ -199,20 +203,21 @@ impl Context<'_> {
     /// The slot holds a predicate.
     #[inline(always)]
     pub unsafe fn pred(&self, slot: Slot) -> u32 {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the slot holds a predicate.
         unsafe { *self.at::<u32>(slot) }
     }
 
-    /// Writes a predicate register where lanes are active; nothing for [`Slot::NONE`].
+    /// Writes a predicate register for the active lanes; does nothing for [`Slot::NONE`].
     ///
     /// # Safety
+    ///
     /// The slot holds a predicate.
     #[inline(always)]
     pub unsafe fn set_pred(&mut self, slot: Slot, bits: u32) {
         if slot == Slot::NONE {
             return;
         }
-        // SAFETY: by the caller's promise.
+        // SAFETY: the slot holds a predicate.
         unsafe {
             let at = self.bases.register::<u32>(slot);
             *at = (*at & !self.mask) | (bits & self.mask);
@@ -225,7 +230,7 @@ impl Context<'_> {
     /// The slot holds a row of `T`s' width in the frame.
     #[inline(always)]
     pub unsafe fn set_lane<T: Copy>(&mut self, slot: Slot, lane: usize, value: T) {
-        // SAFETY: by the caller's promise; a lane is below 32.
+        // SAFETY: the slot holds such a row in the frame; a lane is below 32.
         unsafe { *self.bases.register::<T>(slot).add(lane) = value };
     }
 
@@ -241,7 +246,7 @@ impl Context<'_> {
         self.mask & (1 << lane) != 0
     }
 
-    /// Makes `mask` the active lanes.
+    /// Makes the lanes in `mask` active.
     #[inline]
     pub fn set_mask(&mut self, mask: u32) {
         if mask == self.mask {
@@ -258,7 +263,7 @@ impl Context<'_> {
         self.bases.set(Area::Frame, frame);
     }
 
-    /// Whether the block may have an effect now that other blocks can see; uses one up.
+    /// Whether the block may now have an effect visible to other blocks; consumes one permission.
     #[inline]
     pub const fn commit(&mut self) -> bool {
         match &mut self.commits {
@@ -271,8 +276,8 @@ impl Context<'_> {
         }
     }
 
-    /// Returns what the handler of an instruction with an effect that other blocks can see returns if it must not have
-    /// it now.
+    /// Returns the handler's return value if an instruction with an effect visible to other blocks must wait; `None` if
+    /// it may proceed.
     #[inline(always)]
     pub fn wait_for_commit(&mut self, i: &Ins) -> Option<*const Ins> {
         if self.commit() {
@@ -288,7 +293,7 @@ impl Context<'_> {
         self.trap(i, TrapKind::Communication, self.mask, message.to_owned())
     }
 
-    /// Counts a poll of an address, unless the instruction accessed another one the last time.
+    /// Counts a poll of an address, unless the instruction accessed a different one last time.
     pub fn poll(&mut self, i: &Ins, address: u64) {
         let at = ptr::from_ref(i).addr();
         let last = &mut self.warp.polled[at / size_of::<Ins>() % 4];
@@ -300,19 +305,18 @@ impl Context<'_> {
         }
     }
 
-    /// Records that the warp makes progress.
     pub const fn progress(&mut self) {
         self.polls = 0;
         self.progressed = true;
     }
 
-    /// Stops the warp with `event`; returns what the handler returns.
+    /// Stops the warp with `event`. Returns the handler's return value.
     pub fn stop(&mut self, event: Event) -> *const Ins {
         self.event = event;
         ptr::null()
     }
 
-    /// Stops the warp with `event`; it continues at `resume`.
+    /// Stops the warp with `event`; it will continue at `resume`.
     pub fn stop_at(&mut self, event: Event, resume: *const Ins) -> *const Ins {
         self.resume = resume;
         self.stop(event)
@@ -343,7 +347,7 @@ impl Context<'_> {
         }
     }
 
-    /// Adds the memory location to the trap just made.
+    /// Adds the memory location to the most recent trap.
     #[cold]
     pub fn locate_trap(&mut self, site: Site) {
         if let Event::Trap(trap) = &mut self.event {
@@ -351,7 +355,7 @@ impl Context<'_> {
         }
     }
 
-    /// Adds what would cure the race that the trap just made is about.
+    /// Adds a way to fix the race to the most recent trap.
     #[cold]
     pub fn cure_trap(&mut self, cure: String) {
         if let Event::Trap(trap) = &mut self.event {
@@ -384,13 +388,11 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the number of blocks of the cluster.
     pub const fn cluster_blocks(&self) -> u32 {
         let [x, y, z] = self.launch.cluster;
         x * y * z
     }
 
-    /// Returns the block's number in its cluster.
     pub const fn cluster_rank(&self) -> u32 {
         rank_of(self.block_index, self.launch.cluster)
     }
@@ -416,7 +418,7 @@ impl Context<'_> {
         pc
     }
 
-    /// Moves the running path back into the warp's split `at`, which will continue at `pc`.
+    /// Moves the running path back into the warp's split `at`. It will continue at `pc`.
     pub fn leave(&mut self, at: usize, pc: *const Ins, state: SplitState) {
         self.uncount(pc);
         let split = &mut self.warp.splits[at];
@@ -434,22 +436,22 @@ impl Context<'_> {
     /// Counts the straight-line run that starts at `pc`, for the active lanes.
     #[inline(always)]
     pub fn count(&mut self, pc: *const Ins) {
-        // SAFETY: `pc` is where a path goes on: an instruction of a loaded function.
+        // SAFETY: `pc` is where a path continues: an instruction of a loaded function.
         let ahead = u64::from(unsafe { (*pc).ahead });
         self.counters.warp_instructions += ahead;
         self.counters.thread_instructions += ahead * u64::from(self.lanes);
     }
 
-    /// Returns what the accesses of an instruction counted, to be added to.
+    /// Returns the access counters of an instruction.
     #[inline(always)]
     pub fn accesses(&mut self, i: &Ins) -> &mut Counters {
         debug_assert!((i.number as usize) < self.accesses.len());
-        // SAFETY: the block has counters for each number, and the instructions of a kernel that does not count per
-        // instruction have the number zero.
+        // SAFETY: the block has counters for each number, and instructions of a kernel that does not count per
+        // instruction have number zero.
         unsafe { self.accesses.get_unchecked_mut(i.number as usize) }
     }
 
-    /// Notes that the active lanes go on at `pc`, if the launch counts per instruction.
+    /// Records that the active lanes continue at `pc`, if the launch counts per instruction.
     #[inline(always)]
     pub fn note_arrival(&mut self, pc: *const Ins) {
         if let Some(counts) = &mut self.per_instruction {
@@ -469,7 +471,7 @@ impl Context<'_> {
     }
 }
 
-/// Swaps two lists. Most of the time both are empty, and every barrier calls this.
+/// Swaps two lists. Usually both are empty, and every barrier calls this.
 #[inline(always)]
 fn exchange<T>(a: &mut Vec<T>, b: &mut Vec<T>) {
     if !a.is_empty() || !b.is_empty() {

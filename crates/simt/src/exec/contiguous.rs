@@ -1,8 +1,8 @@
-//! Provides the fast path of the most frequent requests: 32 contiguous lanes in global or shared memory, or one element
-//! per lane within 16 lines of global memory.
+//! The fast path of the most frequent requests: 32 contiguous lanes in global or shared memory, or one element per lane
+//! within 16 lines of global memory.
 //!
-//! Any other request, and one that would fault or that the sanitizer might report, is `None` here and takes the slow
-//! path through [`access`](super::access), with the same result and the same counts.
+//! Any other request, and one that would fault or that the sanitizer might report, is `None` here. It takes the slow
+//! path through [`access`](super::access), with the same result and counts.
 
 use crate::counters::Traffic;
 use crate::exec::access::Survey;
@@ -15,7 +15,7 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Bits of `aux` that such a request may have, in addition to its one element per lane.
+/// Bits of `aux` that such a request may have, apart from its one element per lane.
 const ALLOWED: Access = Access::SPACE
     .union(Access::NARROW)
     .union(Access::STRONG)
@@ -23,11 +23,11 @@ const ALLOWED: Access = Access::SPACE
     .union(Access::BLOCK_SCOPE)
     .union(Access::CLUSTER_SCOPE)
     .union(Access::CONST);
-/// What `aux` may hold if addresses do not have 32 bits.
+/// The same for addresses wider than 32 bits.
 const ALLOWED_WIDE: Access = ALLOWED.difference(Access::NARROW);
 
-/// Returns the start of the lanes' accesses of `bytes` bytes on the host, after checks and counts; `slot` has the
-/// addresses. The accesses are of one element, or of `vector`.
+/// Returns the start of the lanes' accesses of `bytes` bytes on the host, after checks and counts. `slot` holds the
+/// addresses. Each lane accesses one element, or a `vector`.
 #[inline(always)]
 pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u32), store: bool) -> Option<*mut u8> {
     if i.aux & !ALLOWED.bits() != vector || cx.mask != u32::MAX {
@@ -42,7 +42,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     if space == StateSpace::GENERIC {
         space = window(at).0;
     } else if space == StateSpace::SHARED {
-        // Only 32 bits of a wider register count, as in `access::addresses`.
+        // Only 32 bits of a wider register count; see `access::addresses`.
         let at = at & u64::from(u32::MAX);
         let inside = at >= cx.shared_start && at < cx.shared_end && cx.shared_end - at >= whole;
         if !inside || (cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store)) {
@@ -77,9 +77,9 @@ fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
     }
 }
 
-/// Returns the start of global memory on the host, after one access of `bytes` bytes by each active lane was checked
-/// and counted; `slot` has the addresses, which are less than 16 lines above the first active lane's. Also returns
-/// whether the active lanes are where they would be in a contiguous request of all lanes.
+/// Returns the start of global memory on the host, after checking and counting one access of `bytes` bytes per active
+/// lane. `slot` holds the addresses, which are less than 16 lines above the first active lane's. Also returns whether
+/// the active lanes are where they would be in a contiguous request of all lanes.
 #[inline(always)]
 pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
     let known = cx.cached;
@@ -91,7 +91,7 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     // SAFETY: without `NARROW` the row is a 64-bit one.
     let (a, lowest): (Row<u64>, u64) = unsafe { (cx.row(slot), *cx.at::<u64>(slot).add(cx.first_lane())) };
     let offset = i.imm as u64;
-    // An allocation shorter than the access is refused here.
+    // Refuses an allocation shorter than the access.
     let room = (known.end - known.start).checked_sub(bytes)?;
     let anchor = lowest.wrapping_add(offset) >> 7 << 2;
     let (mut bad, mut far, mut mismatch, mut seen) = (0, 0, 0, 0_u64);
@@ -126,10 +126,10 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     Some((cx.launch.memory.host(GLOBAL_BASE), mismatch == 0))
 }
 
-/// Returns the place on the host of lane 0's element of four bytes, whether or not lane 0 is active, after one access
-/// to global memory by each active lane was checked and counted; `slot` has the addresses. The active lanes are where
-/// they would be in a contiguous request of all lanes, so that their mask alone says what they access. The sanitizer
-/// does not use it.
+/// Returns the place on the host of lane 0's four-byte element, whether or not lane 0 is active, after checking and
+/// counting one access to global memory per active lane. `slot` holds the addresses. The active lanes are where they
+/// would be in a contiguous request of all lanes, so their mask alone describes the access. Not used with the
+/// sanitizer.
 #[inline(always)]
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;
@@ -140,7 +140,7 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     let (first, top) = (cx.mask.trailing_zeros() & 31, (cx.mask | 1).ilog2());
     // SAFETY: without `NARROW` the row is a 64-bit one.
     let [lowest, highest] = [first, top].map(|k| unsafe { *cx.at::<u64>(slot).add(k as usize) });
-    // Most requests that are not contiguous end here.
+    // Most non-contiguous requests end here.
     let start = lowest.wrapping_sub(u64::from(first) * 4);
     if highest != start.wrapping_add(u64::from(top) * 4) {
         return None;
@@ -164,10 +164,10 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add(origin.wrapping_sub(GLOBAL_BASE) as usize))
 }
 
-/// Counts words of the lanes of `mask`, given the address of lane 0's, whether or not lane 0 is active.
+/// Counts the words of the lanes in `mask`, given lane 0's address, whether or not lane 0 is active.
 #[inline(always)]
 fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
-    // A bit per word from the start of a line on: at most two lines.
+    // One bit per word from the start of a line on: at most two lines.
     let words = u64::from(mask) << (origin / 4 % 32);
     let pairs = words | words >> 1;
     let fours = pairs | pairs >> 2;
@@ -178,17 +178,17 @@ fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
     traffic.bytes += u64::from(mask.count_ones()) * 4;
 }
 
-/// Returns the number of distinct addresses of the lanes of `mask`.
+/// Returns the number of distinct addresses of the lanes in `mask`.
 #[inline(always)]
 fn distinct(mask: u32, a: &Row<u64>) -> u64 {
     let first = a.0[(mask.trailing_zeros() & 31) as usize];
     let differ = (0..LANES).fold(0, |bits, k| bits | if mask >> k & 1 == 1 { a.0[k] ^ first } else { 0 });
-    // Only this matters of the survey: whether there is more than one address.
+    // Only one property of the survey matters here: whether there is more than one address.
     let s = Survey { lo: 0, hi: u64::from(differ != 0), low_bits: 0, contiguous: false };
     footprint::addresses(mask, a, &s)
 }
 
-/// Returns the first lane's address, if the others follow it contiguously.
+/// Returns the first lane's address if the others follow it contiguously.
 #[inline(always)]
 fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: without `NARROW` the row is a 64-bit one.
@@ -200,7 +200,7 @@ fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     (mismatch == 0).then(|| first.wrapping_add(i.imm as u64))
 }
 
-/// Returns the first of contiguous addresses of 32 bits.
+/// The same for 32-bit addresses.
 #[inline(always)]
 fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     // SAFETY: with `NARROW` the row is a 32-bit one.
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(counted(u32::MAX, 0x1004), [1, 5, 2, 128]);
         assert_eq!(counted(0x5555_5555, 0x1000), [1, 4, 1, 64]);
         assert_eq!(counted(0x0001_0001, 0x1000), [1, 2, 1, 8]);
-        // Lane 0 would be in the line before, of which no lane accesses anything.
+        // Lane 0 would be in the previous line, where no lane accesses anything.
         assert_eq!(counted(0x8000_0000, 0x107c), [1, 1, 1, 4]);
         assert_eq!(counted(0x0000_0001, 0x107c), [1, 1, 1, 4]);
         assert_eq!(counted(0x8000_0001, 0x1060), [1, 2, 2, 8]);

@@ -13,25 +13,26 @@ use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Entry, Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Continues after an instruction that writes predicates. If the next one is a branch, executes it at once, which saves
-/// half of the way through the dispatch loop.
+/// Continues after an instruction that writes predicates. If a branch follows, executes it at once, which saves half of
+/// the dispatch loop's overhead.
 ///
 /// # Safety
-/// The loader sets [`Decision::BEFORE_BRANCH`] where [`bra_if`] is next.
+///
+/// The loader sets [`Decision::BEFORE_BRANCH`] only if [`bra_if`] follows.
 #[inline(always)]
 pub unsafe fn go_on(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let next = Context::next(i);
     if !i.has(Decision::BEFORE_BRANCH) {
         return next;
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: the loader set the bit, so `bra_if` follows.
     unsafe { bra_if(cx, &*next) }
 }
 
 /// Returns the instruction `distance` instructions away.
 #[inline(always)]
 fn jump(i: &Ins, distance: i64) -> *const Ins {
-    // SAFETY: the loader makes distances that stay inside the function.
+    // SAFETY: the loader's distances stay inside the function.
     unsafe { ptr::from_ref(i).offset(distance as isize) }
 }
 
@@ -55,12 +56,12 @@ pub unsafe fn bra(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, jump(i, i.imm), i.has(Branch::BACKWARD))
 }
 
-/// `ret`: to the end of the function, where all lanes reconverge before they leave it.
+/// `ret`: jumps to the end of the function, where all lanes reconverge before they leave it.
 pub unsafe fn to_end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, jump(i, i.imm), false)
 }
 
-/// `@p bra`: slot 0 is the predicate, slot 1 the distance to the reconvergence point.
+/// `@p bra`. Slot 0: predicate; slot 1: distance to the reconvergence point.
 pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.counters.branches += u64::from(!i.has(Branch::SILENT));
     // SAFETY: slot 0 is a predicate.
@@ -119,8 +120,7 @@ fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const 
     arrive(cx, next, false)
 }
 
-/// Executes a reconvergence point; does not count as an instruction. `COUNTED` says that the launch counts per
-/// instruction.
+/// A reconvergence point. Not counted as an instruction. `COUNTED`: the launch counts per instruction.
 pub unsafe fn join<const COUNTED: bool>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let to = reconverge(cx, i);
     if COUNTED && !to.is_null() {
@@ -140,7 +140,7 @@ fn reconverge(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, Context::next(i), false)
 }
 
-/// Whether lanes of a kernel that wait here only exit afterwards.
+/// Whether the lanes of a kernel that wait here only exit afterwards.
 pub fn leads_to_exit(at: *const Ins) -> bool {
     // SAFETY: a path waits at an instruction of a loaded function.
     let i = unsafe { &*at };
@@ -148,7 +148,7 @@ pub fn leads_to_exit(at: *const Ins) -> bool {
     is_join && i.has(Join::EXITS)
 }
 
-/// Subtracts an instruction that is not one of the program.
+/// Uncounts an instruction that the loader added.
 #[inline(always)]
 pub fn uncount(cx: &mut Context<'_>, i: &Ins) {
     cx.counters.warp_instructions -= 1;
@@ -189,9 +189,9 @@ fn leave_frame(cx: &mut Context<'_>) -> *const Ins {
     arrive(cx, frame.return_to, false)
 }
 
-/// Executes the end of a kernel; the `ret` that led here was counted.
+/// The end of a kernel; the `ret` that led here was counted.
 pub unsafe fn end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: forwarded from the caller.
+    // SAFETY: the same contract as this function's.
     unsafe { exit(cx, i) }
 }
 
@@ -201,8 +201,7 @@ pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)
 }
 
-/// Executes the end of a device function; the `ret` that led here was counted. Copies the result to the caller's
-/// locals.
+/// The end of a device function; the `ret` that led here was counted. Copies the result to the caller's locals.
 pub unsafe fn ret(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     let Some(&frame) = cx.frames.last() else {
         cx.warp.exited |= cx.mask;
@@ -228,7 +227,7 @@ fn copy_local(cx: &mut Context<'_>, from: u32, to: u32, bytes: u32) {
     }
 }
 
-/// `call`: `imm` is the index of the call site; slot 0 has the address of the target if it is not known.
+/// `call`. `imm`: index of the call site; slot 0: the target's address if unknown at load.
 pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let kernel = cx.launch.kernel;
     let site = &kernel.calls[i.imm as usize];
@@ -250,7 +249,7 @@ pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let rest = cx.mask & !mask;
     let mut split = ptr::eq(cx.rpc, END_OF_SPLIT.get());
     if rest != 0 {
-        // Other lanes call another function: they repeat this instruction, and all reconverge after it.
+        // Other lanes call a different function: they repeat this instruction, and all reconverge after it.
         if !split {
             cx.stack.push(Waiting { pc: Context::next(i), mask: cx.mask, rpc: cx.rpc });
         }
@@ -305,7 +304,7 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     arrive(cx, callee.ins.as_ptr(), false)
 }
 
-/// An instruction outside of every function, at which one group of a split indirect call ends.
+/// An instruction outside every function, at which one group of a split indirect call ends.
 struct StaticIns([Ins; 1]);
 
 // SAFETY: an instruction is plain data and a function pointer.
@@ -335,8 +334,8 @@ unsafe fn end_of_split(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     to
 }
 
-/// Runs the next instruction in the lanes in which the predicate of slot 0 is true; does not count as an instruction.
-/// `COUNTED` says that the launch counts per instruction.
+/// Runs the next instruction in the lanes whose predicate in slot 0 is true. Not counted as an instruction. `COUNTED`:
+/// the launch counts per instruction.
 pub unsafe fn guard<const COUNTED: bool>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 0 is a predicate.
     let mut bits = unsafe { cx.pred(i.o[0]) };
@@ -356,7 +355,7 @@ pub unsafe fn guard<const COUNTED: bool>(cx: &mut Context<'_>, i: &Ins) -> *cons
         return Context::next(unsafe { &*guarded });
     }
     cx.set_mask(some);
-    // SAFETY: the loader puts a guard only before an instruction that goes on to its successor.
+    // SAFETY: the loader puts a guard only before an instruction that continues with its successor.
     let next = unsafe { ((*guarded).run.handler())(cx, &*guarded) };
     cx.set_mask(whole);
     if next.is_null() && matches!(cx.event, Event::Commit | Event::Lanes { .. } | Event::Undefined) {

@@ -12,8 +12,8 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Starts a copy: slot 0 is the shared address, slot 1 the global one, slot 2 the number of bytes to read if there may
-/// be fewer, followed by zeros; `imm` has the offsets, the upper half of `aux` the size.
+/// Starts a copy. Slot 0: shared address; slot 1: global address; slot 2: number of bytes to read if fewer, the rest
+/// being zeros. `imm` has the offsets, the upper half of `aux` the size.
 pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let bytes = i.aux >> 16;
     let to_form = Ins {
@@ -36,7 +36,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     let mut wanted = Row([bytes; LANES]);
     if i.o[2] != Slot::NONE {
-        // SAFETY: slot 2 is a 32-bit row where present.
+        // SAFETY: slot 2, if present, is a 32-bit row.
         let fewer: Row<u32> = unsafe { cx.row(i.o[2]) };
         wanted.0.iter_mut().zip(fewer.0).for_each(|(wanted, fewer)| *wanted = fewer.min(bytes));
     }
@@ -54,7 +54,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     for k in (0..LANES).filter(|&k| whole >> k & 1 == 1) {
         let wanted = wanted.0[k] as usize;
-        // SAFETY: what is wanted of the source was checked, and the whole target.
+        // SAFETY: the wanted part of the source and the whole target were checked.
         unsafe {
             let at = target.at(k, to.0[k]);
             if wanted > 0 {
@@ -70,9 +70,9 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Checks and counts the reads of a copy; `Err` is what the handler returns. Any mask may be left.
+/// Checks and counts the reads of a copy. `Err` is the handler's return value. May change the mask.
 ///
-/// A lane that reads fewer bytes accesses no others; one that reads none accesses nothing, for any address.
+/// A lane that reads fewer bytes accesses no others; one that reads none accesses nothing, whatever its address.
 fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes: u32) -> Result<(), *const Ins> {
     let whole = cx.mask;
     let lanes_of = |of: &dyn Fn(u32) -> bool| {

@@ -8,19 +8,19 @@ use crate::program::row::{LANES, Row};
 /// Where the elements of a request are on the host, aligned to their size.
 #[derive(Debug, Clone, Copy)]
 pub enum Elements {
-    /// The elements of all 32 lanes are contiguous from here on.
+    /// All 32 lanes' elements are contiguous from here on.
     All(*mut u8),
-    /// The pointers of all lanes, of which those of the active lanes alone are valid.
+    /// A pointer per lane; valid only for active lanes.
     Active(*mut u8),
     /// All active lanes access this element.
     Same(*mut u8),
-    /// The elements of each lane start at its pointer.
+    /// Each lane's elements start at its pointer.
     Apart,
-    /// The request is done, split up or has failed: what the handler returns.
+    /// The request is done, was split up or failed: the handler's return value.
     Done(*const Ins),
 }
 
-/// A pointer per lane, written for [`Elements::Apart`].
+/// A pointer per lane, set for [`Elements::Apart`].
 #[derive(Debug)]
 pub struct Pointers(Row<MaybeUninit<*mut u8>>);
 
@@ -33,14 +33,15 @@ impl Pointers {
     /// Returns the pointer of a lane.
     ///
     /// # Safety
-    /// The pointers were written.
+    ///
+    /// The pointers were set.
     #[inline(always)]
     pub unsafe fn element(&self, lane: usize) -> *mut u8 {
-        // SAFETY: by the caller's promise, all pointers were written.
+        // SAFETY: the caller has set all pointers.
         unsafe { self.0.0[lane & 31].assume_init() }
     }
 
-    /// Writes the pointers of all lanes.
+    /// Sets the pointers of all lanes.
     #[inline(always)]
     pub fn set(&mut self, of: impl Fn(usize) -> *mut u8) {
         for (k, pointer) in self.0.0.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
 //! Computes exact values and rounds them to any binary format, in any direction.
 //!
-//! A value is a sign and 128 bits of magnitude times a power of two. If bits below are dropped, the last bit is set, so
-//! that the result is rounded only once. This is slow and simple: directed rounding of doubles and conversions to short
-//! formats use it, the frequent operations do not.
+//! A value is a sign and 128 bits of magnitude times a power of two. If lower bits are dropped, the last bit is set, so
+//! that the result is rounded only once. Slow and simple: used for directed rounding of doubles and conversions to
+//! short formats, not for frequent operations.
 
 use crate::exec::arith::Direction;
 
@@ -11,13 +11,13 @@ use crate::exec::arith::Direction;
 pub struct Format {
     pub exponent_bits: u32,
     pub mantissa_bits: u32,
-    /// The bits of the largest finite number.
+    /// Bits of the largest finite number.
     pub largest: u64,
-    /// The bits of a number that is larger than that.
+    /// Bits of an overflowed number.
     pub infinity: u64,
 }
 
-/// Returns a format whose largest exponent is that of infinity and NaN.
+/// Returns a format whose largest exponent means infinity or NaN.
 const fn ieee(exponent_bits: u32, mantissa_bits: u32) -> Format {
     let infinity = ((1 << exponent_bits) - 1) << mantissa_bits;
     Format { exponent_bits, mantissa_bits, largest: infinity - 1, infinity }
@@ -34,9 +34,9 @@ const F64: Format = ieee(11, 52);
 /// The rounding to a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// The value is rounded to nearest, ties to even.
+    /// To nearest, ties to even.
     Even,
-    /// The value is rounded to nearest, ties away from zero.
+    /// To nearest, ties away from zero.
     Away,
     Toward(Direction),
 }
@@ -75,7 +75,7 @@ const fn jam(x: u128, by: u32) -> u128 {
 }
 
 impl Exact {
-    /// Returns the number with its highest bit at bit 125, which leaves room for a carry.
+    /// Normalises the number so that its highest bit is bit 125, which leaves room for a carry.
     fn normal(self) -> Self {
         let room = self.magnitude.leading_zeros() as i32 - 2;
         if room >= 0 {
@@ -85,7 +85,7 @@ impl Exact {
         }
     }
 
-    /// Returns the sum; an exact zero is negative where both are, or where it is rounded down.
+    /// Returns the sum. An exact zero is negative if both terms are, or if rounding down.
     fn plus(self, other: Self, direction: Direction) -> Self {
         let zero = |negative| Self { negative, magnitude: 0, exponent: 0 };
         match (self.magnitude, other.magnitude) {
@@ -119,8 +119,8 @@ impl Exact {
         }
     }
 
-    /// Returns the bits in a format. A value that is too large becomes infinity, or the largest number if that is in
-    /// the direction of rounding.
+    /// Returns the bits in a format. On overflow the result is infinity, or the largest number if that is in the
+    /// direction of rounding.
     fn round(self, format: Format, how: Rounding) -> u64 {
         let sign = format.sign(self.negative);
         if self.magnitude == 0 {
@@ -166,7 +166,7 @@ impl Exact {
     }
 }
 
-/// Returns the value of bits of a shorter format; bits above the largest number are NaN, except for IEEE's infinity.
+/// Returns the value of bits in a shorter format. Bits above the largest number are NaN, except for IEEE's infinity.
 pub fn value(bits: u64, format: Format) -> f64 {
     let sign = format.sign(true);
     let (negative, bits) = (bits & sign != 0, bits & (sign - 1));
@@ -259,7 +259,7 @@ mod tests {
 
     const MODES: [Direction; 3] = [Direction::Zero, Direction::Down, Direction::Up];
 
-    /// Returns the expected directed result, given the result to nearest and the sign of its error.
+    /// Returns the expected directed result, given the nearest result and the sign of its error.
     fn bracket(direction: Direction, down: f64, near: f64, up: f64) -> f64 {
         match direction {
             Direction::Down => down,

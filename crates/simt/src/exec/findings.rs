@@ -1,4 +1,6 @@
-//! The texts of the sanitizer's findings: traps, and notes for what does not end the launch.
+//! The texts of the sanitizer's findings: traps, and notes about what does not end the launch.
+//!
+//! Apart from the checks, so that these stay free of wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -20,7 +22,7 @@ pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     }
 }
 
-/// Returns a place in shared memory, counted from the kernel's own first byte, behind what the system reserves.
+/// Returns a place in shared memory, relative to the kernel's own first byte, after what the system reserves.
 fn shared_site(launch: &LaunchState<'_>, offset: u64) -> Site {
     match offset.checked_sub(u64::from(launch.kernel.shared_base)) {
         Some(own) => Site::inside("shared memory", own),
@@ -47,12 +49,12 @@ pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Sit
     }
 }
 
-/// Whether an address is in the workspace that only a cooperative launch has.
+/// Whether an address is in the workspace that exists only in cooperative launches.
 pub const fn is_absent_workspace(address: u64) -> bool {
     address.wrapping_sub(ABSENT_WORKSPACE) < WORKSPACE
 }
 
-/// Returns the message for an access to global memory outside of every allocation.
+/// Returns the message for an access to global memory outside every allocation.
 pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
     if is_absent_workspace(address) {
         return "a barrier of the grid in a launch that is not cooperative (set `cooperative = true`)".to_owned();
@@ -73,8 +75,8 @@ pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: 
     format!("out-of-bounds {bytes}-byte {access} global memory at {address:#x}, {near}")
 }
 
-/// Returns the message for an access beyond the `len` bytes of a state space. Addresses have 32 bits, so that the upper half
-/// of the offsets are meant as negative ones.
+/// Returns the message for an access beyond the `len` bytes of a state space. Addresses have 32 bits, so offsets in the
+/// upper half were meant as negative.
 pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
     let signed = u32::try_from(offset).map_or(offset as i64, |offset| i64::from(offset.cast_signed()));
     let place = if signed < 0 {
@@ -134,7 +136,7 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
 /// How to silence a race.
 const SILENCE: &str = "to silence it: `sanitize.off = [\"race\"]`";
 
-/// Returns what would cure a race within a block, which is found at a place.
+/// Returns how to fix a race within a block.
 pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {
     let before = place(launch, hazard.tag.line());
     let barrier = match hazard.fault {
@@ -144,7 +146,7 @@ pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {
     format!("{barrier} before {before} would order them; {SILENCE}")
 }
 
-/// Returns what would cure a race of blocks of a cluster.
+/// Returns how to fix a race between blocks of a cluster.
 pub fn cure_of_cluster(before: &str) -> String {
     format!("`cluster.sync()` before {before} would order them; {SILENCE}")
 }
@@ -159,7 +161,7 @@ fn cure_of_blocks(launch: &LaunchState<'_>, conflict: &BlockConflict) -> String 
     )
 }
 
-/// Returns the message for an mbarrier object that one thread initialises or invalidates while another one uses it.
+/// Returns the message for an mbarrier object that one thread initialises or invalidates while another uses it.
 pub fn object_race(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
     let who = earlier_access(launch, hazard.tag, hazard.earlier);
     match (hazard.before, hazard.now) {
@@ -181,12 +183,12 @@ fn earlier_access(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
     format!("thread {} at {place}", named(thread(launch, earlier.thread())))
 }
 
-/// Returns, after all blocks have ended, the notes, or the race of two blocks that ends the launch.
+/// Returns the notes after all blocks have ended, or the race between two blocks that ends the launch.
 pub fn races_and_notes(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
     let mut notes = Vec::new();
     let mut reported = BTreeSet::new();
     for (linear, hazard) in launch.shadow.lints() {
-        // A source line has several numbers if the code of other lines is in between.
+        // A source line has several numbers if code of other lines lies in between.
         let (now, then) = (place(launch, hazard.tag.line()), place(launch, hazard.earlier.line()));
         let pair = if now < then { (now, then) } else { (then, now) };
         if reported.insert((hazard.fault, pair)) {
@@ -196,7 +198,7 @@ pub fn races_and_notes(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap
     let ignored = launch.shadow.ignored();
     for conflict in launch.shadow.conflicts().into_iter().filter(|conflict| ignored.reports(conflict.fault())) {
         let site = site(launch, Space::Global, conflict.offset);
-        // Memory of the heap may have had several owners.
+        // Heap memory may have had several owners.
         if heap::owns(launch.memory, site.address) {
             continue;
         }
@@ -245,7 +247,7 @@ pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, confl
     }
 }
 
-/// Returns the message for an access to the block's own shared memory that conflicts with one of another block.
+/// Returns the message for an access to the block's own shared memory that conflicts with another block's.
 pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (RemoteThread, Op)) -> String {
     format!(
         "race on {site}: {} here, {} by {} with no barrier of the cluster between",
@@ -255,8 +257,7 @@ pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before):
     )
 }
 
-/// Returns the fault of an access to the shared memory of the block `owner`, which has ended without a barrier in
-/// between.
+/// Returns the fault of an access to the shared memory of block `owner`, which has ended without a barrier in between.
 pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
     let cure = cure_of_cluster("the end of the kernel");
     Trap {

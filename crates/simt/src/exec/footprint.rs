@@ -4,7 +4,7 @@ use crate::counters::Traffic;
 use crate::exec::access::Survey;
 use crate::program::row::{LANES, Row};
 
-/// Adds a request of the lanes of `mask`; each accesses `bytes` bytes at an aligned address.
+/// Adds a request of the lanes in `mask`; each accesses `bytes` bytes at an aligned address.
 #[inline(always)]
 pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) {
     let (sectors, lines) = sectors_and_lines(mask, a, s, bytes);
@@ -59,7 +59,7 @@ fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u
     if s.lo == s.hi {
         return (1, 1);
     }
-    // A request within 16 lines needs a bit per accessed sector.
+    // A request within 16 lines needs one bit per accessed sector.
     let base = s.lo >> 7 << 2;
     if (s.hi >> 5) - base < 64 {
         let mut seen = 0_u64;
@@ -73,7 +73,7 @@ fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u
     scattered(mask, a)
 }
 
-/// Counts sectors and lines for any addresses: each access is aligned, so that it is in one sector.
+/// Counts sectors and lines for any addresses. Accesses are aligned, so each is in one sector.
 #[inline(never)]
 fn scattered(mask: u32, a: &Row<u64>) -> (u64, u64) {
     let mut sectors = [0_u64; LANES];

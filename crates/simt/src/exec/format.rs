@@ -1,11 +1,11 @@
-//! The device's printf: C format strings and packed arguments to text.
+//! The device's printf: formats packed arguments by C format strings.
 
 use std::fmt::Write as _;
 
-/// The greatest width and precision, to which larger ones are reduced.
+/// Greatest width and precision; larger ones are reduced to this.
 const MOST: i64 = 1 << 12;
 
-/// A conversion, which begins with `%`.
+/// A conversion specification, which begins with `%`.
 #[expect(clippy::struct_excessive_bools, reason = "C has these five flags")]
 #[derive(Debug, Clone, Copy, Default)]
 struct Conversion {
@@ -16,14 +16,14 @@ struct Conversion {
     alternate: bool,
     width: usize,
     precision: Option<usize>,
-    /// The size of an integer argument in bytes.
+    /// Size of an integer argument in bytes.
     bytes: u64,
-    /// The number of bits that `h` and `hh` leave of the argument.
+    /// Bits of the argument that `h` and `hh` keep.
     kept: u32,
     lane_write: u8,
 }
 
-/// Returns the number of conversions that take an argument: what `printf` returns.
+/// Returns the number of conversions that take an argument, which is `printf`'s return value.
 pub fn conversions(pattern: &str) -> u32 {
     let mut count = 0;
     format(
@@ -37,7 +37,7 @@ pub fn conversions(pattern: &str) -> u32 {
     count
 }
 
-/// Formats `pattern`; `next` returns the next argument of a number of bytes, `text` the string at an address.
+/// Formats `pattern`. `next` returns the next argument of a given size in bytes, `text` the string at an address.
 pub fn format(pattern: &str, next: &mut dyn FnMut(u64) -> u64, text: &dyn Fn(u64) -> String) -> String {
     let mut out = String::new();
     let mut rest = pattern;
@@ -84,7 +84,7 @@ fn parse(spec: &str, next: &mut dyn FnMut(u64) -> u64) -> (Conversion, usize) {
         }
         value
     };
-    // A negative width of `*` is one to the left; a negative precision is none.
+    // A negative `*` width means left-aligned; a negative precision means none.
     let width = number(&mut at, next);
     (c.width, c.minus) = (width.unsigned_abs() as usize, c.minus || width < 0);
     if bytes.get(at) == Some(&b'.') {
@@ -158,7 +158,7 @@ const fn is_integer(c: Conversion) -> bool {
     matches!(c.lane_write, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
 }
 
-/// Returns the prefix that `#` asks for, and the digits.
+/// Returns the prefix for `#`, and the digits.
 fn unsigned(c: Conversion, raw: u64) -> (&'static str, String) {
     let value = if c.bytes == 8 { raw } else { raw & (u64::MAX >> (64 - c.kept)) };
     let prefix = |text: &'static str| if c.alternate && value != 0 { text } else { "" };
@@ -203,7 +203,7 @@ fn float(value: f64, c: Conversion) -> String {
     }
 }
 
-/// Writes a value like `1.500000e+00`, with two digits of exponent at least.
+/// Formats a value like `1.500000e+00`, with at least two exponent digits.
 fn exponent(value: f64, precision: usize, upper: bool) -> String {
     let rust = format!("{value:.precision$e}");
     let (mantissa, power) = rust.split_once('e').unwrap_or((&rust, "0"));
@@ -215,7 +215,7 @@ fn exponent(value: f64, precision: usize, upper: bool) -> String {
     out
 }
 
-/// Drops trailing zeros of the fraction, before any exponent.
+/// Removes trailing zeros of the fraction, before any exponent.
 fn trim(shown: &str) -> String {
     let (mantissa, power) = shown.find(['e', 'E']).map_or((shown, ""), |at| shown.split_at(at));
     if !mantissa.contains('.') {

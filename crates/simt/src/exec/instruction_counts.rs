@@ -1,8 +1,8 @@
 //! Counts of each instruction of a kernel, while its blocks run.
 //!
-//! A path counts a straight-line run as a whole where it arrives, and takes back what follows where it stops. What an
-//! instruction executed therefore follows from the arrivals and stops in its run, up to itself. Only these are noted
-//! here, and what accesses count: most instructions of a run cost nothing.
+//! A path counts a whole straight-line run where it arrives, and uncounts the rest where it stops. So an instruction's
+//! count follows from the arrivals and stops in its run up to itself. Only these are recorded here, with what accesses
+//! count: most instructions of a run cost nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,21 +11,21 @@ use crate::counters::{Counters, LineCounts};
 use crate::program::ins::Ins;
 use crate::program::{Code, Kernel, Line, Origin, source_path};
 
-/// The paths at one instruction of the bytecode.
+/// Paths at one instruction of the bytecode.
 #[derive(Debug, Clone, Copy, Default)]
 struct Visits {
-    /// Paths that arrived here, less those that stopped before it.
+    /// Paths that arrived here minus those that stopped before it.
     warps: i64,
-    /// Lanes of paths that arrived here, less those of paths that stopped before it.
+    /// Lanes of the paths that arrived minus those of paths that stopped before it.
     threads: i64,
 }
 
-/// The counts by which executions of an instruction differ from visits of it.
+/// Corrections from visits of an instruction to its executions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Special {
     /// Warps that executed the instruction although it does not count.
     uncounted: i64,
-    /// Lanes that did not execute the instruction, because a guard held them back or because it does not count.
+    /// Lanes that did not execute the instruction, because a guard was false or because it does not count.
     idle: i64,
     /// Branches at which lanes diverged.
     diverged: u64,
@@ -36,9 +36,9 @@ struct Special {
 pub struct InstructionCounts {
     visits: Vec<Visits>,
     special: Vec<Special>,
-    /// What accesses to memory counted, for each instruction, while no block runs with these counts.
+    /// Access counts per instruction, while no block is using these counts.
     pub accesses: Vec<Counters>,
-    /// For each loop, how many warps left it after so many rounds.
+    /// For each loop, how many warps left it, by number of rounds.
     rounds: Vec<BTreeMap<u64, u64>>,
 }
 
@@ -53,13 +53,13 @@ impl InstructionCounts {
         }
     }
 
-    /// Records that a path with so many lanes arrives at an instruction.
+    /// Records that a path of `lanes` lanes arrives at an instruction.
     #[inline(always)]
     pub fn arrive(&mut self, at: *const Ins, lanes: u32) {
         self.visit(at, 1, i64::from(lanes));
     }
 
-    /// Records that a path with so many lanes stops before an instruction.
+    /// Records that a path of `lanes` lanes stops before an instruction.
     #[inline(always)]
     pub fn stop(&mut self, at: *const Ins, lanes: u32) {
         self.visit(at, -1, -i64::from(lanes));
@@ -67,7 +67,7 @@ impl InstructionCounts {
 
     #[inline(always)]
     fn visit(&mut self, at: *const Ins, warps: i64, threads: i64) {
-        // SAFETY: a path goes on at an instruction of a loaded function.
+        // SAFETY: a path continues at an instruction of a loaded function.
         let number = unsafe { (*at).number };
         if let Some(visits) = self.visits.get_mut(number as usize) {
             visits.warps += warps;
@@ -75,7 +75,7 @@ impl InstructionCounts {
         }
     }
 
-    /// Records that a warp leaves a loop after so many rounds.
+    /// Records that a warp leaves a loop after this many rounds.
     pub fn leave_loop(&mut self, number: u32, rounds: u64) {
         if let Some(all) = self.rounds.get_mut(number as usize) {
             *all.entry(rounds).or_default() += 1;
@@ -89,7 +89,7 @@ impl InstructionCounts {
         }
     }
 
-    /// Records that a guard held back so many lanes from the instruction after it.
+    /// Records that a guard kept `lanes` lanes from executing the next instruction.
     #[inline(always)]
     pub fn hold_back(&mut self, guard: &Ins, lanes: i64) {
         if let Some(special) = self.special.get_mut(guard.number as usize + 1) {
@@ -97,7 +97,7 @@ impl InstructionCounts {
         }
     }
 
-    /// Records that a warp with so many lanes executed an instruction that does not count.
+    /// Records that a warp with `lanes` lanes executed an instruction that does not count.
     pub fn uncount(&mut self, i: &Ins, lanes: u32) {
         if let Some(special) = self.special.get_mut(i.number as usize) {
             special.uncounted += 1;
@@ -106,8 +106,7 @@ impl InstructionCounts {
     }
 }
 
-/// The counts of a grid: blocks that run at the same time count apart, and those that represent different numbers of
-/// blocks too.
+/// The counts of a grid, separate for blocks that run at the same time and for each number of represented blocks.
 #[derive(Debug, Default)]
 pub struct GridCounts(Mutex<Vec<(u64, InstructionCounts)>>);
 
@@ -123,7 +122,7 @@ impl GridCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((weight, counts));
     }
 
-    /// Adds the counts of the kernel's lines to those that `lines` has, and what accesses counted to `sum`.
+    /// Adds the counts of the kernel's lines to `lines`, and its access counts to `sum`.
     pub fn add_to(self, kernel: &Kernel, lines: &mut Vec<LineCounts>, sum: &mut Counters) {
         for (weight, counts) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
             counts.accesses.iter().for_each(|counted| sum.add_times(counted, weight));
@@ -135,7 +134,7 @@ impl GridCounts {
                 let loops = kernel.inner[range.clone()].iter().zip(0..);
                 for (number, at) in loops.filter_map(|(inner, at)| Some((inner.back?, at))) {
                     let rounds = counts.rounds[number as usize].iter().map(|(rounds, warps)| (*rounds, weight * warps));
-                    // An instruction that decides the branch after it leads back on its behalf.
+                    // An instruction with a fused branch leads back on the branch's behalf.
                     let decides = matches!(code.origins[at], Origin::Instruction { decides: true, .. });
                     lines.push(LineCounts {
                         rounds: rounds.collect(),
@@ -155,7 +154,7 @@ impl GridCounts {
     }
 }
 
-/// Returns how many warps and threads executed the lines of a function, and how branches went, in parts.
+/// Returns how many warps and threads executed the lines of a function, and how its branches went, in parts.
 fn executed(kernel: &Kernel, code: &Code, visits: &[Visits], special: &[Special]) -> Vec<(Line, Counters)> {
     let counted = |warps: i64, threads: i64| Counters {
         warp_instructions: warps as u64,
@@ -190,7 +189,7 @@ fn executed(kernel: &Kernel, code: &Code, visits: &[Visits], special: &[Special]
     parts
 }
 
-/// Returns the counts of a line with which nothing was counted.
+/// Returns zero counts for a line.
 fn line_counts(kernel: &Kernel, line: &Line) -> LineCounts {
     let source = source_path(&kernel.files, line).map(|path| (path.to_owned(), line.source));
     let (counters, rounds) = (Counters::default(), BTreeMap::new());

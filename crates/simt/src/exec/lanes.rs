@@ -15,11 +15,12 @@ fn rolled() -> usize {
 /// Fills a row with the contiguous elements from `from` on.
 ///
 /// # Safety
+///
 /// 32 elements can be read; the slot is a row of the frame.
 #[inline(always)]
 pub unsafe fn gather<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &Context<'_>, slot: Slot, from: *const u8) {
     let f = instance::<F>();
-    // SAFETY: by the caller's promise.
+    // SAFETY: 32 elements can be read, and the slot is a row of the frame.
     unsafe {
         let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
         for (to, from) in cx.row_mut::<D>(slot).0.iter_mut().zip(from) {
@@ -28,10 +29,11 @@ pub unsafe fn gather<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &Context<'_>, s
     }
 }
 
-/// Fills the active lanes of a row with elements of global memory; `from` is the place of lane 0's element, whether or
-/// not lane 0 is active. `WIDE` says that the processor has AVX-512.
+/// Fills the active lanes of a row with elements of global memory. `from` is the place of lane 0's element, whether or
+/// not lane 0 is active. `WIDE`: the processor has AVX-512.
 ///
 /// # Safety
+///
 /// The active lanes' elements can be read; the slot is a row of the frame.
 #[inline(always)]
 pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
@@ -40,8 +42,8 @@ pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: 
     from: *const u8,
 ) {
     let f = instance::<F>();
-    // SAFETY: by the caller's promise. Device memory has more than a row before the first allocation and behind the
-    // last one, so that all 32 elements can be read; those of inactive lanes are dropped.
+    // SAFETY: the active lanes' elements can be read. Device memory has more than a row before the first allocation and
+    // after the last one, so all 32 elements are readable; those of inactive lanes are dropped.
     unsafe {
         let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
         #[cfg(target_arch = "x86_64")]
@@ -57,10 +59,11 @@ pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: 
     }
 }
 
-/// Fills the rows of slots 0 to `N` with the elements of 32 contiguous vectors from `from` on. `WIDE` says that the
-/// processor has AVX-512.
+/// Fills the rows of slots 0 to `N` with the elements of 32 contiguous vectors from `from` on. `WIDE`: the processor
+/// has AVX-512.
 ///
 /// # Safety
+///
 /// The vectors can be read; the slots are rows of the frame, or none.
 #[inline(always)]
 pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, const WIDE: bool>(
@@ -70,7 +73,7 @@ pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: us
 ) {
     let f = instance::<F>();
     for v in (0..N).filter(|&v| i.o[v] != Slot::NONE) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the vectors can be read, and the slots are rows of the frame, or none.
         unsafe {
             let d = cx.row_mut::<D>(i.o[v]);
             #[cfg(target_arch = "x86_64")]
@@ -91,7 +94,7 @@ pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: us
 /// The slot is a row of the frame.
 #[inline(always)]
 pub unsafe fn fill<D: Lane>(cx: &Context<'_>, slot: Slot, value: D) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the slot is a row of the frame.
     let d = unsafe { cx.row_mut::<D>(slot) };
     if cx.mask == u32::MAX {
         d.0 = [value; LANES];
@@ -103,7 +106,8 @@ pub unsafe fn fill<D: Lane>(cx: &Context<'_>, slot: Slot, value: D) {
 /// Fills the active lanes of a row with element `v` after each lane's pointer.
 ///
 /// # Safety
-/// The pointers were written and the elements can be read; the slot is a row of the frame.
+///
+/// The pointers were set and the elements can be read; the slot is a row of the frame.
 #[inline(always)]
 pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     cx: &Context<'_>,
@@ -112,7 +116,7 @@ pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     v: usize,
 ) {
     let f = instance::<F>();
-    // SAFETY: by the caller's promise.
+    // SAFETY: the pointers were set and the elements can be read; the slot is a row of the frame.
     unsafe {
         let d = cx.row_mut::<D>(slot);
         let lane = |k: usize| f(from.element(k).cast::<M>().add(v).read_unaligned());
@@ -132,7 +136,7 @@ pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
 pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, slot: Slot, to: *mut u8) {
     let f = instance::<F>();
     let mut elements = [M::default(); LANES];
-    // SAFETY: by the caller's promise.
+    // SAFETY: there is room for 32 elements, and the slot is a row of `V`s' width.
     unsafe {
         let values: Row<V> = cx.row(slot);
         for (element, value) in elements.iter_mut().zip(values.0) {
@@ -142,10 +146,11 @@ pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, s
     }
 }
 
-/// Writes the active lanes of a row to global memory; `to` is the place of lane 0's element, whether or not lane 0 is
-/// active. `WIDE` says that the processor has AVX-512.
+/// Writes the active lanes of a row to global memory. `to` is the place of lane 0's element, whether or not lane 0 is
+/// active. `WIDE`: the processor has AVX-512.
 ///
 /// # Safety
+///
 /// There is room for the active lanes' elements; the slot is a row of `V`s' width.
 #[inline(always)]
 pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
@@ -154,7 +159,7 @@ pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: 
     to: *mut u8,
 ) {
     let f = instance::<F>();
-    // SAFETY: by the caller's promise.
+    // SAFETY: there is room for the active lanes' elements; the slot is a row of `V`s' width.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         if WIDE && size_of::<M>() == 4 {
@@ -171,7 +176,8 @@ pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: 
 /// Writes the active lanes of a row to element `v` after each lane's pointer.
 ///
 /// # Safety
-/// The pointers were written and there is room for the elements; the slot is a row of `V`s' width.
+///
+/// The pointers were set and there is room for the elements; the slot is a row of `V`s' width.
 #[inline(always)]
 pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
     cx: &Context<'_>,
@@ -180,7 +186,7 @@ pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
     v: usize,
 ) {
     let f = instance::<F>();
-    // SAFETY: by the caller's promise.
+    // SAFETY: the pointers were set and there is room for the elements; the slot is a row of `V`s' width.
     unsafe {
         let values: *const V = cx.at(slot);
         each(cx.mask, |k| to.element(k).cast::<M>().add(v).write_unaligned(f(*values.add(k))));

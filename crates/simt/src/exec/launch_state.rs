@@ -25,39 +25,39 @@ pub struct LaunchState<'m> {
     /// The texture and surface objects of the machine.
     pub images: &'m Images,
     pub params: Vec<u8>,
-    /// The constants of the kernel, which include its parameters.
+    /// The kernel's constants, including its parameters.
     pub constants: Vec<Row<u32>>,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// The number of blocks that a cluster has along each axis.
+    /// Blocks of a cluster along each axis.
     pub cluster: [u32; 3],
     /// Whether the kernel was compiled for clusters, or is launched in them.
     pub is_clustered: bool,
     pub shared_bytes: u32,
     pub sanitize: bool,
-    /// The accesses of blocks to memory that other blocks can access, for the sanitizer.
+    /// Accesses of blocks to memory that other blocks can access, for the sanitizer.
     pub shadow: GridShadow,
     pub sm_count: u32,
-    /// The thread indices of each warp of a block.
+    /// Thread indices of each warp of a block.
     pub warp_rows: Vec<WarpRows>,
     pub local_limit: usize,
-    /// Back edges that a warp may take before the next one runs.
+    /// Back edges that a warp may take before the next warp runs.
     pub slice: u32,
-    /// The maximum of warp instructions per block.
+    /// Largest number of warp instructions per block.
     pub watchdog: u64,
-    /// The time at which the launch must have ended.
+    /// When the launch must have ended.
     pub deadline: Option<Deadline>,
-    /// The clusters that run, in their order, if not all do.
+    /// The clusters that run, in order, if not all do.
     pub sample: Option<Vec<Chosen>>,
-    /// The counts of each instruction, if they are asked for.
+    /// Counts per instruction, if requested.
     pub per_instruction: Option<GridCounts>,
     /// The device runtime of the grid.
     pub runtime: GridRuntime<'m>,
 }
 
 impl LaunchState<'_> {
-    /// Returns the start of the part of a block's shared memory that the kernel may access: behind what the system reserves,
-    /// unless it asks where that is.
+    /// Returns where the shared memory begins that the kernel may access: after what the system reserves, unless the
+    /// kernel asks where that is.
     pub const fn shared_start(&self) -> u32 {
         if self.kernel.uses_reserved { 0 } else { self.kernel.shared_base }
     }
@@ -67,7 +67,7 @@ impl LaunchState<'_> {
         self.kernel.shared_base + self.kernel.shared_static + self.shared_bytes
     }
 
-    /// Returns the cluster that runs at a place in the order, and how many clusters it represents.
+    /// Returns the cluster that runs at a position in the order, and how many clusters it represents.
     pub fn cluster_at(&self, place: u64) -> Chosen {
         self.sample.as_ref().map_or(Chosen { linear: place, weight: 1 }, |sample| sample[place as usize])
     }
@@ -93,15 +93,15 @@ pub struct BlockRows {
     pub sm_id: Row<u32>,
     pub sm_count: Row<u32>,
     pub total_shared: Row<u32>,
-    /// The total with what the system reserves.
+    /// Total size, including what the system reserves.
     pub aggregate_shared: Row<u32>,
     pub workspace: [Row<u32>; 2],
-    /// The place of the block in its cluster and of its cluster in the grid, with the sizes of both.
+    /// Position of the block in its cluster and of its cluster in the grid, with the sizes of both.
     pub cluster_place: [Row<u32>; 3],
     pub cluster_index: [Row<u32>; 3],
     pub cluster_size: [Row<u32>; 3],
     pub clusters: [Row<u32>; 3],
-    /// The number of the block in its cluster, with the number of blocks that the cluster has.
+    /// Rank of the block in its cluster, with the cluster's number of blocks.
     pub cluster_rank: Row<u32>,
     pub cluster_blocks: Row<u32>,
     /// All ones if the launch is in clusters.
@@ -135,7 +135,7 @@ impl BlockRows {
         }
     }
 
-    /// Changes the rows so that they describe a block of the launch.
+    /// Makes the rows describe another block of the launch.
     pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
         let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::splat(of(axis)));
         self.block_index = index.map(Row::splat);
@@ -150,7 +150,7 @@ impl BlockRows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
     pub at: Instant,
-    /// The time from setting the limit to `at`.
+    /// Time from setting the limit to `at`.
     pub span: Duration,
 }
 

@@ -9,10 +9,11 @@ use crate::memory::GLOBAL_BASE;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{Lane, each, instance};
 
-/// Fills the rows of a load's destinations.
+/// Fills the destination rows of a load.
 ///
 /// # Safety
-/// The elements are those that the instruction was resolved to; slots 0 to 3 are the loader's.
+///
+/// The elements are those that the instruction was resolved to; slots 0 to 3 were assigned by the loader.
 #[inline(always)]
 unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -22,7 +23,7 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
 ) -> *const Ins {
     let count = (i.access().elements()) as usize;
     let slots = i.o[..count.min(4)].iter().enumerate().filter(|&(_, &slot)| slot != Slot::NONE);
-    // SAFETY: by the caller's promise.
+    // SAFETY: the elements are the resolved ones, and the loader assigned the slots.
     unsafe {
         match elements {
             Elements::All(from) if count == 1 => gather::<D, M, F>(cx, i.o[0], from),
@@ -47,7 +48,8 @@ const fn is_common<D, M>() -> bool {
 /// Loads contiguous vectors; false if they are not contiguous.
 ///
 /// # Safety
-/// The slots are those that the loader gives a load.
+///
+/// The loader assigned the slots for a load.
 #[inline(always)]
 unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, const WIDE: bool>(
     cx: &mut Context<'_>,
@@ -55,20 +57,21 @@ unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, c
 ) -> bool {
     let bytes = (size_of::<M>() * N) as u64;
     let Some(from) = contiguous::place(cx, i, i.o[4], (bytes, N as u32), false) else { return false };
-    // SAFETY: 32 vectors lie there; slots 0 to 3 are the loader's.
+    // SAFETY: 32 vectors lie there; the loader assigned slots 0 to 3.
     unsafe { gather_vectors::<D, M, F, N, WIDE>(cx, i, from) };
     true
 }
 
-/// Loads contiguous vectors, or elements of global memory within 16 lines; false if the request is neither. `WIDE` says
-/// that the processor has AVX-512.
+/// Loads contiguous vectors, or elements of global memory within 16 lines; false if the request is neither. `WIDE`: the
+/// processor has AVX-512.
 ///
 /// # Safety
-/// The slots are those that the loader gives a load.
+///
+/// The loader assigned the slots for a load.
 #[inline(always)]
 unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx: &mut Context<'_>, i: &Ins) -> bool {
     let bytes = size_of::<M>();
-    // SAFETY: forwarded from the caller.
+    // SAFETY: the same contract as this function's.
     unsafe {
         match i.access().elements() {
             1 => {}
@@ -79,13 +82,13 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
     if bytes == 4
         && let Some(from) = contiguous::place_row(cx, i, i.o[4], false)
     {
-        // SAFETY: the active lanes' elements lie there; slot 0 is the loader's.
+        // SAFETY: the active lanes' elements lie there; the loader assigned slot 0.
         unsafe { gather_active::<D, M, F, WIDE>(cx, i.o[0], from) };
         return true;
     }
     let Some((base, row)) = contiguous::place_near(cx, i, i.o[4], bytes as u64, false) else { return false };
     let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
-    // SAFETY: the active lanes' elements lie behind `base`; slots 0 and 4 are the loader's. Should they be one row, a
+    // SAFETY: the active lanes' elements lie after `base`; the loader assigned slots 0 and 4. If both are one row, a
     // lane's address is read before its element is written.
     unsafe {
         let (a, d): (*const u64, *mut D) = (cx.at(i.o[4]), cx.at(i.o[0]));
@@ -100,9 +103,9 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
     true
 }
 
-/// The handler for one instruction set: contiguous lanes here, every other request in functions of their own, so that
-/// the frequent case does not pay for their set-up. `$wide` says that the set is AVX-512, `$short` that frequent types
-/// have the fast path.
+/// The handler for one instruction set: handles contiguous lanes itself, and every other request in separate functions,
+/// so that the frequent case does not pay for their set-up. `$wide`: the set is AVX-512. `$short`: frequent types have
+/// the fast path.
 macro_rules! handler {
     ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
         $(#[$feature])*
@@ -110,7 +113,7 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn any<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: the instruction set and the instruction are the loader's.
+                // SAFETY: the loader chose the instruction set and made the instruction.
                 unsafe {
                     let mut apart = Pointers::new();
  let elements = resolve::$name(cx, i, size_of::<M>() as u64, $short && is_common::<D, M>(), &mut apart);
@@ -120,18 +123,18 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: forwarded from the caller.
+                // SAFETY: the same contract as this function's.
                 unsafe { if load_near::<D, M, F, $wide>(cx, i) { Context::next(i) } else { any::<D, M, F>(cx, i) } }
             }
             if !($short && is_common::<D, M>()) {
-                // SAFETY: forwarded from the caller.
+                // SAFETY: the same contract as this function's.
                 return unsafe { any::<D, M, F>(cx, i) };
             }
             let Some(from) = contiguous::place(cx, i, i.o[4], (size_of::<M>() as u64, 1), false) else {
-                // SAFETY: forwarded from the caller.
+                // SAFETY: the same contract as this function's.
                 return unsafe { near::<D, M, F>(cx, i) };
             };
-            // SAFETY: 32 elements lie there; slot 0 is the loader's.
+            // SAFETY: 32 elements lie there; the loader assigned slot 0.
             unsafe { gather::<D, M, F>(cx, i.o[0], from) };
             Context::next(i)
         }
@@ -154,7 +157,7 @@ handler!(
 );
 handler!(load_base, false, cfg!(not(target_arch = "x86_64")));
 
-/// `ld`: slots 0 to 3 take the elements, slot 4 is the address.
+/// `ld`. Slots 0 to 3: the elements; slot 4: the address.
 pub fn handler<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(isa: HostIsa, _convert: F) -> Handler {
     match isa {
         #[cfg(target_arch = "x86_64")]

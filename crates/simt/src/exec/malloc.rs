@@ -6,13 +6,13 @@ use crate::memory::Extent;
 use crate::program::ins::Ins;
 use crate::runtime::heap;
 
-/// `malloc`: `imm` and `aux` are the offsets of argument and result in the function's locals.
+/// `malloc`. `imm` and `aux`: offsets of argument and result in the function's locals.
 pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     allocate(cx, i, |_, _| true)
 }
 
-/// Executes `malloc` with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256
-/// bytes; larger alignments, and those that are not powers of two, fail.
+/// `malloc` with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256 bytes;
+/// larger alignments, and those that are not powers of two, fail.
 pub unsafe fn aligned_malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let at = (i.imm >> 32) as u32;
     allocate(cx, i, |cx, lane| {
@@ -37,7 +37,7 @@ fn allocate(cx: &mut Context<'_>, i: &Ins, may: impl Fn(&Context<'_>, usize) -> 
     Context::next(i)
 }
 
-/// `free`: `imm` is the offset of the argument.
+/// `free`. `imm`: offset of the argument.
 pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Some(stopped) = cx.wait_for_commit(i) {
         return stopped;

@@ -1,9 +1,9 @@
-//! Executes what a warp does with matrices in its registers: `ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`.
+//! Executes matrix instructions of a warp on its registers: `ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`.
 //!
-//! Which lane has which element is in the PTX ISA, section "Matrix Fragments for mma". How tensor cores round is not
-//! specified. It was measured bit for bit by others (MMA-Sim; Fasi and others, 2021): the products are exact; they and the
-//! addend are aligned to the largest exponent and truncated to some bits of a fraction; their sum is exact and rounded once,
-//! toward zero to f32 and to the nearest to f16. [`Multiply::fraction`] and [`Multiply::group`] say what differs between
+//! The PTX ISA states which lane has which element, in the section "Matrix Fragments for mma". How tensor cores round
+//! is unspecified. Others measured it bit for bit (MMA-Sim; Fasi and others, 2021): the products are exact; they and
+//! the addend are aligned to the largest exponent and truncated to some fraction bits; their sum is exact and rounded
+//! once, toward zero to f32 and to nearest to f16. [`Multiply::fraction`] and [`Multiply::group`] differ between
 //! architectures.
 
 use crate::error::TrapKind;
@@ -15,21 +15,21 @@ use crate::exec::store;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// The rows that A and the result have, the columns that B and the result have, and the most elements of a sum.
+/// Rows of A and the result, columns of B and the result, and the most elements of a sum.
 const ROWS: usize = 16;
 const COLUMNS: usize = 8;
 const DEEPEST: usize = 32;
 
-/// The smallest exponent to which terms are aligned, for a result of f32 and of f16.
+/// Smallest exponent to which terms are aligned, for a result of f32 and of f16.
 const LEAST_EXPONENT: i32 = -133;
 const LEAST_EXPONENT_OF_HALVES: i32 = -21;
 
-/// NaN, as tensor cores write it.
+/// NaN as tensor cores write it.
 const NAN: u32 = 0x7fff_ffff;
 const NAN_OF_HALVES: u32 = 0x7fff;
 
-/// The type of an element of A or B. Two integers of four bits, or 32 bits, are one element: its product is the sum of
-/// theirs.
+/// The type of an element of A or B. Two 4-bit integers, or 32 single bits, count as one element: its product is the
+/// sum of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Element {
@@ -49,7 +49,7 @@ impl Element {
     const ALL: [Self; 10] =
         [Self::F16, Self::Bf16, Self::Tf32, Self::E4m3, Self::E5m2, Self::S8, Self::U8, Self::S4, Self::U4, Self::B1];
 
-    /// Returns the type of a modifier.
+    /// Returns the type named by a modifier.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "f16" => Self::F16,
@@ -66,7 +66,7 @@ impl Element {
         })
     }
 
-    /// Returns the elements in a register.
+    /// Returns the number of elements per register.
     pub const fn in_register(self) -> usize {
         match self {
             Self::Tf32 | Self::B1 => 1,
@@ -75,7 +75,7 @@ impl Element {
         }
     }
 
-    /// Returns how many numbers are taken as one element.
+    /// Returns how many numbers are packed into one element.
     pub const fn packed(self) -> usize {
         match self {
             Self::S4 | Self::U4 => 2,
@@ -88,12 +88,12 @@ impl Element {
         matches!(self, Self::S8 | Self::U8 | Self::S4 | Self::U4 | Self::B1)
     }
 
-    /// Returns whether it is a float of eight bits.
+    /// Whether it is an 8-bit float.
     pub const fn is_fp8(self) -> bool {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
 
-    /// Takes an element out of a register.
+    /// Extracts an element from a register.
     const fn take(self, word: u32, at: usize) -> u32 {
         match self {
             // The lower bits of a register are ignored.
@@ -104,7 +104,7 @@ impl Element {
         }
     }
 
-    /// Returns both integers of four bits in an element, or that of eight bits and zero.
+    /// Returns both 4-bit integers of an element, or an 8-bit one and zero.
     fn integers(self, bits: u32) -> [i64; 2] {
         let byte = bits as u8;
         match self {
@@ -116,22 +116,22 @@ impl Element {
     }
 }
 
-/// A product of matrices, as `imm` says it.
+/// A product of matrices, as encoded in `imm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multiply {
     pub a: Element,
     pub b: Element,
-    /// The elements of a sum.
+    /// Number of elements in a sum.
     pub depth: usize,
-    /// Whether addend and result are f16, two in a register.
+    /// Whether addend and result are f16, two per register.
     pub halves: bool,
     /// Whether sums of integers are clamped instead of wrapping around.
     pub saturates: bool,
-    /// Whether bits are combined by exclusive or, else by and.
+    /// Whether bits are combined by exclusive or, instead of by and.
     pub exclusive: bool,
-    /// The bits of a fraction to which terms are truncated.
+    /// Fraction bits to which terms are truncated.
     pub fraction: u32,
-    /// The products that are added at once.
+    /// Number of products that are added at once.
     pub group: usize,
 }
 
@@ -161,7 +161,7 @@ impl Multiply {
     }
 }
 
-/// Waits for all lanes of the warp; `Err` is what the handler returns until they are here.
+/// Waits for all lanes of the warp. Until they are here, `Err` is the handler's return value.
 fn all_lanes(cx: &mut Context<'_>, i: &Ins) -> Result<(), *const Ins> {
     let wanted = cx.alive();
     if wanted != u32::MAX {
@@ -176,8 +176,8 @@ fn all_lanes(cx: &mut Context<'_>, i: &Ins) -> Result<(), *const Ins> {
     Ok(())
 }
 
-/// Loads the rows of `ldmatrix`: each of the first lanes, `PROVIDERS` of them, loads sixteen bytes. Slots 0 to 3
-/// take their words, slot 4 is the address.
+/// Loads the rows of `ldmatrix`: each of the first `PROVIDERS` lanes loads sixteen bytes. Slots 0 to 3: their words;
+/// slot 4: the address.
 pub unsafe fn load_rows<const PROVIDERS: u32>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = all_lanes(cx, i) {
         return stopped;
@@ -189,8 +189,8 @@ pub unsafe fn load_rows<const PROVIDERS: u32>(cx: &mut Context<'_>, i: &Ins) -> 
     next
 }
 
-/// Distributes a matrix of 8 by 8 elements of 16 bits: slot 0 takes two elements of a row, slots 1 to 4 have the words of
-/// the rows, of which the lane 8 × `imm` has the first. `aux` is 1 for the transposed matrix.
+/// Distributes an 8×8 matrix of 16-bit elements. Slot 0: two elements of a row; slots 1 to 4: the words of the rows,
+/// starting with lane 8 × `imm`. `aux` is 1 for the transposed matrix.
 pub unsafe fn distribute(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slots 1 to 4 are 32-bit rows.
     let words: [Row<u32>; 4] = [1, 2, 3, 4].map(|slot| unsafe { cx.row(i.o[slot]) });
@@ -208,8 +208,8 @@ pub unsafe fn distribute(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Gathers word `imm` of the row that a lane stores, of the matrix of its eight lanes: slot 0 takes it, slots 1 to 4 have the
-/// registers of the matrices. `aux` is 1 for the transposed matrix.
+/// Gathers word `imm` of the row that a lane stores, from the matrix of its eight lanes. Slot 0: the word; slots 1 to
+/// 4: the registers of the matrices. `aux` is 1 for the transposed matrix.
 pub unsafe fn gather(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slots 1 to 4 are 32-bit rows.
     let registers: [Row<u32>; 4] = [1, 2, 3, 4].map(|slot| unsafe { cx.row(i.o[slot]) });
@@ -226,7 +226,7 @@ pub unsafe fn gather(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Stores the rows of `stmatrix`, as [`load_rows`] loads them: slot 0 is the address, slots 1 to 4 have the words.
+/// Stores the rows of `stmatrix`, as [`load_rows`] loads them. Slot 0: the address; slots 1 to 4: the words.
 pub unsafe fn store_rows<const PROVIDERS: u32>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.set_mask(u32::MAX >> (LANES as u32 - PROVIDERS));
     // SAFETY: the slots are those of a store of four words.
@@ -240,7 +240,7 @@ pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     all_lanes(cx, i).map_or_else(|stopped| stopped, |()| Context::next(i))
 }
 
-/// `movmatrix`: slot 0 takes the transposed matrix, slot 1 has two elements of a row in each lane.
+/// `movmatrix`. Slot 0: the transposed matrix; slot 1: two elements of a row in each lane.
 pub unsafe fn transpose(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = all_lanes(cx, i) {
         return stopped;
@@ -253,7 +253,7 @@ pub unsafe fn transpose(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Matrices whose elements are the bits in the registers.
+/// Matrices as the bits in their registers.
 struct Matrices {
     a: [[u32; DEEPEST]; ROWS],
     b: [[u32; COLUMNS]; DEEPEST],
@@ -264,7 +264,7 @@ fn word(row: &Row<u128>, lane: usize, register: usize) -> u32 {
     (row.0[lane] >> (32 * register)) as u32
 }
 
-/// Returns the elements of the addend and the result that a lane has: register, number within it, row and column.
+/// Returns the elements of the addend and result that a lane holds: register, number within it, row and column.
 fn places(what: Multiply, lane: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
     (0..4).map(move |k| {
         let (register, within) = if what.halves { (k / 2, k % 2) } else { (k, 0) };
@@ -294,7 +294,7 @@ impl Matrices {
     }
 }
 
-/// `mma.sync` of a result of sixteen rows: slots 0 to 3 are the result, A, B and the addend, rows of 128 bits; `imm` is a
+/// `mma.sync` with a result of sixteen rows. Slots 0 to 3: result, A, B and addend, rows of 128 bits; `imm` is a
 /// [`Multiply`].
 pub unsafe fn multiply(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = all_lanes(cx, i) {
@@ -334,7 +334,7 @@ fn multiply_integers(what: Multiply, all: &Matrices) -> [[u32; COLUMNS]; ROWS] {
     result
 }
 
-/// A term of a sum: `significand` × 2^(`exponent` − `fraction`), or what is no number.
+/// A term of a sum: `significand` × 2^(`exponent` − `fraction`), or a special value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Term {
     Finite { significand: i64, exponent: i32, fraction: u32 },
@@ -343,7 +343,7 @@ enum Term {
 }
 
 impl Term {
-    /// Takes the bits of an IEEE 754 float apart, given the bits of its fraction, its bias and the bits of its exponent.
+    /// Decomposes an IEEE 754 float, given its fraction bits, bias and exponent bits.
     fn new(bits: u32, fraction: u32, bias: i32, exponent_bits: u32) -> Self {
         let mantissa = i64::from(bits & ((1 << fraction) - 1));
         let exponent = (bits >> fraction & ((1 << exponent_bits) - 1)) as i32;
@@ -365,7 +365,7 @@ impl Term {
             Element::F16 => Self::new(bits, 10, 15, 5),
             Element::Bf16 => Self::new(bits, 7, 127, 8),
             Element::E5m2 => Self::new(bits, 2, 15, 5),
-            // It has no infinity, and one bit pattern per sign that is not a number.
+            // It has no infinity, and one NaN per sign.
             Element::E4m3 if bits & 0x7f == 0x7f => Self::NotANumber,
             Element::E4m3 => Self::finite(bits & 0x80 != 0, (bits >> 3 & 15) as i32, 7, i64::from(bits & 7), 3),
             _ => Self::new(bits, 10, 127, 8),
@@ -391,7 +391,7 @@ impl Term {
     }
 }
 
-/// Sums terms; the result is not rounded yet.
+/// Sums terms without rounding the result.
 fn sum(terms: &[Term], fraction: u32, least_exponent: i32) -> Term {
     let mut infinite = None;
     let mut largest = least_exponent;
@@ -409,12 +409,12 @@ fn sum(terms: &[Term], fraction: u32, least_exponent: i32) -> Term {
     }
     let aligned = |term: &Term| {
         let Term::Finite { significand, exponent, fraction: own } = *term else { return 0 };
-        // Zero may have an exponent above the largest one of the others.
+        // A zero sum may have an exponent above the largest one of the others.
         if significand == 0 {
             return 0;
         }
         let shift = exponent - largest + fraction as i32 - own as i32;
-        // What is shifted out is lost, toward zero.
+        // Bits shifted out are lost, toward zero.
         if shift >= 0 { significand << shift } else { significand.signum() * (significand.abs() >> (-shift).min(63)) }
     };
     Term::Finite { significand: terms.iter().map(aligned).sum(), exponent: largest, fraction }
@@ -432,7 +432,7 @@ fn to_float(sum: Term) -> u32 {
     if magnitude == 0 {
         return 0;
     }
-    // The exponent of the leading bit, and of the last bit that f32 has there.
+    // Exponents of the leading bit, and of the last bit that f32 has there.
     let leading = 63 - magnitude.leading_zeros() as i32 + exponent - fraction as i32;
     let last = (leading - 23).max(-149);
     let shift = last - (exponent - fraction as i32);
@@ -440,7 +440,7 @@ fn to_float(sum: Term) -> u32 {
     if leading > 127 {
         return sign | 0x7f80_0000;
     }
-    // A subnormal number has no leading bit, and the exponent field zero.
+    // A subnormal number has no leading bit, and exponent field zero.
     let field = if leading >= -126 { (leading + 126) as u32 } else { 0 };
     sign | ((field << 23) + kept as u32)
 }
@@ -456,7 +456,7 @@ fn to_half(sum: Term) -> u32 {
                 0x7c00
             }
         }
-        // The sum has fewer than 53 bits, so that it is exact in f64.
+        // The sum has fewer than 53 bits, so it is exact in f64.
         Term::Finite { significand, exponent, fraction } => {
             let exact = significand as f64 * f64::from(exponent - fraction as i32).exp2();
             u32::from(half::f16::from_f64(exact).to_bits())
@@ -486,8 +486,8 @@ fn multiply_floats(what: Multiply, all: &Matrices) -> [[u32; COLUMNS]; ROWS] {
     result
 }
 
-/// `mma.sync.m8n8k4` of f64, a chain of fused multiply-adds: slots are the result (128 bits), A and B (64 bits), and the
-/// addend (128 bits).
+/// `mma.sync.m8n8k4` of f64, a chain of fused multiply-adds. Slots: result (128 bits), A and B (64 bits), and addend
+/// (128 bits).
 pub unsafe fn multiply_doubles(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = all_lanes(cx, i) {
         return stopped;

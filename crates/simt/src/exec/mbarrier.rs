@@ -1,7 +1,7 @@
 //! Executes `mbarrier`: the objects are in shared memory and count arrivals and the bytes of asynchronous copies.
 //!
 //! A phase completes when neither arrivals nor bytes are pending. Undefined behaviour ends the launch: an object that
-//! was never initialised, more arrivals than a phase waits for, counts out of range.
+//! was never initialised, more arrivals than a phase expects, counts out of range.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, addresses, region, survey};
@@ -19,30 +19,30 @@ pub const TEST: u32 = 2;
 pub const TEST_PARITY: u32 = 3;
 pub const INVALIDATE: u32 = 4;
 pub const ARRIVE_DROP: u32 = 5;
-/// The arrival of the thread when its asynchronous copies are complete.
+/// An arrival when the thread's asynchronous copies are complete.
 pub const ARRIVE_BEHIND_COPIES: u32 = 6;
-/// The code of an operation that expects or completes bytes without an arrival.
+/// Expects or completes bytes without an arrival.
 pub const EXPECT: u32 = 7;
 pub const COMPLETE: u32 = 8;
 
-/// The largest count of arrivals, and of expected or completed bytes.
+/// Largest count of arrivals, and of expected or completed bytes.
 pub const MOST: u32 = (1 << 20) - 1;
 
-/// The state of an mbarrier object. In memory: pending arrivals in bits 0 to 19, expected ones in bits 20 to 39, bytes
-/// in two's complement in bits 40 to 60, the phase in bit 63.
+/// An mbarrier object. In memory: pending arrivals in bits 0 to 19, expected ones in bits 20 to 39, bytes in two's
+/// complement in bits 40 to 60, the phase in bit 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Object {
     phase: bool,
     expected: u32,
     pending: u32,
-    /// Expected bytes that are not complete; negative if more are complete than were expected so far.
+    /// Expected minus completed bytes.
     bytes: i32,
 }
 
 impl Object {
     fn from_word(word: u64) -> Self {
         let count = |at: u32| (word >> at) as u32 & MOST;
-        // The number is shifted up, then down again with its sign.
+        // Shifts up, then down again with sign extension.
         let bytes = (word << 3) as i64 >> 43;
         Self { phase: word >> 63 == 1, pending: count(0), expected: count(20), bytes: bytes as i32 }
     }
@@ -87,18 +87,18 @@ impl Object {
     }
 }
 
-/// What one lane asks of an object.
+/// One lane's request to an object.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     operation: u32,
-    /// A number of arrivals, or a parity.
+    /// Number of arrivals, or a parity.
     count: u32,
     /// Bytes that an arrival expects, or those of [`EXPECT`] and [`COMPLETE`].
     bytes: u32,
 }
 
 impl Request {
-    /// Performs it; returns whether the phase has completed.
+    /// Performs the request; returns whether the phase has completed.
     fn perform(self, object: &mut Object) -> Result<bool, String> {
         match self.operation {
             INIT if self.count == 0 || self.count > MOST => {
@@ -123,8 +123,8 @@ impl Request {
     }
 }
 
-/// `mbarrier`: slot 0 is the destination or none, slot 1 the address, slot 2 a count, state or parity, slot 3 the
-/// expected or completed bytes; slot 5 has the operation as a number.
+/// `mbarrier`. Slot 0: destination or none; slot 1: address; slot 2: count, state or parity; slot 3: expected or
+/// completed bytes; slot 5: the operation as a number.
 pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let a = addresses(cx, i, i.o[1]);
     let s = survey(cx, &a, 8);
@@ -148,14 +148,14 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             let message = "a wait for an mbarrier object of another block, which only that block can do".to_owned();
             return cx.trap(i, TrapKind::Barrier, cx.mask, message);
         }
-        // SAFETY: forwarded from the caller.
+        // SAFETY: the same contract as this function's.
         return unsafe { test(cx, i, operation, &a, &r) };
     }
     let mut lanes = cx.mask;
     while lanes != 0 {
         let k = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
-        // SAFETY: the address was checked; slots 2 and 3 are 32-bit rows where present, slot 0 a 64-bit one.
+        // SAFETY: the address was checked; slots 2 and 3, if present, are 32-bit rows, and slot 0 a 64-bit one.
         unsafe {
             let narrow = |slot: Slot, default: u32| if slot == Slot::NONE { default } else { cx.row::<u32>(slot).0[k] };
             let request = Request { operation, count: narrow(i.o[2], 1), bytes: narrow(i.o[3], 0) };
@@ -169,10 +169,11 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Performs a request of a lane on the object at an address of a region; returns the old value. `Err` is what the
-/// handler returns.
+/// Performs a lane's request on the object at an address of a region; returns the old value. `Err` is the handler's
+/// return value.
 ///
 /// # Safety
+///
 /// The region has eight bytes there.
 unsafe fn apply(
     cx: &mut Context<'_>,
@@ -199,7 +200,7 @@ unsafe fn apply(
     }
     #[expect(clippy::cast_ptr_alignment, reason = "it is read and written unaligned")]
     let at = at.cast::<u64>();
-    // SAFETY: by the caller's promise.
+    // SAFETY: the region has eight bytes there.
     let old = unsafe { at.read_unaligned() };
     let mut object = Object::from_word(old);
     let ended = match request.perform(&mut object) {
@@ -207,7 +208,7 @@ unsafe fn apply(
         Err(message) => return Err(cx.trap(i, TrapKind::Barrier, 1 << lane, message)),
     };
     let new = if request.operation == INVALIDATE { 0 } else { object.word() };
-    // SAFETY: as above.
+    // SAFETY: the region has eight bytes there.
     unsafe { at.write_unaligned(new) };
     if sanitize {
         remote::owner(cx, r).shared_written(offset, 8);
@@ -226,10 +227,11 @@ unsafe fn apply(
     Ok(old)
 }
 
-/// Completes bytes on the object at an address of a region, for the bulk copy `i` of a lane. `Err` is what the handler
-/// returns.
+/// Completes bytes on the object at an address of a region, for a lane's bulk copy `i`. `Err` is the handler's return
+/// value.
 ///
 /// # Safety
+///
 /// The region has eight bytes there.
 pub unsafe fn complete(
     cx: &mut Context<'_>,
@@ -240,11 +242,11 @@ pub unsafe fn complete(
     bytes: u32,
 ) -> Result<(), *const Ins> {
     let request = Request { operation: COMPLETE, count: 0, bytes };
-    // SAFETY: forwarded from the caller.
+    // SAFETY: the same contract as this function's.
     unsafe { apply(cx, i, lane, r, address, request).map(|_| ()) }
 }
 
-/// `test_wait` and `try_wait` on the objects at `a`: if a lane's phase has not completed, other warps run first.
+/// `test_wait` and `try_wait` on the objects at `a`. If a lane's phase has not completed, other warps run first.
 unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &Region) -> *const Ins {
     let mut passed = 0_u32;
     let mut lanes = cx.mask;

@@ -1,4 +1,4 @@
-//! Requests of scattered words, as the sanitizer records them: line by line, with the words and their lanes.
+//! Requests of scattered words, recorded by the sanitizer line by line, with the words and their lanes.
 //!
 //! Only plain accesses to whole words are recorded here. If a line cannot record its part in compact form, the whole
 //! request takes the slow path. Recording a part a second time changes nothing.
@@ -11,7 +11,7 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Op, Piece, Space};
 
-/// The words that a request has in one line.
+/// The words of a request in one line.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     mask: u32,
@@ -21,8 +21,8 @@ struct Part {
 }
 
 /// Checks and records a plain load or store of global memory by the active lanes, `bytes` bytes each at the addresses
-/// of `a` plus the instruction's offset; `contiguous` says that they are `bytes` bytes apart from lane to lane. False
-/// if the request must take the slow path, which reports what is wrong.
+/// of `a` plus the instruction's offset. `contiguous`: they are `bytes` bytes apart from lane to lane. False if the
+/// request must take the slow path, which reports what is wrong.
 #[inline(never)]
 pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u64, bool), store: bool) -> bool {
     if i.has(Access::STRONG | Access::VOLATILE) || !matches!(bytes, 4 | 8 | 16) || (store && bytes != 4) {
@@ -32,7 +32,7 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u
     let first = cx.first_lane();
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
     if contiguous && bytes == 4 {
-        // Device memory begins with a gap, so that lanes before the first one have word numbers too.
+        // Device memory begins with a gap, so lanes before the first one have word numbers too.
         let start = (a.0[first].wrapping_add(offset) >> 2).wrapping_sub(first as u64);
         let from = (start % 32) as u8;
         let words = u64::from(cx.mask) << from;
@@ -52,7 +52,7 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u
         return record(cx, i, words.0[first] / 32, &Part { mask, lanes: [first as u8; LANES], doubled }, store);
     }
     if store && !is_rising(cx.mask, &words) {
-        // If several lanes store to one word, one is last: only the slow path looks at every lane.
+        // If several lanes store to one word, one of them is last; only the slow path looks at every lane.
         return false;
     }
     match bytes {
@@ -62,7 +62,7 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u
     }
 }
 
-/// Whether each lane's address is above that of the lane before.
+/// Whether addresses increase from lane to lane.
 #[inline(always)]
 fn is_rising(mut lanes: u32, words: &Row<u64>) -> bool {
     let mut last = 0;
@@ -70,7 +70,7 @@ fn is_rising(mut lanes: u32, words: &Row<u64>) -> bool {
     while lanes != 0 {
         let word = words.0[lanes.trailing_zeros() as usize & 31];
         lanes &= lanes - 1;
-        // Device memory begins with a gap, so that no word has number zero.
+        // Device memory begins with a gap, so no word has number zero.
         rising &= word > last;
         last = word;
     }
@@ -91,7 +91,7 @@ fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>,
                 break;
             }
             left &= left - 1;
-            // An access is aligned to its size, so that it is in one line.
+            // An access is aligned to its size, so it is in one line.
             let bits = u32::MAX >> (32 - N) << (word % 32);
             doubled |= mask & bits;
             mask |= bits;
@@ -106,7 +106,7 @@ fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>,
     true
 }
 
-/// Records words in a line, and in memory that they are written.
+/// Records words in a line, and marks stored ones as written in memory.
 #[inline]
 fn record(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) -> bool {
     let address = GLOBAL_BASE + number * 128;

@@ -1,25 +1,25 @@
 //! Prefetches into the host's cache what an instruction is likely to load next.
 //!
-//! The loops of grids step over megabytes, so that each request is in another page and the processor's own prefetcher
-//! finds no stream. Nothing here changes what a program computes or counts.
+//! The loops of grids step over megabytes, so each request is in another page and the processor's own prefetcher finds
+//! no stream. Nothing here changes what a program computes or counts.
 
 use std::ptr;
 
 use crate::program::ins::Ins;
 
-/// Instructions of a kernel whose last requests are remembered.
+/// Number of instructions whose last requests are remembered.
 const LOADS: usize = 16;
-/// How many requests ahead memory is prefetched: one request takes less time than an access to memory.
+/// How many requests ahead memory is prefetched: one request takes less time than a memory access.
 const STEPS: u64 = 2;
 
-/// The address of the last load of global memory per instruction. If two instructions share an entry, only prefetches
-/// are lost.
+/// Address of the last load of global memory per instruction. If two instructions share an entry, only prefetches are
+/// lost.
 #[derive(Debug, Default)]
 pub struct Strides([u64; LOADS]);
 
 impl Strides {
-    /// Returns the address that the instruction will load from soon, if it keeps the step from its last request to this
-    /// one, at `at`.
+    /// Returns the address that the instruction will load from soon, if it keeps the step from its last request to the
+    /// one at `at`.
     #[inline(always)]
     pub fn predict(&mut self, i: &Ins, at: u64) -> u64 {
         let last = &mut self.0[ptr::from_ref(i).addr() / 8 % LOADS];
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::program::ins::{Entry, Ins, Slot};
 
-    /// Stands for a handler, which this test never runs.
+    /// Stands in for a handler, which this test never runs.
     unsafe fn unused() {}
 
     #[test]

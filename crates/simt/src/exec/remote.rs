@@ -1,4 +1,4 @@
-//! Passes accesses to the shared memory of other blocks of the cluster to the sanitizer.
+//! Reports accesses to other blocks' shared memory in the cluster to the sanitizer.
 
 use crate::error::TrapKind;
 use crate::exec::access::Region;
@@ -10,7 +10,7 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{BlockShadow, Bulk, Fault, Op, RemoteConflict, RemoteThread, Sender, Space, Way};
 
-/// Returns the shadow state of the block that owns the shared memory of a region.
+/// Returns the shadow state of the block that owns a region of shared memory.
 pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
     let rank = rank(cx, r);
     match cx.peers.get_mut(rank) {
@@ -19,24 +19,24 @@ pub fn owner<'c>(cx: &'c mut Context<'_>, r: &Region) -> &'c mut BlockShadow {
     }
 }
 
-/// Returns the rank of the block that owns the shared memory of a region.
+/// Returns the rank of the block that owns a region of shared memory.
 pub fn rank(cx: &Context<'_>, r: &Region) -> usize {
     if r.space == StateSpace::REMOTE { rank_at(r.origin) } else { cx.cluster_rank() as usize }
 }
 
-/// Returns a lane, identified for other blocks.
+/// Identifies a lane to other blocks.
 fn remote_thread(cx: &Context<'_>, i: &Ins, lane: usize) -> RemoteThread {
     let thread = cx.warp.index * 32 + lane as u32;
     RemoteThread { block: cx.block_index, thread, line: cx.launch.shadow.line(cx.function, i.line) }
 }
 
-/// Records an access by a lane that does not race.
+/// Records a lane's access that does not race.
 pub fn note(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region) {
     let by = remote_thread(cx, i, lane);
     owner(cx, r).note_remote(by);
 }
 
-/// Checks and records a request to another block's shared memory; `Some` is what the handler returns on a fault.
+/// Checks and records a request to another block's shared memory. `Some` is the handler's return value on a fault.
 pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64, op: Op) -> Option<*const Ins> {
     let strong = op != Op::Change && i.has(Access::STRONG | Access::VOLATILE);
     let (active, acquired) = (cx.mask, cx.shadow.cluster_acquired());
@@ -61,7 +61,7 @@ pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64
 }
 
 /// Checks and records a lane's write to another block's shared memory: its bytes, the mbarrier object on which it
-/// completes, and its kind. `Some` is what the handler returns on a fault.
+/// completes, and its kind. `Some` is the handler's return value on a fault.
 pub fn receive(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -77,7 +77,7 @@ pub fn receive(
     Some(refuse(cx, i, lane, r, way.op(), &conflict))
 }
 
-/// Ends the launch: a lane's access to another block's shared memory is at fault.
+/// Ends the launch with the fault of a lane's access to another block's shared memory.
 #[cold]
 fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, conflict: &RemoteConflict) -> *const Ins {
     let index = cx.peers.get(rank(cx, r)).map_or([0; 3], |peer| peer.index);
@@ -92,7 +92,7 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     stopped
 }
 
-/// Lets the block acquire the accesses of the others of its cluster.
+/// Makes the block acquire the accesses of the other blocks in its cluster.
 pub fn acquire(cx: &mut Context<'_>) {
     if cx.launch.sanitize && !cx.peers.is_empty() {
         cx.shadow.acquire_from_cluster(&cx.launch.shadow);

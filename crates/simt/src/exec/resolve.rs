@@ -1,6 +1,6 @@
-//! The place of the bytes of a load or a store on the host, after the request was checked and counted as a whole.
+//! Where the bytes of a load or store are on the host, after the request was checked and counted as a whole.
 //!
-//! All of this is the same for every type of element, so it is compiled once per instruction set of the host. Only the
+//! All of this is the same for every element type, so it is compiled once per instruction set of the host. Only the
 //! copy between memory and registers, in [`load`](super::load) and [`store`](super::store), is compiled per type.
 
 use crate::exec::access::{addresses, enter, poll, region, same_region, split, survey, truncate_constants};
@@ -12,7 +12,7 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::Row;
 
-/// Resolves a request for `bytes` bytes per element. `tried` says that the fast path was tried.
+/// Resolves a request for `bytes` bytes per element. `tried`: the fast path was tried.
 #[inline(always)]
 fn resolve<const STORE: bool>(
     cx: &mut Context<'_>,
@@ -23,7 +23,7 @@ fn resolve<const STORE: bool>(
 ) -> Elements {
     let vector = i.access().elements();
     let slot = if STORE { i.o[0] } else { i.o[4] };
-    // The elements of stored vectors are not contiguous per slot.
+    // A stored vector's elements are not contiguous per slot.
     let whole = !STORE || vector == 1;
     if !tried {
         if whole && let Some(at) = contiguous::place(cx, i, slot, (bytes * u64::from(vector), vector), STORE) {
@@ -51,7 +51,7 @@ fn resolve<const STORE: bool>(
     let each = bytes * u64::from(vector);
     let s = survey(cx, &a, each);
     if same_region(cx, i, &a, &s) != cx.mask {
-        // SAFETY: the instruction is one of the loader's.
+        // SAFETY: the loader made the instruction.
         return Elements::Done(unsafe { split(cx, i, &a, &s) });
     }
     let r = match region(cx, i, &a, &s, each, STORE) {
@@ -68,7 +68,7 @@ fn resolve<const STORE: bool>(
     if !STORE && r.stride == 0 && s.lo == s.hi {
         return Elements::Same(r.at(0, s.lo));
     }
-    // The address of an inactive lane may be anything.
+    // An inactive lane's address may be anything.
     let pointer = |k: usize| r.host.wrapping_add(a.0[k].wrapping_sub(r.origin) as usize);
     if r.stride == 0 {
         apart.set(pointer);

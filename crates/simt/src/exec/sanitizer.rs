@@ -1,4 +1,4 @@
-//! Passes a block's accesses to the sanitizer.
+//! Passes a block's accesses to the sanitizer, which does not know instructions.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::access::{Region, Survey};
@@ -10,7 +10,7 @@ use crate::program::ins::{Bases, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Fault, Hazard, Op, Request, Run, Sender, Space, Strength, Way};
 
-/// Returns a request in the sanitizer's form.
+/// Converts a request to the sanitizer's form.
 fn request<'r>(
     cx: &Context<'_>,
     i: &Ins,
@@ -52,7 +52,7 @@ fn offsets(a: &Row<u64>, r: &Region) -> Row<u64> {
     Row(a.0.map(|x| x.wrapping_sub(r.origin)))
 }
 
-/// Active lanes with their offsets.
+/// Returns the active lanes with their offsets.
 fn lanes<'a>(cx: &Context<'_>, a: &'a Row<u64>, r: &Region) -> impl Iterator<Item = (usize, u64)> + use<'a> {
     let (mask, origin) = (cx.mask, r.origin);
     (0..LANES).filter(move |k| mask >> k & 1 == 1).map(move |k| (k, a.0[k].wrapping_sub(origin)))
@@ -88,7 +88,7 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
 }
 
 /// Checks and records a plain load or store of 32 contiguous lanes from `at` on, `bytes` bytes each, in shared or
-/// global memory; false if the request must take the slow path, which reports what is wrong.
+/// global memory. False if the request must take the slow path, which reports what is wrong.
 #[inline(never)]
 pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: StateSpace, at: u64, bytes: u64, store: bool) -> bool {
     if i.has(Access::STRONG | Access::VOLATILE) || bytes < 4 {
@@ -118,7 +118,7 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: StateSpace, at: u64, b
     cx.shadow.plain_row(&run, row)
 }
 
-/// Checks and records a store to shared or global memory, which still has the old bytes.
+/// Checks and records a store to shared or global memory, which still holds the old bytes.
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL && is_wide(cx, i) {
@@ -139,7 +139,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         cx.shadow.strong_write(space(r), written, warp, (i.has(Access::RELEASE), false));
     }
     if cx.shadow.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
-        // Its lanes ascend, so that no two have the same address.
+        // The addresses ascend, so no two are the same.
         return None;
     }
     compare_lanes(cx, i, a, s, r, &sources);
@@ -148,7 +148,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     Some(report(cx, i, &fatal))
 }
 
-/// Checks and records a store to a surface; `words` has what each lane writes.
+/// Checks and records a store to a surface; `words` are the values per lane.
 pub fn store_texels(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -164,7 +164,7 @@ pub fn store_texels(
     Some(report(cx, i, &fatal))
 }
 
-/// Notes two lanes of a store that write different values to one address: PTX does not define which one is kept.
+/// Records that two lanes of a store write different values to one address: PTX does not define which one is kept.
 fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, sources: &Sources<'_>) {
     if s.contiguous || cx.mask.is_power_of_two() {
         return;
@@ -175,7 +175,7 @@ fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Re
     cx.shadow.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
 }
 
-/// Returns the values that lanes store, for a store of one word per lane.
+/// Returns the values that lanes store, if that is one word each.
 pub fn words_stored<'i>(cx: &Context<'_>, i: &'i Ins) -> Option<&'i [u32; LANES]> {
     Sources { bases: cx.bases, i, bytes: 4 }.words()
 }
@@ -192,11 +192,11 @@ impl<'i> Sources<'i> {
     #[inline(always)]
     fn words(&self) -> Option<&'i [u32; LANES]> {
         let single = self.bytes == 4 && self.i.access().elements() == 1;
-        // SAFETY: slot 1 of such a store is a row of words, which nothing writes while it is performed.
+        // SAFETY: slot 1 of such a store is a row of words, which nothing writes meanwhile.
         single.then(|| unsafe { &*self.row::<[u32; LANES]>(1) })
     }
 
-    /// Returns the value that a lane stores to a word of its access.
+    /// Returns the value that a lane stores to word `word` of its access.
     #[inline(always)]
     fn word(&self, lane: usize, word: usize) -> u32 {
         let vector = (self.i.access().elements()) as usize;
@@ -217,12 +217,12 @@ impl<'i> Sources<'i> {
         }
     }
 
-    /// Returns the first lane of `mask` that stores another value than an earlier lane to the same address, after that
-    /// lane.
+    /// Returns the first lane of `mask` that stores a different value to the same address as an earlier lane, after
+    /// that lane.
     fn collision(&self, a: &Row<u64>, mask: u32) -> Option<(usize, usize)> {
         let active = |lane: &usize| mask >> lane & 1 == 1;
-        // Accesses are aligned to their size, so that those of two lanes are equal or disjoint. Most stores have as
-        // many different residues as lanes.
+        // Accesses are aligned to their size, so those of two lanes are equal or disjoint. Most stores have as many
+        // different residues as lanes.
         let shift = self.bytes.trailing_zeros();
         let (mut seen, mut again) = (0_u64, 0_u32);
         for lane in (0..LANES).filter(active) {
@@ -242,11 +242,11 @@ impl<'i> Sources<'i> {
     /// The instruction has a source of this width there.
     #[inline(always)]
     unsafe fn row<T>(&self, operand: usize) -> *const T {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the instruction has a source of this width there.
         unsafe { self.bases.at(self.i.o[operand]) }
     }
 
-    /// Whether a lane's store writes the value that `to` already has.
+    /// Whether a lane's store leaves the value at `to` unchanged.
     fn leave(&self, to: *const u8, lane: usize) -> bool {
         let bytes = self.bytes as usize;
         // SAFETY: the request was checked to lie in the region with all its bytes.
@@ -256,7 +256,7 @@ impl<'i> Sources<'i> {
     }
 }
 
-/// Checks and records an asynchronous copy to shared memory, which is pending from now on.
+/// Checks and records an asynchronous copy to shared memory, which is then pending.
 pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     let plain = Ins { aux: 0, ..*i };
     let request = request(cx, &plain, to, s, r, bytes, Op::Store);
@@ -277,7 +277,7 @@ pub fn bulk(cx: &mut Context<'_>, i: &Ins, lane: usize, side: Bulk, op: Op, from
 }
 
 /// Checks and records a lane's write to the block's own shared memory: its bytes, the mbarrier object on which it
-/// completes, and its kind. `from` has the bytes.
+/// completes, and its kind. `from` holds the bytes.
 pub fn receive(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -293,7 +293,7 @@ pub fn receive(
     None
 }
 
-/// Returns the words from an address on, by number. They were checked to be in their region.
+/// Returns the words from an address on, by number. The caller has checked that they are in their region.
 fn words(from: *const u8) -> impl Fn(usize) -> u32 {
     #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
     // SAFETY: the caller has checked all bytes that the sanitizer asks for.
@@ -306,7 +306,7 @@ pub fn local_store(cx: &mut Context<'_>, a: &Row<u64>, s: &Survey, r: &Region, b
     cx.shadow.local_store(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
 }
 
-/// Records a write by the device runtime to shared or local memory for a lane. It does not race.
+/// Records a lane's write by the device runtime to shared or local memory. It does not race.
 pub fn runtime_store(cx: &mut Context<'_>, lane: usize, space: StateSpace, offset: usize, bytes: usize) {
     if !cx.launch.sanitize {
         return;
@@ -347,7 +347,7 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
         return None;
     }
     if r.space != StateSpace::GLOBAL {
-        // An atomic without memory order counts; it does not poll.
+        // An atomic without memory order counts; it is not a poll.
         order(cx, i, i.has(Access::POLL) && i.o[0] != Slot::NONE);
     }
     if r.space == StateSpace::REMOTE {
@@ -377,8 +377,8 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     Some(report(cx, i, &fatal))
 }
 
-/// Orders the stores of threads before the reads of later bulk copies, as a proxy fence does. Whether a store of
-/// another block of the cluster is before it is not known, so it counts for all of them.
+/// Orders the stores of threads before the reads of later bulk copies, as a proxy fence does. It is unknown whether
+/// another block's store in the cluster precedes it, so it applies to all of them.
 pub fn fence_bulk(cx: &mut Context<'_>) {
     if cx.launch.sanitize {
         cx.shadow.fence_bulk();
@@ -407,7 +407,7 @@ fn is_wide(cx: &Context<'_>, i: &Ins) -> bool {
     !i.has(Access::BLOCK_SCOPE) && (!i.has(Access::CLUSTER_SCOPE) || cx.launch.cluster != [1; 3])
 }
 
-/// Releases what a block of a cluster has done so far, as a whole.
+/// Releases everything that a cluster's block has done so far.
 pub fn release_block(cx: &mut Context<'_>) {
     if cx.launch.sanitize && !cx.peers.is_empty() {
         cx.shadow.barrier();
@@ -428,7 +428,7 @@ pub fn object(cx: &mut Context<'_>, i: &Ins, lane: usize, offset: u64, op: Op) -
     Some(stopped)
 }
 
-/// Releases and acquires of strong accesses to shared memory, the block's own or another block's.
+/// Applies releases and acquires of strong accesses to shared memory, the block's own or another block's.
 fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
     if cx.peers.is_empty() || !i.has(Access::STRONG) {
         return;

@@ -1,8 +1,8 @@
 //! `st.async` and `red.async`: writes of lanes to the shared memory of a cluster, which complete on an mbarrier object
 //! there.
 //!
-//! Without clusters, these instructions end the launch, as they do on the hardware. A block may write to itself, as on
-//! the hardware.
+//! Without clusters, these instructions end the launch, as they do on hardware. A block may write to itself, as on
+//! hardware.
 
 use crate::error::TrapKind;
 use crate::exec::async_write::{AsyncWrite, write_async};
@@ -15,7 +15,7 @@ use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::sanitize::Way;
 
-/// The slots of a store's elements.
+/// Slots of a store's elements.
 const ELEMENTS: [usize; 4] = [1, 3, 4, 5];
 
 /// What a lane writes.
@@ -58,14 +58,15 @@ fn write_each(
 /// Returns the addresses of a lane's write and of its mbarrier object.
 ///
 /// # Safety
-/// Slots 0 and 2 are rows of addresses as `aux` says.
+///
+/// Slots 0 and 2 are rows of addresses, of the widths in `aux`.
 unsafe fn addressed(cx: &Context<'_>, i: &Ins, lane: usize) -> (u64, u64) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: slots 0 and 2 are such rows.
     unsafe { (address(cx, i, 0, Bulk::NARROW_TO, lane), address(cx, i, 2, Bulk::NARROW_OBJECT, lane)) }
 }
 
-/// `st.async`: slot 0 is the address, slots 1, 3, 4 and 5 are the elements, slot 2 is the address of the mbarrier
-/// object; `imm` has the offsets of the addresses.
+/// `st.async`. Slot 0: address; slots 1, 3, 4 and 5: elements; slot 2: the mbarrier object's address. `imm` has the
+/// offsets of the addresses.
 pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let double = i.has(Bulk::DOUBLE);
     let each = if double { 8 } else { 4 };
@@ -82,11 +83,11 @@ pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
                 }
             }
         }
-        // SAFETY: the slots are the loader's.
+        // SAFETY: the loader assigned the slots.
         let (to, object) = unsafe { addressed(cx, i, lane) };
         LaneWrite { to, object, value, bytes: (each * count) as u32 }
     };
-    // SAFETY: the target was checked to have so many bytes.
+    // SAFETY: the target was checked to have this many bytes.
     let write = |lane_write: &LaneWrite, at: *mut u8| unsafe {
         std::ptr::copy_nonoverlapping(lane_write.value.as_ptr(), at, lane_write.bytes as usize);
     };
@@ -96,18 +97,19 @@ pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     write_each(cx, i, false, lane_write, write)
 }
 
-/// `red.async`: slot 0 is the address, slot 1 the operand, slot 2 the address of the mbarrier object; `imm` has the
-/// offsets of the addresses.
+/// `red.async`. Slot 0: address; slot 1: operand; slot 2: the mbarrier object's address. `imm` has the offsets of the
+/// addresses.
 pub unsafe fn reduce_async<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let sizes = (size_of::<M>(), size_of::<M::Register>());
-    // SAFETY: forwarded from the caller.
+    // SAFETY: the same contract as this function's.
     unsafe { reduce_each(cx, i, sizes, combine::<M, F>) }
 }
 
-/// Performs a reduction of each active lane: `bytes` bytes of registers of `register` bytes.
+/// Performs a reduction for each active lane: `bytes` bytes from registers of `register` bytes.
 ///
 /// # Safety
-/// The slots are the loader's, slot 1 a row of such registers; `combine` takes so many bytes.
+///
+/// The loader assigned the slots, slot 1 as a row of such registers; `combine` accepts this many bytes.
 unsafe fn reduce_each(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -117,7 +119,7 @@ unsafe fn reduce_each(
     let lane_write = |cx: &Context<'_>, lane: usize| {
         let mut value = [0; 16];
         // SAFETY: slot 1 is a row of registers, which are no shorter than their elements and begin with their bytes;
-        // the other slots are the loader's.
+        // the loader assigned the other slots.
         let (to, object) = unsafe {
             let operand = cx.at::<u8>(i.o[1]).add(lane * register);
             std::ptr::copy_nonoverlapping(operand, value.as_mut_ptr(), bytes);
@@ -125,7 +127,7 @@ unsafe fn reduce_each(
         };
         LaneWrite { to, object, value, bytes: bytes as u32 }
     };
-    // SAFETY: the value has so many bytes; the target was checked, and is aligned.
+    // SAFETY: the value has this many bytes; the target was checked, and is aligned.
     let write = |lane_write: &LaneWrite, at: *mut u8| unsafe { combine(lane_write.value.as_ptr(), at, bytes) };
     cx.accesses(i).shared_atomics += 1;
     write_each(cx, i, true, lane_write, write)

@@ -1,12 +1,13 @@
-//! Makes handlers that work lane by lane of a shape and a closure.
+//! Makes lane-by-lane handlers from a shape and a closure.
 //!
 //! The shape says how many sources there are, the closure what one lane does. Closures capture nothing, so a function
-//! pointer stands for the whole handler. There are two families of the same shapes:
+//! pointer represents the whole handler. There are two families of the same shapes:
 //!
 //! - the ones here run the closure for one active lane after the other. They are small, and hundreds of operations use
-//!   them;
+//! them;
+//!
 //! - [`vector`](super::vector) runs all 32 lanes at once and is compiled for every instruction set. That is for the few
-//!   operations that kernels spend their time in; everything else would only make the program slower to build.
+//! operations that kernels spend their time in; everything else would only make the program slower to build.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;
@@ -15,8 +16,8 @@ use crate::program::aux::Combination;
 use crate::program::ins::Ins;
 use crate::program::row::{Lane, each, instance};
 
-/// Adds the constructor `$name` of the handler `$body`. The instruction set makes no difference: it is taken so that
-/// both families are called alike.
+/// Adds the constructor `$name` of the handler `$body`. It ignores the instruction set, which it takes so that both
+/// families are called alike.
 macro_rules! shape {
     ($(#[$doc:meta])* $name:ident, $body:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
         $(#[$doc])*
@@ -73,7 +74,7 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
     Context::next(i)
 }
 
-/// Executes a division: the closure's third argument says that no divisor is known to be a power of two.
+/// A division. The closure's third argument says that no divisor is known to be a power of two.
 unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives 32-bit rows; a lane is below 32.
@@ -84,7 +85,7 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, 
     Context::next(i)
 }
 
-/// Executes a choice between slots 1 and 2 by the predicate in slot 3.
+/// Selects slot 1 or 2 by the predicate in slot 3.
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     // SAFETY: the loader gives two rows of one type and a predicate; a lane is below 32.
@@ -119,7 +120,7 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(cx: &mut Context<'_>
 #[inline(always)]
 pub fn decide(cx: &mut Context<'_>, i: &Ins, bits: u32) {
     let (mut yes, mut no) = (bits, !bits);
-    // SAFETY: slots 0, 1 and, where `aux` says so, 4 are predicates.
+    // SAFETY: slots 0 and 1 are predicates, as is slot 4 if `aux` says so.
     unsafe {
         if i.aux & (COMBINE | Combination::NEGATED.bits()) != 0 {
             let other = cx.pred(i.o[4]) ^ if i.has(Combination::NEGATED) { u32::MAX } else { 0 };

@@ -13,7 +13,7 @@ pub enum HostIsa {
 }
 
 impl HostIsa {
-    /// Returns the widest one of this processor.
+    /// Returns the widest set that this processor has.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -38,7 +38,7 @@ impl HostIsa {
     }
 }
 
-/// Packs flags: bit `k` of the result is lane `k`'s.
+/// Packs flags: bit `k` of the result belongs to lane `k`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -49,7 +49,7 @@ pub fn bits_avx512(flags: &Flags) -> u32 {
     u32::from(_mm512_movepi32_mask(low)) | u32::from(_mm512_movepi32_mask(high)) << 16
 }
 
-/// Packs flags: bit `k` of the result is lane `k`'s.
+/// Packs flags: bit `k` of the result belongs to lane `k`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -64,7 +64,7 @@ pub fn bits_avx2(flags: &Flags) -> u32 {
     bits
 }
 
-/// Packs flags: bit `k` of the result is lane `k`'s.
+/// Packs flags: bit `k` of the result belongs to lane `k`.
 #[inline(always)]
 pub fn bits_base(flags: &Flags) -> u32 {
     let mut bits = 0;
@@ -92,10 +92,10 @@ pub fn permute_avx512(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
     out
 }
 
-/// Reads element `v` of each of 32 contiguous vectors of `N` elements from `from` on; `N` is 2 or 4, an element has
-/// four bytes.
+/// Reads element `v` of each of 32 contiguous vectors of `N` four-byte elements from `from` on; `N` is 2 or 4.
 ///
 /// # Safety
+///
 /// The vectors can be read.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -125,13 +125,11 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
         14 * n,
         15 * n,
     );
-    // The values come from two adjacent registers; they have eight four-element vectors, so that the upper half is not
-    // used.
+    // The values come from two adjacent registers, which hold eight four-element vectors, so the upper half is unused.
     let places = _mm512_add_epi32(steps, _mm512_set1_epi32(v as i32));
     let mut row = Row([M::default(); LANES]);
     for half in 0..2 {
-        // SAFETY: 16 vectors are `N` registers, by the caller's promise; a row is 64-byte aligned and has two halves of
-        // 64 bytes.
+        // SAFETY: the 16 vectors, `N` registers, can be read; a row is 64-byte aligned and has two halves of 64 bytes.
         unsafe {
             let part = |k: usize| _mm512_loadu_si512(from.add((half * N + k) * 64).cast());
             let pair = |k: usize| _mm512_permutex2var_epi32(part(k), places, part(k + 1));
@@ -142,10 +140,11 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
     row
 }
 
-/// Writes the lanes of `mask` of a row of four-byte elements, to where they would be if all lanes were written
+/// Writes the lanes in `mask` of a row of four-byte elements to where they would be if all lanes were written
 /// contiguously from `to` on.
 ///
 /// # Safety
+///
 /// There is room for the elements of those lanes.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -155,7 +154,7 @@ pub unsafe fn put_avx512<M: Lane>(to: *mut u8, elements: &Row<M>, mask: u32) {
     use std::arch::x86_64::{_mm512_load_si512, _mm512_mask_storeu_epi32};
     debug_assert!(size_of::<M>() == 4);
     for k in [0, 16] {
-        // SAFETY: by the caller's promise; rows are 64-byte aligned and have two halves of 64 bytes.
+        // SAFETY: there is room for the lanes' elements; rows are 64-byte aligned and have two halves of 64 bytes.
         unsafe {
             let half = _mm512_load_si512(elements.0.as_ptr().add(k).cast());
             _mm512_mask_storeu_epi32(to.cast::<i32>().wrapping_add(k), (mask >> k) as u16, half);

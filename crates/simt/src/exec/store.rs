@@ -9,10 +9,11 @@ use crate::memory::GLOBAL_BASE;
 use crate::program::ins::Ins;
 use crate::program::row::{Lane, each, instance};
 
-/// Writes the rows of a store's sources.
+/// Writes the source rows of a store.
 ///
 /// # Safety
-/// The elements are those that the instruction was resolved to; slots 1 to 4 are the loader's.
+///
+/// The elements are those that the instruction was resolved to; slots 1 to 4 were assigned by the loader.
 #[inline(always)]
 unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -20,7 +21,7 @@ unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     elements: Elements,
     apart: &Pointers,
 ) -> *const Ins {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the elements are the resolved ones, and the loader assigned the slots.
     unsafe {
         match elements {
             Elements::All(to) => spread::<V, M, F>(cx, i.o[1], to),
@@ -40,23 +41,23 @@ const fn is_common<M>() -> bool {
     size_of::<M>() >= 4
 }
 
-/// Stores elements to global memory within 16 lines; false if the request is not of this kind. `WIDE` says that the
-/// processor has AVX-512.
+/// Stores elements to global memory within 16 lines; false for any other request. `WIDE`: the processor has AVX-512.
 ///
 /// # Safety
-/// The slots are those that the loader gives a store.
+///
+/// The loader assigned the slots for a store.
 #[inline(always)]
 unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(cx: &mut Context<'_>, i: &Ins) -> bool {
     if size_of::<M>() == 4
         && let Some(to) = contiguous::place_row(cx, i, i.o[0], true)
     {
-        // SAFETY: there is room for the active lanes' elements; slot 1 is the loader's.
+        // SAFETY: there is room for the active lanes' elements; the loader assigned slot 1.
         unsafe { spread_active::<V, M, F, WIDE>(cx, i.o[1], to) };
         return true;
     }
     let Some((base, _)) = contiguous::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
     let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
-    // SAFETY: there is room for the active lanes' elements behind `base`; slots 0 and 1 are the loader's.
+    // SAFETY: there is room for the active lanes' elements after `base`; the loader assigned slots 0 and 1.
     unsafe {
         let (a, values): (*const u64, *const V) = (cx.at(i.o[0]), cx.at(i.o[1]));
         let pointer = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
@@ -65,9 +66,9 @@ unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(c
     true
 }
 
-/// The handler for one instruction set: contiguous lanes here, every other request in functions of their own, so that
-/// the frequent case does not pay for their set-up. `$wide` says that the set is AVX-512, `$short` that frequent types
-/// have the fast path.
+/// The handler for one instruction set: handles contiguous lanes itself, and every other request in separate functions,
+/// so that the frequent case does not pay for their set-up. `$wide`: the set is AVX-512. `$short`: frequent types have
+/// the fast path.
 macro_rules! handler {
     ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
         $(#[$feature])*
@@ -75,7 +76,7 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn any<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: the instruction set and the instruction are the loader's.
+                // SAFETY: the loader chose the instruction set and made the instruction.
                 unsafe {
                     let mut apart = Pointers::new();
  let elements = resolve::$name(cx, i, size_of::<M>() as u64, $short && is_common::<M>(), &mut apart);
@@ -85,18 +86,18 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn near<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: forwarded from the caller.
+                // SAFETY: the same contract as this function's.
                 unsafe { if store_near::<V, M, F, $wide>(cx, i) { Context::next(i) } else { any::<V, M, F>(cx, i) } }
             }
             if !($short && is_common::<M>()) {
-                // SAFETY: forwarded from the caller.
+                // SAFETY: the same contract as this function's.
                 return unsafe { any::<V, M, F>(cx, i) };
             }
             let Some(to) = contiguous::place(cx, i, i.o[0], (size_of::<M>() as u64, 1), true) else {
-                // SAFETY: forwarded from the caller.
+                // SAFETY: the same contract as this function's.
                 return unsafe { near::<V, M, F>(cx, i) };
             };
-            // SAFETY: there is room for 32 elements; slot 1 is the loader's.
+            // SAFETY: there is room for 32 elements; the loader assigned slot 1.
             unsafe { spread::<V, M, F>(cx, i.o[1], to) };
             Context::next(i)
         }
@@ -119,7 +120,7 @@ handler!(
 );
 handler!(store_base, false, cfg!(not(target_arch = "x86_64")));
 
-/// `st`: slot 0 is the address, slots 1 to 4 the elements.
+/// `st`. Slot 0: the address; slots 1 to 4: the elements.
 pub fn handler<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(isa: HostIsa, _convert: F) -> Handler {
     match isa {
         #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Services of the system: printf, assertions, clocks, groups of asynchronous copies.
+//! System services: printf, assertions, clocks, groups of asynchronous copies.
 
 use crate::error::TrapKind;
 use crate::exec::context::{Context, Event};
@@ -9,7 +9,7 @@ use crate::program::aux::{Fence, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Returns the byte at a generic address of a lane; `None` outside of all memory.
+/// Returns the byte at a generic address of a lane; `None` outside all memory.
 pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     match window(address) {
         (StateSpace::SHARED, base) => {
@@ -27,7 +27,7 @@ pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     }
 }
 
-/// Bytes of a string that are read.
+/// Most bytes of a string that are read.
 const LONGEST_TEXT: u64 = 1 << 16;
 
 fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
@@ -37,7 +37,7 @@ fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
         (StateSpace::SHARED | StateSpace::LOCAL | StateSpace::PARAM, _) => {
             longest.map_while(|at| byte_at(cx, lane, at).filter(is_text)).collect()
         }
-        // The allocation is found once: a kernel may print millions of characters.
+        // Looks the allocation up once: a kernel may print millions of characters.
         _ => match cx.launch.memory.extent(address) {
             Some(extent) => {
                 // SAFETY: inside an allocation.
@@ -50,7 +50,7 @@ fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `vprintf`: `imm` has the offsets of both arguments in the locals (format low, arguments high), `aux` that of the
+/// `vprintf`. `imm` has the offsets of both arguments in the locals (format low, arguments high), `aux` that of the
 /// result or `u32::MAX`.
 pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let mut lanes = cx.mask;
@@ -85,7 +85,7 @@ pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `__assertfail`: `imm` has the offsets of the message and of the file, `aux` that of the line.
+/// `__assertfail`. `imm` has the offsets of the message and the file, `aux` that of the line.
 pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let k = cx.first_lane();
     let message = text_at(cx, k, cx.local_u64(k, i.imm as u32));
@@ -94,7 +94,7 @@ pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.trap(i, TrapKind::Assert, 1 << k, format!("assertion `{message}` failed ({file}:{line})"))
 }
 
-/// `%clock` and similar, from the instructions that the block has issued: slot 0 is the destination, 64 bits wide if
+/// `%clock` and similar, derived from the instructions that the block has issued. Slot 0: destination, 64 bits wide if
 /// `aux` is 1. The clock is deterministic and has no unit.
 pub unsafe fn clock(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let now = cx.issued + cx.counters.warp_instructions + 1 - u64::from(i.ahead);
@@ -102,7 +102,7 @@ pub unsafe fn clock(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     while lanes != 0 {
         let k = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
-        // SAFETY: slot 0 is a row of the width that `aux` says.
+        // SAFETY: slot 0 is a row of the width in `aux`.
         unsafe {
             if i.aux == 1 {
                 cx.set_lane(i.o[0], k, now);
@@ -142,7 +142,7 @@ pub unsafe fn commit_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `cp.async.wait_group`: `imm` is the number of groups that may still be pending, negative for `wait_all`.
+/// `cp.async.wait_group`. `imm`: number of groups that may still be pending, negative for `wait_all`.
 pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
         cx.shadow.wait(cx.warp.index, cx.mask, u32::try_from(i.imm).ok());
@@ -162,7 +162,7 @@ fn lies_in(address: u64, space: StateSpace, rank: Option<u32>) -> bool {
     }
 }
 
-/// `isspacep`: slot 0 is a predicate, slot 1 the address; `aux` the space.
+/// `isspacep`. Slot 0: predicate; slot 1: address; `aux`: the space.
 pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 1 is a 64-bit row, slot 0 a predicate.
     unsafe {
@@ -174,7 +174,7 @@ pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Returns the address of a local variable in the local state space: slot 0 is a 64-bit row, `imm` the offset in the
+/// Returns the address of a local variable in the local state space. Slot 0: a 64-bit row; `imm`: offset in the
 /// function's locals.
 pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);

@@ -1,7 +1,7 @@
 //! Executes accesses to textures and surfaces: `tex`, `tld4`, `suld`, `sust`, `txq` and `suq`.
 //!
-//! An access is checked as one of global memory is, texel by texel. It counts as an instruction and as no request to
-//! memory: the counters of global loads and stores do not contain what textures and surfaces move.
+//! An access is checked texel by texel, as an access to global memory is. It counts as an instruction, but not as a
+//! memory request: counters of global loads and stores do not include what textures and surfaces move.
 
 use crate::error::TrapKind;
 use crate::exec::access::{misaligned, region, survey};
@@ -12,15 +12,16 @@ use crate::program::aux::{Access, StateSpace, Texture};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row, each};
 
-/// The texels that an instruction accesses, one per lane.
+/// Texels that an instruction accesses, one per lane.
 type Texels = [[u8; 16]; LANES];
 
-/// The instruction that a handler returns when the launch ends there.
+/// Return value of a handler when the launch ends there.
 type Stopped = *const Ins;
 
-/// Calls `run` for the active lanes, once for each object that they name in `slot`, with its lanes active.
+/// Calls `run` once per object that the active lanes name in `slot`, with that object's lanes active.
 ///
 /// # Safety
+///
 /// The slot is a 64-bit row.
 unsafe fn each_image(
     cx: &mut Context<'_>,
@@ -28,7 +29,7 @@ unsafe fn each_image(
     slot: Slot,
     run: impl Fn(&mut Context<'_>, &Ins, &Image) -> Result<(), Stopped>,
 ) -> *const Ins {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the slot is a 64-bit row.
     let handles: Row<u64> = unsafe { cx.row(slot) };
     let (whole, images) = (cx.mask, cx.launch.images);
     let access = &Ins { aux: Access::to(StateSpace::GLOBAL).with_elements(1).bits(), ..*i };
@@ -115,15 +116,16 @@ fn write(cx: &mut Context<'_>, i: &Ins, at: &Row<u64>, bytes: u64, from: &Texels
 /// Returns the coordinates of all lanes, the first one lowest.
 ///
 /// # Safety
+///
 /// The slot is a 128-bit row.
 unsafe fn coordinates(cx: &Context<'_>, slot: Slot) -> [[u32; 4]; LANES] {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the slot is a 128-bit row.
     let packed: Row<u128> = unsafe { cx.row(slot) };
     packed.0.map(|bits| [0, 32, 64, 96].map(|by| (bits >> by) as u32))
 }
 
-/// `tex` and `tld4`: slots 0 to 3 take the channels, slot 4 is the object, slot 5 has the coordinates. The lower half of
-/// `imm` is the channel that `tld4` gathers.
+/// `tex` and `tld4`. Slots 0 to 3: channels; slot 4: object; slot 5: coordinates. The lower half of `imm` is the
+/// channel that `tld4` gathers.
 pub unsafe fn fetch(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let what = Texture::from_bits_retain(i.aux);
     // SAFETY: slot 5 of this instruction is a 128-bit row, slot 4 a 64-bit one, and the others are 32-bit ones.
@@ -177,8 +179,8 @@ pub unsafe fn fetch(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
 }
 
-/// Returns the addresses of an access to a surface, and makes the lanes inside of it the active ones; `Err` if a lane is
-/// outside and must not be.
+/// Returns the addresses of an access to a surface, and activates only the lanes inside it. `Err` if a lane is outside
+/// and the instruction forbids that.
 fn on_surface(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -224,8 +226,8 @@ fn on_surface(
     Ok(at)
 }
 
-/// `suld`: slots 0 to 3 take the elements, slot 4 is the object, slot 5 has the coordinates; `imm` is the size of an
-/// element in bytes, with the number of elements above.
+/// `suld`. Slots 0 to 3: elements; slot 4: object; slot 5: coordinates. `imm`: an element's size in bytes, with the
+/// number of elements above.
 pub unsafe fn load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let what = Texture::from_bits_retain(i.aux);
     let (element, count) = ((i.imm & 0xff) as usize, (i.imm >> 8) as usize);
@@ -255,7 +257,7 @@ pub unsafe fn load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
 }
 
-/// `sust`: slot 0 is the object, slots 1 to 4 are the elements, slot 5 has the coordinates; `imm` is that of [`load`].
+/// `sust`. Slot 0: object; slots 1 to 4: elements; slot 5: coordinates; `imm` as in [`load`].
 pub unsafe fn store(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let what = Texture::from_bits_retain(i.aux);
     let (element, count) = ((i.imm & 0xff) as usize, (i.imm >> 8) as usize);
@@ -286,8 +288,8 @@ pub unsafe fn store(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
 }
 
-/// `txq` and `suq`: slot 0 takes the number, slot 4 is the object; `imm` is the axis whose extent is asked for, or 3 for
-/// whether coordinates are normalized.
+/// `txq` and `suq`. Slot 0: the result; slot 4: object. `imm`: the axis whose extent is queried, or 3 for whether
+/// coordinates are normalized.
 pub unsafe fn query(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 4 is a 64-bit row, slot 0 a 32-bit one.
     unsafe {

@@ -10,7 +10,7 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::Fault;
 
-/// Counts and checks a load; `Some` is what the handler returns on a fault.
+/// Counts and checks a load. `Some` is the handler's return value on a fault.
 #[inline(always)]
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
@@ -52,7 +52,7 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
     None
 }
 
-/// Counts and checks a store; `Some` is what the handler returns on a fault.
+/// Counts and checks a store. `Some` is the handler's return value on a fault.
 #[inline(always)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
@@ -100,7 +100,7 @@ const fn is_free(s: &Survey) -> bool {
     s.contiguous || s.lo == s.hi
 }
 
-/// Counts the conflicts of an access if it were the 8 or the 16 bytes around it.
+/// Counts the conflicts of an access widened to the 8 or the 16 bytes around it.
 #[inline(never)]
 fn widen(traffic: &mut SharedTraffic, mask: u32, a: &Row<u64>) {
     for (sum, shift) in traffic.wide_conflicts.iter_mut().zip([3, 4]) {
@@ -108,7 +108,7 @@ fn widen(traffic: &mut SharedTraffic, mask: u32, a: &Row<u64>) {
     }
 }
 
-/// Counts the bank conflicts of aligned accesses of `1 << shift` bytes, 8 or 16, to the addresses around these.
+/// Counts the bank conflicts of aligned accesses of `1 << shift` bytes, 8 or 16, around the given addresses.
 fn aligned_conflicts(mask: u32, a: &Row<u64>, shift: u32) -> u64 {
     let group = 128_usize >> shift;
     let mut extra = 0;
@@ -182,7 +182,7 @@ fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
     true
 }
 
-/// Whether active lanes read global memory that was never written, and that is reported.
+/// Whether active lanes read global memory that was never written, if that is reported.
 #[inline(always)]
 pub fn reads_unwritten(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
     !written(cx, a, s, bytes) && cx.shadow.ignored().reports(Fault::Unwritten)
@@ -203,7 +203,7 @@ pub fn note_written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) {
     }
 }
 
-/// Ends the launch: some of the bytes that active lanes read were never written.
+/// Ends the launch: some bytes that active lanes read were never written.
 #[cold]
 pub fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let memory = cx.launch.memory;

@@ -21,20 +21,20 @@ macro_rules! shape {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn $avx512<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
+            // SAFETY: the same contract as this function's.
             unsafe { $body::<$($t,)* F>(cx, i, |flags| simd::bits_avx512(flags)) }
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn $avx2<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
+            // SAFETY: the same contract as this function's.
             unsafe { $body::<$($t,)* F>(cx, i, |flags| simd::bits_avx2(flags)) }
         }
 
         #[cfg(not(target_arch = "x86_64"))]
         unsafe fn $base<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: forwarded from the caller.
+            // SAFETY: the same contract as this function's.
             unsafe { $body::<$($t,)* F>(cx, i, simd::bits_base) }
         }
 
@@ -146,8 +146,8 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(
     unsafe { go_on(cx, i) }
 }
 
-/// Executes a division: the closure's third argument is the exponent if all lanes have the same power of two as
-/// divisor, otherwise [`u32::MAX`]. [`u32::MAX`] where they do not.
+/// A division. The closure's third argument is the exponent if all lanes have the same power of two as divisor,
+/// otherwise [`u32::MAX`].
 #[inline(always)]
 unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     cx: &mut Context<'_>,
@@ -167,7 +167,7 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     Context::next(i)
 }
 
-/// Executes a choice between slots 1 and 2 by the predicate in slot 3; the closure gets both and the lane's bit.
+/// Selects slot 1 or 2 by the predicate in slot 3; the closure gets both values and the lane's bit.
 #[inline(always)]
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
     cx: &mut Context<'_>,

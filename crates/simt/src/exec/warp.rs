@@ -1,4 +1,4 @@
-//! A warp while it does not run: its registers, its local memory, and the paths of its lanes.
+//! A warp while it is not running: its registers, its local memory, and the paths of its lanes.
 
 use std::ptr;
 
@@ -8,29 +8,29 @@ use crate::program::Kernel;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// A path that waits: lanes that continue at `pc` when the path above them on the stack has arrived or ended.
+/// A waiting path: lanes that continue at `pc` when the path above them on the stack has arrived or ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     pub pc: *const Ins,
     pub mask: u32,
-    /// Where this path reconverges with the next one down.
+    /// Where this path reconverges with the next one down the stack.
     pub rpc: *const Ins,
 }
 
 /// A call that has not returned.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
-    /// Index of the function that called.
+    /// Index of the calling function.
     pub function: usize,
     pub return_to: *const Ins,
     pub mask: u32,
     pub rpc: *const Ins,
-    /// The length that the stack of waiting paths had at the call.
+    /// Length of the stack of waiting paths at the call.
     pub depth: usize,
-    /// The byte offsets at which the caller's registers and locals begin.
+    /// Byte offsets of the caller's registers and locals.
     pub registers: u32,
     pub locals: u32,
-    /// The place of the result in the caller's locals.
+    /// Place of the result in the caller's locals.
     pub result: u32,
 }
 
@@ -52,20 +52,20 @@ pub struct Split {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitState {
     Ready,
-    /// The path is at a barrier of the block, where its lanes have arrived.
+    /// At a barrier of the block, where its lanes have arrived.
     Barrier {
         id: u32,
     },
-    /// The path is at an instruction that needs these lanes together.
+    /// At an instruction that needs these lanes together.
     Lanes {
         wanted: u32,
     },
 }
 
-/// The id of the barrier of the cluster, which follows the sixteen of the block.
+/// Id of the cluster's barrier, after the block's sixteen.
 pub const CLUSTER_BARRIER: u32 = 16;
 
-/// A warp of a block. The fields that every run needs come first, in one line of the cache.
+/// A warp of a block. The fields that every run needs come first, in one cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Warp {
@@ -75,35 +75,34 @@ pub struct Warp {
     /// Lanes that have a thread.
     pub existing: u32,
     pub exited: u32,
-    /// The number that the warp has in its block.
+    /// Index of the warp in its block.
     pub index: u32,
     /// The path that ran last.
     pub current: u32,
-    /// The rest of a time slice that was cut short.
+    /// Remainder of a time slice that was cut short.
     pub fuel: Option<u32>,
-    /// Polls of the slice that was cut short.
+    /// Polls in the slice that was cut short.
     pub spun: u32,
-    /// Lanes that have arrived at the barrier of the cluster, and lanes that it has released and that have not waited
-    /// yet.
+    /// Lanes that have arrived at the cluster's barrier, and lanes that it has released but that have not waited yet.
     pub arrived: u32,
     pub released: u32,
     /// The carry flag of every lane.
     pub carry: u32,
-    /// The votes in favour and all votes of the last barrier reduction.
+    /// Votes in favour and all votes of the last barrier reduction.
     pub reduced: (u32, u32),
     /// The local memory of all lanes, lane by lane.
     pub local: Vec<u8>,
-    /// The rounds of loops so far, by their numbers, in a kernel that counts per instruction.
+    /// Rounds of each loop so far, in a kernel that counts per instruction.
     pub rounds: Vec<u64>,
-    /// The bytes of local memory that each lane has.
+    /// Bytes of local memory per lane.
     pub local_stride: usize,
-    /// A split that has ended; its storage is used again.
+    /// A split that has ended, kept to reuse its storage.
     pub spare: Option<Split>,
-    /// The polling instructions that were executed last, with the addresses that they read.
+    /// The most recent polling instructions, with the addresses that they read.
     pub polled: [(usize, u64); 4],
-    /// Operations of the warp that have waited for lanes, with these lanes.
+    /// Operations of the warp that waited for lanes, with these lanes.
     pub awaited: Vec<(*const Ins, u32)>,
-    /// The undefined bits of the registers, if there are any.
+    /// Undefined bits of the registers, if any.
     pub undefined: Option<Box<Undefined>>,
 }
 
@@ -125,8 +124,8 @@ impl Default for Split {
 }
 
 impl Warp {
-    /// Puts all lanes of `existing` at the start of a kernel, with zeros in local memory, and in registers if the
-    /// program could read them.
+    /// Puts all lanes of `existing` at the start of a kernel. Zeroes local memory, and registers if the program could
+    /// read them.
     pub fn start(&mut self, kernel: &Kernel, index: u32, existing: u32) {
         if kernel.reads_unwritten {
             self.registers.clear();
@@ -149,7 +148,7 @@ impl Warp {
         self.rounds.clear();
     }
 
-    /// Prefetches what the warp needs first when it runs next. Until then the other warps have evicted it.
+    /// Prefetches what the warp needs first when it runs next: by then the other warps have evicted it.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch(ptr::from_ref(self).cast());

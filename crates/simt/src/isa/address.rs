@@ -50,7 +50,7 @@ pub fn address<'a>(
     })
 }
 
-/// Lowers one address of a bulk copy: the row, and the bits of `imm` and `aux`.
+/// Lowers one address of a bulk copy: the row, and its bits of `imm` and `aux`.
 pub fn bulk_address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
@@ -71,7 +71,7 @@ pub fn bulk_address<'a>(
         let field = (offset & ((1 << bulks::OFFSET_BITS) - 1)) << (which * bulks::OFFSET_BITS);
         return Ok((row, field, flag));
     }
-    // An offset that does not fit in `imm` is added beforehand.
+    // An offset that does not fit into `imm` is added beforehand.
     let sum = Opnd::Reg(b.fresh(if narrow { Class::Narrow } else { Class::Wide }));
     let by = b.parts.constants.uniform(offset as u64, !narrow);
     let run = if narrow {

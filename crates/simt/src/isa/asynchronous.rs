@@ -89,8 +89,8 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `cp.async.mbarrier.arrive`: the copies are complete when it executes, so that it is an ordinary arrival. Without
-/// `.noinc` it would first increment the pending count, then arrive: no change in all.
+/// `cp.async.mbarrier.arrive`: the copies are complete when it executes, so it is an ordinary arrival. Without `.noinc`
+/// it would first increment the pending count, then arrive: no net change.
 fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("arrive") {
         return Err("`.arrive` is expected".to_owned());
@@ -148,14 +148,14 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// The source and the destination that a bulk copy has.
+/// Source and destination of a bulk copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The copy is from global to shared memory; an mbarrier object counts its bytes.
+    /// From global to shared memory; an mbarrier object counts its bytes.
     In,
-    /// The copy is within the shared memory of a cluster; an mbarrier object counts its bytes.
+    /// Within the shared memory of a cluster; an mbarrier object counts its bytes.
     Across,
-    /// The copy is from shared to global memory, in a bulk group.
+    /// From shared to global memory, in a bulk group.
     Out,
 }
 
@@ -175,7 +175,7 @@ fn way(f: &mut Form<'_, '_>) -> Result<Way, String> {
     }
 }
 
-/// Emits a bulk copy or reduction. `run` performs it; `blocks` is the mask of the destination blocks of a multicast.
+/// Emits a bulk copy or reduction. `run` performs it; `blocks` is the mask of a multicast's destination blocks.
 fn bulk_transfer<'a, 'b>(
     b: &'b mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -256,7 +256,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
     if expects && !matches!(operation, "expect_tx" | "arrive" | "arrive_drop") {
         return Err(format!("`.{operation}` does not take `.expect_tx`"));
     }
-    // The position of the address operand. The next operand is a count of arrivals or of bytes, a state or a parity.
+    // The position of the address operand. The next operand is a count of arrivals or bytes, a state or a parity.
     let (what, at, arrivals, bytes) = match operation {
         "init" => (mbarrier::INIT, 0, true, false),
         "inval" => (mbarrier::INVALIDATE, 0, false, false),
@@ -266,7 +266,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
         "arrive_drop" => (mbarrier::ARRIVE_DROP, 1, !expects, expects),
         _ => (if parity { mbarrier::TEST_PARITY } else { mbarrier::TEST }, 1, false, false),
     };
-    // A remote arrival may omit the state, or have the sink `_` in its place.
+    // A remote arrival may omit the state, or have the sink `_` instead.
     let stateless = at == 1 && matches!(f.operand(0)?, Operand::Address { .. });
     let at = if stateless { 0 } else { at };
     let tests = matches!(what, mbarrier::TEST | mbarrier::TEST_PARITY);

@@ -69,7 +69,7 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Atomics on the elements of a vector in global memory, one after the other; the vector as a whole is not atomic.
+/// Atomics on the elements of a vector in global memory, one after the other. The vector as a whole is not atomic.
 fn atomic_vector<'a>(
     b: &mut Builder<'a, '_>,
     f: &mut Form<'a, '_>,
@@ -97,7 +97,7 @@ fn atomic_vector<'a>(
     let mut olds = Vec::new();
     for (k, source) in sources.iter().enumerate() {
         let x = b.src(source, ty)?;
-        // The destination of one element may be the source of a later one: all destinations are written at the end.
+        // One element's destination may be a later one's source, so all destinations are written at the end.
         let old = if returns { Opnd::Reg(b.fresh(class_of(ty)?)) } else { Opnd::None };
         olds.push(old);
         // The first element represents the vector in the counters, and has the vector's address.

@@ -101,15 +101,15 @@ pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty, ty, U32, U32], run)
 }
 
-/// Returns what counts of a position or a length: its low eight bits for 32-bit fields, and all of it for 64-bit
+/// Returns the significant part of a position or length: its low eight bits for 32-bit fields, and all of it for 64-bit
 /// fields, as on hardware.
 #[inline(always)]
 fn extent(v: u32, width: u32) -> u32 {
     if width == 64 { v.min(0xff) } else { v & 0xff }
 }
 
-/// Returns `len` bits of `x` from bit `at` on. Where `signed`, the result is sign-extended, and bits beyond `width`
-/// repeat the sign.
+/// Returns `len` bits of `x` from bit `at` on. If `signed`, the result is sign-extended, and bits beyond `width` repeat
+/// the sign.
 #[inline(always)]
 pub fn field(x: u64, at: u32, len: u32, width: u32, signed: bool) -> u64 {
     let (at, len) = (extent(at, width), extent(len, width));
@@ -188,7 +188,7 @@ pub fn fns<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty; 4], run)
 }
 
-/// Returns the position of the `offset`-th set bit at or above `base`, or below it where `offset` is negative.
+/// Returns the position of the `offset`-th set bit at or above `base`, or below it if `offset` is negative.
 fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
@@ -230,7 +230,7 @@ pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit(run, [d, x, y, z, table], 1, 0, 0);
         return Ok(());
     };
-    // `d|p`: the predicate says whether the result is not zero, combined with the source predicate.
+    // `d|p`: the predicate is whether the result is nonzero, combined with the source predicate.
     let Operand::Pair(value, holds) = *f.operand(0)? else { return Err("`d|p` is expected".to_owned()) };
     let out = Opnd::Reg(b.fresh(Class::Narrow));
     b.emit(run, [out, x, y, z, table], 1, 0, 0);

@@ -1,4 +1,4 @@
-//! Lowers calls, and the arguments and results that are in registers: they go through the locals, as parameters do.
+//! Lowers calls, and the arguments and results in registers: they go through the locals, as parameters do.
 
 use crate::exec::vector::compare;
 use crate::exec::{control as flow, device_runtime as runtime, malloc, system};
@@ -12,18 +12,18 @@ use ptx_parser::{Operand, ScalarType, Space, Variable};
 
 use ScalarType::{B8, Pred, U64};
 
-/// The offset and the size of a value in the locals, in bytes.
+/// Offset and size of a value in the locals, in bytes.
 type Place = (u32, u32);
 
-/// A value in registers: the type of an element, and the number of elements.
+/// A value in registers: element type and number of elements.
 type Kind = (ScalarType, u64);
 
-/// Returns what a parameter holds.
+/// Returns the content of a parameter.
 const fn kind(v: &Variable<'_>) -> Kind {
     (v.ty, v.count)
 }
 
-/// Returns the offsets of values that follow each other, their end, and the alignment of all.
+/// Returns the offsets of consecutive values, their end, and their common alignment.
 pub fn layout(kinds: impl IntoIterator<Item = (u64, u32)>) -> (Vec<u32>, u64, u32) {
     let (mut offsets, mut end, mut align) = (Vec::new(), 0_u64, 1);
     for (bytes, own) in kinds {
@@ -35,7 +35,7 @@ pub fn layout(kinds: impl IntoIterator<Item = (u64, u32)>) -> (Vec<u32>, u64, u3
     (offsets, end, align)
 }
 
-/// Returns the elements of a register: of a vector several.
+/// Returns the elements of a register: several for a vector.
 fn elements<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Vec<Operand<'a>> {
     if let Operand::Name(name) = *operand
         && let Some(width) = b.width(name)
@@ -99,7 +99,7 @@ pub fn take<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, co
     Ok(())
 }
 
-/// Returns what an argument or a result in registers is: as its parameter is declared, or else as the registers are.
+/// Returns the kind of an argument or result in registers: as its parameter is declared, or else as the registers are.
 fn kind_of<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
@@ -117,7 +117,7 @@ fn kind_of<'a>(
     register.map(|(_, ty)| (ty, 1)).ok_or_else(|| format!("the type of the argument {operand:?} is not known here"))
 }
 
-/// Returns the place of a parameter that an operand names.
+/// Returns the place of the parameter that an operand names.
 fn parameter<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Option<Place> {
     let Operand::Name(name) = *operand else { return None };
     match b.lookup(name) {
@@ -126,7 +126,7 @@ fn parameter<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Option<Place
     }
 }
 
-/// Returns the places of the arguments; those in registers are stored first.
+/// Returns the places of the arguments, after storing those in registers.
 fn arguments<'a>(
     b: &mut Builder<'a, '_>,
     args: &[Operand<'a>],
@@ -147,7 +147,7 @@ fn arguments<'a>(
     Ok(places)
 }
 
-/// The place of a call's results, and the registers that take them after it, each with its offset.
+/// The place of a call's results, and the registers to load from it, each with its offset.
 type Results<'a, 'i> = (Option<Place>, Vec<(u32, &'i Operand<'a>, Kind)>);
 
 fn results<'a, 'i>(
@@ -247,14 +247,14 @@ fn device_runtime<'b>(
     Ok(b.emit::<0>(runtime::call, [], 0, site, service))
 }
 
-/// The parameters and results of a device function in its locals.
+/// Parameters and results of a device function in its locals.
 #[derive(Debug, Default)]
 pub struct Signature {
     pub params: Vec<Place>,
     pub result: Option<Place>,
 }
 
-/// Declares the parameters of a device function, and loads those that are in registers.
+/// Declares the parameters of a device function, and loads those in registers.
 pub fn enter<'a>(
     b: &mut Builder<'a, '_>,
     params: &[Variable<'a>],

@@ -50,13 +50,13 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// Returns a double; a signalling NaN becomes quiet.
+/// Quiets a signalling NaN.
 #[inline(always)]
 fn quieted(x: f64) -> f64 {
     if x.is_nan() { quiet(x) } else { x }
 }
 
-/// Lowers `cvt.pack.sat`, which saturates two integers to few bits, below the bits of the third source.
+/// Lowers `cvt.pack.sat`, which saturates two integers to a few bits, below the bits of the third source.
 fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sat") {
         return Err("`.sat` is expected".to_owned());
@@ -82,7 +82,7 @@ fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Calls a macro with the type in which a register keeps an integer and with the integer's own type.
+/// Calls a macro with a register's integer type and the operation's own type.
 macro_rules! of_integer {
     ($from:expr, $make:ident) => {
         match $from {
@@ -133,7 +133,7 @@ fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: boo
 }
 
 fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Result<Handler, String> {
-    // Rust's casts saturate and turn NaN into zero. Hardware does the same from `f32` and shorter to 32 bits and less.
+    // Rust's casts saturate and turn NaN into zero. Hardware does the same from `f32` and shorter to at most 32 bits.
     // From `f64`, and to 64 bits, it turns NaN into the smallest signed number.
     macro_rules! to_type {
         ($r:ty, $value:expr, $round:expr, $least:expr) => {{
@@ -171,7 +171,7 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     if let (F32, S32, "rzi", false) = (from, to, how.round, how.flush) {
         return Ok(vector::unary(b.isa, |x: f32| x as i32));
     }
-    // A subnormal and the zero to which it is flushed round alike except upward and downward.
+    // A subnormal and the zero to which it is flushed round alike, except upward and downward.
     Ok(match from {
         F32 if how.flush => from_type!(f32, f32, ftz, false),
         F32 => from_type!(f32, f32, std::convert::identity::<f32>, false),
@@ -295,7 +295,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
             }
         };
     }
-    // Flushes first where rounding could turn a subnormal into 1.
+    // Flushes first if rounding could turn a subnormal into 1.
     macro_rules! integral {
         ($round:expr) => {
             match (flush, saturate) {

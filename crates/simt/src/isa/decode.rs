@@ -1,4 +1,4 @@
-//! Takes an instruction apart: its modifiers and its operands.
+//! Decodes an instruction's modifiers and operands.
 
 use crate::exec::context::Handler;
 use crate::exec::vector;
@@ -10,7 +10,7 @@ use ptx_parser::{Instruction, Operand, ScalarType};
 /// Success, or why the instruction is refused.
 pub type Done = Result<(), String>;
 
-/// An instruction, with the modifiers that are not decoded yet.
+/// An instruction with its remaining modifiers.
 #[derive(Debug)]
 pub struct Form<'a, 'i> {
     pub ins: &'i Instruction<'a>,
@@ -36,7 +36,7 @@ impl<'a, 'i> Form<'a, 'i> {
         names.iter().copied().find(|name| self.flag(name))
     }
 
-    /// Takes and ignores every modifier that is one of `names`.
+    /// Takes and ignores every modifier in `names`.
     pub fn ignore(&mut self, names: &[&'static str]) {
         for name in names {
             while self.flag(name) {}
@@ -98,7 +98,7 @@ pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> R
     Err(format!("{count} {what} are expected, not {}", elements.len()))
 }
 
-/// Lowers `op d, a, …`, whose operands have these types.
+/// Lowers `op d, a, …` with operands of these types.
 pub fn apply<'a, const N: usize>(
     b: &mut Builder<'a, '_>,
     f: &Form<'a, '_>,

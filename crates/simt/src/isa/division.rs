@@ -1,7 +1,7 @@
 //! Quotients and remainders of integers.
 //!
-//! 32-bit divisions use doubles for all lanes at once, or a shift where every lane divides by the same power of two, as
-//! kernels do that compute with an index. For a divisor of zero quotient and remainder are all ones, as on a GPU.
+//! 32-bit divisions use doubles for all lanes at once, or a shift if every lane divides by the same power of two, as in
+//! kernels that compute with an index. For a zero divisor, quotient and remainder are all ones, as on a GPU.
 
 use crate::exec::shapes;
 use crate::exec::shapes::binary;
@@ -45,7 +45,7 @@ pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty; 3], run)
 }
 
-/// `x ÷ y`, where `y` is 2 to the power of `shift` if `shift` is below 32.
+/// Returns `x ÷ y`. If `shift` is below 32, `y` is 2 to that power.
 #[inline(always)]
 fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
     match shift {
@@ -55,7 +55,7 @@ fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
     }
 }
 
-/// Divides as [`unsigned`] does, for signed numbers, rounded toward zero; 2³¹ is not a positive number here.
+/// Divides signed numbers, rounding toward zero; 2³¹ is not a positive number here.
 #[inline(always)]
 fn signed(x: i32, y: i32, shift: u32) -> i32 {
     match shift {
@@ -65,10 +65,10 @@ fn signed(x: i32, y: i32, shift: u32) -> i32 {
     }
 }
 
-/// `x ÷ y` in a form that vectorises; any number where the divisor is zero.
+/// Returns `x ÷ y` in a form that vectorises; any number if the divisor is zero.
 ///
-/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer that is above the exact quotient:
-/// the exact quotient would have to be within 2⁻⁵³ of that integer, relative to its size, and differs by at least 2⁻³².
+/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer above the exact quotient: the exact
+/// quotient would have to be within 2⁻⁵³ of that integer, relative to its size, and differs by at least 2⁻³².
 #[inline(always)]
 fn quotient(x: u32, y: u32) -> u32 {
     let q = f64::from(x) / f64::from(y.max(1));

@@ -18,7 +18,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
 
-/// A handler on `f32`, with optional flushing and saturation; without saturation in the named family of shapes.
+/// A handler on `f32`, with optional flushing and saturation. Without saturation it is in the named family of shapes.
 macro_rules! singles {
     ($family:ident::$shape:ident, $isa:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $body:expr) => {
         match ($ftz, $sat) {
@@ -30,7 +30,7 @@ macro_rules! singles {
     };
 }
 
-/// Returns the rounding direction of an operation; `None` is to nearest.
+/// Returns the rounding direction of an operation; `None` means to nearest.
 fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     match f.one_of(&["rn", "rz", "rm", "rp"]) {
         Some("rz") => Some(Direction::Zero),
@@ -118,8 +118,8 @@ pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     fused(b, f, ty)
 }
 
-/// Lowers `mad` on floats, which is `fma` from `sm_20` on. Without a rounding, it is code for an older target; of that,
-/// compilers make `fma.rn.ftz.f32` for newer devices.
+/// Lowers `mad` on floats, which is `fma` from `sm_20` on. Without a rounding it is code for an older target, which
+/// compilers turn into `fma.rn.ftz.f32` for newer devices.
 pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let rounded = f.ins.opcode.split('.').any(|m| matches!(m, "rn" | "rz" | "rm" | "rp"));
     if rounded {
@@ -368,7 +368,7 @@ fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -
     })
 }
 
-/// Decodes comparison, combination and types, and emits the comparison, whose result is predicates.
+/// Decodes comparison, combination and types, and emits the comparison, which writes predicates.
 fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, (p, q): (Opnd, Opnd)) -> Done {
     let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");
@@ -405,7 +405,7 @@ pub fn setp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     compare_into(b, f, ty, outputs)
 }
 
-/// `set`: all ones or 1.0 where the comparison is true, otherwise zero.
+/// `set`: all ones or 1.0 if the comparison is true, otherwise zero.
 pub fn set<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let types = f.types();
     let [to, from] = types[..] else { return Err("two types are expected".to_owned()) };

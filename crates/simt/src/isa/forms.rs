@@ -1,4 +1,4 @@
-//! The modifiers that an operation takes, as data.
+//! The modifiers that an operation accepts, as data.
 //!
 //! A form is in the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier optional, `|` separates
 //! alternatives, and a name in [`CLASSES`] is short for several modifiers. The order of modifiers does not matter,
@@ -42,7 +42,7 @@ pub const COMPARISONS: [&str; 18] = [
     "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
 ];
 
-/// Names, each for several modifiers.
+/// Names that are short for several modifiers.
 pub const CLASSES: &[(&str, &[&str])] = &[
     ("rnd", &["rn", "rz", "rm", "rp"]),
     ("irnd", &["rni", "rzi", "rmi", "rpi"]),
@@ -62,7 +62,7 @@ pub const CLASSES: &[(&str, &[&str])] = &[
     ("tx", &["mbarrier::complete_tx::bytes"]),
 ];
 
-/// A place in a form for one modifier.
+/// Room for one modifier in a form.
 #[derive(Debug)]
 struct Slot<'f> {
     optional: bool,
@@ -92,13 +92,13 @@ fn alternatives(name: &str) -> Vec<&str> {
     }
 }
 
-/// Returns whether the modifiers of an opcode match a form.
+/// Whether the modifiers of an opcode match a form.
 pub fn takes(form: &str, modifiers: &[&str]) -> bool {
     let mut slots = slots(form);
     fits(&mut slots, modifiers)
 }
 
-/// Assigns each modifier to its own slot; every slot that is not optional must get one.
+/// Assigns each modifier to its own slot; every required slot must get one.
 fn fits(slots: &mut Vec<Slot<'_>>, modifiers: &[&str]) -> bool {
     let Some((first, others)) = modifiers.split_first() else { return slots.iter().all(|slot| slot.optional) };
     (0..slots.len()).any(|at| {

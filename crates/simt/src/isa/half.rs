@@ -39,31 +39,31 @@ fn round_to(x: f64, bits: u64, least: u64) -> f64 {
     ((x.abs() + magic) - magic).copysign(x)
 }
 
-/// Returns a half from a double, NaN canonical.
+/// Converts a double to a half, NaN canonical.
 #[inline(never)]
 pub fn to_f16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { u32::from(f16::from_f32(round_to(x, 10, 1023 - 14) as f32).to_bits()) }
 }
 
-/// Returns a bfloat16 from a double, NaN canonical.
+/// Converts a double to a bfloat16, NaN canonical.
 #[inline(never)]
 pub fn to_bf16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { (round_to(x, 7, 1023 - 126) as f32).to_bits() >> 16 }
 }
 
-/// Returns a half, NaN canonical.
+/// Canonicalises the NaN of a half.
 #[inline(always)]
 pub fn canon_f16(x: u32) -> u32 {
     if x & 0x7fff > 0x7c00 { 0x7fff } else { x & 0xffff }
 }
 
-/// Returns a bfloat16, NaN canonical.
+/// Canonicalises the NaN of a bfloat16.
 #[inline(always)]
 pub fn canon_bf16(x: u32) -> u32 {
     if x & 0x7fff > 0x7f80 { 0x7fff } else { x & 0xffff }
 }
 
-/// `abs` and `neg` on one or two halves or bfloats: `sign` computes bit 15 of each; NaN becomes canonical.
+/// `abs` and `neg` on one or two halves or bfloats. `sign` computes bit 15 of each; NaN becomes canonical.
 pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) -> Picked {
     macro_rules! each {
         ($f:expr) => {
@@ -142,7 +142,7 @@ macro_rules! halves {
 
 #[inline(always)]
 fn unit(x: f64) -> f64 {
-    // A negative zero becomes a positive one.
+    // A negative zero becomes positive.
     if x > 0.0 { x.min(1.0) } else { 0.0 }
 }
 
@@ -184,13 +184,13 @@ pub fn fma(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, sat: bool, clamps: 
     })
 }
 
-/// How `min` and `max` treat NaN and signs.
+/// How `min` and `max` handle NaN and signs.
 #[derive(Debug, Clone, Copy)]
 pub struct Extreme {
     pub flush: bool,
-    /// The result is NaN where a source is.
+    /// NaN if a source is NaN.
     pub nan: bool,
-    /// Magnitudes are compared; the sign is the exclusive or of both.
+    /// Compares magnitudes; the sign is the exclusive or of both.
     pub xorsign: bool,
 }
 
@@ -213,7 +213,7 @@ pub fn minmax(b: &Builder<'_, '_>, ty: ScalarType, largest: bool, how: Extreme) 
     Ok(if largest { pick!(max32) } else { pick!(min32) })
 }
 
-/// Returns NaN where a source is NaN, otherwise `picked`.
+/// Returns NaN if a source is NaN, otherwise `picked`.
 #[inline(always)]
 pub fn or_nan(x: f32, y: f32, picked: f32) -> f32 {
     if x.is_nan() || y.is_nan() { f32::NAN } else { picked }
@@ -233,7 +233,7 @@ pub fn transcendental(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bo
     })
 }
 
-/// Picks a comparison of pairs: bit `k` of the result is set where it is true for half `k`.
+/// Returns the handler of a comparison of pairs: bit `k` of its result is set if it is true for half `k`.
 fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked {
     macro_rules! with {
         ($compare:expr) => {
@@ -273,7 +273,7 @@ fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked
     })
 }
 
-/// Takes the comparison of a form on pairs and emits it into a new register with a bit per half.
+/// Decodes the comparison of a form on pairs and emits it into a new register with a bit per half.
 fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Result<Opnd, String> {
     let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");
@@ -285,7 +285,7 @@ fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -
     Ok(bits)
 }
 
-/// `set` on pairs: in each half 1.0, or all ones where the result is bits, if the comparison is true.
+/// `set` on pairs: each half is 1.0 (or all ones if the result is bits) if the comparison is true.
 pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarType, from: ScalarType) -> Done {
     let bits = compared(b, f, from)?;
     let run = match to {

@@ -12,8 +12,8 @@ use ptx_parser::ScalarType;
 
 use ScalarType::{B16, B32, B64, S16, S16x2, S32, S64, U16, U16x2, U32, U64};
 
-/// Picks a handler by type: each closure is instantiated for every integer type, for 32 and 64 bits in the named family
-/// of shapes.
+/// Picks a handler by type. Each closure is instantiated for every integer type, with 32 and 64 bits in the named
+/// family of shapes.
 macro_rules! by_type {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
         match $ty {
@@ -30,7 +30,7 @@ macro_rules! by_type {
 
 pub(super) use by_type;
 
-/// Chooses a handler by type, also for pairs of 16 bits in a register.
+/// Picks a handler by type, also for pairs of 16-bit integers in a register.
 macro_rules! by_type_or_pair {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
         match $ty {

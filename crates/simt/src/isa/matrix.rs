@@ -12,7 +12,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, F32, F64, S32};
 
-/// Lowers `ldmatrix`: a load of a row by each of the first lanes, and the distribution of each matrix.
+/// Lowers `ldmatrix`: each of the first lanes loads a row, then each matrix is distributed.
 pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["sync", "aligned", "m8n8"]);
     let (count, run): (usize, crate::exec::context::Handler) = match f.one_of(&["x1", "x2", "x4"]) {
@@ -40,7 +40,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Lowers `stmatrix`: the gathering of the rows of each matrix, and a store of a row by each of the first lanes.
+/// Lowers `stmatrix`: the rows of each matrix are gathered, then each of the first lanes stores a row.
 pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["sync", "aligned", "m8n8"]);
     let (count, run): (usize, crate::exec::context::Handler) = match f.one_of(&["x1", "x2", "x4"]) {
@@ -102,7 +102,7 @@ pub fn pack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: ScalarTy
     Ok(all)
 }
 
-/// Takes a register of 128 bits apart.
+/// Unpacks a register of 128 bits.
 pub fn unpack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: ScalarType, from: Opnd) -> Done {
     for (half, registers) in registers.chunks(2).enumerate() {
         let wide = Opnd::Reg(b.fresh(Class::Wide));
@@ -121,7 +121,7 @@ pub fn unpack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: Scalar
     Ok(())
 }
 
-/// Returns to how many bits of a fraction tensor cores of a target truncate terms, and how many products they add at once.
+/// Returns to how many fraction bits a target's tensor cores truncate terms, and how many products they add at once.
 pub fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
     match target {
         Some(..75) => (23, 4),
@@ -133,7 +133,7 @@ pub fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
 
 /// Lowers `mma`.
 pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    // The modifiers are checked against the forms.
+    // The forms have already been checked.
     let names = || f.ins.opcode.split('.');
     if names().any(|name| name.starts_with("sp")) {
         return Err("sparse matrices are not simulated".to_owned());
@@ -154,7 +154,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return Err("this shape of these types is not simulated".to_owned());
     };
     let (depth, quarter) = (depth / a.packed(), 4 * a.in_register());
-    // A fragment has one to four registers of A, and no more than two of B.
+    // A fragment has one to four registers of A, and at most two of B.
     if !(quarter..=2 * quarter).contains(&depth) || (rows == 8 && (depth > quarter || !a.is_integer())) {
         return Err("this shape of these types is not simulated".to_owned());
     }
@@ -180,7 +180,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     unpack(b, registers(0, count)?, ty, result)
 }
 
-/// Lowers a product of f64, which `mma` and `wmma` have alike.
+/// Lowers a product of f64, which `mma` and `wmma` share.
 pub fn multiply_doubles<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>) -> Done {
     let mut one = |at: usize| b.src(&elements(f.operand(at)?, 1, "registers of a matrix")?[0], F64);
     let (left, right) = (one(1)?, one(2)?);

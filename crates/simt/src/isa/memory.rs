@@ -50,7 +50,7 @@ fn vector(f: &mut Form<'_, '_>) -> u32 {
     }
 }
 
-/// Returns the type of two elements of a vector of eight, which is accessed as four pairs.
+/// Returns the type of two elements of an eight-element vector, which is accessed as four pairs.
 fn pair(b: &Builder<'_, '_>, ty: ScalarType) -> Result<ScalarType, String> {
     if matches!(b.globals.target, Some(..100)) {
         return Err("vectors of eight elements are for the targets from sm_100 on".to_owned());
@@ -63,7 +63,7 @@ fn pair(b: &Builder<'_, '_>, ty: ScalarType) -> Result<ScalarType, String> {
     }
 }
 
-/// Returns the handlers that take the lower and the upper element out of a pair.
+/// Returns the handlers that extract the lower and the upper element of a pair.
 fn halves(b: &Builder<'_, '_>, ty: ScalarType) -> [Handler; 2] {
     match (ty.size(), ty.is_signed()) {
         (4, _) => [unary(b.isa, |x: u64| x as u32), unary(b.isa, |x: u64| (x >> 32) as u32)],
@@ -306,12 +306,12 @@ pub fn isspacep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
     let x = b.src(f.operand(1)?, U64)?;
-    // Constants are in global memory, so no generic pointer is recognised as one to constants.
+    // Constants are in global memory, so no generic pointer is recognised as pointing to constants.
     b.emit(system::is_space, [d, x], 1, 0, if constant { u32::MAX } else { wanted.bits() });
     Ok(())
 }
 
-/// `createpolicy`: a cache policy, which no simulated instruction reads.
+/// `createpolicy`: makes a cache policy, which no simulated instruction reads.
 pub fn policy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["fractional", "range", "cvt", "L2", "global"]);
     f.ignore(&["L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged"]);

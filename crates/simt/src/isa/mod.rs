@@ -1,7 +1,8 @@
-//! Defines the operations, in one table from which the decoder and the documentation derive.
+//! The operations, in one table from which the decoder and the documentation are derived.
 //!
 //! An entry has the opcode, a description, the function that picks its handlers, and its forms as data. The decoder,
-//! the reference page of instructions and the coverage tests use this table. An instruction in another form is refused.
+//! the reference page of instructions and the coverage tests use this table. An instruction in any other form is
+//! refused.
 
 #![expect(clippy::float_cmp, reason = "a GPU compares floats exactly")]
 #![expect(clippy::many_single_char_names, reason = "builder, form, destination and sources, in every entry alike")]
@@ -43,11 +44,11 @@ use ptx_parser::Instruction;
 /// An operation of the table.
 #[derive(Debug)]
 pub struct Op {
-    /// The opcode without modifiers.
+    /// Opcode without modifiers.
     pub name: &'static str,
-    /// The modifiers that it takes, in the notation of [`forms`].
+    /// Accepted modifiers, in the notation of [`forms`].
     pub forms: &'static [&'static str],
-    /// What the opcode does, in a few words.
+    /// Description in a few words.
     pub about: &'static str,
     lower: Lower,
 }

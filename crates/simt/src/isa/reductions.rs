@@ -10,26 +10,26 @@ use crate::isa::decode::Form;
 use crate::isa::half::{bf16_value, f16_value, to_bf16, to_f16};
 use ptx_parser::ScalarType;
 
-/// What performs an operation, by what asks for it.
+/// Handlers of one operation, for each kind of instruction that uses it.
 #[derive(Debug, Clone, Copy)]
 pub struct Handlers {
-    /// The handler of `atom` and `red`.
+    /// For `atom` and `red`.
     pub atomic: Handler,
-    /// The handler of `red.async`.
+    /// For `red.async`.
     pub sent: Handler,
-    /// The handler of `cp.reduce.async.bulk`.
+    /// For `cp.reduce.async.bulk`.
     pub bulk: Handler,
 }
 
-/// Returns the handlers for an operation on `M`; the closure captures nothing.
+/// Returns the handlers of an operation on `M`. The closure captures nothing.
 fn handlers<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> Handlers {
     Handlers { atomic: atomic::atomic::<M, F>, sent: sending::reduce_async::<M, F>, bulk: bulk::bulk_reduce::<M, F> }
 }
 
-/// Where an operation is performed: floats are treated differently.
+/// The unit that performs an operation; units treat floats differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReductionUnit {
-    /// The memory is shared memory.
+    /// Shared memory.
     Shared,
     /// Global memory, which flushes subnormals and returns the NaN of a double unchanged.
     Global,
@@ -37,7 +37,7 @@ pub enum ReductionUnit {
     Bulk,
 }
 
-/// Picks the function that performs an operation. The second part says whether such operations commute.
+/// Returns the handlers of an operation, and whether such operations commute.
 pub fn cell(operation: &str, ty: ScalarType, unit: ReductionUnit) -> Result<(Handlers, bool), String> {
     macro_rules! cell {
         ($t:ty, |$old:ident, $b:ident, $c:ident| $body:expr) => {

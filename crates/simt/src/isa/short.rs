@@ -1,9 +1,8 @@
 //! Lowers `cvt` to short floats (`f16`, `bf16`, `tf32`, 8 bits), single and in pairs, and from pairs of 8-bit floats to
 //! halves.
 //!
-//! The format and the rounding of the result are a number that lanes read, so that one handler serves them all. Formats
-//! of 4 and 6 bits, scale formats and stochastic rounding are refused: they belong to devices later than those
-//! simulated.
+//! The format and rounding of the result are a number that lanes read, so one handler serves them all. Formats of 4 and
+//! 6 bits, scale formats and stochastic rounding are refused: they belong to later devices than those simulated.
 
 use crate::exec::arith::{Direction, sat64};
 use crate::exec::context::Handler;
@@ -32,14 +31,14 @@ pub struct How {
     pub short: u32,
 }
 
-/// Formats by the low bits of a mode.
+/// Formats, in the low bits of a mode.
 const HALF: u32 = 0;
 const BFLOAT: u32 = 1;
 const TENSOR: u32 = 2;
 const E4M3: u32 = 3;
 const E5M2: u32 = 4;
 const FORMATS: [exact::Format; 5] = [exact::F16, exact::BF16, exact::TF32, exact::E4M3, exact::E5M2];
-/// The rounding that bits 3 to 5 of a mode select.
+/// Roundings, selected by bits 3 to 5 of a mode.
 const ROUNDINGS: [Rounding; 5] = [
     Rounding::Even,
     Rounding::Away,
@@ -50,10 +49,10 @@ const ROUNDINGS: [Rounding; 5] = [
 const SATURATE: u32 = 1 << 7;
 pub const RELU: u32 = 1 << 8;
 pub const FINITE: u32 = 1 << 9;
-/// Bits 10 to 12 of a mode: the value is first rounded to an integer, by [`whole`].
+/// Position of bits 10 to 12 of a mode: the value is first rounded to an integer, by [`whole`].
 const WHOLE: u32 = 10;
 
-/// Returns the format and rounding of a short float, as a number that lanes read.
+/// Encodes the format and rounding of a short float as a number that lanes read.
 fn mode(format: u32, how: How) -> Result<u32, String> {
     let rounding = match how.round {
         "rn" => 0,
@@ -67,8 +66,7 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
     Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
 }
 
-/// Returns the mode of a single short float of a type, for lanes to read. Only single ones can be rounded to an
-/// integer.
+/// Returns the mode of a single short float, for lanes to read. Only single ones can be rounded to an integer.
 pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
     let (round, whole) = match how.round {
         "rni" => ("rn", 1),
@@ -81,7 +79,7 @@ pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd
     Ok(b.parts.constants.uniform((mode | whole << WHOLE).into(), false))
 }
 
-/// Returns the value, rounded to an integer where the mode says so.
+/// Rounds the value to an integer if the mode says so.
 fn whole(x: f64, mode: u32) -> f64 {
     match mode >> WHOLE & 7 {
         0 => x,
@@ -106,7 +104,7 @@ pub fn short(x: f64, mode: u32) -> u32 {
     bits
 }
 
-/// Converts as [`short`] does, for a value converted from a double; NaN keeps its sign and the part of its payload that
+/// Converts as [`short`] does, for a value converted from a double. NaN keeps its sign and the part of its payload that
 /// fits.
 fn short_of_double(x: f64, mode: u32) -> u32 {
     if !x.is_nan() || mode & (SATURATE | RELU) != 0 {
@@ -119,7 +117,7 @@ fn short_of_double(x: f64, mode: u32) -> u32 {
     (sign | format.infinity | quiet | payload) as u32
 }
 
-/// Conversions that name `.tf32` or an 8-bit format, which are not register types.
+/// Lowers conversions that name `.tf32` or an 8-bit format, which are not register types.
 pub fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, how: How) -> Done {
     let other = f.ty()?;
     let format = match name {
@@ -141,8 +139,8 @@ pub fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, ho
     }
 }
 
-/// `f32` to `tf32`, which has ten fraction bits. Rounding to nearest, ties away from zero, truncates NaN; `.satfinite`
-/// then subtracts one.
+/// Converts `f32` to `tf32`, which has ten fraction bits. Rounding to nearest, ties away from zero, truncates NaN;
+/// `.satfinite` then subtracts one.
 fn tensor(x: f32, mode: u32) -> u32 {
     if !x.is_nan() || ROUNDINGS[(mode >> 3 & 7) as usize] != Rounding::Away {
         return short(x.into(), mode) << 13;
@@ -151,7 +149,7 @@ fn tensor(x: f32, mode: u32) -> u32 {
     if mode & FINITE == 0 { cut } else { cut - 0x2000 }
 }
 
-/// Lowers two 8-bit floats to two halves, the upper float to the upper half.
+/// Converts two 8-bit floats to two halves, the upper float to the upper half.
 fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) -> Done {
     f.done()?;
     if how.round != "rn" || how.flush || how.saturate || how.short & FINITE != 0 {
@@ -174,7 +172,7 @@ fn halves_of(pair: u32, format: exact::Format, mode: u32) -> u32 {
     half(pair >> 8) << 16 | half(pair)
 }
 
-/// Lowers two short floats in a register: from two singles, the first in the upper half, or from a pair of halves.
+/// Packs two short floats into a register: from two singles, the first in the upper half, or from a pair of halves.
 fn pack<'a>(
     b: &mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -206,13 +204,13 @@ fn pack<'a>(
     Ok(())
 }
 
-/// Lowers two singles to a pair of halves or bfloats.
+/// Converts two singles to a pair of halves or bfloats.
 pub fn pair<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, how: How) -> Done {
     let format = if to == F16x2 { HALF } else { BFLOAT };
     pack(b, f, (to, 16), from, mode(format, how)?)
 }
 
-/// Picks the handler that converts to one half or bfloat16; it reads a mode if the second part is true.
+/// Returns the handler that converts to one half or bfloat16, and whether it reads a mode.
 pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
     // Plain rounding to nearest is the common case and has its own handlers.
     let plain = how.round == "rn" && !how.saturate && how.short == 0;

@@ -10,8 +10,8 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
-/// The bits of a mode say whether the results and both sources are signed, whether results are saturated or summed up,
-/// and whether they are bytes.
+/// Bits of a mode: whether results and sources are signed, whether results are saturated or summed, and whether parts
+/// are bytes.
 const SIGNED_D: u32 = 1;
 const SIGNED_A: u32 = 1 << 1;
 const SIGNED_B: u32 = 1 << 2;
@@ -48,7 +48,7 @@ pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     finish(b, f, run, mode)
 }
 
-/// `vset2` and `vset4`: each part is 1 if the comparison holds, otherwise 0.
+/// `vset2` and `vset4`: each part is 1 if the comparison is true, otherwise 0.
 pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("a comparison is expected")?;
     let mut mode = width(f).1 | flag(f.flag("add"), SUM);
@@ -75,7 +75,7 @@ pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     finish(b, f, run, mode)
 }
 
-/// Returns the opcode, and the mode of its width.
+/// Returns the opcode, and the mode for its width.
 fn width<'i>(f: &Form<'_, 'i>) -> (&'i str, u32) {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     (name, flag(name.ends_with('4'), BYTES))
@@ -106,7 +106,7 @@ fn whole<'o, 'a>(operand: &'o Operand<'a>) -> Result<&'o Operand<'a>, String> {
     Ok(operand)
 }
 
-/// Applies the operation to each part; the results are packed, or with `.add` added to `start`.
+/// Applies the operation to each part. The results are packed or, with `.add`, added to `start`.
 #[inline(always)]
 fn each(x: u32, y: u32, start: u32, mode: u32, op: impl Fn(i32, i32) -> i32) -> u32 {
     let width = if mode & BYTES == 0 { 16 } else { 8 };

@@ -1,8 +1,8 @@
 //! Lowers scalar video operations: `d = op2(sat(op(a, b)), c)` on words, halves or bytes.
 //!
 //! `a.h1` reads a half and extends it by its type's sign; `d.b0` replaces a byte of `c`. The result of the operation
-//! has 34 bits, also where the secondary operation compares it. An H100 has none of these instructions: ptxas writes
-//! other ones for them, which in some cases depart from the PTX ISA. This follows the PTX ISA.
+//! has 34 bits, also when the secondary operation compares it. An H100 has none of these instructions: ptxas replaces
+//! them by others, which in some cases deviate from the PTX ISA. This follows the PTX ISA.
 
 use crate::exec::context::Handler;
 use crate::exec::shapes::quaternary;
@@ -12,11 +12,11 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
-/// The selectors; the place of each is its number in a mode. A mode with [`WORD`] takes the whole register.
+/// Selectors; the index of each is its number in a mode. A mode with [`WORD`] uses the whole register.
 const SELECTORS: [&str; 6] = ["b0", "b1", "b2", "b3", "h0", "h1"];
 const WORD: u32 = 7;
 
-/// The places in a mode at which the selectors of the destination and of both sources begin; each has three bits.
+/// Bit positions in a mode of the selectors of the destination and both sources, three bits each.
 const SELECT_D: u32 = 0;
 const SELECT_A: u32 = 3;
 const SELECT_B: u32 = 6;
@@ -25,13 +25,13 @@ const SIGNED_D: u32 = 1 << 9;
 const SIGNED_A: u32 = 1 << 10;
 const SIGNED_B: u32 = 1 << 11;
 const SATURATE: u32 = 1 << 12;
-/// The bits of a mode that select the secondary operation; at most one is set.
+/// Bits of a mode for the secondary operation; at most one is set.
 const ADD: u32 = 1 << 13;
 const MIN: u32 = 1 << 14;
 const MAX: u32 = 1 << 15;
 /// A shift takes its amount modulo 32.
 const WRAP: u32 = 1 << 16;
-/// `vmad`: the product or the addend negated, one added, the right shift of the sum.
+/// `vmad`: negates the product or the addend, adds one, or shifts the sum right.
 const NEGATE_PRODUCT: u32 = 1 << 17;
 const NEGATE_ADDEND: u32 = 1 << 18;
 const PLUS_ONE: u32 = 1 << 19;
@@ -84,7 +84,7 @@ pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     combine(b, f, run, mode)
 }
 
-/// `vset`: 1 if the comparison holds, otherwise 0.
+/// `vset`: 1 if the comparison is true, otherwise 0.
 pub fn comparison<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("a comparison is expected")?;
     let mode = signs(f, 2)?;
@@ -210,7 +210,7 @@ fn select<'a>(operand: &Operand<'a>) -> (Operand<'a>, u32) {
     (operand, WORD)
 }
 
-/// Returns the bits of a selected part: how far it is from bit 0, and how many.
+/// Returns the position and width in bits of a selected part.
 const fn place(mode: u32, at: u32) -> (u32, u32) {
     match mode >> at & 7 {
         byte @ 0..4 => (8 * byte, 8),
@@ -219,7 +219,7 @@ const fn place(mode: u32, at: u32) -> (u32, u32) {
     }
 }
 
-/// Returns a part of a source, extended by its sign if `signed`.
+/// Returns a part of a source, sign-extended if `signed`.
 #[inline(always)]
 fn part(v: u32, mode: u32, at: u32, signed: bool) -> i64 {
     let (start, width) = place(mode, at);
@@ -227,7 +227,7 @@ fn part(v: u32, mode: u32, at: u32, signed: bool) -> i64 {
     if signed { high as i64 >> (64 - width) } else { (high >> (64 - width)) as i64 }
 }
 
-/// Applies the operation on the parts of both sources, followed by saturation, the secondary operation and the merge.
+/// Applies the operation to the parts of both sources, followed by saturation, the secondary operation and the merge.
 #[inline(always)]
 fn apply(x: u32, y: u32, c: u32, mode: u32, op: impl Fn(i64, i64) -> i64) -> u32 {
     let x = part(x, mode, SELECT_A, mode & SIGNED_A != 0);
@@ -256,7 +256,7 @@ fn clamp(v: i128, signed: bool, width: u32) -> i128 {
     if signed { v.clamp(-1 << (width - 1), (1 << (width - 1)) - 1) } else { v.clamp(0, (1 << width) - 1) }
 }
 
-/// Adds the product and `c`. The sum is exact; it and `c` are unsigned if both sources are and nothing is negated.
+/// Adds the product and `c`. The sum is exact. It and `c` are unsigned if both sources are and nothing is negated.
 fn fused(x: u32, y: u32, c: u32, mode: u32) -> u32 {
     let x = part(x, mode, SELECT_A, mode & SIGNED_A != 0);
     let y = part(y, mode, SELECT_B, mode & SIGNED_B != 0);

@@ -1,8 +1,8 @@
-//! Lowers `wmma`: loads and stores of fragments as plain accesses, and products as two of `mma`.
+//! Lowers `wmma`: loads and stores of fragments become plain accesses, and products become two `mma`.
 //!
-//! Which lane has which element of a fragment is not specified. Here it is as for `mma`: a result of 16 × 16 consists of two
-//! halves of eight columns, one of 32 × 8 of two halves of sixteen rows. One of 8 × 32 is the product of the transposed
-//! matrices. Some fragments of f16 have more registers than they need.
+//! Which lane has which element of a fragment is unspecified. Here it is as for `mma`: a result of 16 × 16 consists of
+//! two halves of eight columns, one of 32 × 8 of two halves of sixteen rows. One of 8 × 32 is the product of the
+//! transposed matrices. Some fragments of f16 have more registers than they need.
 
 use crate::exec::matrix::{self, Element, Multiply};
 use crate::exec::vector::binary;
@@ -17,18 +17,18 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, F32, S32, U8, U16, U32, U64};
 
-/// The rows and columns of a product of `mma`, and the registers that fragments of f16 have.
+/// Rows and columns of an `mma` product, and registers of an f16 fragment.
 const ROWS: u32 = 16;
 const COLUMNS: u32 = 8;
 const REGISTERS_OF_HALVES: usize = 8;
 
-/// The shape of a product: the rows of A, the columns of B and the elements of a sum.
+/// Shape of a product: rows of A, columns of B and elements of a sum.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     rows: u32,
     columns: u32,
     depth: u32,
-    /// Whether the matrices are those of the instruction transposed, so that A is its B.
+    /// Whether the matrices are transposed, so that A is the instruction's B.
     transposed: bool,
 }
 
@@ -51,21 +51,21 @@ impl Shape {
         self.depth == 4
     }
 
-    /// Returns the products of `mma` that make it: the numbers of the stretch of rows and of that of columns.
+    /// Returns the `mma` products that it consists of: the indices of their rows and columns.
     fn products(self) -> impl Iterator<Item = (u32, u32)> {
         (0..self.rows / ROWS).flat_map(move |row| (0..self.columns / COLUMNS).map(move |column| (row, column)))
     }
 }
 
-/// Which part of an index a lane chooses: its group of four, or its place in the group times a factor.
+/// The part of an index that a lane chooses: its group of four, or its place in the group times a factor.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Group,
     Place(u32),
 }
 
-/// A stretch of a register in memory: how many lines and how many elements behind the first element of the lane, and the
-/// bits below it in the register.
+/// A piece of a register in memory: its distance from the lane's first element in lines and elements, and its position
+/// in the register in bits.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     line: u32,
@@ -76,15 +76,15 @@ struct Piece {
 /// A fragment in memory. Lines are rows, or columns if it is stored by columns.
 #[derive(Debug)]
 struct Fragment {
-    /// The part of a line's number that the lane chooses, and of the number within the line.
+    /// What the lane chooses of the line number, and of the index within the line.
     lane: [Part; 2],
     /// The pieces of each register.
     registers: Vec<Vec<Piece>>,
-    /// The bytes of an element, and of a piece.
+    /// Bytes of an element, and of a piece.
     bytes: [u32; 2],
-    /// The elements from a line to the next where the instruction does not say.
+    /// Elements from one line to the next, unless the instruction says otherwise.
     leading: u32,
-    /// The registers that the instruction has, at least as many.
+    /// Number of registers in the instruction, which may exceed those needed.
     count: usize,
 }
 
@@ -93,7 +93,7 @@ impl Fragment {
     fn factor(element: Element, is_a: bool, shape: Shape, by_rows: bool) -> Self {
         let each = element.in_register() as u32;
         let quarters = shape.depth / (4 * each);
-        // The elements of a register follow each other along the sum: in a row of A, in a column of B.
+        // The elements of a register are consecutive along the sum: in a row of A, in a column of B.
         let contiguous = is_a == by_rows;
         let register = |other: u32, quarter: u32| -> Vec<Piece> {
             let along = |at: u32| 4 * each * quarter + at;
@@ -116,7 +116,7 @@ impl Fragment {
         Self { lane, registers, bytes: [4 / each, if contiguous { 4 } else { 4 / each }], leading, count }
     }
 
-    /// Returns the fragment of the addend or the result, of f16 or of 32 bits.
+    /// Returns the fragment of the addend or the result, of f16 or of 32-bit elements.
     fn result(halves: bool, shape: Shape, by_rows: bool) -> Self {
         let piece = |(rows, columns): (u32, u32), k: u32| {
             let (row, column) = (ROWS * rows + 8 * (k / 2), COLUMNS * columns + k % 2);
@@ -162,7 +162,7 @@ impl Fragment {
     }
 }
 
-/// Takes the type of an element; `None` if there is none that is simulated.
+/// Takes the element type; `None` if it is not simulated.
 fn element(f: &mut Form<'_, '_>) -> Option<Element> {
     let name = f.one_of(&["f16", "bf16", "tf32", "s8", "u8"])?;
     Element::from_name(name)
@@ -171,7 +171,7 @@ fn element(f: &mut Form<'_, '_>) -> Option<Element> {
 /// The lines of a fragment in memory, as rows of addresses.
 struct Lines {
     first: Opnd,
-    /// The bytes from a line to the next.
+    /// Bytes from one line to the next.
     step: Opnd,
     known: Vec<(u32, Opnd)>,
     imm: i64,
@@ -233,7 +233,7 @@ impl Lines {
         Ok(Self { first: add(b, base, within), step, known: Vec::new(), imm, aux })
     }
 
-    /// Returns the address of a line's part that the lane has.
+    /// Returns the address of the lane's part of a line.
     fn line(&mut self, b: &mut Builder<'_, '_>, number: u32) -> Opnd {
         if number == 0 {
             return self.first;
@@ -363,7 +363,7 @@ fn store<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment:
     Ok(())
 }
 
-/// Lowers `wmma.mma`. The layouts of A and B in memory do not matter to fragments.
+/// Lowers `wmma.mma`. The layouts of A and B in memory do not affect fragments.
 fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let shape = Shape::take(f)?;
     f.ignore(&["row", "col"]);

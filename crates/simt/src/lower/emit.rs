@@ -9,7 +9,7 @@ use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Area, Entry, Ins, Slot};
 use crate::program::{Line, Origin, Width};
 
-/// What a function is emitted to: flat bytecode.
+/// The flat bytecode of a function.
 #[derive(Debug)]
 pub struct Emitted {
     pub ins: Vec<Ins>,
@@ -17,13 +17,13 @@ pub struct Emitted {
     pub origins: Vec<Origin>,
     pub left_out: Vec<(usize, Line, u32)>,
     pub frame: u32,
-    /// The function may read a register that was never written.
+    /// Whether the function may read a register that was never written.
     pub reads_unwritten: bool,
 }
 
-/// Where the instructions of the body are in the flat code.
+/// Positions of the body's instructions in the flat code.
 struct Layout {
-    /// Index of each instruction's first flat instruction, join and guard included.
+    /// Index of each instruction's first flat instruction, including join and guard.
     at: Vec<usize>,
     /// Whether a join precedes it.
     joins: Vec<bool>,
@@ -120,12 +120,12 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         origins.push(Origin::Instruction { opcode, defs, read, widths, branches, counts, ends, decides });
     }
     count_stretches(body, &layout, &mut ins);
-    // The instruction itself is the last of those that it becomes.
+    // The instruction itself comes last of those that it becomes.
     let left_out = body.left_out.iter().map(|&(k, line, counts)| (layout.at[k + 1] - 1, line, counts)).collect();
     Emitted { ins, lines, origins, left_out, frame, reads_unwritten }
 }
 
-/// Returns what kind of register an operand is.
+/// Returns the width of an operand's register.
 fn width(body: &Body, operand: Opnd) -> Width {
     match operand {
         Opnd::Reg(r) => match body.classes[r.0 as usize] {
@@ -138,7 +138,7 @@ fn width(body: &Body, operand: Opnd) -> Width {
     }
 }
 
-/// Gives each instruction the number of counted instructions from it to the end of its straight-line run: the next
+/// Sets on each instruction the number of counted instructions from it to the end of its straight-line run: the next
 /// control transfer or join. A guard counts for the instruction after it.
 fn count_stretches(body: &Body, layout: &Layout, ins: &mut [Ins]) {
     let mut ahead = 0;

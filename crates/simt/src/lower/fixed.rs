@@ -1,8 +1,7 @@
 //! Removes copies of fixed rows: constants, kernel parameters, thread and block indices.
 //!
-//! A register that only ever holds a copy is replaced by the row itself. Rows outside the frame are shared by all
-//! warps, so they stay in the L1 cache of the host. A removed instruction is still counted, by the instruction before
-//! it.
+//! A register that only ever holds such a copy is replaced by the row itself. Rows outside the frame are shared by all
+//! warps, so they stay in the host's L1 cache. A removed instruction is still counted, by the instruction before it.
 
 use crate::mir::{Body, Flow, Inst, Opnd, Work};
 use crate::program::ins::Slot;
@@ -18,7 +17,7 @@ pub fn run(body: &mut Body) {
     leave_out(body, &copies);
 }
 
-/// Finds copies, and copies of copies: each round uses the rows known from the previous ones.
+/// Finds copies, and copies of copies: each round uses the rows found by the previous ones.
 fn copies(body: &Body) -> Copies {
     let mut writes = vec![0_u32; body.classes.len()];
     for r in body.insts.iter().flat_map(Body::defs) {
@@ -39,7 +38,7 @@ fn copies(body: &Body) -> Copies {
     copies
 }
 
-/// Returns the register and the row, where an instruction copies a fixed row to a register.
+/// Returns the register and the row, if an instruction copies a fixed row to a register.
 fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
     let (Work::Copy, None, Opnd::Reg(to)) = (inst.work, inst.guard, inst.o[0]) else { return None };
     let from = match inst.o[1] {
@@ -62,7 +61,7 @@ fn replace(inst: &mut Inst, copies: &Copies) {
     }
 }
 
-/// Removes each copy that an earlier instruction of the same straight-line run can count for.
+/// Removes each copy for which an earlier instruction of the same straight-line run can count.
 fn leave_out(body: &mut Body, copies: &Copies) {
     let mut target = vec![false; body.insts.len() + 1];
     for &at in &body.labels {

@@ -54,7 +54,7 @@ impl Graph {
         Self { nodes, node_of }
     }
 
-    /// Returns the immediate post-dominator of every node; `None` where that is the end of the function.
+    /// Returns the immediate post-dominator of every node; `None` if that is the end of the function.
     ///
     /// The method is Cooper, Harvey and Kennedy's iteration on the reversed graph, from a virtual exit.
     pub fn post_dominators(&self) -> Vec<Option<usize>> {
@@ -120,10 +120,10 @@ impl Graph {
         order
     }
 
-    /// Returns for each node whether it does nothing but branch to the end of the function.
+    /// Returns for each node whether it only branches to the end of the function.
     pub fn exits(&self, body: &Body) -> Vec<bool> {
         let mut exits = vec![false; self.nodes.len()];
-        // Each round adds the nodes that lead to those of the previous round, until a round adds none.
+        // Each round adds the nodes that lead to the previous round's, until none are added.
         let mut changed = true;
         while changed {
             changed = false;

@@ -1,4 +1,4 @@
-//! Writes bytecode as text.
+//! Formats bytecode as text.
 //!
 //! A line has the index of the instruction, the PTX opcode it comes from, the operands it writes, an arrow, the
 //! operands it reads, and its immediate fields. Operands are named by area and offset in rows of 128 bytes: `r3` is a
@@ -31,7 +31,7 @@ fn line(kernel: &Kernel, at: usize, ins: &Ins, origin: Origin) -> String {
         Origin::Guard => ("guard", 0, false),
         Origin::Join => ("join", 0, false),
     };
-    // The second operand of a branch is the distance to where its lanes reconverge.
+    // A branch's second operand is the distance to where its lanes reconverge.
     let operands = if branches { &ins.o[..1] } else { &ins.o[..] };
     let list = |written: bool| {
         let chosen = operands.iter().enumerate().filter(|(k, o)| **o != Slot::NONE && (defs >> k & 1 == 1) == written);

@@ -32,8 +32,8 @@ use crate::program::aux::Branch;
 use crate::program::{Code, Kernel, Line, Param, source_place};
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
 
-/// Lowers a kernel and all functions that it can call. The system reserves the first `reserved` bytes of a block's shared
-/// memory.
+/// Lowers a kernel and all functions that it can call. The system reserves the first `reserved` bytes of a block's
+/// shared memory.
 pub fn kernel<'a>(
     module: &'a Module<'a>,
     globals: &Globals<'a>,
@@ -61,7 +61,7 @@ pub fn kernel<'a>(
                 }
             }
         }
-        // Dynamic shared memory starts after the static variables, all of which are known only now.
+        // Dynamic shared memory starts after the static variables, which are all known only now.
         if let Some(align) = parts.dynamic
             && parts.shared_bytes.next_multiple_of(align) != dynamic_base
         {
@@ -117,7 +117,7 @@ fn assemble<'a>(
     }
 }
 
-/// Returns the blocks per cluster along each axis; zero where the launch would have to set them.
+/// Returns the blocks per cluster along each axis; zero if the launch must set them.
 fn cluster(entry: &Function<'_>) -> Option<[u32; 3]> {
     let directive = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
     match directive("reqnctapercluster") {

@@ -1,13 +1,13 @@
-//! The pass that puts the accesses through which blocks communicate in commit order.
+//! Puts the accesses through which blocks communicate in commit order.
 //!
-//! A block that is not in commit order yet runs beside others. Up to its first access in commit order it must not see
-//! what they do, nor they what it does. So relaxed, acquiring and releasing accesses are in commit order, as atomics
-//! are. There are two exceptions:
+//! A block that is not yet in commit order runs in parallel with others. Until its first access in commit order it must
+//! not see their effects, nor they its own. So relaxed, acquiring and releasing accesses are in commit order, as are
+//! atomics. There are two exceptions:
 //!
-//! - Atomics that commute, where the kernel has no other such access and reads no result: a sum is the same in any
-//!   order.
-//! - Volatile accesses, where the kernel has no other such access and no loop that may wait for a volatile load: they
-//!   are for the lanes of a warp then, as in the last steps of old reductions.
+//! - Atomics that commute, if the kernel has no other such access and reads no result: a sum is the same in any order.
+//!
+//! - Volatile accesses, if the kernel has no other such access and no loop that may wait for a volatile load: they then
+//! communicate between the lanes of a warp, as in the last steps of old reductions.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ pub fn run(functions: &mut [Lowered]) {
     }
 }
 
-/// Whether the kernel can see in which order blocks access memory.
+/// Whether the kernel can observe the order in which blocks access memory.
 fn is_order_visible<'b>(insts: impl Iterator<Item = &'b Inst>) -> bool {
     let mut operations = HashSet::new();
     let mut volatile = false;
@@ -72,8 +72,8 @@ fn drop_unread_results(body: &mut Body) {
     }
 }
 
-/// Orders plain loads that have the address of another access: the one before a loop of compare-and-swap, or one that
-/// decides whether an atomic is needed. Such a load races with the atomics of other blocks, but is usual.
+/// Orders plain loads that have another ordered access's address: the load before a loop of compare-and-swap, or one
+/// that decides whether an atomic is needed. Such a load races with other blocks' atomics, but is usual.
 fn order_plain_loads(body: &mut Body) {
     let copied = copies(body);
     let address = |inst: &Inst| (original(inst.o[inst.address], &copied), inst.imm);
@@ -88,9 +88,9 @@ fn order_plain_loads(body: &mut Body) {
     }
 }
 
-/// Returns what an operand is a copy of, over any number of copies.
+/// Returns what an operand is a copy of, through any number of copies.
 fn original(mut operand: Opnd, copied: &[Option<Opnd>]) -> Opnd {
-    // Registers may be copies of each other.
+    // Bounded, since registers may be copies of each other.
     for _ in 0..copied.len() {
         match operand {
             Opnd::Reg(r) => match copied[r.0 as usize] {
@@ -103,7 +103,7 @@ fn original(mut operand: Opnd, copied: &[Option<Opnd>]) -> Opnd {
     operand
 }
 
-/// Returns what each register is a copy of that only ever holds a copy.
+/// Returns, for each register that only ever holds a copy, what it is a copy of.
 fn copies(body: &Body) -> Vec<Option<Opnd>> {
     let mut writes = vec![0_u32; body.classes.len()];
     for r in body.insts.iter().flat_map(Body::defs) {

@@ -1,8 +1,8 @@
 //! Allocates registers: virtual registers get rows of the frame.
 //!
-//! Two registers share a row if no thread needs both at once. Liveness along the path of one thread is enough, because
-//! rows are per lane and an instruction writes active lanes only. A small frame keeps a warp's registers in the L1
-//! cache of the host.
+//! Two registers share a row if no thread needs both at once. Liveness along the path of one thread suffices, because
+//! rows are per lane and an instruction writes only active lanes. A small frame keeps a warp's registers in the host's
+//! L1 cache.
 
 use crate::lower::flow::Graph;
 use crate::mir::{Body, Class};
@@ -10,11 +10,11 @@ use crate::mir::{Body, Class};
 /// The locations of the registers.
 #[derive(Debug)]
 pub struct Placed {
-    /// The offset of each register in the frame, in bytes.
+    /// Offset of each register in the frame, in bytes.
     pub offsets: Vec<u32>,
-    /// The size of the frame in bytes.
+    /// Size of the frame in bytes.
     pub frame: u32,
-    /// A path reads a register that it has not written before.
+    /// Whether a path reads a register that it has not written before.
     pub reads_unwritten: bool,
 }
 
@@ -66,8 +66,8 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
     Placed { offsets, frame: spare + 256, reads_unwritten }
 }
 
-/// Returns the first and last instruction at which each register is live, an empty range for one that never is; and
-/// whether any is live at the entry.
+/// Returns the first and last instruction at which each register is live (an empty range if it never is), and whether
+/// any is live at the entry.
 fn intervals(body: &Body, graph: &Graph) -> (Vec<(usize, usize)>, bool) {
     let words = body.classes.len().div_ceil(64);
     let nodes = graph.nodes.len();

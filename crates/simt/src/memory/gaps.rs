@@ -1,16 +1,16 @@
 //! The free ranges of device memory, for first fit.
 //!
-//! Ranges are indexed by address and by the power of two of their size, so that an allocation looks at no range that is
-//! too small by its class: many small holes do not slow down allocations that need more.
+//! Ranges are indexed by address and by the power of two of their size, so that an allocation skips ranges that are too
+//! small by their class: many small holes do not slow down allocations that need more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The ranges of addresses that are free. No two ranges touch.
+/// Free address ranges. No two touch.
 #[derive(Debug, Default)]
 pub struct Gaps {
-    /// The end of each range, by its start.
+    /// End of each range, by start.
     ranges: BTreeMap<u64, u64>,
-    /// Starts, by the position of the highest bit of the size.
+    /// Starts, by the position of the size's highest bit.
     classes: BTreeMap<u32, BTreeSet<u64>>,
 }
 
@@ -49,21 +49,21 @@ impl Gaps {
         let own = class(size.max(1));
         let holds = |start: &&u64| self.ranges.get(start).is_some_and(|end| end - *start >= size);
         let larger = self.classes.range(own + 1..).filter_map(|(_, starts)| starts.first());
-        // Of the same class, only those before the best that certainly fits are looked at.
+        // Of the same class, only those before the best certain fit are examined.
         let sure = larger.min().copied();
         let same = self.classes.get(&own);
         let near = same.and_then(|starts| starts.range(..sure.unwrap_or(u64::MAX)).find(holds));
         near.copied().or(sure)
     }
 
-    /// Takes the beginning of the range at `start`; what is left begins at `rest`.
+    /// Takes the beginning of the range at `start`; the remainder begins at `rest`.
     pub fn take(&mut self, start: u64, rest: u64) {
         if let Some(end) = self.remove(start) {
             self.insert(rest, end);
         }
     }
 
-    /// Makes `start..end` free, together with the free ranges in it or next to it.
+    /// Makes `start..end` free, merging the free ranges in it or next to it.
     pub fn free(&mut self, start: u64, end: u64) {
         let (mut start, mut end) = (start, end);
         while let Some((&before, &until)) = self.ranges.range(..=end).next_back().filter(|(_, until)| **until >= start)

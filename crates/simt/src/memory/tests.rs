@@ -1,4 +1,4 @@
-//! The allocator against one that looks at every allocation each time.
+//! The allocator, compared with one that examines every allocation each time.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -8,11 +8,11 @@ use super::*;
 
 const CAPACITY: u64 = 64 << 10;
 
-/// What is done to both.
+/// An operation on both allocators.
 #[derive(Debug, Clone)]
 enum Action {
     Alloc(u64),
-    /// Frees the live allocation of this number, as far as there are so many.
+    /// Frees the live allocation of this number, if there is one.
     Free(usize),
     /// Looks up an address, in bytes from the beginning.
     Find(u64),
@@ -45,7 +45,7 @@ impl Naive {
     }
 }
 
-/// What is done to bytes, in bytes from the start of the allocation.
+/// A change of bytes, given from the start of the allocation.
 #[derive(Debug, Clone)]
 enum Change {
     Write(u64, u64),
@@ -131,7 +131,7 @@ proptest! {
     }
 }
 
-/// How many pages of the data the system has provided for an allocation.
+/// Returns how many pages of data the system has provided for an allocation.
 fn pages(memory: &Memory, at: u64, bytes: u64) -> usize {
     use std::os::unix::fs::FileExt as _;
     let mut entries = vec![0; bytes as usize / PAGE * 8];

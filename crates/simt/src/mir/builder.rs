@@ -19,12 +19,11 @@ use ptx_parser::{Guard, Operand, ScalarType, Variable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symbol {
     Register(Reg, ScalarType),
-    /// The symbol is a vector of registers, by the first one and their number.
+    /// A vector of registers: the first one and their number.
     Vector(Reg, u8, ScalarType),
-    /// The symbol names registers such as `%r0` to `%r16`, by the first one, their number and the elements of each.
+    /// Registers such as `%r0` to `%r16`: the first one, their number and the elements of each.
     Range(Reg, u32, u8, ScalarType),
-    /// The symbol is a variable, or a parameter of a device function or a call: an offset in the function's locals,
-    /// with the size in bytes.
+    /// A variable, or a parameter of a device function or a call: offset in the function's locals and size in bytes.
     Local(u32, u32),
     /// An offset in the kernel's parameters.
     Param(u32),
@@ -33,7 +32,7 @@ pub enum Symbol {
     Shared(u32),
     /// An address in global memory.
     Global(u64),
-    /// The symbol is a device function, by the number that it has in the module.
+    /// A device function: its number in the module.
     Function(u32),
 }
 
@@ -45,20 +44,20 @@ pub struct KernelParts<'a> {
     pub tables: Vec<Vec<i64>>,
     /// Offsets of the shared variables used so far.
     pub shared: HashMap<&'a str, u32>,
-    /// The end of the static shared variables so far.
+    /// End of the static shared variables so far.
     pub shared_bytes: u32,
-    /// The first bytes of shared memory, which the system reserves, and whether the kernel asks where they are.
+    /// Size of the shared memory that the system reserves first, and whether the kernel asks where it is.
     pub reserved: u32,
     pub uses_reserved: bool,
-    /// Numbers of the functions that the kernel can call; their positions are the indices in the kernel.
+    /// Numbers of the functions that the kernel can call, in the order of their indices in the kernel.
     pub functions: Vec<u32>,
-    /// The address of a function is taken: an indirect call may call any of them.
+    /// Whether the address of a function is taken: an indirect call may then call any of them.
     pub indirect: bool,
-    /// The alignment of `extern .shared` variables, where the kernel uses one.
+    /// Alignment of `extern .shared` variables, if the kernel uses one.
     pub dynamic: Option<u32>,
-    /// Where those start: after all static variables.
+    /// Start of those variables: after all static ones.
     pub dynamic_base: u32,
-    /// The opcodes that were used so far, with their modifiers.
+    /// Opcodes used so far, with their modifiers.
     pub opcodes: Vec<String>,
     pub opcode_numbers: HashMap<&'a str, u32>,
 }
@@ -97,15 +96,15 @@ pub struct Builder<'a, 'g> {
     /// The opcode that instructions are emitted for.
     pub opcode: u32,
     pub source: Source<'g>,
-    /// The label to which every `ret` branches.
+    /// The label that every `ret` branches to.
     pub end: Label,
-    /// The bytes of the kernel's parameters; none in a device function.
+    /// Bytes of the kernel's parameters; zero in a device function.
     pub param_bytes: u32,
     tables: HashMap<&'a str, Vec<&'a str>>,
     fixups: Vec<(Reg, Reg, ScalarType)>,
 }
 
-/// Returns how registers of a type are stored, except those of 128 bits, for which [`Builder::quad`] is.
+/// Returns how registers of a type are stored. For 128-bit registers, use [`Builder::quad`].
 pub fn class_of(ty: ScalarType) -> Result<Class, String> {
     match ty {
         ScalarType::Pred => Ok(Class::Pred),
@@ -285,7 +284,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// Converts between row widths where a register is wider or narrower than the instruction expects.
+    /// Converts between row widths if a register is wider or narrower than the instruction expects.
     pub fn adapt(&mut self, from: Opnd, have: Class, want: Class, signed: bool) -> Opnd {
         let run = match (have, want) {
             (Class::Narrow, Class::Wide) if signed => unary(self.isa, |x: u32| i64::from(x as i32) as u64),
@@ -349,7 +348,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// Appends an instruction; bit `k` of `defs` is set where operand `k` is written.
+    /// Appends an instruction; bit `k` of `defs` is set if it writes operand `k`.
     pub fn emit<const N: usize>(
         &mut self,
         run: Handler,
@@ -380,14 +379,14 @@ impl<'a, 'g> Builder<'a, 'g> {
         &mut self.body.insts[at]
     }
 
-    /// Does not count the last instruction: it is part of another one, which is counted.
+    /// Excludes the last instruction from the counts: it is part of another one, which is counted.
     pub fn uncount_last(&mut self) {
         if let Some(last) = self.body.insts.last_mut() {
             last.counts = 0;
         }
     }
 
-    /// Counts the last instruction for the PTX instruction from which it and uncounted ones were made.
+    /// Counts the last instruction for the PTX instruction that it and uncounted ones were made from.
     pub fn count_last(&mut self) {
         if let Some(last) = self.body.insts.last_mut() {
             last.counts = 1;

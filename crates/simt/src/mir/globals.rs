@@ -1,4 +1,4 @@
-//! Holds what the functions of a module share: the addresses of its variables and the numbers of its functions.
+//! What the functions of a module share: the addresses of its variables and the numbers of its functions.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Statement, Va
 #[derive(Debug)]
 pub struct Globals<'a> {
     pub addresses: HashMap<&'a str, u64>,
-    /// The addresses of variables that a function declares, by the place of the declaration.
+    /// Addresses of variables declared in functions, by place of declaration.
     inner: HashMap<usize, u64>,
     pub shared: HashMap<&'a str, Variable<'a>>,
     pub numbers: HashMap<&'a str, u32>,
     /// Definitions by number; `None` for a function that is only declared.
     pub definitions: Vec<Option<&'a Function<'a>>>,
-    /// The number in the target's name: 90 of `sm_90a`.
+    /// The number in the target's name: 90 for `sm_90a`.
     pub target: Option<u32>,
-    /// The version of the PTX ISA, or zero if the module does not name it.
+    /// Version of the PTX ISA, or zero if the module does not state it.
     version: (u32, u32),
 }
 
@@ -77,7 +77,7 @@ impl<'a> Globals<'a> {
         self.inner.get(&place(v)).copied()
     }
 
-    /// Whether `shfl` and `vote` may be without `.sync`, which PTX 6.4 removed for the targets from `sm_70` on.
+    /// Whether `shfl` and `vote` may omit `.sync`, which PTX 6.4 disallowed for targets from `sm_70` on.
     pub fn takes_unsynchronised(&self) -> bool {
         matches!(self.target, Some(..70)) || ((1, 0)..(6, 4)).contains(&self.version)
     }
@@ -143,7 +143,7 @@ impl<'a> Globals<'a> {
     }
 }
 
-/// Returns what tells a declaration in a function from every other: two scopes may declare one name.
+/// Identifies a declaration in a function: two scopes may declare the same name.
 fn place(v: &Variable<'_>) -> usize {
     std::ptr::from_ref(v).addr()
 }

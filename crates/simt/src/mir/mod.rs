@@ -21,13 +21,13 @@ pub struct Reg(pub u32);
 /// How a register is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// The register has one bit per lane.
+    /// One bit per lane.
     Pred,
-    /// The register has up to 32 bits per lane.
+    /// Up to 32 bits per lane.
     Narrow,
-    /// The register has 64 bits per lane.
+    /// 64 bits per lane.
     Wide,
-    /// The register has 128 bits per lane.
+    /// 128 bits per lane.
     Quad,
 }
 
@@ -47,7 +47,7 @@ impl Class {
 pub enum Opnd {
     None,
     Reg(Reg),
-    /// An operand with a fixed location, or a number that the handler reads.
+    /// A fixed location, or a number that the handler reads.
     Fixed(Slot),
 }
 
@@ -60,19 +60,19 @@ pub struct Label(pub u32);
 pub enum Flow {
     Next,
     Jump(Label),
-    /// Control goes to the label or to the next instruction.
+    /// To the label or to the next instruction.
     Branch(Label),
     Table(Vec<Label>),
-    /// Control goes to another function, then to the next instruction.
+    /// To another function, then to the next instruction.
     Call,
-    /// Control goes nowhere: the instruction is a return, an exit or a trap.
+    /// Nowhere: the instruction is a return, an exit or a trap.
     End,
 }
 
 /// What an instruction does with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// The operands are known to the handler alone.
+    /// Only the handler knows.
     Any,
     /// Copies operand 1 to operand 0 and has no other effect.
     Copy,
@@ -80,10 +80,10 @@ pub enum Work {
     Decision,
 }
 
-/// The condition under which an access to memory that blocks share is in commit order.
+/// When an access to memory that blocks share is in commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Never: it is no such access, or a plain one.
+    /// Never: it is not such an access, or a plain one.
     Never,
     /// A plain load: if an access in commit order has the same address.
     Plain,
@@ -93,7 +93,7 @@ pub enum Order {
     /// A volatile access: if the kernel has an atomic or a relaxed, acquiring or releasing access, or if a volatile
     /// load is in a loop.
     Volatile,
-    /// The access is always in commit order: it is relaxed, acquiring or releasing, or another atomic.
+    /// Always: relaxed, acquiring, releasing, or another atomic.
     Always,
 }
 
@@ -102,7 +102,7 @@ pub enum Order {
 pub struct Inst {
     pub run: Handler,
     pub o: [Opnd; 6],
-    /// Bit `k` is set where operand `k` is written.
+    /// Bit `k` is set if operand `k` is written.
     pub defs: u8,
     pub imm: i64,
     pub aux: u32,
@@ -115,12 +115,12 @@ pub struct Inst {
     /// [`KernelParts::opcodes`]: builder::KernelParts::opcodes
     pub opcode: u32,
     pub order: Order,
-    /// The operand that holds the address, of an access that may be in commit order.
+    /// Index of the address operand, for an access that may be in commit order.
     pub address: usize,
-    /// A volatile or acquiring load, or an atomic with a result: it polls if it is in a loop.
+    /// Whether it polls if it is in a loop: a volatile or acquiring load, or an atomic with a result.
     pub polls: bool,
     pub work: Work,
-    /// The number of PTX instructions it counts for; zero for one that the loader adds.
+    /// Number of PTX instructions it counts for; zero for one that the loader adds.
     pub counts: u32,
 }
 
@@ -128,16 +128,16 @@ pub struct Inst {
 #[derive(Debug, Default)]
 pub struct Body {
     pub insts: Vec<Inst>,
-    /// The index of the instruction that follows each label.
+    /// Index of the instruction after each label.
     pub labels: Vec<usize>,
-    /// Lines whose instructions were left out, each with the index of the instruction that counts for them and how many
-    /// they are.
+    /// Lines whose instructions were removed, each with the index of the instruction that counts for them and their
+    /// number.
     pub left_out: Vec<(usize, Line, u32)>,
     pub classes: Vec<Class>,
 }
 
 impl Body {
-    /// Returns the registers that an instruction reads, its guard included.
+    /// Returns the registers that an instruction reads, including its guard's.
     pub fn uses(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
         let operands = inst.o.iter().enumerate().filter_map(|(k, o)| match o {
             Opnd::Reg(r) if inst.defs >> k & 1 == 0 => Some(*r),

@@ -1,6 +1,6 @@
-//! Names of variables in the source.
+//! Names of variables in the source, recovered from mangled symbols.
 
-/// The names of an element, as coordinates and as colours.
+/// Names of an element, as coordinates and as colours.
 pub const SELECTORS: [&[u8; 4]; 2] = [b"xyzw", b"rgba"];
 
 /// Returns the name of an element of a vector register.
@@ -11,7 +11,7 @@ pub fn element(name: &str, k: u8) -> String {
 /// Namespaces of the libraries in the toolkit.
 const LIBRARIES: [&str; 5] = ["cuda", "cub", "thrust", "std", "cooperative_groups"];
 
-/// Returns the name of a variable in the source, without scopes; `None` if the compiler or a library declared it.
+/// Returns a variable's name in the source, without scopes; `None` if the compiler or a library declared it.
 pub fn source_name(symbol: &str) -> Option<&str> {
     let Some(mangled) = symbol.strip_prefix("_Z") else {
         let own = !symbol.starts_with("__") && !symbol.contains('$');

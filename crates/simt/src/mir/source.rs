@@ -1,20 +1,20 @@
 //! The source line of an instruction in the author's own files.
 //!
 //! Inlined code has the line of the inlined function, often in a header of the toolkit. The author's line is the
-//! innermost one in the folder of the function's own file or below it.
+//! innermost one in or below the folder of the function's own file.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use ptx_parser::SourcePosition;
 
-/// The lines of source that a function comes from.
+/// The source lines of a function.
 #[derive(Debug)]
 pub struct Source<'f> {
     files: &'f [(u32, String)],
-    /// The folder of the function's own file, known from the first line that is not inlined.
+    /// Folder of the function's own file, known from the first line that is not inlined.
     folder: Option<&'f Path>,
-    /// The call site of each inlined line.
+    /// Call site of each inlined line.
     callers: HashMap<SourcePosition, SourcePosition>,
 }
 

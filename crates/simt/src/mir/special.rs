@@ -12,7 +12,7 @@ use crate::program::row::Row;
 /// barriers of tiles of more than 32 threads.
 const GROUPS: u32 = 288;
 
-/// Returns the value of a special register about the `reserved` bytes of shared memory at the start of each block's (PTX
+/// Returns the value of a special register about the `reserved` bytes at the start of each block's shared memory (PTX
 /// ISA, special registers, `%reserved_smem_offset_begin`), as read on an H200: 0, 288, 1024, 0 and 0.
 pub fn reserved_shared(name: &str, reserved: u32) -> Option<u32> {
     match name.strip_prefix("%reserved_smem_offset_")? {
@@ -58,7 +58,7 @@ pub fn row(constants: &mut Constants, name: &str) -> Option<Opnd> {
         "aggr_smem_size" => block(offset_of!(BlockRows, aggregate_shared)),
         "envreg1" => block(offset_of!(BlockRows, workspace)),
         "envreg2" => block(offset_of!(BlockRows, workspace) + size_of::<Row<u32>>()),
-        // Performance counters that are not configured do not count.
+        // Unconfigured performance counters do not count.
         "gridid" | "current_graph_exec" | "pm0" | "pm1" | "pm2" | "pm3" | "pm4" | "pm5" | "pm6" | "pm7" => {
             Some(constants.uniform(0, false))
         }

@@ -1,9 +1,9 @@
-//! The bits of `aux`: a type for each kind of instruction.
+//! The bits of `aux`: one type for each kind of instruction.
 
 use crate::image::Geometry;
 use bitflags::bitflags;
 
-/// A state space, as memory instructions have it in their bits 4 to 7.
+/// A state space, in bits 4 to 7 of memory instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateSpace(u32);
 
@@ -13,13 +13,13 @@ impl StateSpace {
     pub const SHARED: Self = Self(0x20);
     pub const LOCAL: Self = Self(0x30);
     pub const PARAM: Self = Self(0x40);
-    /// The state space of addresses in the shared memory of another block of the cluster; no instruction names it.
+    /// Shared memory of another block in the cluster; no instruction names this space.
     pub const REMOTE: Self = Self(0x50);
 }
 
 bitflags! {
-    /// The flags, the state space, and in the low four bits the number of elements per lane (1, 2, 4, or 8 of an
-    /// atomic) of a memory instruction.
+    /// A memory instruction: flags, state space, and in the low four bits the number of elements per lane (1, 2, 4, or
+    /// 8 for an atomic).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Access: u32 {
         /// The bits of the state space.
@@ -39,13 +39,13 @@ bitflags! {
         /// A store or atomic that releases the earlier accesses of the thread.
         const RELEASE = 0x4000;
         const VOLATILE = 0x8000;
-        /// Constant memory, which is in global memory here: registers have addresses of 32 bits.
+        /// Constant memory, which is in global memory here: registers hold 32-bit addresses.
         const CONST = 0x1_0000;
         /// The atomic replaces the value without reading it.
         const REPLACES = 0x2_0000;
         /// A load or atomic that acquires what its value was released with.
         const ACQUIRE = 0x4_0000;
-        /// The scope of a strong access is the block, or the cluster.
+        /// The scope of a strong access is the block or the cluster.
         const BLOCK_SCOPE = 0x8_0000;
         const CLUSTER_SCOPE = 0x10_0000;
     }
@@ -59,14 +59,14 @@ bitflags! {
         const BACKWARD = 2;
         /// Slot 1 holds the distance to the reconvergence point.
         const RECONVERGES = 4;
-        /// The loader has added the branch, and it is not counted.
+        /// The loader added the branch; it is not counted.
         const SILENT = 8;
     }
 
-    /// The flags of a reconvergence point.
+    /// A reconvergence point.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Join: u32 {
-        /// Lanes that continue from the point do nothing but exit.
+        /// Lanes that continue from here only exit.
         const EXITS = 1;
     }
 
@@ -113,7 +113,7 @@ bitflags! {
     pub struct Barrier: u32 {
         /// Slot 1 is the count of threads.
         const WITH_COUNT = 1;
-        /// The threads arrive and do not wait.
+        /// The threads arrive without waiting.
         const ARRIVE = 2;
         /// Slot 2 is the predicate of a reduction.
         const WITH_VOTE = 4;
@@ -122,18 +122,18 @@ bitflags! {
         const ALIGNED = 16;
     }
 
-    /// The flags of a fence.
+    /// A fence.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Fence: u32 {
-        /// The fence's scope includes other blocks.
+        /// The scope includes other blocks.
         const DEVICE = 1;
-        /// The fence is a proxy fence for bulk copies.
+        /// A proxy fence for bulk copies.
         const BULK = 2;
-        /// The fence completes acquires by the strong loads before it.
+        /// Completes acquires by the strong loads before it.
         const ACQUIRE = 4;
-        /// Strong stores after the fence release what is before it.
+        /// Strong stores after it release what is before it.
         const RELEASE = 8;
-        /// The fence's scope is the block.
+        /// The scope is the block.
         const BLOCK_SCOPE = 16;
     }
 
@@ -149,7 +149,7 @@ bitflags! {
     /// A bulk copy, `st.async` or `red.async`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Bulk: u32 {
-        /// The row of the target's address has 32 bits, that of the source, that of the mbarrier object.
+        /// The row with the target's, the source's or the mbarrier object's address has 32 bits.
         const NARROW_TO = 1;
         const NARROW_FROM = 2;
         const NARROW_OBJECT = 4;
@@ -170,16 +170,17 @@ bitflags! {
     pub struct Texture: u32 {
         const GEOMETRY = 7;
         const SURFACE = 8;
-        /// A question about the object, which any object answers.
+        /// A query that any object can answer.
         const QUERY = 16;
         const FLOAT_RESULT = 32;
         const FLOAT_COORDINATES = 64;
-        /// The instruction gathers a channel of four texels.
+        /// Gathers a channel of four texels.
         const GATHERS = 128;
-        /// An access outside of a surface is one of its nearest texel; or it reads zero and writes nothing.
+        /// An out-of-range access to a surface uses the nearest texel. Without this bit it reads zero and writes
+        /// nothing.
         const CLAMPS = 256;
         const ZEROES = 512;
-        /// Coordinates are those of texels, and values are converted to their format.
+        /// Coordinates count texels, and values are converted to the texels' format.
         const FORMATTED = 1024;
     }
 }

@@ -1,7 +1,7 @@
-//! Defines the instructions of the flat bytecode and their operands.
+//! The instructions of the flat bytecode and their operands.
 //!
-//! An operand is a byte offset into one of four areas. Its two low bits are the area: every row is aligned to four
-//! bytes at least.
+//! An operand is a byte offset into one of four areas. Its two low bits select the area, which works because every row
+//! is aligned to at least four bytes.
 
 use std::ptr;
 
@@ -15,7 +15,7 @@ use bitflags::Flags;
 pub enum Area {
     /// The registers of the current function.
     Frame = 0,
-    /// Constants, and values that depend on the lane only.
+    /// Constants, and values that depend only on the lane.
     Constants = 1,
     /// Values that depend on the warp: thread indices.
     Warp = 2,
@@ -36,12 +36,12 @@ impl Slot {
     }
 }
 
-/// The starts of the areas, less the bits that slots have for the area, so that no access needs to mask them.
+/// The starts of the areas minus the area bits of their slots, so that no access needs to mask them.
 #[derive(Debug, Clone, Copy)]
 pub struct Bases([*mut u8; 4]);
 
 impl Bases {
-    /// The bases of a kernel that has no areas yet.
+    /// Bases of a kernel that has no areas yet.
     pub const NONE: Self = Self([ptr::null_mut(); 4]);
 
     pub const fn set(&mut self, area: Area, start: *mut u8) {
@@ -51,24 +51,25 @@ impl Bases {
     /// Returns the address of an operand.
     ///
     /// # Safety
-    /// The slot is one that the loader made for the current function.
+    ///
+    /// The loader assigned the slot in the current function.
     #[inline(always)]
     pub unsafe fn at<T>(&self, slot: Slot) -> *mut T {
         // SAFETY: two bits index four bases.
         unsafe { self.0.get_unchecked((slot.0 & 3) as usize).wrapping_add(slot.0 as usize).cast() }
     }
 
-    /// Returns the address of a register, as every destination is.
+    /// Returns the address of a register, for example a destination.
     #[inline(always)]
     pub const fn register<T>(&self, slot: Slot) -> *mut T {
         self.0[Area::Frame as usize].wrapping_add(slot.0 as usize).cast()
     }
 }
 
-/// The function that executes an instruction.
+/// The function that executes an instruction, without its signature.
 ///
 /// Handlers work on the state of a running warp, which in turn points into the code. The code does not depend on that
-/// state: here a handler has no signature. [`Handler`](crate::exec::context::Handler) has it.
+/// state, so the signature is [`Handler`](crate::exec::context::Handler)'s.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry(pub(crate) unsafe fn());
 
@@ -77,18 +78,18 @@ pub struct Entry(pub(crate) unsafe fn());
 #[repr(C)]
 pub struct Ins {
     pub run: Entry,
-    /// The operands: destinations first, then sources.
+    /// Operands: destinations first, then sources.
     pub o: [Slot; 6],
     /// The offset of an address, the distance of a branch in instructions, or another number for the handler.
     pub imm: i64,
-    /// A number that the handler interprets, besides `imm`.
+    /// A second number for the handler.
     pub aux: u32,
-    /// The index of the line in the function's table of source lines.
+    /// Index in the function's table of source lines.
     pub line: u32,
-    /// The number of counted instructions from this one to the end of its straight-line run, which is the next control
+    /// Number of counted instructions from this one to the end of its straight-line run, which is the next control
     /// transfer or change of the active lanes. They are counted together when a path arrives.
     pub ahead: u32,
-    /// The index of the instruction among all of the kernel, in a kernel that counts per instruction.
+    /// Index among all of the kernel's instructions, in a kernel that counts per instruction.
     pub number: u32,
 }
 
@@ -99,7 +100,7 @@ impl Ins {
         self.aux & flags.bits() != 0
     }
 
-    /// Returns what `aux` says of a memory instruction.
+    /// Returns the `aux` of a memory instruction.
     #[inline(always)]
     pub const fn access(&self) -> Access {
         Access::from_bits_retain(self.aux)

@@ -11,14 +11,14 @@ use crate::program::row::Row;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub function: usize,
-    /// The index of the line among the function's lines.
+    /// Index among the function's lines.
     pub line: u32,
 }
 
 /// The place of an instruction in the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// The index of the file among the kernel's files; zero for none.
+    /// Index among the kernel's files; zero for none.
     pub file: u32,
     pub source: u32,
     /// The line of the PTX.
@@ -30,7 +30,7 @@ pub fn source_path<'f>(files: &'f [(u32, String)], line: &Line) -> Option<&'f st
     files.iter().find(|(index, _)| *index == line.file && line.source > 0).map(|(_, path)| path.as_str())
 }
 
-/// Returns `file:line` of the source, if it is known, without the folders of the machine that compiled it.
+/// Returns `file:line` of the source, if known, without the folders of the machine that compiled it.
 pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
     let path = source_path(files, line)?;
     Some(format!("{}:{}", path.rsplit('/').next().unwrap_or(path), line.source))
@@ -39,7 +39,7 @@ pub fn source_place(files: &[(u32, String)], line: &Line) -> Option<String> {
 /// The size of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// The operand is no register.
+    /// The operand is not a register.
     None,
     Pred,
     /// 32 bits per lane, 64 or 128.
@@ -49,7 +49,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// Returns the number of words that each lane has; zero for a predicate.
+    /// Returns the number of words per lane; zero for a predicate.
     pub const fn words(self) -> usize {
         match self {
             Self::None | Self::Pred => 0,
@@ -64,14 +64,14 @@ impl Width {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
-    /// written. The immediate of a branch is a distance. It counts as `counts` instructions of the PTX, `ends` its
-    /// straight-line run, or `decides` the branch after it, which it also runs.
+    /// written. The immediate of a branch is a distance. It counts as `counts` PTX instructions, `ends` its
+    /// straight-line run, or `decides` the branch after it, which it also executes.
     Instruction {
         opcode: u32,
         defs: u8,
-        /// The written operands that some instruction of the function reads.
+        /// Written operands that some instruction of the function reads.
         read: u8,
-        /// What kind of register each operand is.
+        /// Width of each operand's register.
         widths: [Width; 6],
         branches: bool,
         counts: u32,
@@ -84,7 +84,7 @@ pub enum Origin {
     Join,
 }
 
-/// The bytecode that one function has.
+/// The bytecode of one function.
 #[derive(Debug, Clone)]
 pub struct Code {
     pub name: String,
@@ -92,15 +92,15 @@ pub struct Code {
     pub lines: Vec<Line>,
     /// Where each instruction comes from.
     pub origins: Vec<Origin>,
-    /// Lines whose instructions another one counts for: its index, the line and how many they are.
+    /// Lines of removed instructions: the index of the instruction that counts for them, the line and their number.
     pub left_out: Vec<(usize, Line, u32)>,
-    /// The bytes of registers that the function needs.
+    /// Bytes of registers that the function needs.
     pub frame: u32,
-    /// The bytes of local memory per lane that variables and parameters need.
+    /// Bytes of local memory per lane for variables and parameters.
     pub locals: u32,
     /// See [`Kernel::reads_unwritten`].
     pub reads_unwritten: bool,
-    /// The offset in the locals and the size of each parameter of a device function.
+    /// Offset in the locals and size of each parameter of a device function.
     pub params: Vec<(u32, u32)>,
     pub result: Option<(u32, u32)>,
 }
@@ -115,11 +115,11 @@ pub struct Param {
 /// A parameter, or a part of one, that has a row among the constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParamRow {
-    /// The index of the first row.
+    /// Index of the first row.
     pub row: u32,
-    /// The offset in the parameters.
+    /// Offset in the parameters.
     pub offset: u32,
-    /// Whether the parameter has eight bytes and two rows; otherwise it has four and one.
+    /// Whether the parameter has eight bytes and two rows, instead of four and one.
     pub wide: bool,
 }
 
@@ -137,46 +137,46 @@ pub struct CallSite {
 #[derive(Debug, Clone)]
 pub struct Kernel {
     pub name: String,
-    /// The number that the kernel has in the module, from which its address is computed.
+    /// Number of the kernel in the module, from which its address is computed.
     pub number: u32,
     /// The kernel itself, and then the functions that it can call.
     pub functions: Vec<Code>,
-    /// The index into `functions` for each number of a function in the module, for calls through addresses.
+    /// Index into `functions` by function number in the module, for calls through addresses.
     pub by_number: Vec<Option<usize>>,
     pub calls: Vec<CallSite>,
-    /// The jump tables of `brx.idx`, which hold distances from the instruction.
+    /// Jump tables of `brx.idx`: distances from the instruction.
     pub tables: Vec<Vec<i64>>,
-    /// The opcodes of the PTX from which the code is made.
+    /// PTX opcodes that the code was made from.
     pub opcodes: Vec<String>,
     pub constants: Vec<Row<u32>>,
     pub param_rows: Vec<ParamRow>,
-    /// A thread may read a register that it never wrote, or that of a lane that did not: registers start as zero.
+    /// Whether a thread may read a register that it never wrote, or another lane's that it never wrote: registers then
+    /// start as zero.
     pub reads_unwritten: bool,
     pub params: Vec<Param>,
     pub param_bytes: u32,
     /// Static shared memory in bytes.
     pub shared_static: u32,
-    /// Where static shared memory starts: behind what the system reserves.
+    /// Start of static shared memory, after what the system reserves.
     pub shared_base: u32,
     /// Whether the kernel asks where the reserved shared memory is, and so may access it.
     pub uses_reserved: bool,
     pub max_threads: Option<u32>,
-    /// Blocks per cluster along each axis, if it was compiled for clusters.
+    /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
-    /// Registers per thread as the compiler reported them, otherwise zero.
+    /// Registers per thread as reported by the compiler, otherwise zero.
     pub registers: u32,
     pub files: Vec<(u32, String)>,
-    /// What is inside the handlers that count around others, by the numbers of the instructions, in a kernel that counts
-    /// per instruction.
+    /// The wrapped handlers by instruction number, in a kernel that counts per instruction.
     pub inner: Vec<Inner>,
 }
 
-/// A handler that another one runs, with the loop whose rounds that one counts.
+/// A wrapped handler, with the loop whose rounds its wrapper counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Inner {
     /// The handler that executes the instruction.
     pub run: Entry,
-    /// The number of the loop to whose begin the instruction leads back, if it does.
+    /// The loop to whose start the instruction leads back, if any.
     pub back: Option<u32>,
 }
 
@@ -211,7 +211,7 @@ impl Kernel {
         rows
     }
 
-    /// Returns the bytes of local memory per thread that the kernel's own frame takes.
+    /// Returns the bytes of local memory per thread in the kernel's own frame.
     pub fn local_bytes(&self) -> u32 {
         self.functions.first().map_or(0, |f| f.locals)
     }

@@ -5,10 +5,10 @@
 
 use std::ptr::NonNull;
 
-/// The number of lanes that a warp has.
+/// Lanes per warp.
 pub const LANES: usize = 32;
 
-/// A value for each lane.
+/// One value per lane.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Row<T>(pub [T; LANES]);
@@ -20,7 +20,7 @@ impl<T: Copy> Row<T> {
     }
 }
 
-/// A type of the values of lanes.
+/// A type of lane values.
 pub trait Lane: Copy + Default + 'static {
     /// Returns `new` if `flag` is all ones, `self` if it is zero. LLVM turns a choice between two rows into one between
     /// two addresses, lane by lane; it vectorises a choice between bits.
@@ -28,13 +28,13 @@ pub trait Lane: Copy + Default + 'static {
     fn blend(self, new: Self, flag: i32) -> Self;
 }
 
-/// A truth value for each lane, whose bits are all ones or all zero.
+/// A truth value per lane: all ones or all zeros.
 pub type Flags = [i32; LANES];
 
-/// Returns the bits of a mask as a truth value per lane.
+/// Expands a mask to a truth value per lane.
 #[inline(always)]
 pub fn flags(mask: u32) -> Flags {
-    // Without `from_fn`, which may stay a function of its own, compiled for no instruction set in particular.
+    // Not with `from_fn`, which may remain a separate function, compiled for no instruction set in particular.
     let mut flags = [0; LANES];
     for (k, flag) in flags.iter_mut().enumerate() {
         *flag = -((mask >> k & 1) as i32);
@@ -73,7 +73,7 @@ macro_rules! signed_lane {
 }
 signed_lane!(i8, i16, i32, i64);
 
-/// Calls `lane` for each lane of `mask`.
+/// Calls `lane` for each lane in `mask`.
 #[inline(always)]
 pub fn each(mut mask: u32, mut lane: impl FnMut(usize)) {
     while mask != 0 {
@@ -82,12 +82,12 @@ pub fn each(mut mask: u32, mut lane: impl FnMut(usize)) {
     }
 }
 
-/// Returns a value of a closure type that captures nothing.
+/// Returns the value of a closure type that captures nothing.
 #[inline(always)]
 pub fn instance<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "a lane closure captures nothing") };
-    // SAFETY: reading a type of size zero touches no bytes, and a `Copy` closure has no invariant beyond its type; one
-    // value of it was passed to the shape's constructor, so the type is inhabited.
+    // SAFETY: reading a type of size zero touches no bytes, and a `Copy` closure has no invariant beyond its type. The
+    // shape's constructor received a value of it, so the type is inhabited.
     unsafe { NonNull::<F>::dangling().read() }
 }
 

@@ -1,4 +1,4 @@
-//! Codes of `cudaError_t` that the device runtime returns, with their texts. Source: `driver_types.h` of CUDA 13.0.
+//! The `cudaError_t` codes that the device runtime returns, with their texts. Source: `driver_types.h` of CUDA 13.0.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ impl Code {
     pub const INVALID_HANDLE: Self = Self(400);
 }
 
-/// The code, the name and the text of each error.
+/// Code, name and text of each error.
 const TEXTS: [(u32, &str, &str); 15] = [
     (0, "cudaSuccess", "no error"),
     (1, "cudaErrorInvalidValue", "invalid argument"),
@@ -45,13 +45,12 @@ const TEXTS: [(u32, &str, &str); 15] = [
     (999, "cudaErrorUnknown", "unknown error"),
 ];
 
-/// The texts that kernels have requested, each at its address in device memory. They are never freed: a kernel may keep
-/// the pointer.
+/// Texts that kernels have requested, each at its address in device memory. Never freed: a kernel may keep the pointer.
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<BTreeMap<(Code, bool), u64>>);
 
 impl Texts {
-    /// Returns the address of a code's name, or of its text; zero if there is no memory left.
+    /// Returns the address of a code's name or text; zero if memory has run out.
     pub fn address(&self, memory: &Memory, code: Code, name: bool) -> u64 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&address) = known.get(&(code, name)) {

@@ -1,7 +1,7 @@
-//! The heap of `malloc` and `free` on the device.
+//! The heap of device `malloc` and `free`.
 //!
-//! Every allocation is one of the machine's, so that bounds are checked to the byte. The order in which blocks allocate
-//! is visible in the addresses, so both are in commit order.
+//! Every allocation is one of the machine's, so bounds are checked to the byte. The order in which blocks allocate is
+//! visible in the addresses, so both calls are in commit order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ impl Heap {
     }
 }
 
-/// The name of heap allocations in messages; `free` accepts no others.
+/// Name of heap allocations in messages; `free` accepts no others.
 const NAME: &str = "a malloc of the device";
 
 /// Allocates from the heap, in commit order; `None` for zero bytes, and if the heap is full.

@@ -4,11 +4,11 @@ use crate::profile::DeviceProfile;
 use crate::program::Kernel;
 use crate::runtime::Shape;
 
-/// The maximum number of blocks per cluster that every device supports.
+/// Largest number of blocks per cluster that every device supports.
 const MOST_OF_CLUSTER: u64 = 8;
 
-/// Returns the limit of kernel or device that a launch exceeds, in words; blocks may have `shared_limit` bytes of shared
-/// memory.
+/// Returns a message for the limit of kernel or device that a launch exceeds. Blocks may have `shared_limit` bytes of
+/// shared memory.
 pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared_limit: u32) -> Option<String> {
     let [bx, by, bz] = shape.block;
     let threads = u64::from(bx) * u64::from(by) * u64::from(bz);

@@ -2,7 +2,7 @@
 //! queue.
 //!
 //! Nothing starts here: a grid queues launches and transfers, and its caller takes them with [`GridRuntime::take`] when
-//! its blocks have ended. A GPU may start them earlier; a grid cannot wait for its children, so that none is too late.
+//! its blocks have ended. A GPU may start them earlier. A grid cannot wait for its children, so none starts too late.
 
 pub mod errors;
 pub mod heap;
@@ -20,32 +20,32 @@ use crate::program::Kernel;
 use crate::runtime::errors::{Code, Texts};
 use crate::runtime::transfer::Transfer;
 
-/// The value of `cudaStreamTailLaunch`.
+/// Value of `cudaStreamTailLaunch`.
 pub const TAIL: u64 = 3;
 
-/// The value of `cudaStreamFireAndForget`.
+/// Value of `cudaStreamFireAndForget`.
 pub const FIRE_AND_FORGET: u64 = 4;
 
-/// The default that CUDA gives `cudaLimitDevRuntimePendingLaunchCount`.
+/// CUDA's default of `cudaLimitDevRuntimePendingLaunchCount`.
 pub const PENDING_LAUNCHES: u64 = 2048;
 
-/// The state that all grids of one launch from the host share.
+/// State that all grids of one host launch share.
 #[derive(Debug)]
 pub struct Device<'m> {
     pub profile: &'m DeviceProfile,
-    /// The kernels of the module, by the number in their address.
+    /// Kernels of the module, by the number in their address.
     pub kernels: BTreeMap<u32, &'m Kernel>,
-    /// The kernels of the module that are not simulated, by number, and why.
+    /// Kernels of the module that are not simulated, by number, and why.
     pub refused: BTreeMap<u32, &'m SimError>,
     pub texts: &'m Texts,
-    /// The bytes of local memory that each thread has, and those of the heap.
+    /// Bytes of local memory per thread, and of the heap.
     pub stack: u64,
     pub heap: u64,
     pub slots: Slots,
 }
 
-/// The launches that have not ended with everything that they launch. An H100 limits their number, and nests them as
-/// deep.
+/// The launches that have not ended with everything that they launch. An H100 limits their number, and their nesting to
+/// the same depth.
 #[derive(Debug)]
 pub struct Slots {
     pub limit: u64,
@@ -60,7 +60,7 @@ impl Slots {
 
     /// Takes a slot for a launch; false if all are taken.
     pub fn reserve(&self) -> bool {
-        // Calls are in commit order, so that no other thread counts between the two.
+        // Calls are in commit order, so no other thread intervenes.
         let free = self.pending.load(Ordering::Relaxed) < self.limit;
         if free {
             self.pending.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ pub struct Shape {
     pub block: [u32; 3],
     /// The bytes of dynamic shared memory.
     pub shared: u32,
-    /// Blocks per cluster, where the launch says so.
+    /// Blocks per cluster, if the launch states them.
     pub cluster: Option<[u32; 3]>,
 }
 
@@ -97,7 +97,7 @@ pub struct Origin {
 /// A launch that was accepted.
 #[derive(Debug)]
 pub struct ChildLaunch {
-    /// The kernel's number in the module.
+    /// Number of the kernel in the module.
     pub kernel: u32,
     pub shape: Shape,
     pub params: Vec<u8>,
@@ -117,8 +117,8 @@ pub struct Queued {
     pub by: Origin,
 }
 
-/// The work that a grid has queued, in an order that every stream allows: first all except the tail stream, in the
-/// order of blocks and of each block's calls, then the tail stream.
+/// A grid's queued work, in an order that every stream allows: first everything except the tail stream, in the order of
+/// blocks and of each block's calls, then the tail stream.
 #[derive(Debug, Default)]
 pub struct Queue {
     pub children: Vec<Queued>,
@@ -129,11 +129,11 @@ pub struct Queue {
 #[derive(Debug)]
 pub struct ParameterBuffer {
     pub bytes: u64,
-    /// Known if the launch's shape was passed when the buffer was requested.
+    /// Present if the launch's shape was passed when the buffer was requested.
     pub launch: Option<(u32, Shape)>,
 }
 
-/// The object of a handle.
+/// What a handle refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Handle {
     Stream(u64),
@@ -143,14 +143,14 @@ pub enum Handle {
 #[derive(Debug, Default)]
 pub struct State {
     pub buffers: BTreeMap<u64, ParameterBuffer>,
-    /// The last error of each thread that has one, by block and thread.
+    /// Last error of each thread that has one, by block and thread.
     pub errors: HashMap<([u32; 3], [u32; 3]), Code>,
     pub handles: BTreeSet<Handle>,
     pub next_handle: u64,
     pub queue: Queue,
 }
 
-/// The state of the device runtime that one grid has.
+/// The device runtime's state for one grid.
 #[derive(Debug)]
 pub struct GridRuntime<'m> {
     pub device: &'m Device<'m>,
@@ -166,8 +166,7 @@ impl<'m> GridRuntime<'m> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the work that the grid has queued, after its blocks have ended. Frees parameter buffers that it never
-    /// launched.
+    /// Returns the grid's queued work after its blocks have ended. Frees parameter buffers that it never launched.
     pub fn take(&self, memory: &Memory) -> Queue {
         let mut state = self.state();
         for address in std::mem::take(&mut state.buffers).into_keys() {

@@ -3,7 +3,7 @@
 use crate::error::SimError;
 use crate::memory::Memory;
 
-/// The rows that one side of a transfer has.
+/// One side of a transfer, as rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
     pub start: u64,
@@ -24,12 +24,12 @@ pub enum Source {
 pub struct Transfer {
     pub from: Source,
     pub to: Side,
-    /// The number of bytes per row, of rows, and of slices.
+    /// Bytes per row, number of rows, and number of slices.
     pub extent: [u64; 3],
 }
 
 impl Transfer {
-    /// Performs it row by row.
+    /// Performs the transfer row by row.
     pub fn run(&self, memory: &Memory) -> Result<(), SimError> {
         let [bytes, rows, slices] = self.extent;
         let row = |side: &Side, z: u64, y: u64| {

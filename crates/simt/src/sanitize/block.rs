@@ -1,4 +1,4 @@
-//! The shadow state of one block: who accessed what since when, and the notes for the report.
+//! The shadow state of one block: which threads accessed what and when, and the notes for the report.
 
 mod bulk;
 mod copies;
@@ -31,39 +31,39 @@ use copies::Copies;
 use locals::Locals;
 use remote::RemoteAccesses;
 
-/// The shadow state that the sanitizer keeps for one block.
+/// The sanitizer's state for one block.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of a block")]
 pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
     pub(super) global: Table,
-    /// Counts barriers of the block; zero where accesses are not checked.
+    /// Number of block barriers so far; zero if accesses are not checked.
     pub(super) epoch: u32,
-    /// The order of accesses in this epoch.
+    /// Order of the accesses in this epoch.
     pub(super) order: Order,
-    /// Accesses from before the last acquire, or beyond the lines that are kept in detail; by kind of access.
+    /// Accesses from before the last acquire, or beyond the lines kept in detail; by kind of access.
     pending: [Log; 4],
-    /// Accesses that the block's releases so far do not include, with the tags of their words.
+    /// Accesses that no release of the block includes yet, with the tags of their words.
     unreleased: Vec<(AccessRecord, Box<[Tag; WORDS]>)>,
-    /// The number of releases so far, and the key of the last one.
+    /// Number of releases so far, and the key of the last one.
     releases: u32,
     last_release: Option<(u32, u32, u32)>,
-    /// The block has had an effect in commit order.
+    /// Whether the block has had an effect in commit order.
     committed: bool,
-    /// Blocks run in turns.
+    /// Whether blocks run in turns.
     in_turns: bool,
-    /// The number of the block's cluster.
+    /// Whether the block is in a cluster.
     is_in_cluster: bool,
     cluster: u64,
     block: u32,
-    /// No other block can conflict with it.
+    /// Whether no other block can conflict with this one.
     alone: bool,
-    /// When the block began, one in 2 to this power stretches of memory was tracked.
+    /// When the block began, one in 2 to this power ranges of memory was tracked.
     sparse: u32,
     lints: Vec<Hazard>,
     /// Findings that are not reported.
     pub(super) ignored: Ignored,
-    /// The copies of each warp.
+    /// Asynchronous copies of each warp.
     pub(super) copies: Vec<Copies>,
     pub(super) bulk: BulkCopies,
     pub(super) remote: RemoteAccesses,
@@ -71,7 +71,7 @@ pub struct BlockShadow {
 }
 
 impl BlockShadow {
-    /// Resets the state for a block that accesses these bytes of its shared memory.
+    /// Resets the state for a block that may access these bytes of its shared memory.
     pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: Range<usize>, cluster: u64) {
         let lines = if bytes.is_empty() { 0 } else { bytes.end.div_ceil(4 * WORDS) };
         self.shared.resize_with(lines, Line::default);
@@ -92,27 +92,27 @@ impl BlockShadow {
         self.locals.iter_mut().for_each(Locals::clear);
     }
 
-    /// Records a write to shared memory that does not race with anything.
+    /// Records a write to shared memory that cannot race.
     pub fn shared_written(&mut self, offset: u64, bytes: u32) {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written |= (u128::MAX >> (128 - bytes)) << (offset % 128);
         }
     }
 
-    /// Returns which bytes of shared memory, which are in one line, were never written: a bit per byte.
+    /// Returns which bytes of shared memory, within one line, were never written: a bit per byte.
     pub fn shared_unwritten(&self, offset: u64, bytes: u32) -> u32 {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         self.shared.get((offset / 128) as usize).map_or(0, |line| ((mask & !line.written) >> (offset % 128)) as u32)
     }
 
-    /// Records that bytes of shared memory, which are in one line, have undefined values: a bit per byte.
+    /// Records which bytes of shared memory, within one line, have undefined values: a bit per byte.
     pub fn shared_undefined(&mut self, offset: u64, bytes: u32) {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written &= !(u128::from(bytes) << (offset % 128));
         }
     }
 
-    /// Returns the findings that are not reported now.
+    /// Returns the findings that are currently not reported.
     pub const fn ignored(&self) -> Ignored {
         self.ignored
     }
@@ -122,7 +122,7 @@ impl BlockShadow {
         self.ignored = ignored;
     }
 
-    /// Whether these bytes of shared memory, which are in one line, were written.
+    /// Whether these bytes of shared memory, within one line, were written.
     pub fn is_shared_written(&self, offset: u64, bytes: u32) -> bool {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         self.shared.get((offset / 128) as usize).is_none_or(|line| line.written & mask == mask)
@@ -171,7 +171,7 @@ impl BlockShadow {
         self.order.fence(warp, mask, halves, device);
     }
 
-    /// Performs a strong store or an atomic, of lanes at their offsets, for the order within the block.
+    /// Applies a strong store or an atomic, of lanes at their offsets, to the order within the block.
     pub fn strong_write(
         &mut self,
         space: Space,
@@ -184,7 +184,7 @@ impl BlockShadow {
         }
     }
 
-    /// Performs a strong load, or the load of an atomic.
+    /// Applies a strong load, or the load of an atomic, to the order within the block.
     pub fn strong_read(&mut self, space: Space, lanes: impl Iterator<Item = (usize, u64)>, warp: u32, acquires: bool) {
         if self.order.is_foreign() && acquires {
             self.collect(None, true);
@@ -202,7 +202,7 @@ impl BlockShadow {
         self.order.arrive_at_barrier(id, warp, mask);
     }
 
-    /// Opens a barrier of a part of the block: warps that wait, with their lanes.
+    /// Opens a barrier of a part of the block, given the waiting warps and their lanes.
     pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
         if self.order.is_foreign() {
             self.collect(None, true);
@@ -234,8 +234,8 @@ impl BlockShadow {
         Tag::new(self.epoch, self.order.time(warp), warp, line)
     }
 
-    /// Records a request; `value` returns what a lane stores to a word of its access, `silent` whether a lane's store
-    /// leaves memory unchanged. Returns the fault that ends the launch, and keeps lints.
+    /// Records a request. `value` returns what a lane stores to a word of its access, `silent` whether a lane's store
+    /// leaves memory unchanged. Returns the fault that ends the launch; keeps lints.
     pub fn touch(
         &mut self,
         r: &Request<'_>,
@@ -274,7 +274,7 @@ impl BlockShadow {
         Some((line, &self.order))
     }
 
-    /// Returns a request whose words are contiguous.
+    /// Checks and records a request whose words are contiguous.
     fn touch_run(
         &mut self,
         r: &Request<'_>,
@@ -319,8 +319,8 @@ impl BlockShadow {
         None
     }
 
-    /// Checks and records a request lane by lane. Lanes of one instruction do not conflict with each other: if two may store to
-    /// one word, all are checked before any is recorded.
+    /// Checks and records a request lane by lane. Lanes of one instruction do not conflict with each other: if two may
+    /// store to one word, all are checked before any is recorded.
     fn touch_each(
         &mut self,
         r: &Request<'_>,
@@ -336,7 +336,7 @@ impl BlockShadow {
         found.or_else(|| self.pass(r, (mask, tag), (false, true), &value, &silent))
     }
 
-    /// Passes over the lanes of a request once, and checks or records them, or both.
+    /// Visits the lanes of a request once, and checks or records them, or both.
     fn pass(
         &mut self,
         r: &Request<'_>,
@@ -362,7 +362,7 @@ impl BlockShadow {
                     break;
                 }
                 lanes &= lanes - 1;
-                // An access is aligned to its size, so that it stays in its line.
+                // An access is aligned to its size, so it stays in its line.
                 let base = tag.of_lane(lane as u64).of_bytes(narrow << (offset & 3));
                 let from = (offset / 4) as usize % WORDS;
                 let bytes = (u128::MAX >> (128 - r.bytes)) << (offset % 128);
@@ -397,7 +397,7 @@ impl BlockShadow {
     /// Keeps a lint, one per pair of source lines.
     pub(super) fn keep(&mut self, lint: Option<Hazard>) {
         let parts = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
-        // Waits for bulk copies of the cluster order lanes in ways that are not followed.
+        // Waits for a cluster's bulk copies order lanes in ways that are not tracked.
         if let Some(lint) = lint
             && !(self.is_in_cluster && lint.fault == Fault::Warp)
             && self.ignored.reports(lint.fault)
@@ -422,8 +422,8 @@ impl BlockShadow {
         self.keep(Some(Hazard { fault: Fault::Lanes, space, offset, now: Op::Store, tag, before: Op::Store, earlier }));
     }
 
-    /// Records that lanes have exited without executing an operation of the warp that names them; `here` is the warp, a lane
-    /// that has executed it, and its line.
+    /// Records that lanes exited without executing a warp operation that names them. `here` is the warp, a lane that
+    /// executed it, and its line.
     pub fn note_absent(&mut self, lanes: u32, here: (u32, u32, u16)) {
         let (warp, lane, line) = here;
         let tag = self.now(warp, line).of_lane(u64::from(lane));
@@ -531,8 +531,8 @@ impl BlockShadow {
         self.collect(None, false);
     }
 
-    /// Logs the block's accesses to global memory. Those that a release does not include are kept with their tags; and
-    /// all of this epoch, if `keeps` says so.
+    /// Logs the block's accesses to global memory. Accesses that a release does not include are kept with their tags,
+    /// as is all of this epoch if `keeps` says so.
     fn collect(&mut self, release: Option<&Release>, keeps: bool) {
         let Self { global, pending, unreleased, order, epoch, .. } = self;
         if !self.alone {
@@ -585,16 +585,16 @@ impl BlockShadow {
     }
 }
 
-/// Records that a block keeps until a release includes them; more count as included in the next one.
+/// Most records that a block keeps until a release includes them; beyond it, they count as included in the next one.
 const MOST_UNRELEASED: usize = 4096;
 
-/// Sorts a block's accesses into those that its next release includes and the others.
+/// Splits a block's accesses into those that its next release includes and the others.
 struct Router<'r> {
     pending: &'r mut [Log; 4],
     unreleased: &'r mut Vec<(AccessRecord, Box<[Tag; WORDS]>)>,
     order: &'r Order,
     release: Option<&'r Release>,
-    /// The epoch from which on accesses are kept until a release.
+    /// Epoch from which on accesses are kept until a release.
     since: u32,
 }
 

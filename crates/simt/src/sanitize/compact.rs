@@ -1,5 +1,5 @@
-//! Keeps the compact shadow state of a line in an epoch, which is enough for whole words that any warps load and one
-//! warp stores.
+//! The compact shadow state of a line in an epoch, which suffices for whole words that any warps load and one warp
+//! stores.
 //!
 //! Nearly all accesses are of that kind, and take a few operations on masks of words. An access that may conflict, is
 //! not plain, or does not cover whole words is refused. Then the line is expanded to the full form, a tag per word,
@@ -8,23 +8,23 @@
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{BIT, WORDS, each};
 
-/// The thread in the result of [`Tag::who`].
+/// Bits of the thread in the result of [`Tag::who`].
 const THREAD: u32 = 0x3ff;
 /// Up to this number of words, a loop over the words is faster than one over the line.
 const FEW: u32 = 4;
 
-/// The moment of an access of a warp.
+/// The moment of a warp's access.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub epoch: u32,
     pub warp: u32,
-    /// The time of the warp in the epoch.
+    /// Time of the warp in the epoch.
     pub time: u32,
     /// When the whole warp last synchronised.
     pub synced: u32,
-    /// When the time last advanced otherwise.
+    /// When the time last advanced for another reason.
     pub event: u32,
-    /// Threads have synchronised in the epoch otherwise than as whole warps.
+    /// Whether threads have synchronised in the epoch other than as whole warps.
     pub busy: bool,
 }
 
@@ -51,20 +51,20 @@ impl Words<'_> {
 /// Accesses of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Track {
-    /// The words that were accessed in this epoch.
+    /// Words accessed in this epoch.
     pub now: u32,
-    /// The words of this epoch that the line's warp has accessed since its last synchronisation.
+    /// Words of this epoch that the line's warp has accessed since its last synchronisation.
     fresh: u32,
-    /// The words of this epoch that several lanes of the warp have accessed.
+    /// Words of this epoch that several lanes of the warp have accessed.
     lanes: u32,
-    /// Whole words of plain accesses since the line was begun that are not in its masks of bytes yet.
+    /// Whole words of plain accesses since the line was begun that are not yet in its byte masks.
     pub ever: u32,
     /// The last thread that accessed each word, in any epoch.
     pub who: [u32; WORDS],
 }
 
 impl Track {
-    /// Whether another thread than now accessed any of these words.
+    /// Whether a different thread accessed any of these words before.
     #[inline]
     fn differs(&self, mask: u32, words: &Words<'_>) -> bool {
         let apart = |w: usize| (self.who[w] ^ words.who(w)) & THREAD;
@@ -75,7 +75,7 @@ impl Track {
         all.fold(0, |found, (w, bit)| found | if mask & bit == 0 { 0 } else { apart(w) }) != 0
     }
 
-    /// Returns the words among these that another thread than now accessed.
+    /// Returns those of these words that a different thread accessed before.
     fn different(&self, mask: u32, words: &Words<'_>) -> u32 {
         each(mask).filter(|&w| (self.who[w] ^ words.who(w)) & THREAD != 0).fold(0, |m, w| m | BIT[w])
     }
@@ -96,8 +96,8 @@ impl Track {
         }
     }
 
-    /// Writes the tags of the words that this epoch accessed. Words that are not fresh were accessed before the line's
-    /// warp last synchronised; other warps have accessed them at any time.
+    /// Writes the tags of the words accessed in this epoch. Words that are not fresh were accessed before the line's
+    /// warp last synchronised; other warps may have accessed them at any time.
     pub fn tag(&self, tags: &mut [Tag; WORDS], (epoch, warp): (u32, u32), (time, synced): (u32, u32), warps: u32) {
         for w in each(self.now) {
             let time = match self.fresh & BIT[w] {
@@ -118,10 +118,10 @@ pub struct Compact {
     pub epoch: u32,
     /// The first warp of the epoch. No other warp has stored.
     pub warp: u32,
-    /// When that warp last accessed the line, and when it had synchronised as a whole by then.
+    /// When that warp last accessed the line, and when it had last synchronised as a whole by then.
     pub time: u32,
     pub synced: u32,
-    /// The line is expanded: its tags are valid in this epoch.
+    /// Whether the line is expanded: its tags are then valid in this epoch.
     pub full: bool,
     pub loads: Track,
     pub stores: Track,
@@ -132,7 +132,7 @@ pub struct Compact {
 }
 
 impl Compact {
-    /// Forgets everything, so that the state is that of a new line.
+    /// Resets the state to that of a new line.
     pub const fn forget(&mut self) {
         (self.epoch, self.loads.ever, self.stores.ever) = (0, 0, 0);
     }
@@ -153,7 +153,7 @@ impl Compact {
             return None;
         }
         if self.warp == now.warp && self.time != now.time {
-            // Releases and synchronisations of some lanes were between: the full form keeps both moments.
+            // Some lanes released or synchronised in between: only the full form keeps both moments.
             if now.event > self.time {
                 return None;
             }

@@ -1,9 +1,9 @@
 //! Accesses of all blocks of a launch to global memory, and the conflicts among them.
 //!
 //! Blocks that run in parallel wait for all earlier blocks before they have an effect that others can see. So their
-//! accesses are kept until all have ended, and then compared in the order of the blocks. Where blocks run in turns, they
-//! are compared as they come. Two accesses are ordered if the thread of the second one knows of a release of the first
-//! block after the first one.
+//! accesses are kept until all have ended, and then compared in block order. If blocks run in turns, they are compared
+//! as they come. Two accesses are ordered if the second one's thread knows of a release that the first block made after
+//! the first access.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,23 +21,23 @@ use crate::sanitize::{log, tag};
 
 /// Shards of the shadow state, which threads can change at the same time.
 const SHARDS: usize = 64;
-/// When a shard has more entries than this, it tracks every second line only, then every fourth, and so on.
+/// With more entries than this, a shard tracks only every second line, then every fourth, and so on.
 const MOST: usize = 1 << 14;
 
-/// Accesses of two blocks that are not ordered.
+/// Unordered accesses of two blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockConflict {
-    /// The offset of the byte from the start of global memory.
+    /// Offset of the byte from the start of global memory.
     pub offset: u64,
-    /// The access that is at fault, and the other one.
+    /// The faulting access, and the other one.
     pub here: Act,
     pub there: Act,
-    /// One of the blocks has acquired something from the other: it relies on an order.
+    /// Whether one of the blocks has acquired something from the other: it relies on an order.
     pub synchronised: bool,
 }
 
 impl BlockConflict {
-    /// Describes a race, in which the later block is the faulting one.
+    /// Describes a race, with the later block as the faulting one.
     fn new(number: u32, conflict: &Conflict) -> Self {
         let &Conflict { byte, old, new, synchronised } = conflict;
         let (there, here) = if old.block < new.block { (old, new) } else { (new, old) };
@@ -53,35 +53,35 @@ impl BlockConflict {
 #[derive(Debug, Default)]
 struct Shard {
     summary: Summary,
-    /// Lines are tracked whose hashed number ends in this number of zero bits.
+    /// Lines are tracked whose hashed number ends in this many zero bits.
     sparse: u32,
-    /// The worst conflict of each pair of source lines.
+    /// Worst conflict of each pair of source lines.
     found: BTreeMap<(u16, u16), BlockConflict>,
 }
 
-/// A lint of a block.
+/// A lint, with its block.
 pub type Lint = (u32, Hazard);
 
 /// The shadow state of a launch.
 #[derive(Debug)]
 pub struct GridShadow {
-    /// False if there is no other block.
+    /// Whether there are other blocks.
     tracking: bool,
     clock: AtomicU64,
-    /// A block has released something.
+    /// Whether any block has released something.
     releases: AtomicBool,
     /// Accesses of blocks that ran in parallel, not compared yet.
     launch_log: Mutex<LaunchLog>,
-    /// The log keeps one in 2 to this power stretches of memory.
+    /// The log keeps one in 2 to this power ranges of memory.
     sparse: AtomicU32,
     shards: Vec<Mutex<Shard>>,
     /// What threads know of blocks.
     knowledge: Arc<Mutex<Knowledge>>,
-    /// What the last strong store to an address of global memory released, with the atomics after it; the same for
+    /// What the last strong store to an address of global memory, and the atomics after it, released; and the same for
     /// clusters.
     released: Mutex<(HashMap<u64, SetId>, HashMap<u64, SetId>)>,
     lints: Mutex<BTreeMap<(Fault, u16, u16), Lint>>,
-    /// The number of each function's first source line.
+    /// Number of each function's first source line.
     starts: Vec<u32>,
     /// Findings that are not reported.
     ignored: Ignored,
@@ -92,7 +92,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl GridShadow {
-    /// Returns the state of `blocks` blocks; `lines` has the number of source lines of each of the kernel's functions.
+    /// Returns the state for `blocks` blocks; `lines` has the number of source lines of each of the kernel's functions.
     pub fn new(sanitize: bool, blocks: u64, lines: impl Iterator<Item = usize>) -> Self {
         let mut starts = vec![0];
         for count in lines {
@@ -114,7 +114,7 @@ impl GridShadow {
         }
     }
 
-    /// Returns the shadow state without reports of these findings.
+    /// Returns the shadow state with these findings ignored.
     pub fn ignoring(self, ignored: Ignored) -> Self {
         Self { ignored, ..self }
     }
@@ -163,7 +163,7 @@ impl GridShadow {
         }
     }
 
-    /// Records a strong store or an atomic of a block, with its release and what that passes on.
+    /// Records a block's strong store or atomic, with its release and the knowledge that it passes on.
     pub fn write(&self, offset: u64, (set, block, release): (SetId, u32, u32), atomic: bool) {
         self.releases.store(true, Ordering::Relaxed);
         let set = lock(&self.knowledge).with(set, block, release);
@@ -189,17 +189,17 @@ impl GridShadow {
         *known = lock(&self.knowledge).join(*known, set);
     }
 
-    /// Returns what blocks of a cluster have released to each other.
+    /// Returns what the blocks of a cluster have released to each other.
     pub fn acquire_from_cluster(&self, cluster: u64) -> SetId {
         lock(&self.released).1.get(&cluster).copied().unwrap_or(NOTHING)
     }
 
-    /// Returns `n` where one in 2ⁿ stretches of memory is tracked by now.
+    /// Returns `n` if currently one in 2ⁿ ranges of memory is tracked.
     pub fn sparse(&self) -> u32 {
         self.sparse.load(Ordering::Relaxed)
     }
 
-    /// Adds a block's accesses before a release of it; `in_turns` where blocks run in turns.
+    /// Adds a block's accesses before its next release. `in_turns`: blocks run in turns.
     pub fn publish(&self, block: u32, released: u32, logs: &[Log], in_turns: bool) {
         let mut launch_log = lock(&self.launch_log);
         if in_turns {
@@ -207,7 +207,7 @@ impl GridShadow {
             let mut publisher = self.publisher();
             launch_log.close(|number, entry| publisher.add(number, entry));
         }
-        // What is strong comes first.
+        // Strong accesses come first.
         let ops = [Op::Change, Op::Poll, Op::Store, Op::Load];
         for log in ops.iter().filter_map(|op| logs.get(*op as usize)).filter(|log| !log.is_empty()) {
             if launch_log.is_closed() {
@@ -238,13 +238,13 @@ impl GridShadow {
         }
     }
 
-    /// Returns the lints of all blocks, by source lines; for each pair that of the first block.
+    /// Returns the lints of all blocks, by source lines; for each pair of lines, the first block's.
     pub fn lints(&self) -> Vec<Lint> {
         lock(&self.lints).values().copied().collect()
     }
 
-    /// Compares the accesses after all blocks have ended. Returns those that are not ordered, by address, one per pair
-    /// of source lines.
+    /// Compares the accesses after all blocks have ended. Returns the unordered ones, by address, one per pair of
+    /// source lines.
     pub fn conflicts(&self) -> Vec<BlockConflict> {
         let mut publisher = self.publisher();
         lock(&self.launch_log).judge(|number, entry| publisher.add(number, entry));
@@ -264,14 +264,14 @@ impl GridShadow {
         all
     }
 
-    /// Returns `n` where one in `n` stretches of memory was tracked; `None` if all were.
+    /// Returns `n` if one in `n` ranges of memory was tracked; `None` if all were.
     pub fn sampled(&self) -> Option<u64> {
         let sparse = self.sparse() + self.shards.iter().map(|s| lock(s).sparse).max().unwrap_or(0);
         (sparse > 0).then_some(1 << sparse)
     }
 }
 
-/// Adds entries; keeps the lock of the shard that it used last.
+/// Adds entries; holds the lock of the shard that it used last.
 #[derive(Debug)]
 struct Publisher<'b> {
     grid: &'b GridShadow,
@@ -287,7 +287,7 @@ impl Publisher<'_> {
         {
             return shard.add(number, entry, &self.knowledge);
         }
-        // Releases one lock before it takes the next.
+        // Releases one lock before taking the next.
         self.held = None;
         let mut shard = lock(&self.grid.shards[at]);
         shard.add(number, entry, &self.knowledge);
@@ -311,8 +311,8 @@ impl Shard {
         self.thin();
     }
 
-    /// Drops every second line while there are too many entries. The result depends on their final number only, not on
-    /// the order in which they came.
+    /// Drops every second line while there are too many entries. The result depends only on their final number, not on
+    /// their order.
     fn thin(&mut self) {
         while self.summary.entries > MOST {
             self.sparse += 1;

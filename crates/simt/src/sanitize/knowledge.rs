@@ -1,7 +1,7 @@
-//! What threads know of other blocks: for each block the number of its releases of which they know.
+//! What threads know of other blocks: the number of known releases of each block.
 //!
-//! A block that takes part in a barrier of the grid, or in a count of all blocks, knows thousands of others, and passes
-//! all of it on. So sets are trees that share what they have in common, have numbers, and joins are remembered.
+//! A block that takes part in a grid barrier, or in a count of all blocks, knows thousands of others, and passes all of
+//! that on. So sets are numbered trees that share common parts, and joins are cached.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub const NOTHING: SetId = 0;
 
 #[derive(Debug, Clone)]
 enum Node {
-    /// Releases that are known of each block.
+    /// Number of known releases of each block.
     Leaf([u32; WIDTH]),
     Inner([Option<Arc<Self>>; WIDTH]),
 }
@@ -25,7 +25,7 @@ enum Node {
 /// The sets of a launch.
 #[derive(Debug)]
 pub struct Knowledge {
-    /// The levels of the trees below the root.
+    /// Levels of the trees below the root.
     levels: u32,
     sets: Vec<Option<Arc<Node>>>,
     joined: HashMap<(SetId, SetId), SetId>,
@@ -38,7 +38,7 @@ impl Knowledge {
         Self { levels: bits.div_ceil(BITS).max(1) - 1, sets: vec![None], joined: HashMap::new() }
     }
 
-    /// Returns the number of releases that a set knows of a block.
+    /// Returns the number of a block's releases that a set knows.
     pub fn of(&self, set: SetId, block: u32) -> u32 {
         let mut node = self.sets.get(set as usize).and_then(Option::as_ref);
         let mut level = self.levels;
@@ -53,7 +53,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns a set with the releases of a block up to a number.
+    /// Returns a set that also knows a block's releases up to a number.
     pub fn with(&mut self, set: SetId, block: u32, release: u32) -> SetId {
         if self.of(set, block) >= release {
             return set;
@@ -113,7 +113,7 @@ fn inserted(node: Option<&Node>, level: u32, block: u32, release: u32) -> Arc<No
     Arc::new(Node::Inner(children))
 }
 
-/// Returns the union of two trees of one height: one of them if it has all of the other.
+/// Returns the union of two trees of equal height: one of them if it contains the other.
 fn united(a: &Arc<Node>, b: &Arc<Node>) -> Arc<Node> {
     if Arc::ptr_eq(a, b) {
         return Arc::clone(a);

@@ -1,6 +1,6 @@
 //! The logs of all blocks of a launch, until it has ended or blocks run in commit order.
 //!
-//! Most lines are accessed by one block only, or only read. They are filtered out by word and block, and only the rest
+//! Most lines are accessed by only one block, or only read. They are filtered out by word and block, and only the rest
 //! is compared in full.
 
 use crate::sanitize::lines::ByLine;
@@ -8,39 +8,39 @@ use crate::sanitize::log::{Log, access_records, access_records_among, is_tracked
 use crate::sanitize::request::Op;
 use crate::sanitize::summary::Entry;
 
-/// The number of lines on each page of marks.
+/// Lines per page of marks.
 const PAGE: u32 = 1024;
 
 /// What one block added to the log in one call.
 #[derive(Debug, Clone, Copy)]
 struct BlockLog {
     block: u32,
-    /// The number of the block's first release after the accesses.
+    /// Number of the block's first release after the accesses.
     released: u32,
-    /// The index at which the block's words end.
+    /// End index of the block's words.
     end: usize,
 }
 
 /// The accesses of all blocks.
 #[derive(Debug)]
 pub struct LaunchLog {
-    /// The weight beyond which stretches are dropped.
+    /// Weight above which ranges of memory are dropped.
     most: u64,
     words: Vec<u32>,
     logs: Vec<BlockLog>,
-    /// The sum of the logs' weights.
+    /// Sum of the logs' weights.
     weight: u64,
     sparse: u32,
     closed: bool,
 }
 
-/// A summary of who accessed the words of a line and how.
+/// Summary of who accessed the words of a line and how.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
-    /// The number of the first block plus one; zero if there is none yet.
+    /// Number of the first block plus one; zero if there is none yet.
     block: u32,
     several: bool,
-    /// A store and another access, or an atomic and a plain access, are to one word.
+    /// Whether a word has a store and another access, or an atomic and a plain access.
     overlap: bool,
     loads: u32,
     stores: u32,
@@ -74,8 +74,7 @@ impl Mark {
 struct Marks(ByLine<Box<[Mark]>>);
 
 impl Marks {
-    /// Returns the page of a line. A load gets one only if another access has made it, because loads alone do not
-    /// conflict.
+    /// Returns the page of a line. A load does not create one, because loads alone do not conflict.
     fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
         if matches!(op, Op::Load | Op::Poll) {
             return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
@@ -98,7 +97,7 @@ impl Marks {
         }
     }
 
-    /// Whether there is a mark on one of these lines or near it.
+    /// Whether one of these lines, or one near it, is marked.
     fn are_near(&self, first: u32, count: u32) -> bool {
         (first / PAGE..=first.saturating_add(count - 1) / PAGE).any(|page| self.0.contains_key(&page))
     }
@@ -110,7 +109,7 @@ impl Marks {
 }
 
 impl LaunchLog {
-    /// Returns an empty log that drops stretches of memory beyond this weight.
+    /// Returns an empty log that drops ranges of memory above this weight.
     pub const fn new(most: u64) -> Self {
         Self { most, words: Vec::new(), logs: Vec::new(), weight: 0, sparse: 0, closed: false }
     }
@@ -123,7 +122,7 @@ impl LaunchLog {
         self.closed
     }
 
-    /// Adds a block's accesses. Drops stretches of memory beyond the limit.
+    /// Adds a block's accesses. Drops ranges of memory above the limit.
     pub fn add(&mut self, block: u32, released: u32, log: &Log) {
         if self.sparse == 0 {
             self.push(block, released, log);
@@ -151,7 +150,7 @@ impl LaunchLog {
         starts.zip(&self.logs).map(|(start, log_of_block)| (*log_of_block, &self.words[start..log_of_block.end]))
     }
 
-    /// Returns the part of a log in tracked stretches.
+    /// Returns the part of a log in tracked ranges.
     fn thinned(&self, words: &[u32]) -> Log {
         let mut kept = Log::default();
         access_records(words, |number| is_tracked(number, self.sparse)).for_each(|record| kept.add(&record));
@@ -172,7 +171,7 @@ impl LaunchLog {
         self.empty(|_, _| true, |_| true, sink);
     }
 
-    /// Returns the entries of lines in which blocks may conflict.
+    /// Returns the entries of lines on which blocks may conflict.
     pub fn judge(&mut self, sink: impl FnMut(u32, Entry)) {
         let mut marks = Marks::default();
         for loads in [false, true] {

@@ -1,4 +1,4 @@
-//! The shadow state of each 128 bytes: the last accesses to every word, and the bytes accessed at all.
+//! The shadow state of each 128 bytes: the last accesses to every word, and which bytes were accessed at all.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,13 +7,13 @@ use crate::sanitize::compact::{Compact, Moment, Words};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, bytes_of};
 
-/// Lines of global memory that a block keeps in detail; beyond that it keeps the summary only.
+/// Lines of global memory that a block tracks in detail; further ones are only summarised.
 pub const MOST: usize = 4096;
 
 /// The state of 128 bytes of memory. Masks have a bit per byte.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// The compact shadow state: this epoch and the last ones, as long as it suffices.
+    /// The compact state: this epoch and the last ones, as long as it suffices.
     pub compact: Compact,
     /// Bytes of plain stores, plain loads, and atomics and strong stores since the line was begun.
     pub stored: u128,
@@ -25,7 +25,7 @@ pub struct Line {
     pub written: u128,
     /// Bytes that an asynchronous copy has yet to write.
     pub pending: u128,
-    /// The stored bytes that a reduction combines with memory.
+    /// Stored bytes that a reduction combines with memory.
     pub merging: u128,
     /// Bytes that a bulk copy is reading.
     pub being_read: u128,
@@ -37,17 +37,17 @@ pub struct Line {
     pub load_epoch: u32,
     pub change_epoch: u32,
     pub poll_epoch: u32,
-    /// Bytes that were loaded in that epoch.
+    /// Bytes loaded in that epoch.
     pub load_bytes: u128,
-    /// The last load of several words: the threads and the words. An equal load adds nothing.
+    /// The last load of several words: its threads and words. An equal load adds nothing.
     pub last_load: (Tag, u128),
     pub stores: [Tag; WORDS],
     pub loads: [Tag; WORDS],
     pub changes: [Tag; WORDS],
     pub polls: [Tag; WORDS],
-    /// The values that were stored.
+    /// Stored values.
     pub values: [u32; WORDS],
-    /// Words of which a store wrote a part.
+    /// Words that a store wrote in part.
     pub partial: u32,
 }
 
@@ -81,7 +81,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Resets the line: the storage of a line of global memory may have been used for another line.
+    /// Resets the line: its storage may have been used for another line of global memory.
     pub fn begin(&mut self) {
         for (of, tags) in [
             (self.store_epoch, &mut self.stores),
@@ -102,7 +102,7 @@ impl Line {
 }
 
 impl Line {
-    /// Records a plain load of whole words, unless it may conflict or reads what must not be read; `shared` requires
+    /// Records a plain load of whole words, unless it may conflict or reads what must not be read. `shared` requires
     /// that the words were written.
     #[inline]
     pub fn load_words(&mut self, now: Moment, words: &Words<'_>, shared: bool) -> bool {
@@ -171,7 +171,7 @@ impl Line {
         )
     }
 
-    /// Forgets the bytes that were accessed so far, which are in a log.
+    /// Forgets the bytes accessed so far, which are in a log.
     pub const fn forget_logged(&mut self) {
         (self.stored, self.loaded, self.changed, self.polled) = (0, 0, 0, 0);
         (self.compact.loads.ever, self.compact.stores.ever, self.last_load.1) = (0, 0, 0);
@@ -183,12 +183,12 @@ impl Line {
     }
 }
 
-/// Returns a number in which every bit depends on all lower bits of a line's number.
+/// Mixes a line's number so that every bit of the result depends on all lower bits.
 pub const fn scattered(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b1) >> 8
 }
 
-/// Hashes line numbers; a multiplication is enough because they are dense.
+/// Hashes line numbers. A multiplication suffices because they are dense.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Scatter(u64);
 
@@ -209,5 +209,5 @@ impl Hasher for Scatter {
     }
 }
 
-/// A map by the number of the line.
+/// A map by line number.
 pub type ByLine<T> = HashMap<u32, T, BuildHasherDefault<Scatter>>;

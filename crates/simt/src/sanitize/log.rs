@@ -1,9 +1,8 @@
 //! A compact log of the accesses of blocks to lines of global memory, kept until the launch has ended.
 //!
 //! A block adds its accesses when it releases them or ends, line by line. Adjacent lines that one instruction accessed
-//! make one record. Nothing is compared here. When the log of a launch grows too long, every second stretch of memory
-//! is dropped, then three of four, and so on. Which ones are dropped depends on the launch as a whole, not on the order
-//! of the blocks.
+//! share one record. Nothing is compared here. When the log of a launch grows too long, every second range of memory is
+//! dropped, then three of four, and so on. The choice depends on the launch as a whole, not on the order of the blocks.
 
 use crate::sanitize::knowledge::{NOTHING, SetId};
 use crate::sanitize::lines::scattered;
@@ -11,19 +10,19 @@ use crate::sanitize::request::Op;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{BIT, WORDS, bytes_of, each};
 
-/// Words of all records of a launch, each line counted on its own, beyond which stretches are dropped.
+/// Words of all records of a launch, as if each line had its own, above which ranges are dropped.
 pub const MOST: u64 = 1 << 25;
-/// The number of lines in each stretch.
+/// Lines per range.
 pub const STRETCH: u32 = 32;
 /// Source lines that a short list of threads can distinguish.
 const PALETTE: usize = 4;
 
-/// Whether a line is tracked when one stretch in `2^sparse` is.
+/// Whether a line is tracked if one range in `2^sparse` is.
 pub const fn is_tracked(number: u32, sparse: u32) -> bool {
     scattered(number / STRETCH).trailing_zeros() >= sparse
 }
 
-/// The accesses of one kind that a block makes to one line.
+/// One block's accesses of one kind to one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRecord {
     pub number: u32,
@@ -34,9 +33,9 @@ pub struct AccessRecord {
     pub acquired: SetId,
     /// The thread that accessed each word, as [`Tag::who`] encodes it.
     pub who: [u32; WORDS],
-    /// A hash of the values stored to each word.
+    /// Hash of the values stored to each word.
     pub values: [u8; WORDS],
-    /// The values of words of which a store wrote a part.
+    /// Values of words that a store wrote in part.
     pub partial: Option<Box<Partial>>,
 }
 
@@ -60,7 +59,8 @@ impl AccessRecord {
     }
 }
 
-/// Values of words that were stored in parts, so that stores of blocks to other bytes of them can be compared by byte.
+/// Values of words that were stored in parts, so that stores of other blocks to the other bytes can be compared by
+/// byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
     /// A bit for each word that was stored in parts.
@@ -68,14 +68,14 @@ pub struct Partial {
     pub values: [u32; WORDS],
 }
 
-/// How a record identifies the threads.
+/// How a record identifies its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// Word `w` belongs to the thread `w >> shift` after a first one.
+    /// Word `w` belongs to thread `w >> shift` after the first one.
     Run {
         shift: u32,
     },
-    /// The threads are lanes of one warp at few source lines.
+    /// Lanes of one warp at few source lines.
     Near,
     Each,
 }
@@ -90,16 +90,16 @@ struct Head {
     acquired: SetId,
     /// Values of words that were stored in parts follow.
     partial: bool,
-    /// The number of lines that the record is about; above one only for whole lines.
+    /// Number of lines in the record; above one only for whole lines.
     lines: u32,
     base: u32,
 }
 
 const HEAD: usize = 3;
-/// The bit at which the number of lines begins in the second word of a head.
+/// Position of the number of lines in the second word of a head.
 const LINES: u32 = 8;
 const MOST_LINES: u32 = 0xffff;
-/// The bit that is set in the second word of the head of a partial record.
+/// Set in the second word of a partial record's head.
 const PARTIAL: u32 = 1 << 31;
 
 impl Head {
@@ -121,7 +121,7 @@ impl Head {
         [self.number, bits, self.base]
     }
 
-    /// Reads a head; the number of a set that knows anything follows it.
+    /// Reads a head; if the set of known releases is not empty, its number follows.
     fn decode([number, bits, base]: [u32; HEAD]) -> Self {
         let op = match bits & 3 {
             0 => Op::Load,
@@ -140,7 +140,7 @@ impl Head {
     }
 }
 
-/// A record to which lines may be added: its start, and the head that the next line would have.
+/// A record to which lines may be added: its start, and the head that the next line must have.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     at: usize,
@@ -152,9 +152,9 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Log {
     words: Vec<u32>,
-    /// The last record, while it may still grow.
+    /// The last record, while it can still grow.
     last: Option<Open>,
-    /// Words if each line were counted on its own.
+    /// Number of words if each line had its own record.
     weight: u64,
 }
 
@@ -170,7 +170,7 @@ fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
     words.extend(whole.iter().take(count.div_ceil(4)).map(|four| u32::from_le_bytes(*four)));
 }
 
-/// Returns the words of a line that contain some bytes.
+/// Returns the words of a line that contain these bytes.
 pub fn words_of(bytes: u128) -> u32 {
     if bytes == u128::MAX {
         return u32::MAX;
@@ -229,7 +229,7 @@ impl Log {
         self.weight += (self.words.len() - before) as u64;
     }
 
-    /// Adds a load of a whole line, word `w` by the thread `w >> shift` after the first one.
+    /// Adds a load of a whole line: word `w` by thread `w >> shift` after the first one.
     pub fn add_whole_load(&mut self, number: u32, acquired: SetId, (base, shift): (u32, u32)) {
         let names = Names::Run { shift };
         let head = Head { number, op: Op::Load, whole: true, names, acquired, partial: false, lines: 1, base };
@@ -242,7 +242,7 @@ impl Log {
         }
     }
 
-    /// Begins a record, which may grow if its head describes it completely.
+    /// Begins a record, which can grow if its head describes it completely.
     fn begin(&mut self, head: Head) {
         let at = self.words.len();
         self.words.extend(head.encode());
@@ -258,7 +258,7 @@ impl Log {
         }
     }
 
-    /// Extends the last record by one line, if the line follows it and is equal in every other respect.
+    /// Extends the last record by one line, if the line follows it and is otherwise equal.
     fn grow(&mut self, head: Head, shift: u32) -> bool {
         let Some(Open { at, next, acquired }) = &mut self.last else { return false };
         let bits = &mut self.words[*at + 1];
@@ -305,7 +305,8 @@ pub fn access_records(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> imp
     access_records_among(words, |_, _| true, wanted)
 }
 
-/// Returns all accesses of a log to the wanted lines, one by one; `some` says for a range of lines whether any of them may be wanted.
+/// Returns all accesses of a log to the wanted lines, one by one. `some` tells for a range of lines whether any of them
+/// may be wanted.
 pub fn access_records_among(
     words: &[u32],
     some: impl Fn(u32, u32) -> bool,
@@ -318,7 +319,7 @@ pub fn access_records_among(
 }
 
 /// Returns the source lines of the accesses to some words, and for each word the index of its source line; `None` if
-/// there are more than fit.
+/// there are too many.
 fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS])> {
     let (mut lines, mut which) = ([0; PALETTE], [0; WORDS]);
     let mut left = mask;
@@ -337,7 +338,7 @@ fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS
     (left == 0).then_some((lines, which))
 }
 
-/// Whether there is no gap between some words.
+/// Whether some words have no gap between them.
 fn same(mask: u32, apart: impl Fn(usize) -> u32) -> bool {
     BIT.iter().enumerate().fold(0, |all, (w, bit)| all | if mask & bit == 0 { 0 } else { apart(w) }) == 0
 }
@@ -356,7 +357,7 @@ fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     (if near { Names::Near } else { Names::Each }, warp << 5)
 }
 
-/// A record of a log with the words that follow its head.
+/// A record of a log, with the words after its head.
 #[derive(Debug, Clone, Copy)]
 struct EncodedRecord<'l> {
     head: Head,

@@ -1,9 +1,8 @@
-//! Detects races and other misuse of memory: the shadow state and the checks of the sanitizer. It does not depend on
-//! instructions.
+//! Detects races and other misuse of memory: the sanitizer's shadow state and checks. Independent of instructions.
 //!
 //! Within a block ([`BlockShadow`]) every word keeps its last accesses, and each new access is compared with them
 //! ([`races`]). Between blocks ([`GridShadow`]) every line keeps the accesses of blocks to its bytes, which are
-//! compared when the launch ends. Where the order of two accesses is not known, the sanitizer reports nothing.
+//! compared when the launch ends. If the order of two accesses is unknown, the sanitizer reports nothing.
 
 mod block;
 mod compact;

@@ -1,10 +1,10 @@
-//! What each thread of a block knows: which accesses of the others since the block's last barrier happen before its own
-//! next ones.
+//! What each thread of a block knows: which of the others' accesses since the block's last barrier happen before its
+//! own next ones.
 //!
-//! A warp counts its own time, which advances when the warp synchronises, and when one of its threads releases. A
-//! barrier of the block begins an epoch, in which every time starts at zero and nobody knows anything. Until a thread
-//! releases, fences or synchronises otherwise, two numbers per warp are all that is kept. After that each thread has a
-//! [`Clock`] of what it has acquired, shared by threads that know the same.
+//! A warp counts its own time, which advances when the warp synchronises, and when one of its threads releases. A block
+//! barrier begins an epoch, in which every time starts at zero and no thread knows anything. Until a thread releases,
+//! fences or synchronises otherwise, only two numbers per warp are kept. After that each thread has a [`Clock`] of what
+//! it has acquired, shared by threads that know the same.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,9 +20,9 @@ const WARPS: usize = 32;
 /// What a thread knows.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
-    /// For each thread of the block the time of its warp before which its accesses are known, in one epoch.
+    /// For each thread of the block, the time of its warp before which its accesses in the epoch are known.
     times: Vec<u32>,
-    /// The known releases of other blocks.
+    /// Known releases of other blocks.
     blocks: SetId,
 }
 
@@ -47,7 +47,7 @@ impl Clock {
     }
 }
 
-/// The sets of the launch.
+/// The knowledge sets of the launch.
 #[derive(Debug, Default, Clone)]
 struct Sets(Option<Arc<Mutex<Knowledge>>>);
 
@@ -62,7 +62,7 @@ impl Sets {
     }
 }
 
-/// A clock, or none for a thread that knows nothing.
+/// A clock, or `None` for a thread that knows nothing.
 type Known = Option<Arc<Clock>>;
 
 fn join(known: &mut Known, other: &Arc<Clock>, sets: &Sets) {
@@ -87,20 +87,20 @@ struct Times {
     event: u32,
 }
 
-/// For each lane what it knows of the other lanes of its warp.
+/// What each lane knows of the other lanes of its warp.
 type Mates = [[u32; LANES]; LANES];
 
 /// What the lanes of a warp know at a moment.
 #[derive(Debug, Clone, Default)]
 struct View {
     times: Times,
-    /// Since the last synchronisation of the whole warp, if some lanes have synchronised.
+    /// Knowledge within the warp since it last synchronised as a whole, if some lanes have synchronised since.
     mates: Option<Box<Mates>>,
     known: [Known; LANES],
 }
 
 impl View {
-    /// Adds to a clock what some lanes pass on when they release: what they know, and their own accesses.
+    /// Adds to a clock what lanes pass on when they release: what they know, and their own accesses.
     fn add_to(&self, clock: &mut Clock, warp: u32, mask: u32, sets: &Sets) {
         let first = warp as usize % WARPS * LANES;
         for mate in 0..LANES {
@@ -125,7 +125,7 @@ impl View {
 pub struct Release {
     epoch: u32,
     clock: Arc<Clock>,
-    /// Equal for releases of the same.
+    /// Identifies the release: equal keys release the same.
     pub key: Option<(u32, u32, u32)>,
 }
 
@@ -152,7 +152,7 @@ impl Release {
     }
 }
 
-/// A fence of some lanes: their later strong stores release what they knew then.
+/// A fence of some lanes: their later strong stores release what they knew at the fence.
 #[derive(Debug, Clone)]
 struct Fence {
     mask: u32,
@@ -162,11 +162,10 @@ struct Fence {
 #[derive(Debug, Default)]
 struct Warp {
     view: View,
-    /// The last fence of each lane, and the last of device scope.
+    /// Last fence of each lane, and the last one of device scope.
     fences: Vec<Fence>,
     device_fences: Vec<Fence>,
-    /// What lanes have read by strong loads, and acquire with their next fence; from other blocks with one of device
-    /// scope.
+    /// What lanes have read by strong loads and acquire with their next fence (of device scope, if from other blocks).
     pending: Vec<(u32, Arc<Clock>)>,
     pending_blocks: Vec<(u32, SetId)>,
 }
@@ -185,19 +184,19 @@ pub type Thread = (u32, usize);
 #[derive(Debug, Default)]
 pub struct Order {
     times: [Times; WARPS],
-    /// Threads have released, fenced, or synchronised as a part of a warp, in this epoch.
+    /// Whether, in this epoch, threads have released, fenced, or synchronised as part of a warp.
     busy: bool,
-    /// The state of each warp beyond its times; of this epoch if the block is busy.
+    /// State of each warp beyond its times; valid for this epoch if the block is busy.
     warps: Vec<Warp>,
-    /// What the last strong store to each address released, with the atomics after it.
+    /// What the last strong store to each address, and the atomics after it, released.
     places: HashMap<(Space, u64), Arc<Clock>>,
     objects: HashMap<u64, Phases>,
-    /// What the arrivals at each barrier release that do not wait.
+    /// What arrivals that do not wait release at each barrier.
     barriers: HashMap<u32, Clock>,
     sets: Sets,
-    /// The releases of other blocks that all threads know.
+    /// Releases of other blocks that all threads know.
     base: SetId,
-    /// Threads know of others, or have read what they acquire later.
+    /// Whether threads know other blocks' releases, or have read what they will acquire.
     foreign: bool,
     /// What threads had released by fences of device scope when the last epoch with such fences ended.
     fenced: Option<Release>,
@@ -214,8 +213,8 @@ impl Order {
         (self.sets, self.base, self.fenced) = (Sets(Some(sets)), NOTHING, None);
     }
 
-    /// Orders all accesses so far, of which the last ones are of the epoch that ends, before all later ones. What threads
-    /// have read from other blocks counts as acquired.
+    /// Orders all accesses so far, up to those of the epoch that ends, before all later ones. What threads have read
+    /// from other blocks counts as acquired.
     pub fn begin_epoch(&mut self, ended: u32) {
         self.times = [Times::default(); WARPS];
         if !self.busy {
@@ -243,7 +242,7 @@ impl Order {
         self.barriers.clear();
     }
 
-    /// Whether some threads know more of other blocks than others, or will.
+    /// Whether threads differ in what they know of other blocks, or will.
     pub const fn is_foreign(&self) -> bool {
         self.foreign
     }
@@ -287,7 +286,7 @@ impl Order {
         }
     }
 
-    /// Returns what a strong store of a thread releases to other blocks, if anything.
+    /// Returns what a thread's strong store releases to other blocks, if anything.
     pub fn release(&mut self, epoch: u32, (warp, lane): Thread, releases: bool) -> Option<Release> {
         if !releases && !self.busy {
             return self.fenced.clone();
@@ -360,7 +359,7 @@ impl Order {
         }
     }
 
-    /// Returns what a warp knows, with its present times.
+    /// Returns what a warp knows, with its current times.
     fn view(&mut self, warp: u32) -> &mut View {
         let times = self.times[warp as usize % WARPS];
         let view = &mut self.warp(warp).view;
@@ -377,14 +376,14 @@ impl Order {
         &mut self.warps[at]
     }
 
-    /// Separates what a thread of the warp has released from what comes next.
+    /// Separates what a thread of the warp has released from its later accesses.
     fn advance(&mut self, warp: u32) {
         let times = &mut self.times[warp as usize % WARPS];
         times.now += 1;
         times.event = times.now;
     }
 
-    /// Executes a fence of some lanes, or one half of it; `device` says that its scope includes other blocks.
+    /// Executes a fence of some lanes, or one half of it. `device`: its scope includes other blocks.
     pub fn fence(&mut self, warp: u32, mask: u32, (acquires, releases): (bool, bool), device: bool) {
         if acquires {
             self.finish_acquires(warp, mask);
@@ -417,7 +416,7 @@ impl Order {
         }
     }
 
-    /// Whether a fence of lanes may make them know more of other blocks.
+    /// Whether a fence of lanes may teach them more about other blocks.
     pub fn has_pending_blocks(&self, warp: u32) -> bool {
         self.foreign && self.warps.get(warp as usize % WARPS).is_some_and(|warp| !warp.pending_blocks.is_empty())
     }
@@ -451,19 +450,19 @@ impl Order {
         }
     }
 
-    /// Returns what a view of some lanes of a warp passes on.
+    /// Returns what some lanes of a warp pass on.
     fn clock_of(&self, view: &View, warp: u32, mask: u32) -> Clock {
         let mut clock = Clock::default();
         view.add_to(&mut clock, warp, mask, &self.sets);
         clock
     }
 
-    /// Whether strong accesses have no effect yet.
+    /// Whether strong accesses have had no effect yet.
     pub const fn is_quiet(&self) -> bool {
         !self.busy
     }
 
-    /// Performs a strong store or an atomic of some lanes at their addresses.
+    /// Applies a strong store or an atomic of some lanes at their addresses.
     pub fn write(
         &mut self,
         space: Space,
@@ -496,7 +495,7 @@ impl Order {
         }
     }
 
-    /// Performs a strong load, or the load of an atomic, of some lanes at their addresses.
+    /// Applies a strong load, or the load of an atomic, of some lanes at their addresses.
     pub fn read(&mut self, space: Space, addresses: impl Iterator<Item = (usize, u64)>, warp: u32, acquires: bool) {
         if self.places.is_empty() {
             return;
@@ -529,7 +528,7 @@ impl Order {
         }
     }
 
-    /// Makes what a thread has done known to all that observe the last phase of an object.
+    /// Makes a thread's accesses known to all that observe the object's last phase.
     pub fn add_to_phase(&mut self, object: u64, (warp, lane): Thread) {
         let view = self.view(warp).clone();
         let clock = Arc::new(self.clock_of(&view, warp, 1 << lane));
@@ -551,7 +550,7 @@ impl Order {
         self.advance(warp);
     }
 
-    /// Opens a barrier for a part of the block: warps that wait, with their lanes.
+    /// Opens a barrier for a part of the block, given the waiting warps and their lanes.
     pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
         let mut all = self.barriers.remove(&id).unwrap_or_default();
         for (warp, mask) in waiting.clone() {
@@ -576,11 +575,11 @@ impl Order {
         }
         let Some(Warp { view, .. }) = self.warps.get(warp).filter(|_| self.busy) else { return false };
         if later.several_lanes() {
-            // Lanes that load one word together: the first one stands for all.
+            // Lanes that load one word together: the first one represents them all.
             return !same_warp && knows(view, lane, earlier);
         }
         if same_thread {
-            // Others have accessed the word, too, at moments that are not kept.
+            // Other threads accessed the word too, at moments that are not kept.
             return view.known[lane].is_some() || view.mates.is_some();
         }
         let of_mate =

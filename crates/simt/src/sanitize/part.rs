@@ -8,16 +8,16 @@ use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::WORDS;
 
-/// Consecutive words of one line; word `k` belongs to the thread `(done + k) >> shift` after that of `base`.
+/// Consecutive words of one line. Word `k` belongs to the thread `(done + k) >> shift` after `base`'s.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
     pub op: Op,
     pub from: usize,
     pub count: usize,
-    /// The number of words of the request that precede this part.
+    /// Number of the request's words before this part.
     pub done: usize,
     pub shift: u32,
-    /// The bytes that are accessed.
+    /// Accessed bytes.
     pub bytes: u128,
     pub base: Tag,
     /// When the whole warp last synchronised.
@@ -35,7 +35,8 @@ impl Part {
         self.base.of_lane(((self.done + k) >> self.shift) as u64)
     }
 
-    /// Hazards that do not depend on earlier threads: a read of bytes never written, an access to bytes being copied.
+    /// Returns hazards that do not depend on earlier threads: a read of bytes never written, an access to bytes being
+    /// copied.
     #[inline]
     pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
         let reads = matches!(self.op, Op::Load | Op::Poll);
@@ -156,7 +157,7 @@ impl Part {
         }
     }
 
-    /// Records strong accesses that are plain ones for other blocks; `block` tells their values from those of others.
+    /// Records strong accesses that are plain for other blocks; `block` distinguishes their values from others'.
     pub fn narrow(&self, line: &mut Line, block: u32) {
         if self.op == Op::Poll {
             self.name(&mut line.compact.loads.who);

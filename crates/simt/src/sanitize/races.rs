@@ -1,7 +1,7 @@
-//! Defines which accesses of one block conflict, and how severe that is.
+//! Which accesses of one block conflict, and how severe that is.
 //!
-//! Two accesses conflict if one of them is a write and they are not both strong: atomics, and volatile, relaxed,
-//! acquiring or releasing accesses are. [`Order`] says which ones are ordered.
+//! Two accesses conflict if one of them is a write and they are not both strong. Strong accesses are atomics, and
+//! volatile, relaxed, acquiring or releasing loads and stores. [`Order`] decides which accesses are ordered.
 
 use crate::sanitize::lines::Line;
 use crate::sanitize::order::Order;
@@ -11,13 +11,13 @@ use crate::sanitize::tag::Tag;
 /// A class of findings, which can be switched off for a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Races of threads and blocks, and the notes on accesses whose order is not known.
+    /// Races of threads and blocks, and notes on accesses whose order is unknown.
     Race,
     /// Reads of bytes that were never written.
     Uninitialised,
     /// Accesses to what an asynchronous or bulk copy still reads or writes.
     Asynchronous,
-    /// Shuffles that read from lanes that are not active.
+    /// Shuffles that read from inactive lanes.
     Shuffle,
 }
 
@@ -32,24 +32,24 @@ pub enum Fault {
     BeingRead,
     /// A bulk copy reads bytes that threads have stored, without a fence in between.
     Unfenced,
-    /// Accesses of two warps, or of two blocks, conflict, and at least one is a store.
+    /// Conflicting accesses of two warps or two blocks; at least one is a store.
     Race,
-    /// Accesses of lanes of one warp conflict, without a synchronisation of the warp in between.
+    /// Conflicting accesses of lanes of one warp, without a synchronisation of the warp in between.
     Warp,
     /// A plain load conflicts with an atomic: the load may read the value before or after it.
     Mixed,
     /// Threads wait at one barrier from different source lines.
     Places,
-    /// The block has ended before it waited for a bulk copy from its shared memory.
+    /// The block ended without waiting for a bulk copy from its shared memory.
     Left,
     /// Lanes of a warp store different values to one address in one instruction.
     Lanes,
-    /// A lane that the mask of an operation of the warp names has exited without executing it.
+    /// A lane in the mask of a warp operation has exited without executing it.
     Absent,
 }
 
 impl Fault {
-    /// Returns the class of the fault; `None` for one that cannot be switched off.
+    /// Returns the fault's class; `None` for one that cannot be switched off.
     pub const fn class(self) -> Option<Class> {
         match self {
             Self::Unwritten => Some(Class::Uninitialised),
@@ -71,7 +71,7 @@ impl Fault {
 pub struct Hazard {
     pub fault: Fault,
     pub space: Space,
-    /// The offset from the start of the state space.
+    /// Offset from the start of the state space.
     pub offset: u64,
     pub now: Op,
     pub tag: Tag,
@@ -79,8 +79,8 @@ pub struct Hazard {
     pub earlier: Tag,
 }
 
-/// Returns what it is if two accesses to the same word are not ordered; `one_warp` says that they are of one warp.
-/// Volatile accesses of one warp are strong, but old programs have them in place of a synchronisation.
+/// Returns the fault if two accesses to the same word are not ordered. `one_warp`: they are by one warp. Volatile
+/// accesses of one warp are strong, but old programs use them instead of a synchronisation.
 fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op, one_warp: bool) -> Option<Fault> {
     let (volatile, both) = (earlier.is_volatile() || tag.is_volatile(), earlier.is_volatile() && tag.is_volatile());
     match (before, now) {
@@ -102,13 +102,13 @@ pub struct Touch {
     pub word: usize,
     pub op: Op,
     pub tag: Tag,
-    /// The stored value of the bytes of the tag.
+    /// Stored value of the tag's bytes.
     pub value: u32,
-    /// The store does not change memory.
+    /// Whether the store leaves memory unchanged.
     pub silent: bool,
 }
 
-/// Checks an access to a word of a line; the word has this number in its state space.
+/// Checks an access to a word of a line; `number` is the word's in its state space.
 pub fn check(line: &Line, space: Space, number: u64, touch: Touch, order: &Order) -> Option<Hazard> {
     let Touch { word, op, tag, value, silent } = touch;
     let found = |before: Op, earlier: Tag| {

@@ -1,4 +1,4 @@
-//! Represents the accesses of a warp in one instruction.
+//! The accesses of a warp in one instruction, in the sanitizer's form.
 
 /// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub enum Space {
     Global,
 }
 
-/// The memory ordering of a load or a store; atomics are [`Strength::Plain`] here.
+/// Memory ordering of a load or a store; atomics are [`Strength::Plain`] here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
     Plain,
@@ -49,14 +49,14 @@ pub struct Request<'r> {
     pub origin: u64,
     pub mask: u32,
     pub bytes: u32,
-    /// Lane `k` is `k` times `bytes` after a common start.
+    /// Whether lane `k` is at `k` times `bytes` after a common start.
     pub contiguous: bool,
-    /// All lanes have the same address.
+    /// Whether all lanes have the same address.
     pub together: bool,
     pub warp: u32,
     pub line: u16,
     pub strength: Strength,
-    /// The scope of the strong access does not include other blocks, for which it is a plain one.
+    /// Whether the strong access's scope excludes other blocks, for which it is plain.
     pub narrow: bool,
 }
 
@@ -67,12 +67,12 @@ impl Request<'_> {
         self.addresses[lane & 31].wrapping_sub(self.origin)
     }
 
-    /// Whether the access is a strong store, which is of the kind of an atomic.
+    /// Whether the access is a strong store, which is treated as an atomic.
     pub fn is_strong_store(&self) -> bool {
         self.op == Op::Change && self.strength != Strength::Plain
     }
 
-    /// Whether the lanes store, and do not read.
+    /// Whether the lanes only store.
     pub fn stores(&self) -> bool {
         self.op == Op::Store || self.is_strong_store()
     }

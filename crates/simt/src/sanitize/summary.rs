@@ -1,7 +1,7 @@
 //! Accesses of blocks to a line, in a form in which many blocks share one entry.
 //!
-//! Entries come in an order in which everything is after what it is ordered after. So an entry is compared with those
-//! that are known, and a store replaces all that it is ordered after.
+//! Entries come in an order in which everything comes after what it is ordered after. So an entry is compared with the
+//! known ones, and a store replaces all that it is ordered after.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::sanitize::request::Op;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::WORDS;
 
-/// The number of a release that never comes.
+/// Number of a release that never comes.
 pub const NEVER: u32 = u32::MAX;
 
-/// The part of an entry that belongs to one block.
+/// One block's part of an entry.
 #[derive(Debug, Clone)]
 struct Side {
     block: u32,
@@ -24,7 +24,7 @@ struct Side {
     released: u32,
     /// What the threads knew of other blocks.
     acquired: SetId,
-    /// The last access to each word: the source line and the thread of its tag.
+    /// Last access to each word: source line and thread of its tag.
     who: Arc<[u32; WORDS]>,
 }
 
@@ -50,14 +50,14 @@ enum Stored {
     Bytes(u32),
 }
 
-/// The accesses in which several blocks are equal.
+/// Accesses in which several blocks are equal.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub op: Op,
     pub bytes: u128,
-    /// A hash of the values stored to each word.
+    /// Hash of the values stored to each word.
     pub values: [u8; WORDS],
-    /// The values of words of which a store wrote a part.
+    /// Values of words that a store wrote in part.
     partial: Option<Box<Partial>>,
     /// The blocks, by number.
     sides: Vec<Side>,
@@ -76,8 +76,8 @@ impl Entry {
         self.sides.first().map_or(0, |side| side.block)
     }
 
-    /// Returns accesses that conflict and are not ordered: of the first such block here and of the block of `new`, with
-    /// the byte of the line. Changes of the bytes in `own` are known to the block, which has read what they left.
+    /// Returns unordered conflicting accesses, of the first such block here and of the block of `new`, with the byte of
+    /// the line. The block knows changes of the bytes in `own`, since it has read their results.
     fn conflict(&self, new: &Self, own: u128, knowledge: &Knowledge) -> Option<Conflict> {
         // An atomic with a result is recorded as both.
         let known = if matches!(self.op, Op::Change | Op::Poll) { own } else { 0 };
@@ -100,8 +100,8 @@ impl Entry {
         Some(Conflict { byte, old: act(self.op, side), new: act(new.op, mine), synchronised })
     }
 
-    /// Returns the first byte of `both` whose values differ or are not known to be equal. Where only hashes are known,
-    /// it is the first byte of the word.
+    /// Returns the first byte of `both` whose values differ or are not known to be equal. If only hashes are known, it
+    /// is the first byte of the word.
     fn unequal(&self, other: &Self, both: u128) -> Option<usize> {
         let stores = self.op == Op::Store && other.op == Op::Store;
         (0..WORDS).find_map(|w| {
@@ -140,7 +140,7 @@ impl Entry {
         self.op == other.op && self.bytes == other.bytes && same_values
     }
 
-    /// Adds the blocks of an equal entry. Later accesses of a block replace its earlier ones, which are before them.
+    /// Adds the blocks of an equal entry. A block's later accesses replace its earlier ones, which are before them.
     fn absorb(&mut self, other: Self) {
         for mut side in other.sides {
             if let Some(first) = self.sides.first().filter(|first| first.who == side.who) {
@@ -154,14 +154,14 @@ impl Entry {
     }
 }
 
-/// Two accesses that are not ordered.
+/// Two unordered accesses.
 #[derive(Debug, Clone, Copy)]
 pub struct Conflict {
-    /// The byte of the line.
+    /// Byte of the line.
     pub byte: usize,
     pub old: Act,
     pub new: Act,
-    /// One of the blocks has acquired something from the other.
+    /// Whether one of the blocks has acquired something from the other.
     pub synchronised: bool,
 }
 
@@ -200,7 +200,7 @@ const fn hash(value: u32) -> u8 {
     (value.wrapping_mul(0x9e37_79b1) >> 24) as u8
 }
 
-/// Returns the values of the words of a line that plain stores wrote in parts; `bytes` are the written ones.
+/// Returns the values of words that plain stores wrote in part; `bytes` are the written ones.
 fn partial(bytes: u128, line: &Line) -> Option<Box<Partial>> {
     let words = line.partial & words_of(bytes);
     (words != 0).then(|| {
@@ -229,11 +229,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds an entry to a line. It comes after all entries that it is ordered after, so that a store replaces these.
-    /// Returns the worst conflict with an earlier entry.
+    /// Adds an entry to a line. It comes after all entries that it is ordered after, so a store replaces these. Returns
+    /// the worst conflict with an earlier entry.
     pub fn add(&mut self, number: u32, entry: Entry, knowledge: &Knowledge) -> Option<Conflict> {
         let known = self.lines.entry(number).or_default();
-        // A block that has read what atomics left in a word, by a strong load or an atomic with a result, knows these.
+        // A block knows the atomics whose result in a word it has read, by a strong load or an atomic with a result.
         let strong = |e: &&Entry| e.op == Op::Poll && e.sides.binary_search_by_key(&entry.block(), |s| s.block).is_ok();
         let own = known.iter().filter(strong).fold(0, |bytes, e| bytes | e.bytes);
         let found = known.iter().filter_map(|e| e.conflict(&entry, own, knowledge));

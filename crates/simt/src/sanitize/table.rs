@@ -1,24 +1,24 @@
 //! The lines of global memory that one block has accessed.
 //!
-//! Most lines are loaded as a whole by one instruction and not accessed again. For them the table keeps a [`LineLoad`],
-//! of 16 bytes. Another access expands it to the full state, which is a hundred times larger.
+//! Most lines are loaded as a whole by one instruction and not accessed again. For them the table keeps a [`LineLoad`]
+//! of 16 bytes. Any other access expands it to the full state, which is a hundred times larger.
 
 use crate::sanitize::compact::{Moment, Words};
 use crate::sanitize::lines;
 use crate::sanitize::lines::{ByLine, Line, scattered};
 use crate::sanitize::log::STRETCH;
 
-/// Slots of a table with one entry per slot, in front of the index. Adjacent lines have adjacent slots, and ranges of
-/// lines a power of two apart have different slots.
+/// Slots of a direct-mapped table in front of the index. Adjacent lines have adjacent slots, and ranges of lines a
+/// power of two apart have different slots.
 const SLOTS: usize = 4096;
-/// The value that replaces an index where the line has no full state.
+/// Replaces an index if the line has no full state.
 const NOWHERE: u32 = u32::MAX;
 
 /// The accesses to a line in an epoch in which one instruction of one warp has loaded all of it.
 #[derive(Debug, Clone, Copy)]
 pub struct LineLoad {
     pub epoch: u32,
-    /// The time of the warp in the epoch.
+    /// Time of the warp in the epoch.
     pub time: u32,
     /// The thread that loaded word zero, as [`Tag::who`](super::tag::Tag::who) encodes it.
     pub base: u32,
@@ -31,7 +31,7 @@ impl LineLoad {
         self.base >> 5 & 31
     }
 
-    /// Whether this load replaces the earlier one: the earlier one is out of date, or equal.
+    /// Whether this load replaces the earlier one, because that is outdated or equal.
     const fn replaces(self, earlier: Self) -> bool {
         let same = self.base == earlier.base && self.shift == earlier.shift;
         self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.time != earlier.time)
@@ -50,11 +50,11 @@ impl LineLoad {
 #[derive(Debug, Clone, Copy)]
 struct Held {
     number: u32,
-    /// The index of its full state, if it has one.
+    /// Index of its full state, if it has one.
     at: u32,
-    /// The load of a line that has none.
+    /// The load of a line without full state.
     line_load: LineLoad,
-    /// That load is in a log already.
+    /// Whether that load is in a log already.
     logged: bool,
 }
 
@@ -75,14 +75,14 @@ pub enum Known<'t> {
 #[derive(Debug, Default)]
 pub struct Table {
     held: Vec<Held>,
-    /// The indices in `held` of numbers that found their slot taken.
+    /// Indices in `held` of lines whose slot was taken.
     index: ByLine<u32>,
-    /// The index in `held` of the first number in each slot; valid for this block if `held` agrees.
+    /// Index in `held` of the first line in each slot; valid for this block if `held` agrees.
     slots: Vec<u32>,
     lines: Vec<Line>,
-    /// The number of lines in use.
+    /// Number of lines in use.
     used: usize,
-    /// Indices in `held` of the numbers that do not follow the number before them.
+    /// Indices in `held` of lines that do not follow the previous line.
     sorted: Vec<u64>,
 }
 
@@ -130,7 +130,7 @@ impl Table {
         Some(&mut self.lines[self.held[at].at as usize])
     }
 
-    /// Returns the index of a number, or else the free slot for it; no slot if another number has it.
+    /// Returns the index of a line, or else the free slot for it; no slot if another line occupies it.
     #[inline]
     fn find(&self, number: u32) -> Result<usize, Option<usize>> {
         let slot = slot_of(number);
@@ -208,7 +208,7 @@ impl Table {
         self.lines.iter_mut().take(self.used).for_each(Line::forget_logged);
     }
 
-    /// Resets all tags, when epochs start again from one.
+    /// Resets all tags, for epochs that start again from one.
     pub fn wipe(&mut self) {
         self.clear();
         self.lines.clear();

@@ -1,10 +1,10 @@
 //! The last access to a word in 64 bits: thread, epoch and source line.
 
-/// The limit of epochs per block; at the limit all tags are reset and epochs start again.
+/// Largest number of epochs per block; then all tags are reset and epochs start again.
 pub const EPOCHS: u32 = 1 << 19;
-/// The time of a warp since the last barrier, beyond which it saturates: later moments are not distinguished.
+/// Largest time of a warp since the last barrier. It saturates: later moments are not distinguished.
 const TIMES: u32 = (1 << 11) - 1;
-/// The number of all source lines beyond the range.
+/// Number of all source lines beyond the range.
 pub const NO_LINE: u16 = u16::MAX;
 
 const LINE: u32 = 10;
@@ -17,19 +17,19 @@ const BYTES: u32 = 30;
 const TIME: u32 = 34;
 const EPOCH: u32 = 45;
 
-/// The access of a thread to a word of four bytes. The default is "never": epochs start at one.
+/// A thread's access to a four-byte word. The default is "never": epochs start at one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tag(u64);
 
 impl Tag {
-    /// Returns the tag of an access by thread zero of a warp to all four bytes; `time` is the warp's own.
+    /// Returns the tag of an access by thread zero of a warp to all four bytes; `time` is the warp's.
     pub fn new(epoch: u32, time: u32, warp: u32, line: u16) -> Self {
         Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, time)
     }
 
-    /// The bit at which the source line begins in the result of [`Self::who`].
+    /// Position of the source line in the result of [`Self::who`].
     pub const WHO_LINE: u32 = LINE;
-    /// The time of an access that is ordered with all later ones of the warp, and of which no more is known.
+    /// Time of an access that is ordered before all later ones of the warp, if nothing else is known of it.
     pub const UNKNOWN: u32 = TIMES;
 
     /// Returns an access to all four bytes, by thread and source line as [`Self::who`] encodes them.
@@ -39,7 +39,7 @@ impl Tag {
         Self(bits | u64::from(who))
     }
 
-    /// Returns the tag of the same access by another thread: `lane` counts from the tag's own.
+    /// Returns the tag of the same access by another thread, `lane` lanes after the tag's own.
     #[inline]
     pub const fn of_lane(self, lane: u64) -> Self {
         Self(self.0 + lane)
@@ -74,8 +74,8 @@ impl Tag {
         Self(self.0 | WARPS)
     }
 
-    /// Merges two accesses of one kind to a word, of which `self` is the earlier one. The whole warp has synchronised last
-    /// at `synced`.
+    /// Merges two accesses of one kind to a word; `self` is the earlier one. The whole warp last synchronised at
+    /// `synced`.
     ///
     /// Accesses of different threads to different bytes are not merged: the later one is kept.
     pub fn merged(self, later: Self, synced: u32) -> Self {
@@ -106,7 +106,7 @@ impl Tag {
         (self.0 >> EPOCH) as u32
     }
 
-    /// Returns the bits that name the thread and the source line.
+    /// Returns the bits that identify the thread and the source line.
     #[inline]
     pub const fn who(self) -> u32 {
         self.0 as u32 & (WARPS - 1) as u32
@@ -117,8 +117,8 @@ impl Tag {
         Self(who as u64)
     }
 
-    /// Whether an access may conflict with a later one: it is of the same epoch, by another thread or by several, and
-    /// not before the last synchronisation of the whole warp if both are of one warp. Vectorises over tags.
+    /// Whether an access may conflict with a later one: same epoch, another thread or several, and, within one warp,
+    /// not before the whole warp's last synchronisation. Vectorises over tags.
     #[inline]
     pub const fn may_conflict(self, later: Self, synced: u32) -> bool {
         let apart = self.0 ^ later.0;

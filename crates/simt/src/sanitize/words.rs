@@ -2,7 +2,7 @@
 
 use crate::memory;
 
-/// The number of words that a line has.
+/// Words per line.
 pub const WORDS: usize = 32;
 
 /// The bit of each word, for loops over all words.
@@ -31,7 +31,7 @@ pub const fn byte_mask(first: usize, words: usize) -> u128 {
     (u128::MAX >> (128 - 4 * words)) << (4 * first)
 }
 
-/// Returns the bytes of some words.
+/// Returns the bytes of these words.
 #[inline]
 pub fn bytes_of(words: u32) -> u128 {
     if words == u32::MAX {

@@ -25,32 +25,31 @@ use crate::schedule::splits::{others_wait, regroup, split_off};
 
 /// Polls after which a path that spins while lanes of its warp wait for it is scheduled independently.
 const SPIN: u32 = 32;
-/// Polls after which such a path is scheduled independently under the fair scheduler: it may have to wait for others.
+/// The same under the fair scheduler, where such a path may have to wait for other blocks.
 const SPIN_IN_TURN: u32 = 1 << 12;
 /// Polls after which a block is assumed to wait for another one.
 const STUCK: u64 = 1 << 16;
-/// How many time slices a block gets before the next one runs, under the fair scheduler.
+/// Time slices that a block gets before the next one runs, under the fair scheduler.
 const SLICES: u32 = 64;
 
-/// The time between two checks of the time limit.
+/// Time between two checks of the time limit.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
-/// The number of instructions between the first two checks, and the largest number between any two. Between others
-/// there are as many as took [`CHECK_EVERY`] before: an instruction can take nanoseconds or, when it prints,
-/// milliseconds.
+/// Instructions between the first two checks, and the most between any two. Other intervals have as many as took
+/// [`CHECK_EVERY`] before: an instruction can take nanoseconds or, when it prints, milliseconds.
 const CHECK_INTERVALS: [u64; 2] = [1 << 12, 1 << 20];
 
 /// Why a block stopped.
 #[derive(Debug)]
 pub enum Pause {
     Done,
-    /// The block waits until it may commit.
+    /// Waits until it may commit.
     Commit,
-    /// The block may commit and seems to wait for a later block.
+    /// May commit, and seems to wait for a later block.
     Stuck,
     Trap(Box<Trap>),
 }
 
-/// Bytes that are aligned to 128.
+/// Bytes aligned to 128.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(128))]
 struct Line([u8; 128]);
@@ -59,7 +58,7 @@ struct Line([u8; 128]);
 #[derive(Debug)]
 pub struct Block {
     index: [u32; 3],
-    /// The blocks of its cluster, while it runs.
+    /// Blocks of its cluster, while it runs.
     pub peers: Vec<Peer>,
     /// Whether the block has ended while others of its cluster have not.
     pub ended: bool,
@@ -69,29 +68,29 @@ pub struct Block {
     barriers: Box<[Barrier; 16]>,
     /// Bit `k`: warps wait at barrier `k`.
     armed: u16,
-    /// Paths wait at the barrier of the cluster.
+    /// Whether paths wait at the cluster's barrier.
     in_cluster: bool,
-    /// Warps that have not ended.
+    /// Number of warps that have not ended.
     live: usize,
     shadow: BlockShadow,
     rows: Box<BlockRows>,
     cursor: usize,
     issued: u64,
     polls: u64,
-    /// The number of instructions at which the time and the limits are checked next.
+    /// Instruction count at which the time and the limits are checked next.
     check_time_at: u64,
     /// When the time was last checked, and how many instructions had been executed by then.
     checked: Option<(Instant, u64)>,
     pub counters: Counters,
-    /// The number of blocks that it represents.
+    /// Number of blocks that it represents.
     weight: u64,
     pub printed: String,
-    /// Lanes had to be scheduled independently for the block to go on.
+    /// Whether lanes had to be scheduled independently for the block to continue.
     pub independent: bool,
 }
 
-// SAFETY: the pointers inside lead into the kernel's code, which does not change and outlives the launch, and into
-// nothing else; a block is run by one thread at a time.
+// SAFETY: the pointers inside lead only into the kernel's code, which does not change and outlives the launch; a block
+// is run by one thread at a time.
 unsafe impl Send for Block {}
 
 impl Block {
@@ -214,7 +213,7 @@ impl Block {
                 return Pause::Commit;
             }
             if cx.commits == Commits::All && self.polls > STUCK {
-                // The path did not wait for a lane of its own warp.
+                // The path was not waiting for a lane of its own warp.
                 (self.polls, self.independent) = (0, false);
                 return Pause::Stuck;
             }
@@ -235,7 +234,7 @@ impl Block {
         self.check_time_at = 0;
     }
 
-    /// Ends a block that has executed too much or runs too long; otherwise sets the next check.
+    /// Ends a block that has executed too much or runs too long; otherwise schedules the next check.
     #[cold]
     fn overdue(&mut self, cx: &mut Context<'_>, at: usize, executed: u64) -> Option<Pause> {
         let launch = cx.launch;
@@ -259,8 +258,8 @@ impl Block {
         Some(self.fault(cx, at, kind, message))
     }
 
-    /// Returns a fault of the warp's running path, or else its first, at the instruction that it executes next or has
-    /// stopped at.
+    /// Returns a fault of the warp's running path, or else of its first one, at the instruction that it executes next
+    /// or has stopped at.
     fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         let split = hang_report::shown(&cx.warp);

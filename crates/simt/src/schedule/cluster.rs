@@ -1,7 +1,7 @@
-//! Schedules the blocks of a cluster together: in the order of their ranks, each up to its next visible effect.
+//! Schedules the blocks of a cluster together: in rank order, each up to its next visible effect.
 //!
 //! A block without a cluster is a cluster of one and runs as it would alone. A block can access the shared memory of
-//! the others until those end.
+//! the others until these end.
 
 use crate::counters::Counters;
 use crate::exec::context::{Commits, Peer};
@@ -15,9 +15,9 @@ use crate::schedule::block::{Block, Pause};
 /// A cluster whose blocks have started.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The cluster's place in the order in which clusters run: its number in the grid, unless a sample of them runs.
+    /// The cluster's position in running order, which is its number in the grid unless only a sample runs.
     pub linear: u64,
-    /// The number of clusters that it represents.
+    /// Number of clusters that it represents.
     pub weight: u64,
     blocks: Vec<Block>,
     /// Storage for what blocks can access of each other.
@@ -34,7 +34,7 @@ fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
 }
 
 impl Cluster {
-    /// Returns the cluster at this place in the order, at its first instructions; it uses the storage of `old`.
+    /// Returns the cluster at this position in the order, at its first instructions. Uses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
         let count: u32 = launch.cluster.iter().product();
         let Chosen { linear: number, weight } = launch.cluster_at(linear);
@@ -110,14 +110,14 @@ impl Cluster {
         sum
     }
 
-    /// Returns the output of the blocks since the last call, in the order of their ranks.
+    /// Returns the output of the blocks since the last call, in rank order.
     pub fn printed(&mut self) -> String {
         let mut all = String::new();
         self.blocks.iter_mut().for_each(|block| printed::append(&mut all, &std::mem::take(&mut block.printed)));
         all
     }
 
-    /// Whether lanes had to be scheduled independently for some block to go on.
+    /// Whether lanes had to be scheduled independently for some block to continue.
     pub fn is_independent(&self) -> bool {
         self.blocks.iter().any(|block| block.independent)
     }

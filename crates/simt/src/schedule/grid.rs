@@ -2,9 +2,10 @@
 //! every block is a cluster of one.
 //!
 //! Blocks start in order and run in parallel until one reaches an access through which blocks can communicate, as
-//! marked when the kernel was lowered. Such a block waits until all earlier ones have ended: its place in commit order.
-//! If a block that may commit seems to wait for a later block, or the launch is cooperative or has clusters, blocks are
-//! scheduled fairly instead: the resident blocks in order, each up to its next visible effect, round after round.
+//! marked when the kernel was lowered. Such a block waits until all earlier ones have ended: that is its place in
+//! commit order. If a block that may commit seems to wait for a later block, or the launch is cooperative or has
+//! clusters, blocks are scheduled fairly instead: the resident blocks in order, each up to its next visible effect,
+//! round after round.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,7 +30,7 @@ pub struct GridReport {
     pub fair: bool,
 }
 
-/// The state that the workers share.
+/// State that the workers share.
 #[derive(Debug, Default)]
 struct Queue {
     /// The next block to start.
@@ -39,13 +40,13 @@ struct Queue {
     ended: BTreeSet<u64>,
     parked: BTreeMap<u64, Cluster>,
     running: usize,
-    /// Blocks from here on are ignored: an earlier one has failed.
+    /// Blocks from here on are ignored, because an earlier one has failed.
     limit: u64,
     trap: Option<(u64, Box<Trap>)>,
-    /// The fair scheduler takes over.
+    /// Whether the fair scheduler takes over.
     fair: bool,
     printed: BTreeMap<u64, String>,
-    /// The number of bytes in the queue.
+    /// Bytes of kept output in the queue.
     kept: usize,
     counters: Counters,
     independent: bool,
@@ -91,7 +92,7 @@ pub fn run(
     let Queue { trap, counters, printed, independent, fair, .. } = queue;
     match trap {
         Some((linear, mut trap)) => {
-            // Which later blocks have run by now depends on the host.
+            // The host's timing decides which later blocks have run by now.
             let before = printed.range(..=linear).map(|(_, text)| text);
             trap.printed = joined(before);
             Err(trap)
@@ -199,7 +200,7 @@ impl Queue {
         }
     }
 
-    /// Keeps the text of a cluster. That of the last ones goes if those before them have printed all that is kept.
+    /// Keeps a cluster's text. Drops the last clusters' texts if the earlier ones already fill the limit.
     fn keep(&mut self, linear: u64, text: String) {
         self.kept += text.len();
         self.kept -= self.printed.insert(linear, text).map_or(0, |before| before.len());
@@ -222,8 +223,8 @@ impl Queue {
 
 /// Schedules clusters in rounds, each up to its next visible effect.
 ///
-/// Which clusters have started by now depends on the host's threads. So a cluster that has not is first brought to the
-/// same point as the others: before its first visible effect. One that has failed by now fails when it would start.
+/// The host's threads decide which clusters have started by now. So a cluster that has not is first brought to the same
+/// point as the others: before its first visible effect. One that has failed by now fails when it would start.
 fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
     let mut failed = queue.trap.take();
     let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
@@ -257,7 +258,7 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
     }
 }
 
-/// Returns the next cluster, before its first visible effect; those without one have run to their end.
+/// Returns the next cluster, stopped before its first visible effect, or at its end if it has none.
 fn next_block(
     launch: &LaunchState<'_>,
     queue: &mut Queue,

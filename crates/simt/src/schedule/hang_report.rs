@@ -3,7 +3,7 @@
 use crate::exec::warp::{Split, SplitState, Warp};
 use crate::program::{Kernel, Position};
 
-/// Groups of warps that a report names besides those that run.
+/// Most groups of warps that a report names, apart from the running ones.
 const MOST: usize = 4;
 
 /// Returns the path of a warp that a report shows: the first that can run, or else the first.
@@ -11,7 +11,7 @@ pub fn shown(warp: &Warp) -> Option<&Split> {
     warp.splits.iter().find(|split| split.state == SplitState::Ready).or(warp.splits.first())
 }
 
-/// Returns the instruction that a path executes next, or has stopped at; without a path the first one of the kernel.
+/// Returns the instruction that a path executes next or has stopped at; without a path, the kernel's first one.
 pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
     let function = split.map_or(0, |split| split.function);
     let code = &kernel.functions[function].ins;
@@ -24,8 +24,8 @@ pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
     Position { function, line: code.get(at).map_or(0, |i| i.line) }
 }
 
-/// Returns what every warp that has not ended does. Warps that do what warp `at` does come last and without their
-/// place, which the trap names.
+/// Describes what every warp that has not ended is doing. Warps that do the same as warp `at` come last and without
+/// their place, which the trap names.
 pub fn describe(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
     let mut groups: Vec<(Doing, Vec<usize>)> = Vec::new();
     for (number, warp) in warps.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Doing {
     }
 }
 
-/// Names warps by ascending numbers: `warp 3`, `warps 0 to 2 and 5`.
+/// Names warps in ascending order: `warp 3`, `warps 0 to 2 and 5`.
 fn named(warps: &[usize]) -> String {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for &warp in warps {

@@ -1,5 +1,5 @@
-//! Splits and merges the paths of a warp: lanes that wait for other lanes get a split of their own, and splits at the
-//! same place become one.
+//! Splits and merges the paths of a warp: lanes that wait for other lanes get their own split, and splits at the same
+//! place become one.
 
 use std::ptr;
 
@@ -58,7 +58,7 @@ pub fn rejoin(warp: &mut Warp, id: u32) {
     warp.splits = joined;
 }
 
-/// Returns whether other lanes of the running split wait for its running path.
+/// Whether other lanes of the running split wait for its running path.
 pub fn others_wait(cx: &Context<'_>) -> bool {
     let mine = cx.mask;
     let waiting = cx.stack.iter().fold(0, |m, w| m | w.mask) | cx.frames.iter().fold(0, |m, f| m | f.mask);
@@ -75,7 +75,7 @@ pub fn others_wait_to_go_on(cx: &Context<'_>) -> bool {
     cx.frames.iter().any(|f| f.mask & others != 0) || waiting.any(|(at, w)| at >= kernels || !leads_to_exit(w.pc))
 }
 
-/// Gives the running lanes a split of their own; the paths below them continue without them.
+/// Gives the running lanes their own split; the paths below them continue without them.
 pub fn split_off(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: SplitState) {
     cx.uncount(resume);
     let mask = cx.mask;

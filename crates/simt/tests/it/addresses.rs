@@ -1,5 +1,4 @@
-//! Addresses in registers wider than those of their state space, and the words for addresses outside of every
-//! allocation.
+//! Addresses in registers wider than those of their state space, and messages about addresses outside every allocation.
 
 use simt::{LaunchError, Options, Trap, TrapKind};
 
@@ -30,7 +29,7 @@ fn kernel(variables: &str, body: &str) -> String {
     )
 }
 
-/// Returns what one warp leaves, with the sanitizer and without it.
+/// Returns the results of one warp, with the sanitizer and without it.
 #[track_caller]
 fn left(ptx: &str) -> Vec<i32> {
     let [with, without] = [true, false].map(|sanitize| {
@@ -94,7 +93,7 @@ fn addresses_of_atomics_on_shared_memory_have_32_bits() {
     assert_eq!(left(&kernel("", body)), (5..37).collect::<Vec<_>>());
 }
 
-/// Reads one word at an address; what it is caught at.
+/// Reads one word at an address; returns the trap.
 fn caught(ptx: &str, address: impl Fn(&mut Bench) -> u64) -> Trap {
     let mut bench = Bench::new(ptx);
     let at = address(&mut bench);
@@ -122,7 +121,7 @@ fn message(ptx: &str, address: impl Fn(&mut Bench) -> u64) -> String {
 #[test]
 fn an_address_outside_is_named_by_the_nearest_allocation_on_either_side() {
     let reads = format!("{HEAD}{READS}");
-    // Between two buffers of 128 bytes, the second of which starts 512 bytes behind the first.
+    // Between two buffers of 128 bytes; the second starts 512 bytes after the first.
     let allocate_between = |from_second: u64| {
         move |b: &mut Bench| {
             let (first, second) = (b.buffer(&[0; 32]), b.buffer(&[0; 32]));
@@ -137,7 +136,7 @@ fn an_address_outside_is_named_by_the_nearest_allocation_on_either_side() {
         (384, "0 bytes past the end of buffer `first` (128 bytes)"),
         (284, "100 bytes past the end of buffer `first` (128 bytes)"),
         (0_u64.wrapping_sub(132), "4 bytes past the end of buffer `second` (128 bytes)"),
-        // In front of the first one lies only the workspace of cooperative groups, of which no program knows.
+        // Only the workspace of cooperative groups, which no program knows of, lies before the first one.
         (768, "256 bytes before buffer `first` (128 bytes)"),
     ] {
         let text = message(&reads, allocate_between(from_second));
@@ -175,6 +174,6 @@ fn variables_of_the_module_are_named_as_in_the_source_and_those_of_the_compiler_
         }
     };
     assert!(message(&ptx, address_behind(0)).ends_with(", 0 bytes past the end of variable `table` (64 bytes)"));
-    // Nearer to what the compiler has put behind it.
+    // Closer to what the compiler put after it.
     assert!(message(&ptx, address_behind(440)).ends_with(", 440 bytes past the end of variable `table` (64 bytes)"));
 }

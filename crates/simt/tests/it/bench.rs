@@ -1,4 +1,4 @@
-//! Provides a device under test with one module on it.
+//! A device under test with one module on it.
 
 use simt::{Counters, LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, TrapKind, profiles};
 
@@ -71,7 +71,7 @@ impl Bench {
     }
 }
 
-/// Checks that the counts of all lines together are those of the launch.
+/// Checks that the counts of all lines add up to the launch's.
 fn check_lines(report: &LaunchReport) {
     let mut sum = Counters::default();
     report.lines.iter().for_each(|line| sum.add(&line.counters));

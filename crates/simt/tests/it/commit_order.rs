@@ -7,12 +7,12 @@ use crate::bench::{Arg, Bench};
 
 const BLOCKS: u32 = 24;
 const LAUNCHES: usize = 12;
-/// The number of threads of the host. The machine may have fewer cores.
+/// Host threads. The machine may have fewer cores.
 const THREADS: usize = 4;
 
 /// Returns a kernel whose first blocks take longest to reach `body`. There `%rd1` is the address of the word that the
-/// blocks share, `%r1` the block, and `%r2` a number below [`BLOCKS`] that no other block has; `%r3` is stored at the
-/// end.
+/// blocks share, `%r1` the block, and `%r2` a number below [`BLOCKS`] that is unique to the block; `%r3` is stored at
+/// the end.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n\
@@ -29,8 +29,8 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Launches a kernel again and again on one host thread and on several. `block` is what a block does: from its index
-/// and the shared word to what it stores.
+/// Launches a kernel repeatedly on one host thread and on several. `block` computes what a block stores from its index
+/// and the shared word.
 #[track_caller]
 fn agrees(body: &str, block: impl Fn(i32, &mut i32) -> i32) {
     let mut word = 0;
@@ -57,7 +57,7 @@ fn agrees(body: &str, block: impl Fn(i32, &mut i32) -> i32) {
     }
 }
 
-/// Returns the number that no other block has.
+/// Returns the block's unique number.
 const fn own(block: i32) -> i32 {
     block * 7 % BLOCKS as i32
 }
@@ -141,7 +141,7 @@ fn a_plain_load_decides_whether_an_atomic_is_needed() {
     });
 }
 
-/// Whether an access of a kernel is in commit order: a bit of its bytecode.
+/// Whether an access of a kernel is in commit order, according to its bytecode.
 fn waits(body: &str) -> bool {
     let bench = Bench::new(&kernel(body));
     let listing = bench.machine.listing(bench.module, "test").unwrap();

@@ -37,11 +37,11 @@ fn a_child_sees_what_its_parent_wrote_and_the_next_one_what_it_wrote() {
     let data = b.buffer(&[0; 64]);
     let report = b.launch("relay", ONE, [64, 1, 1], &[Arg::Address(data)]).unwrap();
     assert_eq!(b.ints(data, 64), (0..64).map(|t| ((t + 1) * 10 + 1) * 2 + 5).collect::<Vec<_>>());
-    // The counts are of all three grids of two warps.
+    // The counts cover all three grids of two warps.
     assert_eq!((report.counters.device_launches, report.counters.warps, report.counters.blocks), (2, 6, 3));
 }
 
-/// An H100 answers the same: the first recursion has no end of its own, the second one at 40.
+/// An H100 answers the same: the first recursion would not end by itself, the second ends at 40.
 #[test]
 fn launches_nest_as_deep_as_there_are_slots_which_a_grid_keeps_until_all_below_it_has_ended() {
     for (kernel, deepest, refusal) in [("descend", 2048, 69), ("descend_by_tail", 40, 0)] {
@@ -108,7 +108,7 @@ fn a_fault_of_a_child_names_the_child_and_who_launched_it() {
     assert!(message.ends_with("(depth 1)"), "{message}");
 }
 
-/// Adds what `spread` of so many blocks of four threads adds, in one order of its additions.
+/// Adds what `spread` with this many blocks of four threads adds, in one order of its additions.
 fn spread(sum: &mut f32, blocks: u32, depth: i32, launches: &mut u64) {
     for block in 0..blocks {
         for thread in 0..4 {
@@ -167,8 +167,8 @@ fn kernels_can_ask_what_device_and_kernels_are_like() {
     let mut b = bench();
     let (out, text) = (b.buffer(&[-1; 16]), b.buffer(&[0; 8]));
     b.launch("queries", ONE, ONE, &[Arg::Address(out), Arg::Address(text)]).unwrap();
-    // What an H100 answers: 132 multiprocessors of 2048 threads, four blocks of 512 fit one; a block of 100 KiB of
-    // shared memory would have to opt in to that.
+    // An H100's answers: 132 multiprocessors of 2048 threads, each of which fits four blocks of 512; a block of 100 KiB
+    // of shared memory would have to opt in.
     assert_eq!(b.ints(out, 13), [132, 2048, 0, 1, 6000, 64, 0, 4, 0, 2048, 0, 7, 0]);
     assert_eq!(b.ints(text, 8), "cudaErro".bytes().map(i32::from).collect::<Vec<_>>());
 }

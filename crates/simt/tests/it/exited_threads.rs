@@ -1,4 +1,4 @@
-//! Barriers and warp operations of threads that have not exited, where others of their warp have.
+//! Barriers and warp operations of threads that have not exited, in warps whose other threads have.
 
 use simt::{LaunchError, LaunchReport, Options, TrapKind};
 
@@ -26,7 +26,7 @@ fn kernel(directives: &str, body: &str) -> String {
     )
 }
 
-/// Launches blocks of so many threads with the sanitizer and without it; what each does and leaves.
+/// Launches blocks of this many threads with and without the sanitizer; returns result and memory of each.
 fn launched(ptx: &str, blocks: u32, threads: u32, n: i32) -> [(Result<LaunchReport, LaunchError>, Vec<i32>); 2] {
     [true, false].map(|sanitize| {
         let mut bench = Bench::load(ptx, Options { sanitize, watchdog: 1_000_000, ..Options::default() });
@@ -36,7 +36,7 @@ fn launched(ptx: &str, blocks: u32, threads: u32, n: i32) -> [(Result<LaunchRepo
     })
 }
 
-/// Returns what a kernel of one block leaves, which is the same with and without the sanitizer.
+/// Returns the results of a kernel of one block, which are the same with and without the sanitizer.
 #[track_caller]
 fn left(ptx: &str, threads: u32, n: i32) -> Vec<i32> {
     let [(with, left), (without, same)] = launched(ptx, 1, threads, n);
@@ -45,12 +45,12 @@ fn left(ptx: &str, threads: u32, n: i32) -> Vec<i32> {
     left
 }
 
-/// Returns the first values of a function, and behind them what was there before.
+/// Returns the first values of a function, followed by the initial content.
 fn first(n: i32, of: impl Fn(i32) -> i32) -> Vec<i32> {
     (0..64).map(|k| if k < n { of(k) } else { -1 }).collect()
 }
 
-/// Turns the first n words around in shared memory, with barriers before and after.
+/// Reverses the first n words in shared memory, with barriers before and after.
 const REVERSE: &str = "shl.b32 %r3, %r1, 2;
     mov.u32 %r4, tile;
     add.u32 %r5, %r4, %r3;
@@ -66,7 +66,7 @@ const REVERSE: &str = "shl.b32 %r3, %r1, 2;
 #[test]
 fn a_barrier_waits_only_for_threads_that_have_not_exited() {
     let ptx = kernel("", &format!("@%p1 bra $L_end;\n{REVERSE}\n$L_end:\nret;"));
-    // The threads that stay are a part of the only warp, a part of the second one, all of the second one, one thread.
+    // The remaining threads are part of the only warp, part of the second one, all of the second one, one thread.
     for (threads, n) in [(32, 20), (64, 40), (64, 32), (64, 1), (64, 64)] {
         assert_eq!(left(&ptx, threads, n), first(n, |k| n - 1 - k), "{n} of {threads}");
     }
@@ -130,7 +130,7 @@ fn warp_operations_wait_only_for_named_lanes_that_have_not_exited() {
     assert_eq!(left(&body(ballot), 32, 20), first(20, |_| 0xf_ffff));
     let shuffle = "shfl.sync.down.b32 %r3, %r1, 1, 0x1f, 0xffffffff;
     st.global.u32 [%rd2], %r3;";
-    // Lane 19 would read from one that has exited: it is undefined what.
+    // Lane 19 would read from one that has exited, which is undefined.
     let [(with, _), (without, same)] = launched(&body(shuffle), 1, 32, 20);
     assert_eq!(trap(with).0, TrapKind::Shuffle);
     without.unwrap();

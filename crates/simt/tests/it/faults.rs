@@ -1,4 +1,4 @@
-//! Planted faults: each must be found, where it is, and in the right words.
+//! Planted faults: each must be found at its place, with the right message.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::bench::{Arg, Bench};
 const FAULTS: &str = include_str!("../ptx/kernels/faults.ptx");
 const SOURCE: &str = include_str!("../ptx/kernels/faults.cu");
 
-/// Runs a kernel on one block; what it is caught at.
+/// Runs a kernel on one block; returns the trap.
 fn caught(kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
     caught_with(Options { watchdog: 1_000_000, ..Options::default() }, kernel, threads, args)
 }
@@ -29,7 +29,7 @@ fn line(kernel: &str, text: &str) -> String {
     format!("faults.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
 }
 
-/// Checks kind, kernel, place, block and thread, and that the text says all of them.
+/// Checks kind, kernel, place, block and thread, and that the text contains them all.
 #[track_caller]
 fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
     let place = line(kernel, at);
@@ -39,7 +39,7 @@ fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
     assert_eq!(trap.to_string(), says);
 }
 
-/// Returns the memory that a trap is about: its allocation, and the offset in there.
+/// Returns the memory that a trap is about: its allocation, and the offset in it.
 #[track_caller]
 fn site<'t>(trap: &'t Trap, allocation: &str, offset: i64) -> &'t Site {
     let site = trap.site.as_ref().unwrap();
@@ -66,7 +66,7 @@ fn a_store_between_two_allocations_names_the_nearest() {
     let trap = caught("out_of_bounds", 32, |b| {
         let data = b.buffer(&[0; 64]);
         b.buffer(&[0; 64]);
-        // The first thread's element lies 100 bytes behind the first allocation.
+        // The first thread's element is 100 bytes after the first allocation.
         vec![Arg::Address(data + 352), Arg::Int(1)]
     });
     expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 0);
@@ -208,7 +208,7 @@ fn a_deadline_ends_a_launch_and_says_where_it_was() {
     let trap = spins(Options { watchdog: u64::MAX, ..Options::default() }, Some(allowed));
     assert!(begun.elapsed() >= allowed);
     assert_eq!(trap.kind, TrapKind::Deadline(allowed));
-    // Warp 3 has its turn after warp 2, whose first one may last until the deadline on a busy machine.
+    // Warp 3 runs after warp 2, whose first time slice may last until the deadline on a busy machine.
     let says = trap.to_string();
     let where_it_was = "warp 2 runs in kernel `spins` at spins.cu:9, block (0,0,0), thread (64,0,0)";
     assert!(says.starts_with("no end within 0.05 s: warps 0") && says.ends_with(where_it_was), "{says}");

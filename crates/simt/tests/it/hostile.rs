@@ -1,6 +1,6 @@
 //! Modules with a word cut, doubled or swapped: refused or run, and never a panic.
 //!
-//! NVRTC writes none of them, but inline assembly puts the author's own words into what it writes.
+//! NVRTC writes none of them, but inline assembly inserts the author's own words.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use ptx_conformance::files::files;
 /// How often each file is damaged.
 const TIMES: u64 = 12;
 
-/// What takes the place of a word.
+/// Replacements for a word.
 const WORDS: [&str; 24] = [
     "",
     "0",
@@ -50,7 +50,7 @@ impl Dice {
     }
 }
 
-/// Returns where words begin and end: runs of letters, digits and what names hold, and each sign by itself.
+/// Returns the positions of words: runs of letters, digits and name characters, and each other character by itself.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%' | '.' | '$' | '@');
     let mut found: Vec<(usize, usize)> = Vec::new();
@@ -83,7 +83,7 @@ fn damaged(text: &str, dice: &mut Dice) -> String {
     format!("{}{instead}{}", &text[..from], &text[to..])
 }
 
-/// Loads a module and runs its first kernel on one warp; what either answers does not matter.
+/// Loads a module and runs its first kernel on one warp; the result does not matter.
 fn run(ptx: &str) {
     let options = Options { threads: Some(1), watchdog: 100_000, heap: 1 << 16, ..Options::default() };
     let Ok(mut machine) = Machine::new(profiles().remove(0), options) else { return };
@@ -107,7 +107,7 @@ fn a_damaged_module_is_refused_or_runs_and_never_panics() {
     let mut dice = Dice(1);
     let mut panicked = Vec::new();
     for file in &files {
-        // The comments at the head hold what the lanes must be.
+        // The comments at the head hold the expected lanes.
         let code = &file.ptx[file.ptx.find(".visible").unwrap_or(0)..];
         for _ in 0..TIMES {
             let ptx = damaged(code, &mut dice);

@@ -7,7 +7,7 @@ use crate::bench::{Arg, Bench};
 const LADDER: &str = include_str!("../ptx/kernels/ladder.ptx");
 const N: usize = 16384;
 
-/// Runs one kernel on 16384 ints; gives its counts and the sum of what it left.
+/// Runs one kernel on 16384 ints; returns its counts and the sum of its results.
 fn reduce(kernel: &str, per_block: usize, options: Options) -> (Counters, i64) {
     let mut bench = Bench::load(LADDER, options);
     let values: Vec<i32> = (0..N as i32).map(|i| i % 251).collect();
@@ -19,7 +19,7 @@ fn reduce(kernel: &str, per_block: usize, options: Options) -> (Counters, i64) {
     (report.counters, total)
 }
 
-/// The published count of load and store transactions, and the sum worked out on the host.
+/// Checks the published counts of load and store transactions, and the sum computed on the host.
 fn check(kernel: &str, per_block: usize, loads: u64, stores: u64) {
     let (counters, total) = reduce(kernel, per_block, Options::default());
     assert_eq!(total, (0..N as i64).map(|i| i % 251).sum::<i64>(), "{kernel}");

@@ -38,7 +38,7 @@ END:
 }
 ";
 
-/// Launches blocks of a kernel, on so many host threads.
+/// Launches blocks of a kernel on this many host threads.
 fn launch(ptx: &str, host_threads: usize, blocks: u32, threads: u32) -> LaunchReport {
     let mut bench = Bench::load(ptx, Options { threads: Some(host_threads), ..Options::default() });
     let out = Arg::Address(bench.buffer(&[0; 64]));
@@ -61,7 +61,7 @@ fn line(lines: &[LineCounts], ptx: u32) -> (u64, u64) {
 #[test]
 fn each_line_is_counted_as_often_as_warps_and_threads_execute_it() {
     let lines = lines(1);
-    // Parameters and indices are copied nowhere, but their instructions are executed.
+    // Copies of parameters and indices were removed, but their instructions count.
     for ptx in 12..=16 {
         assert_eq!(line(&lines, ptx), (6, 6 * 32), "line {ptx}");
     }
@@ -83,7 +83,7 @@ fn divergence_and_sectors_belong_to_the_line_that_causes_them() {
         let counted = lines.iter().map(|line| (line.ptx_line, count(&line.counters)));
         counted.filter(|(_, count)| *count > 0).collect()
     };
-    // The loop diverges in each round but the last.
+    // The loop diverges in every round except the last.
     assert_eq!(of(|c| c.divergent_branches), [(16, 6), (21, 6 * 7)]);
     assert_eq!(of(|c| c.branches), [(16, 6), (21, 6 * 8)]);
     assert_eq!(of(|c| c.global_store.sectors), [(28, 6)]);

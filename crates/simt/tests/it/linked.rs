@@ -1,10 +1,10 @@
-//! Modules that are linked of the PTX of several files.
+//! Modules linked from the PTX of several files.
 
 use simt::{LaunchSpec, Machine, Options, Part, SimError, profiles};
 
 const HEADER: &str = ".version 8.5\n.target sm_90\n.address_size 64\n";
 
-/// A kernel that writes what `scale` makes of 5, plus a counter of another file and its own constant.
+/// A kernel that writes `scale` of 5, plus a counter of another file and its own constant.
 const MAIN: &str = "
 .file 1 \"main.cu\"
 .extern .func (.param .b32 r) scale(.param .b32 x);
@@ -31,7 +31,7 @@ const MAIN: &str = "
 }
 ";
 
-/// A file with a function that multiplies by a constant, which has the name of one in the other file.
+/// A file with a function that multiplies by a constant of the same name as one in the other file.
 const OTHER: &str = "
 .file 1 \"other.cu\"
 .visible .global .align 4 .u32 counter = 2000;

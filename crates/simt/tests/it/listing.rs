@@ -1,6 +1,6 @@
-//! The bytecode of a small kernel: what the passes make of a guard, a divergent branch, a loop and a narrow load.
+//! The bytecode of a small kernel: how the passes lower a guard, a divergent branch, a loop and a narrow load.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p simt listing` writes the expected text anew.
+//! `SNAPSHOTS=overwrite cargo test -p simt listing` updates the expected text.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The simulated machine through its public seam, on PTX that NVRTC made of the sources in `tests/ptx/kernels`.
+//! The simulated machine through its public API, on PTX that NVRTC made from the sources in `tests/ptx/kernels`.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 

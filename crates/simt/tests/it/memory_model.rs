@@ -1,4 +1,4 @@
-//! Small programs of the PTX memory model, each decided by hand: a program races if two accesses to a location, one of
+//! Small programs of the PTX memory model, each decided by hand. A program races if two accesses to a location, one of
 //! them a write, are neither ordered by causality nor morally strong.
 //!
 //! A program is what some threads execute; all others do nothing. `racy` programs must end in a trap or a note that
@@ -92,7 +92,7 @@ impl Program {
         text + "ret;\n}\n"
     }
 
-    /// Runs the program on some threads of the host; what it ends in if that is a race.
+    /// Runs the program on this many host threads; returns the trap or note if it is about a race.
     fn finding(&self, workers: usize) -> Option<String> {
         let options = Options { watchdog: 2_000_000, threads: Some(workers), ..Options::default() };
         let profile = profiles().into_iter().find(|profile| profile.id == "h100").unwrap();
@@ -126,8 +126,8 @@ fn role(block: u32, threads: std::ops::Range<u32>, code: &str) -> Role {
     ((block, threads), code.to_owned())
 }
 
-/// Message passing from thread 0 to thread 32 of one block: what the first executes after it has stored the datum, and
-/// the second before it loads it.
+/// Message passing from thread 0 to thread 32 of one block: what the first executes after storing the datum, and the
+/// second before loading it.
 fn within(name: &'static str, racy: bool, send: &str, receive: &str) -> Program {
     let place = if send.contains("gf") || receive.contains("gf") { ("global", "g") } else { ("shared", "s") };
     let (space, at) = place;
@@ -305,7 +305,7 @@ fn messages_within_a_block_need_a_release_and_an_acquire() {
             "membar.gl; st.volatile.global.u32 [gf], 1",
             "POLL ld.volatile.global.u32 %r10, [gf]; membar.gl",
         ),
-        // The flag that is waited for is another one than the one that was released.
+        // The flag that is waited for is not the one that was released.
         within(
             "wrong flag",
             true,

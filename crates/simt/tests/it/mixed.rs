@@ -4,13 +4,12 @@ use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Where the word of a lane is. Every place has 32 words; the word of lane `k` is `100 * place + k` at first.
+/// Where a lane's word is. Every place has 32 words; the word of lane `k` is initially `100 * place + k`.
 const PLACES: [&str; 7] = ["first", "second", "variable", "tile", "mine", "table", "parameter"];
 /// The places from here on are read-only.
 const TABLE: usize = 5;
 
-/// Kernels whose lane `k` accesses its word of the place that is number `kinds[k]` in [`PLACES`]. All end with a store
-/// to `out` alone, of the value in `%r9`.
+/// Kernels whose lane `k` accesses its word of place `kinds[k]` in [`PLACES`]. All end with a store of `%r9` to `out`.
 fn kernel(body: &str) -> String {
     let words = |place: i32| (0..32).map(|k| (100 * place + k).to_string()).collect::<Vec<_>>().join(", ");
     let of_place = |place| format!("setp.eq.u32 %p1, %r2, {place};\nselp.b64 %rd9, %rd1{place}, %rd9, %p1;");
@@ -77,7 +76,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Returns which lanes are in which of several places: in turn, in halves, and all but one lane in the first.
+/// Returns distributions of the lanes over several places: alternating, in halves, and all but one lane in the first.
 fn patterns(places: &[usize]) -> Vec<[usize; 32]> {
     let last = *places.last().unwrap();
     vec![
@@ -94,7 +93,7 @@ fn mixtures(end: usize) -> Vec<[usize; 32]> {
     pairs.chain([(0..end).collect(), (0..end).rev().collect()]).flat_map(|places| patterns(&places)).collect()
 }
 
-/// Returns what the launch ends in, with and without the sanitizer, and the words of `out`.
+/// Returns the launch's result, with or without the sanitizer, and the words of `out`.
 fn run(ptx: &str, kinds: &[usize; 32], sanitize: bool) -> (Result<LaunchReport, LaunchError>, Vec<i32>) {
     let mut bench = Bench::load(ptx, Options { sanitize, ..Options::default() });
     let words = |place: i32| (0..32).map(|k| 100 * place + k).collect::<Vec<_>>();

@@ -5,7 +5,7 @@ use simt::{Machine, Options, profiles};
 use crate::bench::{Arg, Bench};
 use ptx_conformance::files::{OpFile, files};
 
-/// Whether something failed with these words.
+/// Checks that something failed with this message.
 fn expect<T>(words: &str, ended: Result<T, String>) -> Result<(), String> {
     match ended {
         Err(text) if text.contains(words) => Ok(()),

@@ -5,8 +5,8 @@ use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Lane `k` of a warp that `lanes` names loads from word `first + stride * k`, and stores what it got to word `k` of
-/// `to`. The second kernel's second warp stores to those words what the first one has loaded from words `0` to `31`.
+/// Lane `k` of the warp, if in `lanes`, loads from word `first + stride * k`, and stores the value to word `k` of `to`.
+/// The second kernel's second warp stores to the words that the first one has loaded, `0` to `31`.
 const KERNELS: &str = r"
 .version 8.0
 .target sm_80
@@ -66,7 +66,7 @@ DONE:
     ret;
 }
 ";
-/// What `LOAD` stands for, by words per lane.
+/// Expansions of `LOAD`, by words per lane.
 const LOADS: [(u32, &str); 3] = [
     (1, "ld.global.u32 %r7, [%rd4];"),
     (2, "ld.global.v2.u32 {%r7, %r8}, [%rd4];"),
@@ -75,7 +75,7 @@ const LOADS: [(u32, &str); 3] = [
 const WORDS: u32 = 4096;
 const LANES: [u32; 6] = [u32::MAX, 0xaaaa_aaaa, 0xffff_0000, 0x0000_1fff, 0x8000_0001, 1 << 7];
 
-/// Returns a machine, and a buffer whose words are all written but one.
+/// Returns a machine, and a buffer in which all words but one are written.
 fn machine(load: &str, hole: u32, sanitize: bool) -> (Bench, u64) {
     let mut bench = Bench::load(&KERNELS.replace("LOAD", load), Options { sanitize, ..Options::default() });
     let data = bench.machine.alloc(u64::from(WORDS) * 4).unwrap();

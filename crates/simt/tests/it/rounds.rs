@@ -1,5 +1,5 @@
-//! Warps that go from barrier to barrier together, in rounds, and those that fall out of step, with accesses checked
-//! and without.
+//! Warps that run from barrier to barrier together, in rounds, and those that fall out of step, with and without
+//! checked accesses.
 
 use simt::{Counters, Options, TrapKind};
 
@@ -7,7 +7,7 @@ use crate::bench::{Arg, Bench, trap};
 
 const WARPS: usize = 8;
 
-/// Returns a kernel of eight warps: `%w` is the thread's warp, `%c` what it stores in the end.
+/// Returns a kernel of eight warps: `%w` is the thread's warp, `%c` what it stores at the end.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 out)\n{{\n\
@@ -24,8 +24,8 @@ fn run(body: &str, sanitize: bool) -> (Vec<i32>, Counters) {
     (bench.ints(out, 32 * WARPS), report.counters)
 }
 
-/// What each warp's threads store, the warps that have passed barriers and the instructions of all; the same either
-/// way. Of the instructions five come before the body and two behind it.
+/// Checks what each warp's threads store, how many warps passed barriers, and all instructions, with and without
+/// rounds. Five instructions come before the body and two after it.
 fn agrees(body: &str, stored: impl Fn(i32) -> i32, barriers: u64, instructions: u64) {
     let (checked, counters) = run(body, true);
     let expected: Vec<i32> = (0..32 * WARPS as i32).map(|thread| stored(thread / 32)).collect();
@@ -37,7 +37,7 @@ fn agrees(body: &str, stored: impl Fn(i32) -> i32, barriers: u64, instructions: 
 #[test]
 fn warps_that_end_early_are_not_waited_for() {
     let body = "L: setp.gt.u32 %p1, %c, %w; @%p1 bra E; bar.sync 0; add.u32 %c, %c, 1; bra L;\nE:";
-    // Five instructions a round and two to leave.
+    // Five instructions per round and two to leave.
     agrees(body, |warp| warp + 1, (1..=8).sum(), (1..=8).map(|rounds| 7 + 5 * rounds + 2).sum());
 }
 
@@ -59,10 +59,10 @@ fn pairs_of_warps_meet_at_barriers_of_their_own_between_those_of_all() {
 
 #[test]
 fn lanes_that_come_to_a_barrier_on_two_paths_wait_for_each_other() {
-    // In warp 2 odd lanes take another way to the same barrier.
+    // In warp 2 odd lanes take another path to the same barrier.
     let body = "and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %w, 2; setp.eq.and.u32 %p2, %r1, 1, %p1; mov.u32 %c, 1;\n\
                 bar.sync 0; @%p2 bra O; barrier.sync 0; bra J;\nO: barrier.sync 0;\nJ: bar.sync 0; add.u32 %c, %c, %w;";
-    // Both paths of warp 2 come to a barrier of their own and to the last one.
+    // Both paths of warp 2 reach a barrier of their own and the last one.
     agrees(body, |warp| warp + 1, 3 * 8, 8 * (7 + 10) + 2);
 }
 

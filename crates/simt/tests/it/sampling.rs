@@ -1,10 +1,10 @@
-//! Launches that run a sample of their blocks.
+//! Launches that run only a sample of their blocks.
 
 use simt::{LaunchError, LaunchReport, Sampled, TrapKind};
 
 use crate::bench::{Arg, Bench, trap};
 
-/// `edges`: every thread counts to 2, to 3 in blocks at the edges along y, and to 3 or 4 at those along x, and writes
+/// `edges`: every thread counts to 2, to 3 in blocks at the edges along y, and to 3 or 4 in those along x, and writes
 /// the number to its element. `increments`: every block adds to one word, without using the old value.
 const KERNELS: &str = "
 .version 8.5

@@ -1,4 +1,4 @@
-//! Planted races and their right twins: what the sanitizer must find, and what it must not.
+//! Planted races and correct counterparts: what the sanitizer must find, and what it must not.
 
 use simt::{FindingClass, Ignored, LaunchError, LaunchReport, Options, Site, Trap, TrapKind};
 
@@ -13,7 +13,7 @@ struct Shape(&'static str, u32, u32, bool);
 
 type Args<'a> = &'a dyn Fn(&mut Bench) -> Vec<Arg>;
 
-/// Runs a kernel on 1, 2 and 8 threads; the outcome is the same.
+/// Runs a kernel on 1, 2 and 8 threads; the outcome must be the same.
 fn run(shape: Shape, args: Args<'_>) -> Result<LaunchReport, LaunchError> {
     let Shape(kernel, blocks, threads, cooperative) = shape;
     let outcome = |workers: usize| {
@@ -36,12 +36,12 @@ fn caught(shape: Shape, args: Args<'_>) -> Trap {
     }
 }
 
-/// Runs a kernel that has no fault; its notes.
+/// Runs a kernel that has no fault; returns its notes.
 fn clean(shape: Shape, args: Args<'_>) -> Vec<String> {
     run(shape, args).unwrap_or_else(|e| panic!("`{}`: {e}", shape.0)).notes
 }
 
-/// Returns the line of the source that holds a text, behind the line that holds another.
+/// Returns the source line that contains a text, after the line that contains another.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     let (at, _) = lines.find(|(_, l)| l.contains(text)).unwrap();
@@ -262,7 +262,7 @@ fn a_value_handed_from_block_to_block_needs_a_fence() {
     assert_eq!(clean(Shape("flag_mended", 6, 32, false), &zeros(&[6, 6])), [""; 0]);
 }
 
-/// Runs a kernel whose blocks wait for each other; gives its notes and what the buffers hold at the end.
+/// Runs a kernel whose blocks wait for each other; returns its notes and the final buffers.
 fn left(
     kernel: &'static str,
     blocks: u32,

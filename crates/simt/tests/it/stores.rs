@@ -1,5 +1,5 @@
-//! Several threads that store to one place: equal values of any size are no race; different values of lanes of
-//! one instruction are noted.
+//! Several threads that store to one place: equal values of any size do not race; different values of lanes of one
+//! instruction are noted.
 
 use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
@@ -31,7 +31,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Runs blocks of so many threads on 1, 2 and 8 threads of the host; the outcome is the same.
+/// Runs blocks of this many threads on 1, 2 and 8 host threads; the outcome must be the same.
 fn run(body: &str, blocks: u32, threads: u32) -> Result<LaunchReport, LaunchError> {
     let ptx = kernel(body);
     let outcome = |workers: usize| {
@@ -58,7 +58,8 @@ fn caught(body: &str, blocks: u32, threads: u32) -> Trap {
     }
 }
 
-/// Returns the first lane of each warp stores 1 to an element, the first of all another 1 to one beside it.
+/// Returns a body in which the first lane of each warp stores 1 to an element, and the first lane of all another 1 to
+/// its neighbour.
 fn flags(ty: &str, bytes: u32, space: &str, base: &str) -> String {
     format!("@%p1 st.{space}.{ty} [{base}+{bytes}], %rs1;\n@%p2 st.{space}.{ty} [{base}+{}], %rs1;", 2 * bytes)
 }
@@ -66,7 +67,7 @@ fn flags(ty: &str, bytes: u32, space: &str, base: &str) -> String {
 #[test]
 fn equal_values_stored_to_one_byte_or_halfword_are_no_race() {
     for (ty, bytes) in [("u8", 1), ("u16", 2)] {
-        // The warps are of one block, and of two.
+        // The warps are in one block, and in two.
         for (blocks, threads) in [(1, 64), (2, 32), (3, 96)] {
             assert_eq!(notes(&flags(ty, bytes, "global", "%rd1"), blocks, threads), [""; 0], "{ty} {blocks}");
         }
@@ -77,7 +78,7 @@ fn equal_values_stored_to_one_byte_or_halfword_are_no_race() {
 
 #[test]
 fn equal_bytes_are_no_race_where_a_block_has_stored_all_bytes_of_their_word() {
-    // Block 0 stores a byte a thread, block 1 the last byte of the first word alone.
+    // Block 0 stores one byte per thread, block 1 only the last byte of the first word.
     let body = "cvt.u64.u32 %rd2, %r1;
     add.s64 %rd3, %rd1, %rd2;
     setp.eq.u32 %p3, %r2, 0;
@@ -98,7 +99,7 @@ fn different_values_of_blocks_or_warps_race_at_their_byte() {
             assert_eq!((trap.kind, site.allocation.as_str(), site.offset), (TrapKind::Race, "buffer 0", i64::from(at)));
         }
     }
-    // Halfwords that differ in their upper bytes alone.
+    // Halfwords that differ only in their upper bytes.
     let upper = "shl.b32 %r5, %r2, 8;\ncvt.u16.u32 %rs2, %r5;\n@%p1 st.global.u16 [%rd1+2], %rs2;";
     assert_eq!(caught(upper, 2, 32).site.unwrap().offset, 3);
 }
@@ -147,7 +148,7 @@ fn lanes_that_store_equal_values_or_apart_or_by_atomics_are_not() {
     for body in [
         "st.global.u32 [%rd1], 7;",
         "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nst.global.u32 [%rd3], %r1;",
-        // Downwards, and a byte a lane.
+        // In descending order, and one byte per lane.
         "sub.u32 %r5, 31, %r1;\nmul.wide.u32 %rd2, %r5, 4;\nadd.s64 %rd3, %rd1, %rd2;\nst.global.u32 [%rd3], %r1;",
         "cvt.u64.u32 %rd2, %r1;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u16.u32 %rs2, %r1;\nst.global.u8 [%rd3], %rs2;",
         "@%p1 st.global.u32 [%rd1], %r1;",

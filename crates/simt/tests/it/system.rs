@@ -1,4 +1,4 @@
-//! Clocks, output, the heap, calls: what a kernel asks of the system, and how it ends where it asks too much.
+//! Clocks, output, the heap, calls: what a kernel asks of the system, and how it ends if it asks too much.
 
 use simt::{LaunchError, Options, Trap, TrapKind};
 
@@ -11,7 +11,7 @@ const SOURCE: &str = include_str!("../ptx/kernels/system.cu");
 
 const ONE: [u32; 3] = [1, 1, 1];
 
-/// Returns the line of the source that holds a text, behind the line that holds another.
+/// Returns the source line that contains a text, after the line that contains another.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     format!("system.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
@@ -43,7 +43,7 @@ fn clocks_move_with_the_instructions_and_the_same_way_every_time() {
         (moved, report.counters.warp_instructions)
     };
     let (few, all) = moved(100, 1);
-    // Each interval holds the one within it, and the loop of one warp, whose steps have a store and a number at least.
+    // Each interval contains the one inside it, and one warp's loop, whose steps have at least a store and a number.
     assert!(200 < few[0] && few[0] < few[1] && few[1] < few[2] && few[2] < all, "{few:?} of {all}");
     let (many, all_of_many) = moved(300, 1);
     for k in 0..3 {
@@ -75,7 +75,7 @@ fn what_is_printed_is_what_c_prints() {
 
 #[test]
 fn the_heap_ends_in_null_and_what_is_given_back_is_there_again() {
-    // Room for 20 pieces: of three threads that want eight each, the last goes away with four.
+    // Room for 20 pieces: of three threads that want eight each, the last gets four.
     let mut b = Bench::load(KERNELS, Options { heap: 20 * 1024 + 512, ..Options::default() });
     let data = b.buffer(&[0; 3]);
     for _ in 0..2 {
@@ -176,7 +176,7 @@ fn a_kernel_with_debug_information_computes_the_same() {
         let (data, out) = (b.buffer(&values), b.buffer(&[0]));
         let report = b.launch("plain_sum", ONE, [128, 1, 1], &[data, out].map(Arg::Address)).unwrap();
         assert_eq!(b.ints(out, 1), [values.iter().sum::<i32>()]);
-        // What goes to memory is the program's; how many instructions it takes is the compiler's.
+        // Memory accesses are the program's; the number of instructions is the compiler's choice.
         assert_eq!((report.counters.global_load.requests, report.counters.global_store.requests), (4, 1));
         counted.push(report.counters.warp_instructions);
     }

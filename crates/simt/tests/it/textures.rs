@@ -1,5 +1,5 @@
-//! Textures and surfaces: what fetches give is computed here by hand, from the formulas of the CUDA C++ Programming
-//! Guide ("Texture Fetching").
+//! Textures and surfaces. Expected fetches are computed by hand from the formulas of the CUDA C++ Programming Guide
+//! ("Texture Fetching").
 
 use simt::{AddressMode, Channel, Geometry, Image, Sampler, TrapKind};
 
@@ -8,8 +8,7 @@ use crate::bench::{Arg, Bench, trap};
 const POINT: Sampler = Sampler { address: AddressMode::Clamp, linear: false, normalized: false, as_float: false };
 const BYTE: Channel = Channel::Int { bytes: 1, signed: false };
 
-/// A kernel in which each lane executes `instructions` with four words of `places` in `%a0` to `%a3`, and stores `%b0` to
-/// `%b3`.
+/// A kernel whose lanes execute `instructions` with four words of `places` in `%a0` to `%a3`, and store `%b0` to `%b3`.
 fn bench(instructions: &str) -> Bench {
     Bench::new(&format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 image, .param .u64 places, \
@@ -21,13 +20,13 @@ fn bench(instructions: &str) -> Bench {
     ))
 }
 
-/// An image whose texels are `bytes`; the address is set where it is made.
+/// An image whose texels are `bytes`; its address is set later.
 fn image(geometry: Geometry, size: [u32; 3], (channel, channels): (Channel, u32), sampler: Option<Sampler>) -> Image {
     Image { address: 0, geometry, size, channel, channels, sampler }
 }
 
-/// Makes an image of `bytes` and launches a lane for each place; returns the device, with the result of the launch and
-/// the addresses of the texels and of the results.
+/// Makes an image of `bytes` and launches a lane for each place. Returns the device, the result of the launch, and the
+/// addresses of the texels and the results.
 fn run(
     instructions: &str,
     image: Image,
@@ -181,7 +180,7 @@ fn surfaces_are_read_and_written_by_bytes_and_end_as_the_instruction_says() {
     ended.unwrap();
     assert_eq!(bench.ints(texels, 8), [1, 2, 3, 4, 5, 6, 0xbbbb_aaaa_u32.cast_signed(), 8]);
 
-    // A formatted store counts texels and converts: 300 does not fit a byte.
+    // A formatted store counts texels and converts: 300 does not fit into a byte.
     let pixels = image(Geometry::OneD, [2, 1, 1], (BYTE, 4), None);
     let store = "sust.p.1d.v4.b32.trap [%o, {%a0}], {%a0, %a1, %a2, %a3};";
     let (bench, ended, [texels, _]) = run(store, pixels, &[7; 8], &[[1, 300, 255, 2]]);

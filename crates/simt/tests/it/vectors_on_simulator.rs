@@ -1,4 +1,4 @@
-//! The simulator against hardware: results that an H100 gave are committed under `crates/ptx-conformance/vectors`.
+//! The simulator compared with hardware: results from an H100, committed under `crates/ptx-conformance/vectors`.
 
 use simt::{LaunchError, LaunchSpec, Machine, Options, SimError, profiles};
 
@@ -10,7 +10,7 @@ fn run(form: &Form) -> Result<Vec<u64>, LaunchError> {
     run_on(form, &form.inputs())
 }
 
-/// Returns the results of a form on given inputs, one set a thread.
+/// Returns the results of a form on given inputs, one set per thread.
 pub fn run_on(form: &Form, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError> {
     let mut machine = Machine::new(profiles().remove(0), Options { threads: Some(1), ..Options::default() })?;
     let module = machine.load(&form.ptx())?;

@@ -11,14 +11,14 @@ use crate::program::{CallSite, Kernel, Position};
 use crate::runtime::errors::Code;
 use crate::runtime::{FIRE_AND_FORGET, GridRuntime, Handle, Origin, Queued, TAIL, Work};
 
-/// Why a call does not return.
+/// Why a call ends the launch.
 #[derive(Debug)]
 pub struct Fault {
     pub kind: TrapKind,
     pub message: String,
 }
 
-/// The call that one lane makes.
+/// A call made by one lane.
 #[derive(Debug)]
 pub struct Call<'c, 'm> {
     pub cx: &'c mut Context<'m>,
@@ -32,7 +32,7 @@ impl<'m> Call<'_, 'm> {
         &self.cx.launch.runtime
     }
 
-    /// Returns the bytes of argument `k`; their number was checked at load.
+    /// Returns the bytes of argument `k`. The number of arguments was checked at load.
     pub fn bytes<const N: usize>(&self, k: usize) -> [u8; N] {
         let offset = self.site.args.get(k).map_or(0, |a| a.0);
         let at = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
@@ -47,7 +47,7 @@ impl<'m> Call<'_, 'm> {
         u64::from_le_bytes(self.bytes(k))
     }
 
-    /// Returns a `dim3`.
+    /// Returns argument `k`, a `dim3`.
     pub fn extents(&self, k: usize) -> [u32; 3] {
         let bytes: [u8; 12] = self.bytes(k);
         std::array::from_fn(|d| {
@@ -55,7 +55,7 @@ impl<'m> Call<'_, 'm> {
         })
     }
 
-    /// Returns argument `k`, which is a struct of eight-byte words.
+    /// Returns argument `k`, a struct of eight-byte words.
     pub fn words<const N: usize>(&self, k: usize) -> [u64; N] {
         let offset = self.site.args.get(k).map_or(0, |a| a.0);
         let start = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
@@ -65,7 +65,7 @@ impl<'m> Call<'_, 'm> {
         })
     }
 
-    /// Writes through a pointer that the kernel has passed.
+    /// Writes through a pointer from the kernel.
     pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Fault> {
         let cx = &mut *self.cx;
         let fault = |place: &str| Fault {
@@ -103,7 +103,7 @@ impl<'m> Call<'_, 'm> {
         }
     }
 
-    /// Reads eight-byte words through a pointer that the kernel has passed.
+    /// Reads eight-byte words through a pointer from the kernel.
     pub fn read_words<const N: usize>(&self, address: u64) -> Result<[u64; N], Fault> {
         let mut words = [0_u64; N];
         for (word, at) in words.iter_mut().zip((address..).step_by(8)) {
@@ -118,7 +118,7 @@ impl<'m> Call<'_, 'm> {
         Ok(words)
     }
 
-    /// Makes an error the thread's last one.
+    /// Records an error as the thread's last one.
     pub fn remember(&self, code: Code) {
         if code != Code::SUCCESS {
             let key = (self.cx.block_index, self.cx.thread_of(self.lane as u32));
@@ -149,8 +149,8 @@ impl<'m> Call<'_, 'm> {
         }
     }
 
-    /// Whether a handle is a default stream of the block (zero to two), the tail stream, fire and forget, or a stream
-    /// that the grid has created.
+    /// Whether a handle is a default stream of the block (zero to two), the tail stream, the fire-and-forget stream, or
+    /// a stream that the grid created.
     pub fn is_stream(&self, handle: u64) -> bool {
         handle <= FIRE_AND_FORGET || self.runtime().state().handles.contains(&Handle::Stream(handle))
     }

@@ -7,9 +7,9 @@ use crate::runtime::errors::Code;
 use crate::runtime::limits::violation;
 use crate::runtime::{ChildLaunch, ParameterBuffer, Shape, Work};
 
-/// Returns the error code of a launch of this kernel in this shape.
+/// Returns the error code for launching this kernel with this shape.
 fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
-    // The device runtime has no call that raises the limit of shared memory per block.
+    // The device runtime cannot raise the limit of shared memory per block.
     let profile = call.runtime().device.profile;
     match violation(kernel, shape, profile, profile.shared_per_block) {
         Some(_) => Code::INVALID_CONFIGURATION,
@@ -17,8 +17,7 @@ fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
     }
 }
 
-/// Allocates a parameter buffer and a slot for its launch. If that fails, it returns null and sets the thread's last
-/// error.
+/// Allocates a parameter buffer and a slot for its launch. On failure, returns null and sets the thread's last error.
 fn reserve(call: &Call<'_, '_>, bytes: u64, launch: Option<(u32, Shape)>) -> u64 {
     let runtime = call.runtime();
     if !runtime.device.slots.reserve() {
@@ -74,7 +73,7 @@ pub fn launch_v2(call: &mut Call<'_, '_>) -> u64 {
     }
 }
 
-/// `cudaLaunchDevice(kernel, buffer, grid, block, shared, stream)`; the buffer may be null if the kernel has no
+/// `cudaLaunchDevice(kernel, buffer, grid, block, shared, stream)`. The buffer may be null if the kernel has no
 /// parameters.
 pub fn launch(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let Some(kernel) = call.kernel_at(call.u64(0))? else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };

@@ -12,8 +12,8 @@ pub fn put(call: &mut Call<'_, '_>, value: u32) -> Result<u64, Fault> {
     Ok(0)
 }
 
-/// Executes `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock or that a
-/// simulated device does not have is an invalid value.
+/// Executes `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock, or that the
+/// simulated device lacks, is an invalid value.
 pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     if call.u32(2) != 0 {
         return Ok(u64::from(Code::INVALID_DEVICE.0));
@@ -24,7 +24,7 @@ pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     }
 }
 
-/// Returns the attributes of `cudaDeviceAttr` that a profile has.
+/// Returns a `cudaDeviceAttr` attribute that the profile knows.
 fn of_device(p: &DeviceProfile, attribute: u32) -> Option<u32> {
     Some(match attribute {
         1..=3 => 1024,
@@ -51,8 +51,7 @@ fn of_device(p: &DeviceProfile, attribute: u32) -> Option<u32> {
     })
 }
 
-/// Executes `cudaDeviceGetLimit(value, limit)`, which knows the stack, the buffer of printf, the heap and pending
-/// launches.
+/// Executes `cudaDeviceGetLimit(value, limit)` for the stack, the printf buffer, the heap and pending launches.
 pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let device = call.runtime().device;
     let value = match call.u32(1) {
@@ -67,13 +66,13 @@ pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     Ok(0)
 }
 
-/// `cudaFuncGetAttributes(attributes, kernel)`; registers are zero if the compiler has not reported them.
+/// `cudaFuncGetAttributes(attributes, kernel)`. Registers are zero if the compiler did not report them.
 pub fn function(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let Some(kernel) = call.kernel_at(call.u64(1))? else { return Ok(u64::from(Code::INVALID_DEVICE_FUNCTION.0)) };
     let profile = call.runtime().device.profile;
     let version = profile.capability.0 * 10 + profile.capability.1;
     let dynamic = profile.shared_per_block.saturating_sub(kernel.shared_static);
-    // Three sizes, then integers, as in `struct cudaFuncAttributes`; the rest of it concerns clusters.
+    // Three sizes, then integers, as in `struct cudaFuncAttributes`; the rest concerns clusters.
     let mut bytes = Vec::with_capacity(144);
     for size in [kernel.shared_static, 0, kernel.local_bytes()] {
         bytes.extend(u64::from(size).to_le_bytes());
@@ -104,14 +103,14 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     put(call, blocks)
 }
 
-/// Executes `cudaMalloc(pointer, bytes)`, which takes memory from the heap of device `malloc`.
+/// Executes `cudaMalloc(pointer, bytes)`, which allocates from the heap of device `malloc`.
 pub fn malloc(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let address = heap::allocate(call.cx.launch.memory, call.cx.launch.heap, call.u64(1));
     call.write(call.u64(0), &address.unwrap_or(0).to_le_bytes())?;
     Ok(u64::from(if address.is_some() { Code::SUCCESS } else { Code::MEMORY_ALLOCATION }.0))
 }
 
-/// Executes `cudaFree(pointer)`, which frees memory from `cudaMalloc` or `malloc` on the device.
+/// Executes `cudaFree(pointer)` for memory from `cudaMalloc` or `malloc` on the device.
 pub fn free(call: &mut Call<'_, '_>) -> u64 {
     let known = heap::free(call.cx.launch.memory, call.cx.launch.heap, call.u64(0));
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_VALUE }.0)

@@ -8,7 +8,7 @@ use crate::program::ins::Ins;
 use crate::runtime::errors::Code;
 use crate::runtime::{FIRE_AND_FORGET, Handle};
 
-/// The result of a function: an error code or another value.
+/// Return value of a function: an error code or another value.
 type Answer = Result<u64, Fault>;
 
 /// The kind of value that a function returns.
@@ -16,16 +16,16 @@ type Answer = Result<u64, Fault>;
 pub enum Returns {
     /// A `cudaError_t`, which becomes the thread's last error.
     Status,
-    /// The service returns another value, or an error that does not become the last one.
+    /// Another value, or an error that does not become the last one.
     Value,
 }
 
 /// A function of the device runtime.
 #[derive(Debug)]
 pub struct Service {
-    /// The name without `__cudaCDP2`.
+    /// Name without `__cudaCDP2`.
     name: &'static str,
-    /// The size of each argument in bytes.
+    /// Size of each argument in bytes.
     args: &'static [u32],
     pub returns: Returns,
     pub run: fn(&mut Call<'_, '_>) -> Answer,
@@ -66,19 +66,19 @@ pub static SERVICES: [Service; 33] = [
     status("DeviceGetAttribute", &[8, 4, 4], query::attribute),
     status("DeviceGetLimit", &[8, 4], query::limit),
     status("DeviceGetCacheConfig", &[8], |call| query::put(call, 0)),
-    // Banks of four bytes: current devices have no others.
+    // Banks of four bytes: current devices have no other size.
     status("DeviceGetSharedMemConfig", &[8], |call| query::put(call, 1)),
     status("GetDeviceCount", &[8], |call| query::put(call, 1)),
     status("GetDevice", &[8], |call| query::put(call, 0)),
-    // The version is that of this interface, not the toolkit's: it is the answer of an H100 under CUDA 13.0.
+    // The version of this interface, not of the toolkit: an H100 under CUDA 13.0 returns it.
     status("RuntimeGetVersion", &[8], |call| query::put(call, 6000)),
     status("FuncGetAttributes", &[8, 8], query::function),
     status("OccupancyMaxActiveBlocksPerMultiprocessor", &[8, 8, 4, 8], query::occupancy),
     status("OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &[8, 8, 4, 8, 4], query::occupancy),
 ];
 
-/// Returns the index in the table of a symbol that a kernel calls. The variants for per-thread default streams
-/// (`_ptsz`) are the same functions. `Err` says what is wrong with a symbol of the device runtime.
+/// Returns the index in the table of a symbol that a kernel calls. Variants for per-thread default streams (`_ptsz`)
+/// are the same functions. `Err` says what is wrong with a device runtime symbol.
 pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32, String>> {
     let name = symbol.strip_prefix("__cudaCDP2")?;
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
@@ -96,8 +96,8 @@ fn text(call: &Call<'_, '_>, name: bool) -> u64 {
     runtime.device.texts.address(call.cx.launch.memory, Code(call.u32(0)), name)
 }
 
-/// Creates a stream or an event. An H100 accepts both flags of a stream, though the manual allows
-/// `cudaStreamNonBlocking` only; an event must be without timing, and may block.
+/// Creates a stream or an event. An H100 accepts both stream flags, though the manual allows only
+/// `cudaStreamNonBlocking`. An event must disable timing, and may block.
 fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> Answer {
     if !flags.contains(&call.u32(1)) {
         return Ok(u64::from(Code::INVALID_VALUE.0));
@@ -119,7 +119,7 @@ fn destroy(call: &Call<'_, '_>, handle: fn(u64) -> Handle) -> u64 {
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
 }
 
-/// Records an event or waits for one. Queued work runs in the order of its calls, so that neither has an effect.
+/// Records an event or waits for one. Queued work runs in call order, so neither has an effect.
 fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize>) -> u64 {
     let (stream, event) = (call.u64(stream), call.u64(event));
     let known = call.is_stream(stream) && call.runtime().state().handles.contains(&Handle::Event(event));
@@ -129,7 +129,7 @@ fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
 }
 
-/// Executes a call of the device runtime: `imm` is the index of the call site, `aux` that of the service.
+/// Executes a call of the device runtime. `imm`: index of the call site; `aux`: index of the service.
 pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let service = &SERVICES[i.aux as usize];
     if let Some(stopped) = cx.wait_for_commit(i) {

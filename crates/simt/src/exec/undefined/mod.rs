@@ -1,9 +1,10 @@
 //! Undefined values: what a kernel has read from memory that was never written.
 //!
-//! Reading such memory is no fault, using the value is: as an address, as the condition of a branch, as what is stored to
-//! global memory. A warp that has read an undefined value executes its instructions here, one by one, and keeps a bit for
-//! each bit of its registers; all other warps run at full speed. Undefined values that are stored to shared and local
-//! memory, and undefined parts of structures in global memory, make those bytes count as never written again.
+//! Reading such memory is not a fault; using the value is: as an address, as the condition of a branch, as what is
+//! stored to global memory. A warp that has read an undefined value executes its instructions here, one by one, and
+//! tracks one undefined bit for each bit of its registers; all other warps run at full speed. Undefined values stored
+//! to shared and local memory, and undefined parts of structures in global memory, make those bytes count as never
+//! written again.
 
 mod product;
 mod rule;
@@ -31,8 +32,8 @@ pub use state::Shadow as Undefined;
 /// What to do about the use of an undefined value.
 const CURE: &str = "(write it first, or switch the class `uninitialised` off)";
 
-/// Makes the warp continue with undefined bits tracked, if a load has failed only because it reads what was never written.
-/// Returns what the handler returns.
+/// Makes the warp continue with undefined bits tracked, if a load failed only because it reads memory that was never
+/// written. Returns the handler's return value.
 #[cold]
 #[inline(never)]
 pub fn defer(cx: &mut Context<'_>, i: &Ins, stopped: *const Ins) -> *const Ins {
@@ -48,7 +49,7 @@ fn loads(cx: &Context<'_>, i: &Ins) -> bool {
     Info::at(cx, i).is_some_and(|info| rule(cx, i, &info) == Rule::Load)
 }
 
-/// Starts to track the undefined bits of the warp, and executes the load that [`defer`] has stopped. Returns where the warp
+/// Starts tracking the warp's undefined bits, and executes the load that [`defer`] stopped. Returns where the warp
 /// continues.
 #[cold]
 #[inline(never)]
@@ -58,7 +59,7 @@ pub fn begin(cx: &mut Context<'_>) -> *const Ins {
     run(cx, cx.resume)
 }
 
-/// Executes instructions from `pc` on until the path stops, or until none of the warp's registers is undefined any more.
+/// Executes instructions from `pc` on until the path stops, or none of the warp's registers is undefined any more.
 /// Returns where it continues.
 #[cold]
 #[inline(never)]
@@ -78,7 +79,7 @@ pub fn run(cx: &mut Context<'_>, mut pc: *const Ins) -> *const Ins {
             Origin::Guard => guarded(&mut shadow, cx, i),
             Origin::Instruction { .. } => step(&mut shadow, cx, i, &info),
         };
-        // Arguments of functions are in local memory, whose loads are checked nowhere else.
+        // Function arguments are in local memory, whose loads are checked nowhere else.
         if !calls && shadow.is_clear() {
             return pc;
         }
@@ -92,7 +93,7 @@ fn execute(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe { (i.run.handler())(cx, i) }
 }
 
-/// Executes a load, for which bytes that were never written are no fault.
+/// Executes a load for which bytes that were never written are no fault.
 fn execute_load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let ignored = cx.shadow.ignored();
     cx.shadow.set_ignored(ignored.and(Class::Uninitialised));
@@ -105,15 +106,15 @@ fn execute_load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 enum After {
     Nothing,
     Rule(Rule),
-    /// This instruction moves the undefined bits; in these lanes it is undefined where to.
+    /// Moves undefined bits by this instruction; in these lanes the target is undefined.
     Move(Ins, u32),
     /// A load from these addresses.
     Load(Box<Row<u64>>),
-    /// Stored bytes that are undefined: lane, address, a bit per byte.
+    /// Undefined stored bytes: lane, address, a bit per byte.
     Store(Vec<(usize, u64, u32)>),
-    /// A call by this depth of calls, where the caller's locals start here.
+    /// A call from this depth, with the start of the caller's locals.
     Call(usize, u32),
-    /// A return of a result of so many bytes: the lanes, and where it is and goes.
+    /// A return of a result: the lanes, and the result's source, destination and size.
     Return(u32, [u32; 3]),
 }
 
@@ -155,7 +156,7 @@ fn guarded(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     next
 }
 
-/// Returns a place without its address, so that the same fault in two cases reads alike.
+/// Describes a place without its address, so that the same fault in two cases reads alike.
 fn named(site: &Site) -> String {
     format!("{} + {}", site.allocation, site.offset)
 }
@@ -172,8 +173,8 @@ fn fault(shadow: &Shadow, cx: &mut Context<'_>, (i, slot): (&Ins, Slot), lanes: 
     stopped
 }
 
-/// Does what must be done before an instruction: refuses uses of undefined operands, and finds the undefined bits of the
-/// results that depend on the lane alone.
+/// Prepares an instruction: refuses uses of undefined operands, and finds the undefined bits of results that depend on
+/// one lane only.
 fn before(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Result<After, *const Ins> {
     let rule = rule(cx, i, info);
     let bad = info.operands(false).find(|&k| shadow.lanes(cx, (i.o[k], info.widths[k])) != 0);
@@ -220,7 +221,7 @@ fn before(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Re
         let taken = if flags.contains(Carry::TAKES) { shadow.carry & cx.mask } else { 0 };
         shadow.carry = shadow.carry & !cx.mask | undefined | taken;
     }
-    // Such an instruction also executes the branch behind it.
+    // Such an instruction also executes the branch after it.
     let Origin::Instruction { decides: true, .. } = info.origin else { return Ok(After::Nothing) };
     // SAFETY: a branch follows.
     let branch = unsafe { &*Context::next(i) };
@@ -238,12 +239,12 @@ fn define(shadow: &mut Shadow, cx: &Context<'_>, i: &Ins, info: &Info) {
     }
 }
 
-/// The results' undefined values come from where operand `k`'s does.
+/// Lets the results' undefined values inherit the origin of operand `k`.
 fn pass(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), k: usize, is_copy: bool) {
     info.operands(true).for_each(|to| shadow.pass(cx, i.o[k], i.o[to], is_copy));
 }
 
-/// Sets the undefined bits of a lane's results, which depend on this lane alone.
+/// Sets the undefined bits of a lane's results, which depend on this lane only.
 fn lane_wise(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), rule: Rule, lane: usize) {
     let get = |k: usize| shadow.get(cx, (i.o[k], info.widths[k]), lane);
     let all = info.operands(false).fold(0, |all, k| all | get(k));
@@ -261,7 +262,7 @@ fn lane_wise(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), ru
                 if rule == Rule::And { !value } else { value }
             };
             let (x, y) = (get(1), get(2));
-            // A bit of an operand that is defined and decides the result.
+            // A defined operand bit that decides the result.
             all & !(decides(1) & !x) & !(decides(2) & !y)
         }
         Rule::Predicates => {
@@ -300,7 +301,7 @@ fn value(cx: &Context<'_>, slot: Slot, width: Width, lane: usize) -> u128 {
     }
 }
 
-/// Does what remains after an instruction.
+/// Completes an instruction after its execution.
 fn finish(shadow: &mut Shadow, cx: &mut Context<'_>, (i, info): (&Ins, &Info), after: After) {
     match after {
         After::Nothing => {}
@@ -364,7 +365,7 @@ fn returned(cx: &Context<'_>) -> After {
     }
 }
 
-/// Refuses undefined addresses of a load, and keeps the others: the load may overwrite them.
+/// Refuses undefined addresses of a load, and keeps the other addresses: the load may overwrite them.
 fn before_load(shadow: &Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Result<After, *const Ins> {
     let undefined = shadow.lanes(cx, (i.o[4], info.widths[4]));
     if undefined != 0 {
@@ -398,19 +399,19 @@ fn finish_load(shadow: &mut Shadow, cx: &mut Context<'_>, (i, info): (&Ins, &Inf
     }
 }
 
-/// Returns the state space of an address, and where that starts.
+/// Returns the state space of an address, and the start of the space.
 fn space_of(i: &Ins, address: u64) -> (StateSpace, u64) {
     let space = i.access().space();
     if space == StateSpace::GENERIC { window(address) } else { (space, 0) }
 }
 
-/// Returns the offset of an address in the block's own shared memory; `None` in that of another block.
+/// Returns the offset of an address in the block's own shared memory; `None` in another block's.
 fn own_offset(cx: &Context<'_>, offset: u64) -> Option<u64> {
     let (rank, own) = owner(offset);
     rank.is_none_or(|rank| rank == cx.cluster_rank()).then_some(own)
 }
 
-/// Returns the undefined bytes among those that a lane reads: a bit per byte.
+/// Returns which bytes that a lane reads are undefined: a bit per byte.
 fn unwritten(shadow: &Shadow, cx: &mut Context<'_>, i: &Ins, (lane, address): (usize, u64), bytes: u32) -> u32 {
     let (space, base) = space_of(i, address);
     let all = u32::MAX >> (32 - bytes);
@@ -431,7 +432,7 @@ fn unwritten(shadow: &Shadow, cx: &mut Context<'_>, i: &Ins, (lane, address): (u
     }
 }
 
-/// Refuses stores to undefined addresses, and of undefined values to global memory; keeps which bytes are undefined.
+/// Refuses stores to undefined addresses, and of undefined values to global memory; returns which bytes are undefined.
 fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Result<After, *const Ins> {
     let undefined = shadow.lanes(cx, (i.o[0], info.widths[0]));
     if undefined != 0 {
@@ -459,7 +460,7 @@ fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info)
         }
         let (space, base) = space_of(i, a.0[lane]);
         let is_remote = space == StateSpace::SHARED && own_offset(cx, a.0[lane] - base).is_none();
-        // A copy of a structure may be undefined in part: its padding.
+        // A copied structure may be partly undefined: its padding.
         let is_whole = is_remote || is_computed || undefined == whole;
         let leaves = undefined > 0 && is_whole && (is_remote || space == StateSpace::GLOBAL);
         if leaves && let Some(k) = bad {
@@ -471,7 +472,7 @@ fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info)
     Ok(After::Store(stored))
 }
 
-/// Records which of the bytes that a lane has stored from an address on are undefined: a bit per byte.
+/// Records which of the bytes that a lane stored at an address are undefined: a bit per byte.
 fn make_undefined(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, (lane, address): (usize, u64), bytes: u32) {
     let (space, base) = space_of(i, address);
     match space {

@@ -8,8 +8,8 @@ use crate::program::Width;
 use crate::program::ins::Ins;
 use crate::program::row::LANES;
 
-/// Sets the undefined elements of the result: the rows of those of A, the columns of those of B, and those of the addend. The
-/// layouts of fragments are those of the PTX ISA, "Matrix Fragments for mma".
+/// Sets the undefined elements of the result: the rows of A's, the columns of B's, and those of the addend. The PTX ISA
+/// defines the layouts of fragments, in "Matrix Fragments for mma".
 pub fn product(shadow: &mut Shadow, cx: &Context<'_>, i: &Ins, info: &Info) {
     let operand = |k: usize| (i.o[k], info.widths[k]);
     let (mut rows, mut columns) = (0_u32, 0_u32);
@@ -17,14 +17,14 @@ pub fn product(shadow: &mut Shadow, cx: &Context<'_>, i: &Ins, info: &Info) {
     for lane in 0..LANES {
         let a = shadow.get(cx, operand(1), lane);
         for register in 0..4 {
-            // Registers with odd numbers hold rows 8 to 15.
+            // Odd registers hold rows 8 to 15.
             let row = lane / 4 + if of_doubles { 0 } else { 8 * (register % 2) };
             rows |= u32::from((a >> (32 * register)) as u32 != 0) << row;
         }
         columns |= u32::from(shadow.get(cx, operand(2), lane) != 0) << (lane / 4);
     }
     let halves = !of_doubles && Multiply::from_imm(i.imm).halves;
-    // The elements of a lane: bits, their number, row, and whether it is the second column.
+    // The elements of a lane: bits, number, row, and whether it is in the second column.
     let (bits, count) = if of_doubles {
         (64, 2)
     } else if halves {

@@ -1,4 +1,4 @@
-//! Where the result of an instruction is undefined, by its opcode.
+//! How an instruction's undefined bits follow from its operands', by opcode.
 
 use crate::exec::context::Context;
 use crate::exec::undefined::shadow::Info;
@@ -6,31 +6,31 @@ use crate::program::Width;
 use crate::program::aux::Access;
 use crate::program::ins::{Ins, Slot};
 
-/// How an instruction's undefined bits follow from those of its operands.
+/// How an instruction's undefined bits follow from its operands'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// The whole result of a lane, if any bit of its operands is.
+    /// A lane's whole result, if any bit of its operands is undefined.
     Any,
-    /// The same in each half of 32 bits.
+    /// Like `Any`, for each half of 32 bits.
     Halves,
-    /// Each bit, if that bit of an operand is.
+    /// Each bit, if that bit of an operand is undefined.
     Union,
-    /// Each bit, unless an operand that is defined there decides it.
+    /// Each bit, unless a defined bit of an operand decides it.
     And,
     Or,
-    /// The logic of predicates.
+    /// Logic of predicates.
     Predicates,
     /// The instruction moves bits. Operands from this one on say where to.
     Move(usize),
-    /// The result of all lanes, if any bit of the operands of any lane is.
+    /// All lanes' results, if any bit of any lane's operands is undefined.
     Warp,
-    /// The bits of the lanes whose predicate is.
+    /// The bits of lanes whose predicate is undefined.
     Ballot,
-    /// A product of matrices: the rows and columns of its undefined elements.
+    /// A product of matrices: rows and columns of its undefined elements.
     Product,
     Load,
     Store,
-    /// The instruction uses its operands.
+    /// The instruction uses its operands, so none may be undefined.
     Use(&'static str),
 }
 
@@ -53,7 +53,7 @@ pub fn rule(cx: &Context<'_>, i: &Ins, info: &Info) -> Rule {
         "wmma" if is_access => Rule::Use("an access to a matrix"),
         "mma" | "wmma" if info.widths[0] == Width::Quad && info.widths[3] == Width::Quad => Rule::Product,
         "ld" | "ldu" | "ldmatrix" | "st" | "stmatrix" | "movmatrix" | "mov" | "mma" => movement(info),
-        // The conversion of an operand's width.
+        // Converts an operand's width.
         _ if !info.whole && info.defs == 1 && i.o[1] != Slot::NONE && i.o[2] == Slot::NONE => movement(info),
         "shfl" | "selp" | "shf" | "prmt" | "bfi" => Rule::Move(3),
         "shl" | "shr" | "bfe" | "szext" => Rule::Move(2),
@@ -70,7 +70,7 @@ pub fn rule(cx: &Context<'_>, i: &Ins, info: &Info) -> Rule {
     }
 }
 
-/// Returns the rule of an instruction that packs its operands, or takes its first one apart.
+/// Returns the rule of an instruction that packs its operands, or unpacks its first one.
 fn movement(info: &Info) -> Rule {
     let first = info.operands(false).next().unwrap_or(1);
     if info.widths[0] == Width::Pred || info.widths[first] == Width::Pred {
@@ -81,7 +81,7 @@ fn movement(info: &Info) -> Rule {
     Rule::Move(if narrows || extracts { first + 1 } else { 6 })
 }
 
-/// Whether a conversion only cuts or extends an integer.
+/// Whether a conversion only truncates or extends an integer.
 fn is_between_integers(modifiers: &str) -> bool {
     let is_integer =
         |modifier: &str| modifier.strip_prefix(['u', 's']).is_some_and(|bits| matches!(bits, "8" | "16" | "32" | "64"));

@@ -7,10 +7,10 @@ use crate::program::ins::{Area, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::program::{Origin, Position, Width};
 
-/// The bit of a value that is more than a copy of what was read.
+/// Set if a value is more than a copy of what was read.
 const COMPUTED: u16 = 1 << 15;
 
-/// What an instruction comes from.
+/// An instruction of the program as the loader recorded it.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     pub place: Position,
@@ -19,12 +19,12 @@ pub struct Info {
     /// Destinations that some instruction reads.
     pub read: u8,
     pub widths: [Width; 6],
-    /// False for one of several instructions into which the loader has split one of the program.
+    /// False for one of several instructions that the loader made from a single one.
     pub whole: bool,
 }
 
 impl Info {
-    /// Returns what is known of an instruction of the current function.
+    /// Looks up an instruction of the current function.
     pub fn at(cx: &Context<'_>, i: &Ins) -> Option<Self> {
         let code = &cx.launch.kernel.functions[cx.function];
         let bytes = std::ptr::from_ref(i).addr().checked_sub(code.ins.as_ptr().addr())?;
@@ -38,7 +38,7 @@ impl Info {
         })
     }
 
-    /// Returns the opcode; an empty text for what the loader has added.
+    /// Returns the opcode; empty for an instruction that the loader added.
     pub fn opcode<'k>(&self, cx: &Context<'k>) -> &'k str {
         let Origin::Instruction { opcode, .. } = self.origin else { return "" };
         &cx.launch.kernel.opcodes[opcode as usize]
@@ -66,7 +66,7 @@ impl Info {
         }
         let ty = opcode.rsplit('.').next().unwrap_or_default();
         let bits = ty.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse().unwrap_or(32_u32);
-        // Elements of 128 bits are two of 64.
+        // 128-bit elements are two of 64 bits.
         ((bits / 8).min(8), cx.mask)
     }
 
@@ -77,7 +77,7 @@ impl Info {
     }
 }
 
-/// Rows behind those of the registers: copies of registers, by the number of the operand, and zeros.
+/// Rows after the registers: copies of registers, by operand number, and zeros.
 const SPARE: usize = 4 * (ZEROS + 1);
 const ZEROS: usize = 6;
 
@@ -93,7 +93,7 @@ impl Shadow {
         self.steps += 1;
     }
 
-    /// Whether no register is undefined any more, as far as that is looked up: after the first load, and from time to time.
+    /// Whether no register is undefined any more. Only looked up after the first load, and from time to time.
     pub fn is_clear(&self) -> bool {
         let rows = self.bits.len() - SPARE;
         (self.steps == 1 || self.steps.is_multiple_of(64))
@@ -110,7 +110,7 @@ impl Shadow {
         &mut self.bits[word / LANES].0[word % LANES]
     }
 
-    /// Returns the undefined bits of a lane of a register; none for an operand that is no register.
+    /// Returns the undefined bits of a lane of a register; none for an operand that is not a register.
     pub fn get(&self, cx: &Context<'_>, (slot, width): (Slot, Width), lane: usize) -> u128 {
         let words = width.words();
         if width == Width::None || slot.0 & 3 != Area::Frame as u32 {
@@ -156,7 +156,7 @@ impl Shadow {
         self.from.get(Self::word(cx, slot)).is_some_and(|from| from & COMPUTED != 0)
     }
 
-    /// Copies where an undefined value comes from, to a register that is a copy or computed from it.
+    /// Copies the origin of an undefined value to a register that is a copy of it or computed from it.
     pub fn pass(&mut self, cx: &Context<'_>, from: Slot, to: Slot, is_copy: bool) {
         if let Some(&source) = self.from.get(Self::word(cx, from)) {
             self.from[Self::word(cx, to)] = source | if is_copy { 0 } else { COMPUTED };
@@ -172,7 +172,7 @@ impl Shadow {
         self.from[Self::word(cx, to)] = (number as u16).min(COMPUTED - 1);
     }
 
-    /// Returns the start of the registers' bits in the layout of the running function's registers.
+    /// Returns the start of the shadow bits, laid out like the running function's registers.
     pub fn base(&mut self, cx: &Context<'_>) -> *mut u8 {
         self.bits.as_mut_ptr().cast::<u8>().wrapping_add(cx.registers as usize)
     }
@@ -195,8 +195,8 @@ impl Shadow {
         self.spare(cx, number)
     }
 
-    /// Returns an instruction that moves the undefined bits as `i` moves the values, on rows laid out as the registers are.
-    /// Operands from `control` on keep their values; also returns the lanes where one of these is undefined.
+    /// Returns an instruction that moves the undefined bits as `i` moves the values. Operands from `control` on keep
+    /// their values; also returns the lanes where one of these is undefined.
     pub fn mirror(&mut self, cx: &Context<'_>, (i, info): (&Ins, &Info), control: usize) -> (Ins, u32) {
         let (mut mirrored, mut undefined) = (*i, 0);
         for k in (0..6).filter(|&k| i.o[k] != Slot::NONE) {
@@ -223,7 +223,7 @@ impl Shadow {
         }
     }
 
-    /// Records in which of the lanes of a mask a word of local memory is undefined.
+    /// Records in which lanes of `mask` a word of local memory is undefined.
     pub fn set_local(&mut self, word: u32, mask: u32, undefined: u32) {
         let lanes = self.locals.entry(word).or_insert(0);
         *lanes = *lanes & !mask | undefined;

@@ -1,4 +1,5 @@
-//! The undefined bits of a warp's registers, as data: a warp owns them, and knows no instruction.
+//! The undefined bits of a warp's registers, as data. Apart from the rules, so that a warp can own them without knowing
+//! instructions.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +14,16 @@ pub struct Source {
     pub site: Site,
 }
 
-/// The undefined bits of a warp's registers, which have the layout of the registers, and where they come from.
+/// Undefined bits of a warp's registers, laid out like the registers, and their origins.
 #[derive(Debug, Default)]
 pub struct Shadow {
     pub(super) bits: Vec<Row<u32>>,
-    /// The number of a source for each word of the registers, and whether the value was computed from what was read.
+    /// For each word of the registers, the index of its source, and whether the value was computed from what was read.
     pub(super) from: Vec<u16>,
     pub(super) sources: Vec<Source>,
     /// Lanes whose carry flag is undefined.
     pub carry: u32,
-    /// Lanes whose word of local memory holds an undefined argument or result, by the word's number.
+    /// By word of local memory: the lanes whose word holds an undefined argument or result.
     pub locals: BTreeMap<u32, u32>,
     pub(super) steps: u32,
 }

@@ -1,5 +1,5 @@
-//! Bulk copies, `st.async` and `red.async`: bytes that are not complete until a thread has observed it, and bytes that
-//! are being read until the thread that sent the copy has waited.
+//! Bulk copies, `st.async` and `red.async`: bytes that are incomplete until a thread has observed their completion, and
+//! bytes that are being read until the thread that sent the copy has waited.
 //!
 //! A copy that completes on an mbarrier object is complete for a warp when a wait of that warp on the object has
 //! succeeded. The wait counts as that warp's store: other warps need their own wait or a barrier. A copy in a bulk
@@ -22,11 +22,11 @@ pub struct Sender {
     pub line: u16,
 }
 
-/// One of the two sides that a bulk copy has.
+/// One side of a bulk copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Bulk {
     pub space: Space,
-    /// The offset from the start of the state space.
+    /// Offset from the start of the state space.
     pub offset: u64,
     pub bytes: u64,
 }
@@ -53,12 +53,12 @@ impl Bulk {
 pub struct Way {
     /// Whether a reduction combines the bytes with memory; other reductions may do so at the same time.
     pub reduces: bool,
-    /// Whether a bulk copy accesses them, which sees stores of threads only after a proxy fence.
+    /// Whether a bulk copy accesses the bytes. It sees stores of threads only after a proxy fence.
     pub bulk: bool,
 }
 
 impl Way {
-    /// Returns the access to the bytes.
+    /// Returns the kind of access.
     pub const fn op(self) -> Op {
         if self.reduces { Op::Change } else { Op::Store }
     }
@@ -73,7 +73,7 @@ enum Until {
     Group(u32),
 }
 
-/// A copy that was not waited for; its state is of the side in shared memory.
+/// A copy that was not waited for; its state is that of the side in shared memory.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     sender: Sender,
@@ -86,7 +86,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct BulkCopies {
     open: Vec<Open>,
-    /// Groups that each thread has committed, per warp.
+    /// Number of groups that each thread has committed, per warp.
     committed: Vec<[u32; 32]>,
 }
 
@@ -106,9 +106,9 @@ impl BulkCopies {
 }
 
 impl BlockShadow {
-    /// Checks and records one side of a bulk copy, `st.async` or `red.async`; `value` returns what it stores, word by
-    /// word. `bulk` is for bulk copies, which see stores of threads to shared memory only after a proxy fence. A
-    /// reduction also reads the words that it changes.
+    /// Checks and records one side of a bulk copy, `st.async` or `red.async`. `value` returns the stored words. `bulk`
+    /// marks bulk copies, which see stores of threads to shared memory only after a proxy fence. A reduction also reads
+    /// the words that it changes.
     pub fn bulk(
         &mut self,
         by: Sender,
@@ -187,8 +187,8 @@ impl BlockShadow {
         }
     }
 
-    /// Records that a lane has observed that a phase of an object has completed. Its copies count as stores of the first
-    /// lane that has, and the later ones know them.
+    /// Records that a lane has observed the completion of an object's phase. Its copies count as stores of the first
+    /// lane that did, and are known to later ones.
     pub fn phase_observed(&mut self, at: u64, warp: u32, lane: u32) {
         self.order.observe_phase(at, (warp, lane as usize));
         let seen = Until::Phase { object: at, ended: true };
@@ -212,7 +212,7 @@ impl BlockShadow {
         (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| groups[lane] += 1);
     }
 
-    /// Records that lanes wait for all their bulk groups but the last ones.
+    /// Records that lanes wait for all their bulk groups except the last `but`.
     pub fn wait_bulk(&mut self, warp: u32, mask: u32, but: u32) {
         let committed = *self.bulk.groups(warp);
         drop(self.take(|copy| {
@@ -227,7 +227,7 @@ impl BlockShadow {
         self.shared.iter_mut().for_each(|line| line.unfenced = 0);
     }
 
-    /// Names the copy in a hazard of bytes that it reads or has yet to write.
+    /// Names the copy in a hazard about bytes that it reads or has yet to write.
     pub fn with_copy(&self, hazard: Hazard) -> Hazard {
         let before = match hazard.fault {
             Fault::BeingRead => Op::Load,
@@ -248,7 +248,7 @@ impl BlockShadow {
         }
     }
 
-    /// Notes a copy that may still be reading the block's shared memory when the block ends.
+    /// Records a lint for a copy that may still be reading the block's shared memory when the block ends.
     pub(super) fn leave_copies(&mut self) {
         let left = self.bulk.open.iter().find(|copy| matches!(copy.until, Until::Group(_)));
         if let Some(&Open { sender, side, .. }) = left {
@@ -259,7 +259,7 @@ impl BlockShadow {
         }
     }
 
-    /// Removes copies that were waited for.
+    /// Removes and returns copies that were waited for.
     fn take(&mut self, waited: impl Fn(&Open) -> bool) -> Vec<Open> {
         let (done, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bulk.open).into_iter().partition(waited);
         for copy in &done {
@@ -294,7 +294,7 @@ impl BlockShadow {
         found
     }
 
-    /// Checks and records data that a thread of another block sends here; `since` is the last acquire of that block.
+    /// Checks and records data that another block's thread sends here; `since` is the last acquire of that block.
     pub fn receive_remote(
         &mut self,
         remote: (RemoteThread, u64),
@@ -364,8 +364,8 @@ const fn words(from: usize, count: usize) -> u32 {
     (u32::MAX >> (WORDS - count)) << from
 }
 
-/// Returns the bytes of a part that may not be read yet: those never written, for a reduction, and those stored by
-/// threads without a proxy fence, for a bulk copy.
+/// Returns the bytes of a part that may not be read yet: for a reduction those never written, and for a bulk copy those
+/// stored by threads without a later proxy fence.
 fn unreadable(line: &Line, space: Space, part: &Part, bulk: bool) -> Option<(Fault, u128)> {
     if space != Space::Shared || part.op == Op::Store {
         return None;

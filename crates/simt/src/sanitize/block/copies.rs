@@ -1,4 +1,4 @@
-//! Asynchronous copies into shared memory: their bytes are not complete until the thread that sent them has waited.
+//! Asynchronous copies into shared memory: their bytes are incomplete until the thread that sent them has waited.
 //!
 //! A copy counts as a store of its thread at the moment of the wait: other threads that read the bytes need a barrier
 //! after the wait.
@@ -22,7 +22,7 @@ struct Copy {
 #[derive(Debug, Default)]
 pub struct Copies {
     open: Vec<Copy>,
-    /// Groups that each lane has committed.
+    /// Number of groups that each lane has committed.
     committed: [u32; 32],
 }
 

@@ -1,11 +1,11 @@
-//! Keeps which words of local memory each thread has written.
+//! Tracks which words of local memory each thread has written.
 //!
-//! Lanes usually access the same offset, so a word keeps one bit per lane. A load is at fault only if none of its words
+//! Lanes usually access the same offset, so a word has one bit per lane. A load is at fault only if none of its words
 //! was ever written, because compilers copy structures with their padding.
 
 use crate::sanitize::block::BlockShadow;
 
-/// Lanes that have written, per word of four bytes.
+/// Lanes that have written each four-byte word.
 #[derive(Debug, Default, Clone)]
 pub struct Locals(Vec<u32>);
 
@@ -73,14 +73,14 @@ impl BlockShadow {
         (0..bytes).filter(|&k| !written(offset + u64::from(k))).fold(0, |m, k| m | 1 << k)
     }
 
-    /// Records that bytes of a lane's local memory have undefined values: a bit per byte.
+    /// Records which bytes of a lane's local memory have undefined values: a bit per byte.
     pub fn local_undefined(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) {
         for at in (0..32).filter(|k| bytes >> k & 1 == 1).map(|k| offset + k) {
             self.set(warp, words(at, 1), 1 << (lane & 31), false);
         }
     }
 
-    /// Records that lanes enter a function whose locals are in `frame`; its arguments, given by offset and size, are
+    /// Records that lanes enter a function with its locals in `frame`. Its arguments, given by offset and size, are
     /// written.
     pub fn enter_frame(&mut self, warp: u32, mask: u32, frame: std::ops::Range<u32>, args: &[(u32, u32)]) {
         self.set(warp, words(u64::from(frame.start), frame.end - frame.start), mask, false);

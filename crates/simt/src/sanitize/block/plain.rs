@@ -1,8 +1,8 @@
 //! Checks plain loads and stores of whole words, line by line: the fast path for nearly all requests.
 //!
-//! Each line receives the words that are accessed and their lanes. If a line cannot record them in the compact form,
-//! the whole request is checked again word by word. The lines already recorded then see the same lanes access the same
-//! words, which changes nothing.
+//! Each line receives the accessed words and their lanes. If a line cannot record them in compact form, the whole
+//! request is checked again word by word. The lines already recorded then see the same lanes access the same words,
+//! which changes nothing.
 
 use crate::sanitize::block::BlockShadow;
 use crate::sanitize::compact::{Moment, Words};
@@ -12,16 +12,16 @@ use crate::sanitize::table::LineLoad;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, each};
 
-/// The words that a request has in one line.
+/// The words of a request in one line.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'p> {
     pub space: Space,
     pub op: Op,
-    /// The number of the line.
+    /// Number of the line.
     pub number: u64,
     /// A bit per word.
     pub mask: u32,
-    /// The lane that accesses each word; of several the last.
+    /// The lane that accesses each word; the last one if there are several.
     pub lanes: &'p [u8; WORDS],
     /// Words that several lanes access.
     pub doubled: u32,
@@ -34,7 +34,7 @@ pub struct Piece<'p> {
 pub struct Run {
     pub space: Space,
     pub op: Op,
-    /// The offset of the first word from the start of the state space.
+    /// Offset of the first word from the start of the state space.
     pub start: u64,
     pub first: usize,
     pub lanes: usize,
@@ -59,8 +59,8 @@ fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WOR
 }
 
 impl BlockShadow {
-    /// Records a request, if it is of this kind and may not conflict. `row` is what lanes store, if that is one word
-    /// each; otherwise `value` returns what a lane stores to a word of its access.
+    /// Records a request, if it is plain and cannot conflict. `row` is what lanes store, if that is one word each;
+    /// otherwise `value` returns what a lane stores to a word of its access.
     pub fn plain(&mut self, r: &Request<'_>, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
         if r.strength != Strength::Plain || r.bytes < 4 || r.op == Op::Change {
             return false;
@@ -83,7 +83,7 @@ impl BlockShadow {
                 value,
             );
         }
-        // If several lanes store to one word, one is last: the path by lanes decides which.
+        // If several lanes store to one word, one of them is last: the path by lanes decides which.
         (r.op == Op::Load || r.is_rising(r.mask)) && self.plain_lanes(r, value)
     }
 
@@ -111,7 +111,7 @@ impl BlockShadow {
         }
     }
 
-    /// Records a part of a request, unless it may conflict. `row` is what lanes store, a word each.
+    /// Records a part of a request, unless it may conflict. `row` is what lanes store, one word each.
     #[inline]
     pub fn plain_piece(&mut self, p: &Piece<'_>, row: Option<&[u32; 32]>) -> bool {
         let (now, base) = self.moment(p.warp, p.line);
@@ -125,7 +125,7 @@ impl BlockShadow {
         apply(line, (p.op, p.space), now, &words, fill)
     }
 
-    /// Records a request of all lanes to contiguous words, unless it may conflict. `row` is what they store, a word
+    /// Records a request of all lanes to contiguous words, unless it may conflict. `row` is what they store, one word
     /// each.
     pub fn plain_row(&mut self, run: &Run, row: Option<&[u32; 32]>) -> bool {
         if run.space == Space::Global {
@@ -192,7 +192,7 @@ impl BlockShadow {
                     break;
                 }
                 left &= left - 1;
-                // An access is aligned to its size, so that it stays in its line.
+                // An access is aligned to its size, so it stays in its line.
                 let from = (offset / 4) as usize % WORDS;
                 let bits = run(from, each);
                 doubled |= mask & bits;

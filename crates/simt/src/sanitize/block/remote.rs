@@ -1,7 +1,7 @@
 //! Accesses by other blocks of the cluster to a block's shared memory.
 //!
-//! The two sides are ordered if the block has released its accesses (by a fence, or its arrival at the barrier of the
-//! cluster or at a remote mbarrier object), and if it has acquired those of others (by that barrier, a wait on one of
+//! The two sides are ordered if the block has released its accesses (by a fence, or its arrival at the cluster's
+//! barrier or at a remote mbarrier object), and if it has acquired those of others (by that barrier, a wait on one of
 //! its own mbarrier objects, or a polling load). Only plain stores of the block race with remote atomics.
 
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ use crate::sanitize::tag::Tag;
 /// A thread of another block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteThread {
-    /// The index of the block in the grid.
+    /// Index of the block in the grid.
     pub block: [u32; 3],
-    /// The number that the thread has in its block.
+    /// Number of the thread in its block.
     pub thread: u32,
     pub line: u16,
 }
@@ -35,13 +35,13 @@ pub enum Earlier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteConflict {
     pub fault: Fault,
-    /// The offset in the block's shared memory.
+    /// Offset in the block's shared memory.
     pub offset: u64,
     pub before: Op,
     pub who: Earlier,
 }
 
-/// Remote accesses to a line since the block last acquired. Masks have a bit per byte.
+/// Remote accesses to a line since the block's last acquire. Masks have a bit per byte.
 #[derive(Debug, Clone, Copy)]
 struct RemoteAccess {
     loads: u128,
@@ -55,27 +55,27 @@ struct RemoteAccess {
 pub struct RemoteAccesses {
     lines: HashMap<u64, RemoteAccess>,
     last: Option<RemoteThread>,
-    /// When the block released all epochs before one, the latest last.
+    /// Times at which the block released all epochs before one, the latest last.
     released: Vec<(u64, u32)>,
-    /// The epoch before which all epochs count as released at all times.
+    /// All epochs before this one count as released at all times.
     floor: u32,
-    /// When the block acquired last.
+    /// Time of the block's last acquire.
     acquired: u64,
     started: bool,
 }
 
-/// Releases per block that are kept.
+/// Releases that are kept per block.
 const MAX_RELEASES: usize = 64;
 
 impl RemoteAccesses {
-    /// Resets the state; the present epoch is the first one.
+    /// Resets the state. The current epoch becomes the first one.
     pub fn begin(&mut self, epoch: u32) {
         self.lines.clear();
         self.released.clear();
         (self.last, self.floor, self.acquired, self.started) = (None, epoch, 0, false);
     }
 
-    /// Epochs start again: earlier accesses count as released.
+    /// Restarts epochs: earlier accesses count as released.
     pub fn wrap(&mut self) {
         self.released.clear();
         self.floor = 1;
@@ -132,7 +132,7 @@ impl BlockShadow {
         Ok(())
     }
 
-    /// Records an access by another block that does not race.
+    /// Records another block's access that does not race.
     pub const fn note_remote(&mut self, by: RemoteThread) {
         self.remote.last = Some(by);
     }
@@ -200,7 +200,7 @@ impl BlockShadow {
         }
     }
 
-    /// Returns the last thread of another block whose access may not be complete.
+    /// Returns the last thread of another block whose access may be incomplete.
     pub const fn remote_thread(&self) -> Option<RemoteThread> {
         self.remote.last
     }
@@ -210,18 +210,18 @@ impl BlockShadow {
         self.remote.started
     }
 
-    /// Returns when the block last acquired from others of its cluster.
+    /// Returns when the block last acquired from others in its cluster.
     pub const fn cluster_acquired(&self) -> u64 {
         self.remote.acquired
     }
 
-    /// Releases the block's accesses so far to the others of its cluster.
+    /// Releases the block's accesses so far to the others in its cluster.
     pub fn release_to_cluster(&mut self, grid: &GridShadow) {
         self.remote.release(grid.tick(), self.epoch);
         self.release_epochs(grid);
     }
 
-    /// Acquires all accesses of the others of its cluster.
+    /// Acquires all accesses of the others in its cluster.
     pub fn acquire_from_cluster(&mut self, grid: &GridShadow) {
         self.remote.started = true;
         self.remote.acquired = grid.tick();

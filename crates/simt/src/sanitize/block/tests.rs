@@ -1,4 +1,4 @@
-//! Tests a block's shadow state of its own accesses, request by request.
+//! A block's shadow state for its own accesses, request by request.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -8,7 +8,7 @@ use super::*;
 
 use crate::sanitize::log::access_records;
 
-/// Returns a request of single words by the lanes of `mask`, lane `k` at `first` plus four times `k`.
+/// Records a request of single words by the lanes of `mask`, lane `k` at `first` plus four times `k`.
 fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, strength: Strength) -> Option<Hazard> {
     let offsets: [u64; 32] = std::array::from_fn(|k| first + 4 * k as u64);
     let request = Request {
@@ -111,7 +111,7 @@ enum Pattern {
     /// The lanes access contiguous words.
     Straight,
     Together,
-    /// The words of neighbouring lanes are this number of words apart.
+    /// Neighbouring lanes access words this many words apart.
     Stride(u64),
     /// Each lane has an offset in accesses from the first.
     Anywhere(Vec<u64>),
@@ -159,7 +159,7 @@ fn step(warps: u32) -> impl Strategy<Value = Step> {
     prop_oneof![1 => Just(Step::Barrier), 2 => (0..warps).prop_map(Step::Sync), 9 => touch]
 }
 
-/// Executes a step, with the compact shadow state if requested and possible.
+/// Executes a step, in compact form if requested and possible.
 fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> {
     let &Step::Touch { op, space, warp, mask, first, bytes, ref pattern, same, line } = step else {
         match step {
@@ -228,8 +228,8 @@ proptest! {
             }
         }
         let (found, wanted) = (lints(&short), lints(&long));
-        // Synchronisations of warps other than the first of a line are not distinguished. So where an access conflicts
-        // with two others, the note may name either.
+        // Synchronisations of warps other than a line's first are not distinguished. So if an access conflicts with two
+        // others, the note may name either.
         let lines: Vec<u16> = wanted.iter().map(|(_, line)| *line).collect();
         prop_assert!(found.iter().all(|(_, line)| lines.contains(line)), "{:?} {:?}", found, wanted);
         prop_assert!(warps > 1 || found == wanted, "{:?} {:?}", found, wanted);

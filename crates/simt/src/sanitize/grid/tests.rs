@@ -1,4 +1,4 @@
-//! The shadow state of a launch against a comparison of all pairs of accesses, for any order of publishing.
+//! The shadow state of a launch, compared with a comparison of all pairs of accesses, for any order of publishing.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -44,7 +44,7 @@ fn access() -> impl Strategy<Value = Access> {
     )
 }
 
-/// Returns accesses of which each block has released the first ones, and knows of the earlier blocks' releases at the
+/// Returns accesses such that each block has released its first ones, and knows of the earlier blocks' releases at its
 /// last ones.
 fn accesses() -> impl Strategy<Value = Vec<Access>> {
     prop::collection::vec(access(), 0..14).prop_map(|mut all| {
@@ -78,7 +78,7 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {
         for y in all.iter().filter(|y| y.block > x.block && y.number == x.number) {
-            // What atomics have left in a word that the block has read, it knows.
+            // A block knows what atomics left in a word that it has read.
             let before = all.iter().take_while(|a| !std::ptr::eq(*a, y));
             let own = before.filter(|a| a.block == y.block && a.number == y.number && a.op == Op::Poll);
             let known = if matches!(x.op, Op::Change | Op::Poll) { own.fold(0, |words, a| words | a.words) } else { 0 };

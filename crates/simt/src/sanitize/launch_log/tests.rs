@@ -1,4 +1,4 @@
-//! The log of a launch keeps what may conflict, and drops the same part in any order of blocks.
+//! The log of a launch keeps what may conflict, and drops the same part for any order of blocks.
 
 use std::collections::BTreeSet;
 

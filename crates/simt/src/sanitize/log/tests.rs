@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Generates threads in patterns of kernels, and at random.
+/// Generates threads in patterns typical of kernels, and at random.
 fn who() -> impl Strategy<Value = [u32; WORDS]> {
     let run = (0..992_u32, 0..3_u32, 0..9_u32)
         .prop_map(|(first, shift, line)| std::array::from_fn(|w| line << 10 | (first + (w as u32 >> shift))));

@@ -1,4 +1,4 @@
-//! Arrivals of warps at a block's barriers, and when those open.
+//! Arrivals of warps at a block's barriers, and when these open.
 
 use std::ptr;
 
@@ -41,7 +41,7 @@ impl Block {
         Some(Pause::Trap(Box::new(trap)))
     }
 
-    /// Arrives with all lanes of a warp that are on one path and not in a call; false if they are not.
+    /// Arrives with all lanes of a warp if they are on one path and not in a call; otherwise returns false.
     #[inline(always)]
     pub(super) fn arrive_whole(&mut self, cx: &mut Context<'_>, at: usize, id: u32) -> bool {
         if !is_whole(cx) || cx.warp.splits.len() != 1 {
@@ -110,8 +110,8 @@ impl Block {
         None
     }
 
-    /// Counts the arrival of a warp, once all its lanes that have not exited wait at one barrier of the block: a
-    /// barrier waits for no others since Volta.
+    /// Counts the arrival of a warp once all its lanes that have not exited wait at one barrier of the block. Since
+    /// Volta, a barrier does not wait for exited lanes.
     pub(super) fn arrive_if_all_wait(&mut self, cx: &mut Context<'_>, at: usize) {
         let Some(SplitState::Barrier { id }) = cx.warp.splits.first().map(|split| split.state) else { return };
         if id != CLUSTER_BARRIER && cx.warp.splits.iter().all(|split| split.state == SplitState::Barrier { id }) {
@@ -157,7 +157,7 @@ impl Block {
                 warp.reduced = reduced;
                 rejoin(warp, id as u32);
             }
-            // The list keeps its storage for the next time.
+            // The list keeps its storage for next time.
             self.barriers[id].waiting = waiting;
             self.armed &= !(1 << id);
         }

@@ -1,4 +1,4 @@
-//! A block as a part of a cluster: its arrivals at the cluster's barrier, and what other blocks can access of it.
+//! A block as part of a cluster: its arrivals at the cluster's barrier, and what other blocks can access of it.
 
 use crate::exec::context::Peer;
 use crate::exec::launch_state::LaunchState;
@@ -8,12 +8,12 @@ use crate::schedule::block::Block;
 use crate::schedule::splits::rejoin;
 
 impl Block {
-    /// Whether all threads that have not ended have arrived at the barrier of the cluster.
+    /// Whether all threads that have not ended have arrived at the cluster's barrier.
     pub fn has_arrived(&self) -> bool {
         self.warps.iter().all(|warp| warp.existing & !warp.exited & !warp.arrived == 0)
     }
 
-    /// Releases the lanes that have arrived at the barrier of the cluster.
+    /// Releases the lanes that have arrived at the cluster's barrier.
     pub(super) fn open_cluster_barrier(&mut self) {
         self.in_cluster = false;
         for warp in &mut self.warps {
@@ -26,7 +26,7 @@ impl Block {
         }
     }
 
-    /// Passes the barrier of the cluster, at which all its blocks have arrived.
+    /// Passes the cluster's barrier, at which all its blocks have arrived.
     pub fn pass_cluster_barrier(&mut self, launch: &LaunchState<'_>) {
         self.shadow.barrier();
         self.shadow.acquire_from_cluster(&launch.shadow);
@@ -40,13 +40,13 @@ impl Block {
         Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, shadow }
     }
 
-    /// Returns what [`Self::as_peer`] took.
+    /// Puts back what [`Self::as_peer`] took.
     pub fn take_back(&mut self, peer: &mut Peer) {
         std::mem::swap(&mut self.shadow, &mut peer.shadow);
     }
 
-    /// Returns the last thread of another block that has accessed the block's shared memory since the barrier of the
-    /// cluster.
+    /// Returns the last thread of another block that has accessed the block's shared memory since the cluster's
+    /// barrier.
     pub fn remote_thread(&self) -> Option<RemoteThread> {
         self.shadow.remote_thread()
     }

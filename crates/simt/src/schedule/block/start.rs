@@ -1,4 +1,4 @@
-//! How a block starts: with new storage, or with that of a block of the launch that has ended.
+//! How a block starts: with new storage, or with that of a finished block of the launch.
 
 use crate::counters::Counters;
 use crate::exec::launch_state::{BlockRows, LaunchState};
@@ -7,7 +7,7 @@ use crate::sanitize::BlockShadow;
 use crate::schedule::barrier::Barrier;
 use crate::schedule::block::{Block, Line};
 
-/// The storage of a block of the same launch that has ended.
+/// Storage of a finished block of the same launch.
 #[derive(Debug, Default)]
 struct Storage {
     #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
@@ -19,7 +19,7 @@ struct Storage {
 }
 
 impl Block {
-    /// Returns the block with this index, which represents `weight` blocks, at its first instruction; it uses the storage
+    /// Returns the block with this index, which represents `weight` blocks, at its first instruction. Uses the storage
     /// of `old`.
     pub fn start(
         launch: &LaunchState<'_>,
