@@ -1,4 +1,4 @@
-//! What the lines of a case's last attempt say of it.
+//! What the journal lines of a case's last attempt report about it.
 
 use crate::journal::{CaseHistory, History, LastRun};
 use runner_types::{
@@ -6,10 +6,9 @@ use runner_types::{
     Measurement, Note, Outcome, ResultError, RunHeader, Verdict, WorkAmount,
 };
 
-/// What is known of a case.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempt {
-    /// The number of the session that made the attempt; see [`CaseHistory::session`].
+    /// Number of the session that made the attempt; see [`CaseHistory::session`].
     pub session: usize,
     pub fingerprint: Option<Fingerprint>,
     pub hashes: Option<CaseHashes>,
@@ -23,7 +22,6 @@ pub(super) struct Attempt {
     pub notes: Vec<Note>,
 }
 
-/// A case and how it ended, if it did.
 #[derive(Debug, Clone)]
 pub(super) struct Settled {
     pub case: Case,
@@ -32,7 +30,7 @@ pub(super) struct Settled {
     pub attempt: Attempt,
 }
 
-/// The last run with what is known of its cases.
+/// The last run, with what is known of its cases.
 #[derive(Debug, Clone)]
 pub(super) struct Folded {
     pub header: RunHeader,
@@ -41,7 +39,7 @@ pub(super) struct Folded {
     pub cases: Vec<Settled>,
     /// Whether the run ended with every planned case run.
     pub finished: bool,
-    /// Ratios that were formed before.
+    /// Ratios already in the journal.
     pub ratios: FormedRatios,
 }
 

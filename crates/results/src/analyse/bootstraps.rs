@@ -1,6 +1,6 @@
-//! Bootstrapped ratios: each is formed once, where it was measured, and read from the journal from then on.
+//! Bootstrapped ratios: each is computed once, where it was measured, and read from the journal from then on.
 //!
-//! A ratio is found by what it is formed of, so that one of other samples is never taken for it.
+//! A ratio is found by a digest of its inputs, so one of other samples is never taken for it.
 
 use std::cell::RefCell;
 
@@ -9,13 +9,12 @@ use sha2::{Digest as _, Sha256};
 use runner_stats::Interval;
 use runner_types::{FormedRatios, hex};
 
-/// The method, in every digest: another number wherever [`runner_stats::paired_ratio`] returns other ratios than before.
+/// Part of every digest. Change it whenever [`runner_stats::paired_ratio`] returns other ratios than before.
 const METHOD: &[u8] = b"paired ratio 1";
 
-/// The number of bytes that a digest has.
 const BYTES: usize = 8;
 
-/// Ratios that are known, and those that had to be formed.
+/// Known ratios, and those that had to be computed.
 #[derive(Debug)]
 pub(super) struct Bootstraps<'a> {
     known: &'a FormedRatios,
@@ -27,7 +26,7 @@ impl<'a> Bootstraps<'a> {
         Self { known, formed: RefCell::new(FormedRatios::new()) }
     }
 
-    /// Returns what [`runner_stats::paired_ratio`] gives, from the journal where it is known.
+    /// Returns the result of [`runner_stats::paired_ratio`], from the journal if it is known.
     pub fn paired_ratio(&self, base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
         let name = name(base, this, confidence);
         let found = self.known.get(&name).copied().or_else(|| self.formed.borrow().get(&name).copied());
@@ -39,7 +38,7 @@ impl<'a> Bootstraps<'a> {
         Some(interval)
     }
 
-    /// Returns the ratios that were formed because the journal did not have them.
+    /// Returns the ratios that were computed because the journal did not have them.
     pub fn into_formed(self) -> FormedRatios {
         self.formed.into_inner()
     }
@@ -71,7 +70,7 @@ mod tests {
         assert_eq!(formed, runner_stats::paired_ratio(&BASE, &THIS, 0.95));
         let mut known = bootstraps.into_formed();
         assert_eq!(known.len(), 1);
-        // A value that no bootstrap gives shows where the ratio is from.
+        // A value that no bootstrap gives, to show where the ratio comes from.
         *known.values_mut().next().unwrap() = [5.0, 4.0, 6.0];
         let bootstraps = Bootstraps::new(&known);
         let found = bootstraps.paired_ratio(&BASE, &THIS, 0.95).unwrap();
@@ -89,7 +88,7 @@ mod tests {
         let Interval { point, low, high, .. } = runner_stats::paired_ratio(&BASE, &THIS, 0.95).unwrap();
         let expected = [2.003_186_628_610_100_3, 1.839_894_630_357_723_3, 2.126_799_874_189_270_4_f64];
         assert_eq!([point, low, high].map(f64::to_bits), expected.map(f64::to_bits));
-        // The digest is the SHA-256 of the method, of eight as 64 bits, the sixteen times and 0.95, each little-endian.
+        // The SHA-256 of the method, of eight as 64 bits, the sixteen times and 0.95, each little-endian.
         assert_eq!(name(&BASE, &THIS, 0.95), "35d79e45633155df");
     }
 }

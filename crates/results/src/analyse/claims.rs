@@ -1,8 +1,8 @@
-//! Whether the results bear out what the manifest claims.
+//! Whether the results support what the manifest claims.
 //!
-//! Times have intervals, counts and compile facts are exact. A claim is held only if it is true for every value of the
-//! intervals, and broken only if it is false for every value; otherwise it is undecided. Intervals of quantities that
-//! are calculated from several results are worked out end by end, as if the errors were dependent in the worst way.
+//! Times have intervals; counts and compile facts are exact. A claim is held only if it is true for every value in the
+//! intervals, and broken only if it is false for every value; otherwise it is undecided. Intervals of quantities
+//! computed from several results combine the extreme ends, as if the errors were dependent in the worst way.
 
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use runner_lang::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quan
 use runner_lang::{Program, Scope};
 use runner_types::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};
 
-/// What becomes of a claim. In the order of importance: the first of several groups decides.
+/// State of a claim, in order of importance: the most important state of any group decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ClaimState {
@@ -33,23 +33,22 @@ impl ClaimState {
     }
 }
 
-/// A claim with what the groups say of it.
+/// A claim with the judgement of each group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedClaim {
-    /// The claim as the manifest has it.
     pub claim: Claim,
-    /// The state of the claim: the most important of the groups' states.
+    /// The most important of the groups' states.
     pub state: ClaimState,
-    /// How it compares its sides.
+    /// The comparison between its two sides.
     pub relation: Option<Relation>,
     /// Every group and regime that could judge it, in the order of the records.
     pub groups: Vec<ClaimGroup>,
-    /// Why groups could not judge it, each reason once, with how many groups have it.
+    /// Why groups could not judge it: each reason once, with the number of groups.
     pub unjudged: Vec<(String, usize)>,
 }
 
 impl JudgedClaim {
-    /// Returns the group that decides: of those in the claim's state, the one with the least room, or the one furthest
+    /// Returns the decisive group: of those in the claim's state, the one with the smallest margin, or the one furthest
     /// off.
     pub fn decisive(&self) -> Option<&ClaimGroup> {
         let relation = self.relation?;
@@ -63,24 +62,22 @@ impl JudgedClaim {
     }
 }
 
-/// What one group says of a claim.
+/// One group's judgement of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimGroup {
-    /// The values of the axes that the cases share.
+    /// Axis values that the cases share.
     pub key: GroupKey,
-    /// `None` where no time is part of it.
+    /// `None` if the claim involves no time.
     pub regime: Option<Regime>,
-    /// What this group says.
     pub state: ClaimState,
-    /// The value of the side that is written before the relation.
+    /// Value of the side before the relation.
     pub left: Range,
-    /// The value of the side that is written after the relation.
+    /// Value of the side after the relation.
     pub right: Range,
 }
 
 impl ClaimGroup {
-    /// Returns how far the sides are on the claim's side of each other, as a fraction of the right one; negative where
-    /// they are not.
+    /// Returns the margin by which the relation holds, as a fraction of the right side; negative if it does not hold.
     fn room(&self, relation: Relation) -> f64 {
         let scale = if self.right.point == 0.0 { 1.0 } else { self.right.point.abs() };
         let above = (self.left.point - self.right.point) / scale;
@@ -93,14 +90,12 @@ impl ClaimGroup {
     }
 }
 
-/// A number with the interval in which it lies.
+/// A number with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// The value that is estimated.
+    /// Estimated value.
     pub point: f64,
-    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -113,17 +108,17 @@ impl Range {
         Self { point: estimate.point, low: estimate.low, high: estimate.high }
     }
 
-    /// Returns whether the range is one number, without an interval.
+    /// Whether the range is a single number, without an interval.
     pub fn is_exact(&self) -> bool {
         self.low >= self.high
     }
 
-    /// `factor` is positive.
+    /// Multiplies by `factor`, which is positive.
     fn times(self, factor: f64) -> Self {
         Self { point: self.point * factor, low: self.low * factor, high: self.high * factor }
     }
 
-    /// Returns `numerator` divided by this positive quantity.
+    /// Returns `numerator` divided by this range, which is positive.
     fn divides(self, numerator: f64) -> Self {
         Self { point: numerator / self.point, low: numerator / self.high, high: numerator / self.low }
     }
@@ -139,12 +134,12 @@ impl Range {
     }
 }
 
-/// Judges every claim of the manifest that the records are of.
+/// Judges every claim of the records' manifest.
 pub fn claims(records: &Records) -> Vec<JudgedClaim> {
     judge_all(records, &records.header.claims)
 }
 
-/// Judges claims that may be of another manifest.
+/// Judges claims that may come from another manifest.
 pub(super) fn judge_all(records: &Records, claims: &[Claim]) -> Vec<JudgedClaim> {
     if claims.is_empty() {
         return Vec::new();
@@ -172,7 +167,7 @@ fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> Judge
         (Ok(parts), _) => parts,
     };
     judged.relation = Some(program.claim.relation);
-    // The answers of a group, in the order of groups whichever core gives them.
+    // In the order of the groups, whichever core computes them.
     let answers = |(key, members): &GroupRecords<'_>| -> Vec<Result<ClaimGroup, String>> {
         let in_regime = |regime: Option<Regime>| {
             let (state, left, right) = program.judge(&GroupInRegime { records, members, regime })?;
@@ -223,7 +218,7 @@ fn by_group(records: &Records) -> Vec<GroupRecords<'_>> {
     groups
 }
 
-/// A claim's texts, parsed: records of another version may hold what this one does not know.
+/// The parsed texts of a claim. Parsing can fail: records of another version may use unknown syntax.
 struct Parts {
     claim: ClaimProgram,
     condition: Option<Program>,
@@ -247,7 +242,7 @@ impl Parts {
         condition.evaluate_bool(&scope).map_err(|error| format!("`where` has no value: {error}"))
     }
 
-    /// Returns the regimes to judge it in; one `None` where it is not about times.
+    /// Returns the regimes to judge a claim in; a single `None` if it involves no time.
     fn regimes(&self, claim: &Claim, members: &[&CaseRecord]) -> Vec<Option<Regime>> {
         if !self.claim.results().iter().any(|result| result.function.is_timed()) {
             return vec![None];
@@ -269,8 +264,7 @@ impl Parts {
     }
 }
 
-/// Compares the two sides: the claim is held if it is true for all values of both intervals, and broken if it is false
-/// for all.
+/// Compares the two sides: held if true for all values of both intervals, broken if false for all.
 fn decide(left: Range, relation: Relation, right: Range) -> ClaimState {
     let (always, never) = match relation {
         Relation::Less => (left.high < right.low, left.low >= right.high),
@@ -287,7 +281,7 @@ fn decide(left: Range, relation: Relation, right: Range) -> ClaimState {
     }
 }
 
-/// Whether both ranges are one number, and the same one.
+/// Whether both ranges are the same single number.
 fn is_same(left: Range, right: Range) -> bool {
     left.is_exact() && right.is_exact() && left.low >= right.low && left.low <= right.low
 }
@@ -296,7 +290,7 @@ fn apart(left: Range, right: Range) -> bool {
     left.high < right.low || right.high < left.low
 }
 
-/// One group in one regime, in which a claim is judged.
+/// One group in one regime.
 struct GroupInRegime<'r> {
     records: &'r Records,
     members: &'r [&'r CaseRecord],
@@ -372,8 +366,8 @@ impl<'r> GroupInRegime<'r> {
         }
     }
 
-    /// Returns the rows of a case, by its variant with the compared axes or, where one case alone has it, by its
-    /// variant.
+    /// Returns the rows of a case, named by its variant with the compared axes or, if that is unique, by its variant
+    /// alone.
     fn rows(&self, name: &str) -> Result<Vec<&'r CaseRecord>, String> {
         let header = &self.records.header;
         let is_named = |record: &&&CaseRecord| contender(header, &record.case) == name;
@@ -393,7 +387,7 @@ impl<'r> GroupInRegime<'r> {
         }
     }
 
-    /// Returns the row with a time in the regime.
+    /// Returns the row with a time in the regime, and the time.
     fn time(&self, name: &str) -> Result<(&'r CaseRecord, Range), String> {
         let in_regime = |row: &'r CaseRecord| {
             let result = row.result.as_ref().filter(|result| Some(result.regime) == self.regime)?;
@@ -411,7 +405,7 @@ impl<'r> GroupInRegime<'r> {
 
     fn speedup(&self, this: &str, base: &str) -> Result<Range, String> {
         let ((this_row, this_time), (base_row, base_time)) = (self.time(this)?, self.time(base)?);
-        // Ratios of the same rounds are used where the records compare the two.
+        // Uses ratios formed within rounds if the records compare the two.
         let compared = |row: &'r CaseRecord, other: &CaseRecord| {
             let other = contender(&self.records.header, &other.case);
             let result = row.result.as_ref()?;
@@ -465,7 +459,7 @@ impl<'r> GroupInRegime<'r> {
         self.fact(name, most)?.ok_or_else(|| format!("the compiler says nothing of it for `{name}`"))
     }
 
-    /// Returns what one of the case's rows says; the others have it only once.
+    /// Returns a fact about a case. Only one of the case's rows holds it.
     fn fact(&self, name: &str, of: impl Fn(&CaseRecord) -> Option<f64>) -> Result<Option<Range>, String> {
         Ok(self.rows(name)?.into_iter().find_map(of).map(Range::exact))
     }

@@ -1,8 +1,9 @@
-//! What is compared within a group.
+//! The name of what is compared within a group.
 
 use runner_types::{Case, RunHeader, Value};
 
-/// Returns what is compared within a group: the variant, with the compared axes if there are any (`sum[bx=32, by=8]`).
+/// Returns the name of what is compared within a group: the variant, with the compared axes if any (`sum[bx=32,
+/// by=8]`).
 pub fn contender(header: &RunHeader, case: &Case) -> String {
     let compared: Vec<String> = compared_axes(header, case).map(|(name, value)| format!("{name}={value}")).collect();
     if compared.is_empty() {
@@ -12,7 +13,7 @@ pub fn contender(header: &RunHeader, case: &Case) -> String {
     }
 }
 
-/// Whether the case is the cell that its group is compared with.
+/// Whether the case is its group's baseline.
 pub fn is_baseline(header: &RunHeader, case: &Case) -> bool {
     header.baseline.as_ref().is_some_and(|(variant, at)| {
         case.key.variant == *variant && at.iter().all(|wanted| case.key.axes.contains(wanted))

@@ -1,4 +1,4 @@
-//! How exact results are, for an experiment that asks for that: every claim of its manifest is about errors.
+//! How exact results are, for an experiment whose claims are all about errors.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use super::contender::contender;
 use runner_lang::claim::{ClaimFunction, ClaimProgram};
 use runner_types::{GroupKey, Records};
 
-/// The greatest error of a contender over all groups.
+/// Greatest error of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exactness {
-    /// The variant, with the values of compared axes if there are any.
+    /// Variant, with the values of compared axes if any.
     pub contender: String,
-    /// Units in the last place of the result's type, from the reference.
+    /// Distance from the reference, in units in the last place of the result's type.
     pub ulp: f64,
-    /// The group in which the error is greatest.
+    /// The group with the greatest error.
     pub group: GroupKey,
 }
 
-/// Returns the contenders, the most exact first; `None` for an experiment that asks for something else.
+/// Returns the contenders, most exact first; `None` for any other experiment.
 pub(super) fn exactness(records: &Records) -> Option<Vec<Exactness>> {
     let claims = &records.header.claims;
     let is_about_errors = claims.iter().all(|claim| {

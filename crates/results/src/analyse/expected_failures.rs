@@ -1,20 +1,19 @@
 //! How the cases of an experiment of expected failures ended.
 //!
-//! If most cases of a manifest are expected to fail and it names no baseline, its times are not comparable: the result
-//! is that each case ended as the manifest says. Whether one did is decided by its outcome, not here.
+//! If most cases of a manifest are expected to fail and it names no baseline, its times are not comparable: its result
+//! is that each case ended as the manifest says. The case's outcome decides that, not this module.
 
 use std::collections::BTreeMap;
 
 use runner_types::{Outcome, Records};
 
-/// What an experiment of expected failures shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedFailures {
     /// Cases that failed as expected, by the kind of failure.
     pub failed: BTreeMap<&'static str, usize>,
     /// Cases that are expected to be right, and are.
     pub right: usize,
-    /// The number of all cases except excluded ones.
+    /// Number of cases that were not excluded.
     pub of: usize,
 }
 
@@ -26,7 +25,7 @@ impl ExpectedFailures {
             return None;
         }
         let mut expected_failures = Self { failed: BTreeMap::new(), right: 0, of: 0 };
-        // A case that failed in another way than expected counts too: its outcome does not say that it should fail.
+        // A case that failed differently counts too: its outcome does not say that it should fail.
         let (mut others, mut is_told) = (0, false);
         for outcome in outcomes {
             expected_failures.of += usize::from(!matches!(outcome, Outcome::Excluded { .. }));

@@ -1,8 +1,8 @@
 //! Compares simulated and hardware counts of the same cases.
 //!
 //! Cases are matched by experiment, variant and axis values, so both sides must have run the same sizes. The difference
-//! of a counter of a variant is that of its worst case. Differences are not judged here: causes are data, written by
-//! hand after reading the machine code, and a difference without a cause is unexplained.
+//! of a variant's counter is that of its worst case. Differences are not judged here: causes are data, written by hand
+//! after reading the machine code, and a difference without a cause is unexplained.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,29 +10,27 @@ use serde::Deserialize;
 
 use runner_types::{Case, CaseKey, CaseRecord, CounterInfo, Counters, Outcome, Records, VOCABULARY, Value};
 
-/// Counts that differ by no more than this fraction of the larger one are close.
+/// Largest difference between close counts, as a fraction of the larger one.
 pub const CLOSE: f64 = 0.01;
 
-/// The largest difference that rounding may leave between equal ratios of whole numbers.
+/// Largest difference that rounding may cause between equal ratios of integers.
 const ROUNDING: f64 = 1e-9;
 
-/// Why a count differs, as written in the file of causes. An absent field matches everything.
+/// Why a count differs, as written in the causes file. An absent field matches everything.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
     /// The experiment in which it applies; `None` for all.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// The variants to which it applies; empty for all.
     #[serde(default)]
     pub variants: Vec<String>,
-    /// The counters that it explains; empty for all.
     #[serde(default)]
     pub counters: Vec<String>,
-    /// Values of axes at which it applies.
+    /// Axis values at which it applies.
     #[serde(default)]
     pub at: BTreeMap<String, Value>,
-    /// The explanation, as a sentence.
+    /// The explanation, one sentence.
     pub because: String,
 }
 
@@ -49,27 +47,24 @@ impl Cause {
 /// How close two counts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
-    /// The counts agree to the last digit.
+    /// Equal to the last digit.
     Equal,
-    /// The counts differ by at most [`CLOSE`].
+    /// Differ by at most [`CLOSE`].
     Close,
-    /// The counts differ by more than [`CLOSE`].
+    /// Differ by more than [`CLOSE`].
     Different,
 }
 
-/// The two counts that one case has.
+/// Both counts of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// The case that both sides ran.
     pub case: Case,
-    /// The count that the simulator found.
     pub simulated: f64,
-    /// The count that the hardware found.
     pub hardware: f64,
 }
 
 impl Pair {
-    /// Returns the distance as a fraction of the larger count.
+    /// Returns the difference as a fraction of the larger count.
     pub fn distance(&self) -> f64 {
         let larger = self.simulated.abs().max(self.hardware.abs());
         if larger > 0.0 { (self.simulated - self.hardware).abs() / larger } else { 0.0 }
@@ -88,40 +83,36 @@ impl Pair {
 /// One counter of one variant, compared over all cases that both sides have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
-    /// The variant, with the values of the axes that only it has.
+    /// Variant, with the values of the axes that only it has.
     pub variant: String,
-    /// The counter's name in the vocabulary.
+    /// Name in the vocabulary of counters.
     pub counter: &'static str,
-    /// The number of cases with this counter on both sides.
+    /// Number of cases with this counter on both sides.
     pub cases: usize,
-    /// How well the counts of the worst case agree.
+    /// Agreement in the worst case.
     pub agreement: Agreement,
     /// The case with the largest difference.
     pub worst: Pair,
-    /// Cases that differ and have no cause.
+    /// Number of differing cases without a cause.
     pub unexplained: usize,
-    /// Indices of the causes of the other differing cases, in the order of the file.
+    /// Indices of the causes of the other differing cases, in file order.
     pub causes: Vec<usize>,
 }
 
-/// The counts of one experiment on the simulator and on hardware, compared.
+/// One experiment's counts on the simulator and on hardware, compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fidelity {
-    /// The name that the manifest gives the experiment.
     pub experiment: String,
-    /// The title that the manifest gives the experiment.
     pub title: String,
-    /// The name of the simulated device.
     pub simulated_device: String,
-    /// The name of the GPU.
     pub hardware_device: String,
     /// How the hardware counted, in one sentence.
     pub counting_method: Option<String>,
-    /// The number of cases that have counters on both sides.
+    /// Number of cases with counters on both sides.
     pub cases: usize,
-    /// The numbers of cases that have counters on one side only: simulated, hardware.
+    /// Numbers of cases with counters on one side only: simulated, hardware.
     pub alone: (usize, usize),
-    /// What was compared, in the manifest's order of variants, then the vocabulary's order of counters.
+    /// In the manifest's order of variants, then the vocabulary's order of counters.
     pub compared: Vec<Compared>,
 }
 
@@ -155,7 +146,7 @@ pub fn idle_causes<'c>(compared: &[Fidelity], causes: &'c [Cause]) -> Vec<&'c Ca
     causes.iter().enumerate().filter(|(index, _)| !used.contains(index)).map(|(_, cause)| cause).collect()
 }
 
-/// Returns the counters of the cases that are right, by key.
+/// Returns the counters of the correct cases, by key.
 fn counted(records: &Records) -> HashMap<&CaseKey, (&Case, &Counters)> {
     let right = |record: &&CaseRecord| matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
     let of = records.cases.iter().filter(right);

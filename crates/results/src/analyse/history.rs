@@ -1,9 +1,9 @@
 //! The times of each case over revisions: where they changed, and where they cannot be compared.
 //!
-//! A series is split wherever what was measured is no longer the same thing (device, driver, toolkit, timing, work,
-//! check, inputs). Such a break is never a change. Between breaks, change points are searched in the logarithms of the
-//! times, each with the error that its interval and the process-to-process spread say. `docs/explanation/history.md`
-//! explains the statistics.
+//! A series breaks wherever the thing measured is no longer the same (device, driver, toolkit, timing, work, check,
+//! inputs). Such a break is never a change. Between breaks, change points are searched in the logarithms of the times,
+//! each with the error from its interval and the process-to-process spread. `docs/explanation/history.md` explains the
+//! statistics.
 
 use std::collections::HashMap;
 
@@ -12,64 +12,63 @@ use super::times::deviation_between_runs;
 use runner_stats::Reading;
 use runner_types::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
 
-/// The probability that any series of a report is said to change although none does.
+/// Probability of reporting a change in any series of a report if there is none.
 pub const LEVEL: f64 = 0.05;
 
-/// The largest level at which a single series is tested, so that a report of few cases is not judged less strictly.
+/// Largest level for testing a single series, so that a report of few cases is judged as strictly as a large one.
 pub const MOST_LEVEL: f64 = 0.01;
 
-/// No shift below this fraction is reported, unless the caller says so.
+/// Smallest reported shift, as a fraction, unless the caller sets another.
 pub const LEAST_SHIFT: f64 = 0.005;
 
-/// The times that a case had in one regime over revisions.
+/// The times of a case in one regime over revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series<'a> {
-    /// The case as the newest revision that timed it has it.
+    /// The case in the newest revision that timed it.
     pub case: &'a Case,
-    /// The regime in which all points were timed.
+    /// Regime of all points.
     pub regime: Regime,
-    /// The measurements, the oldest first.
+    /// Measurements, oldest first.
     pub points: Vec<Point>,
-    /// Where times before and after are not comparable, in the order of points.
+    /// Where times before and after are not comparable.
     pub breaks: Vec<Break>,
-    /// Where the times changed, in the order of points.
+    /// Where the times changed.
     pub changes: Vec<Change>,
 }
 
-/// A time, measured for a revision.
+/// The time measured for a revision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// The index of the revision that was timed.
+    /// Index of the revision.
     pub revision: usize,
-    /// Nanoseconds, with the interval that holds within its process.
+    /// Nanoseconds, with the interval within its process.
     pub time: Estimate,
-    /// The standard error of its logarithm, which also covers other processes where it is known how much they differ.
+    /// Standard error of its logarithm; includes the differences between processes if these are known.
     pub error: f64,
 }
 
-/// Where the series is not comparable with what was before.
+/// A point where the series is not comparable with what came before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Break {
-    /// The index of the first point after the break.
+    /// Index of the first point after the break.
     pub point: usize,
-    /// What differs of the report and of the case.
+    /// Differences of the report and of the case.
     pub differences: Vec<Differs<DifferenceKind>>,
-    /// The compilers, if they differ.
     pub toolkit: Option<Differs<CauseKind>>,
 }
 
-/// A point from which on a series has other times than before.
+/// A point from which on a series has other times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The index of the first point after the change.
+    /// Index of the first point after the change.
     pub point: usize,
-    /// The times after the change divided by those before it.
+    /// Times after the change divided by those before.
     pub ratio: f64,
-    /// The interval of the ratio at a confidence of 95 %.
+    /// Interval of the ratio at 95 % confidence.
     pub interval: Interval,
-    /// An upper limit of the probability of such a change where there is none.
+    /// Upper limit of the probability of such a change if there is none.
     pub p: f64,
-    /// What else changed there, as far as the records know.
+    /// What else changed there, as far as the records show.
     pub causes: Vec<Differs<CauseKind>>,
 }
 
@@ -83,14 +82,14 @@ impl Series<'_> {
         ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
     }
 
-    /// Returns the most points that no break divides.
+    /// Returns the largest number of points between two breaks.
     pub fn longest_stretch(&self) -> usize {
         stretches(&self.breaks, self.points.len()).into_iter().map(|(start, end)| end - start).max().unwrap_or(0)
     }
 }
 
-/// Returns the series of every case that was timed and that `is_wanted`, the newest revision's cases first. Revisions
-/// are in order, the oldest first; `least` is the smallest shift that is reported, a fraction.
+/// Returns the series of every timed case that `is_wanted`, the newest revision's cases first. Revisions are ordered,
+/// oldest first; `least` is the smallest reported shift, a fraction.
 pub fn history<'a>(revisions: &[&'a Records], is_wanted: impl Fn(&CaseKey) -> bool, least: f64) -> Vec<Series<'a>> {
     let mut places: HashMap<(&CaseKey, Regime), usize> = HashMap::new();
     let mut timed: Vec<Vec<Timed<'a>>> = Vec::new();
@@ -132,8 +131,8 @@ fn series<'a>(rows: &[Timed<'a>], level: f64, least: f64) -> Option<Series<'a>> 
     Some(Series { case: &newest.case.case, regime: newest.result.regime, points, breaks, changes })
 }
 
-/// Returns the measurements, and where they cannot be compared with those before. Records that repeat an estimate to
-/// the last digit are of the same measurement: converted, or kept by a resumed run.
+/// Returns the measurements, and where they are not comparable with the previous ones. Records that repeat an estimate
+/// to the last digit come from the same measurement: converted, or kept by a resumed run.
 fn measured<'a>(rows: &[Timed<'a>]) -> (Vec<Timed<'a>>, Vec<Break>) {
     let (mut kept, mut breaks): (Vec<Timed<'a>>, Vec<Break>) = (Vec::new(), Vec::new());
     let mut before: Option<&Timed<'a>> = None;
@@ -189,8 +188,7 @@ mod tests {
     use super::{Point, Records, history};
     use crate::analyse::compare::tests::fixture::{SPREAD, records, timed};
 
-    /// The half-width of 2 % of a median of 2 µs is 1.96 standard errors; processes differ by 50 ns, 2.5 %, and by 0.1
-    /// %.
+    /// A half-width of 2 % of a 2 µs median is 1.96 standard errors; processes differ by 50 ns, 2.5 %, and by 0.1 %.
     #[test]
     fn the_error_of_a_point_is_that_of_its_samples_and_of_its_process() {
         let error = |records: &Records| match &history(&[records], |_| true, 0.0)[..] {

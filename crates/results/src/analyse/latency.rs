@@ -4,27 +4,27 @@
 
 use runner_types::DeviceInfo;
 
-/// How many cycles pass from a load to its data: the range that textbooks give.
+/// Cycles from a load to its data: the range that textbooks give.
 pub const MEMORY_LATENCY: (f64, f64) = (400.0, 800.0);
 
-/// Bytes that a warp moves when each of its 32 threads loads one float.
+/// Bytes that a warp moves if each of its 32 threads loads one float.
 const BYTES_PER_WARP: f64 = 128.0;
 
 /// What keeps the f32 lanes of one SM busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArithmeticInFlight {
-    /// How many cycles a dependent operation waits.
+    /// Cycles that a dependent operation waits.
     pub cycles: u32,
-    /// Where the latency is from.
+    /// Source of the latency.
     pub source: &'static str,
     /// Operations in flight per SM.
     pub operations: u32,
-    /// How many warps an SM needs if each has one operation in flight.
+    /// Warps that an SM needs if each has one operation in flight.
     pub warps: u32,
 }
 
 impl ArithmeticInFlight {
-    /// Computes the latency in cycles times lanes; `None` if either is unknown.
+    /// Multiplies latency by lanes; `None` if either is unknown.
     pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let (cycles, source) = match info.compute_capability.0 {
             3 => (9, "Kepler, microbenchmarks by Jia et al. 2018"),
@@ -40,16 +40,16 @@ impl ArithmeticInFlight {
 /// Bytes in flight that keep the memory busy, for the shorter and the longer latency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryInFlight {
-    /// The peak bandwidth divided by the SM clock.
+    /// Peak bandwidth divided by the SM clock.
     pub bytes_per_cycle: f64,
-    /// How many bytes the whole device needs in flight.
+    /// Bytes in flight for the whole device.
     pub device: (f64, f64),
-    /// How many bytes each SM needs in flight.
+    /// Bytes in flight per SM.
     pub sm: (f64, f64),
 }
 
 impl MemoryInFlight {
-    /// Computes the latency of memory; `None` if the driver reports no clocks.
+    /// Multiplies latency by bandwidth; `None` if the driver reports no clocks.
     pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let clock = f64::from(info.sm_clock_khz) * 1e3;
         let sms = f64::from(info.sm_count);

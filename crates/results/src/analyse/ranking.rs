@@ -1,7 +1,7 @@
-//! Finds the best case of a group, and the cases which cannot be told apart from it.
+//! Finds the best case of a group, and the cases that cannot be told apart from it.
 //!
-//! Cases that do the same work are ranked by time. Where the manifest states different work for them, they are ranked
-//! by rate: a case that does less is not better for ending earlier. An unchecked result is never the best.
+//! Cases that do the same work are ranked by time. If the manifest states different work for them, they are ranked by
+//! rate: a case that does less is not better for ending earlier. An unchecked result is never the best.
 
 use super::contender::contender;
 use super::ratios::{Call, call};
@@ -12,11 +12,11 @@ use runner_types::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unc
 /// What the cases of a group are ranked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// All do the same work, or nothing is known of it.
+    /// All cases do the same work, or nothing is known of it.
     Time,
-    /// The cases move different amounts, and bytes per second are compared.
+    /// The cases move different amounts, so bytes per second are compared.
     Bandwidth,
-    /// The cases compute different amounts, and floating-point operations per second are compared.
+    /// The cases compute different amounts, so floating-point operations per second are compared.
     Arithmetic,
 }
 
@@ -32,7 +32,7 @@ impl Basis {
         if differs { basis } else { Self::Time }
     }
 
-    /// Returns the amount that a time is divided by: bytes or operations, 1 where times themselves are compared.
+    /// Returns what a time is divided by: bytes or operations, or 1 if times themselves are compared.
     pub fn work(self, record: &CaseRecord) -> Option<f64> {
         match self {
             Self::Time => Some(1.0),
@@ -47,19 +47,18 @@ fn is_bound_by_arithmetic(records: &Records, record: &CaseRecord) -> bool {
     ceilings.and_then(|ceilings| bound(&record.work, ceilings)) == Some(Bound::Arithmetic)
 }
 
-/// The case that is the best of a group in one regime, on the device's clock.
+/// The best case of a group in one regime, on the device's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
-    /// The regime in which it is the best.
     pub regime: Regime,
-    /// The index of the best case's record.
+    /// Index of its record.
     pub index: usize,
-    /// The indices of cases that may be as good: their intervals overlap, or the difference is within the noise or
-    /// within what separates two processes.
+    /// Indices of cases that may be as good: their intervals overlap, or the difference is within the noise or within
+    /// the differences between processes.
     pub tied: Vec<usize>,
 }
 
-/// Returns the best of each regime that has a checked result.
+/// Returns the best case of each regime that has a checked result.
 pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Best> {
     let ahead = |regime: Regime| {
         let timed: Vec<Timed<'_>> = members.iter().filter_map(|i| Timed::new(records, *i, regime, basis)).collect();
@@ -71,12 +70,11 @@ pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Be
     Regime::ALL.iter().copied().filter_map(ahead).collect()
 }
 
-/// A case that passed its checks and has a time.
 struct Timed<'r> {
     index: usize,
     record: &'r CaseRecord,
     result: &'r RegimeResult,
-    /// How many nanoseconds the case takes per unit of work.
+    /// Nanoseconds per unit of work.
     cost: f64,
     work: f64,
 }
@@ -91,7 +89,7 @@ impl<'r> Timed<'r> {
         Some(Self { index, record, result, cost: result.time.point / work, work })
     }
 
-    /// Returns the logarithms by which the time may be lower and higher.
+    /// Returns how far the time may deviate downwards and upwards, as logarithms.
     fn errors(&self) -> (f64, f64) {
         let time = &self.result.time;
         ((time.point / time.low).ln(), (time.high / time.point).ln())
@@ -118,7 +116,7 @@ fn is_tied(records: &Records, first: &Timed<'_>, other: &Timed<'_>, basis: Basis
     least.is_finite() && least <= noise_floor(records, first.result.regime).unwrap_or(0.0).ln_1p()
 }
 
-/// Whether the records compare one with the other within rounds, and call the difference none.
+/// Whether the records compare the two within rounds, and find no difference.
 fn compared_as_equal(records: &Records, this: &Timed<'_>, base: &Timed<'_>) -> bool {
     let name = contender(&records.header, &base.record.case);
     let ratios = this.result.against_baseline.iter().chain(&this.result.against_previous);
@@ -129,13 +127,13 @@ fn noise_floor(records: &Records, regime: Regime) -> Option<f64> {
     records.header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width)
 }
 
-/// Whether a ratio is neither faster nor slower. No ratio is noise where there is no noise floor.
+/// Whether a ratio is neither faster nor slower. Without a noise floor no ratio is noise.
 pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
     let noise = against.noise.or_else(|| noise_floor(records, result.regime));
     noise.is_some_and(|noise| matches!(call(&against.speedup, noise), Call::Same | Call::Ambiguous))
 }
 
-/// Whether another process may find the opposite.
+/// Whether another process might find the opposite.
 pub fn is_local(against: &Ratio) -> bool {
     against.reproducible.is_some_and(|estimate| estimate.low <= 1.0 && 1.0 <= estimate.high)
 }

@@ -2,10 +2,9 @@
 //!
 //! Within a round the variants are interleaved on a device in one state, so the ratio of two samples of one round is
 //! free of drift between rounds (clocks, heat). The speedup is a trimmed mean of those ratios; its interval is a
-//! bootstrap over rounds. If two cases share too few rounds, or are timed by different clocks, the speedup is the ratio
-//! of the medians, with an interval that holds for any dependence between the two: the extremes of both, at the sum of
-//! both errors. A second, wider interval includes the differences between processes: it covers what another run would
-//! find.
+//! bootstrap over rounds. If two cases share too few rounds, or use different clocks, the speedup is the ratio of the
+//! medians. Its interval then holds for any dependence between the two: the extremes of both, at the sum of both
+//! errors. A second, wider interval includes the differences between processes: it covers what another run would find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +12,22 @@ use super::bootstraps::Bootstraps;
 use super::times::{deviation_between_processes, variance_of_mean};
 use runner_types::{Estimate, Measurement, Processes, Round, Spread, Unit};
 
-/// The number of shared rounds below which medians are compared, since a bootstrap over so few covers less than its
-/// nominal level.
+/// Number of shared rounds below which medians are compared, since a bootstrap over so few covers less than its nominal
+/// level.
 const MIN_PAIRS: usize = 6;
 
-/// The share of the groups with an A/A control that lies within the noise floor.
+/// Share of the groups with an A/A control whose noise is within the noise floor.
 const SHARE_OF_NOISE: f64 = 0.95;
 
 /// One of the two results that a ratio compares.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     pub measurement: &'a Measurement,
-    /// The median of the times, with the interval around it.
+    /// Median of the times, with its interval.
     pub time: Estimate,
-    /// How the processes differ that took the samples, if there are several.
+    /// How the processes that took the samples differ, if there are several.
     pub processes: Option<Processes>,
-    /// Samples of different sessions were not interleaved.
+    /// Session of the samples: those of different sessions were not interleaved.
     pub session: usize,
 }
 
@@ -39,9 +38,7 @@ impl Side<'_> {
     }
 }
 
-/// Returns how many times faster `this` is than `base`.
-///
-/// `None` if a time is zero, which has no ratio.
+/// Returns how many times faster `this` is than `base`; `None` if a time is zero.
 pub(super) fn speedup(
     bootstraps: &Bootstraps<'_>,
     base: Side<'_>,
@@ -82,7 +79,7 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
     Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
 }
 
-/// Returns the speedup over the rounds that both have; several samples of a round count as their median.
+/// Returns the speedup over common rounds; several samples of a round count as their median.
 fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], confidence: f64) -> Option<Estimate> {
     let by_round = |samples: &[Round]| {
         let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -104,13 +101,13 @@ fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], c
     Some(Estimate { point: interval.point, low: interval.low, high: interval.high, confidence })
 }
 
-/// Returns how far from 1 the baseline's ratio to its A/A control may lie, as a fraction; `None` without a control.
+/// Returns how far the baseline's ratio to its A/A control may deviate from 1, as a fraction; `None` without a control.
 pub(super) fn control_noise(bootstraps: &Bootstraps<'_>, measurement: &Measurement, confidence: f64) -> Option<f64> {
     deviation(bootstraps, &measurement.rounds, &measurement.control, confidence)
 }
 
-/// Returns the noise over the rounds of `this` alone. If the baseline's samples in these rounds are off, so are its
-/// ratio to the A/A control and every comparison with it in these rounds.
+/// Returns the noise in the rounds of `this` only. If the baseline's samples in these rounds are off, so are its ratio
+/// to the A/A control and every comparison with it in these rounds.
 pub(super) fn noise_beside(
     bootstraps: &Bootstraps<'_>,
     base: Side<'_>,
@@ -137,23 +134,23 @@ fn deviation(bootstraps: &Bootstraps<'_>, rounds: &[Round], control: &[Round], c
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)
 }
 
-/// Returns the noise floor of many groups: 95 % of them lie within it; the largest of fewer than twenty.
+/// Returns the noise floor of many groups: 95 % of them are within it. With fewer than twenty it is the largest.
 pub(super) fn pooled(mut noises: Vec<f64>) -> Option<f64> {
     noises.sort_unstable_by(f64::total_cmp);
     let last = (noises.len() as f64 * SHARE_OF_NOISE).ceil() as usize;
     noises.get(last.checked_sub(1)?).copied()
 }
 
-/// What can be said of a speedup.
+/// Conclusion about a speedup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// The whole interval lies above the noise.
+    /// The whole interval is above the noise.
     Faster,
-    /// The whole interval lies below the noise.
+    /// The whole interval is below the noise.
     Slower,
-    /// The whole interval lies within the noise.
+    /// The whole interval is within the noise.
     Same,
-    /// The interval lies partly within the noise.
+    /// The interval is partly within the noise.
     Ambiguous,
 }
 
@@ -209,8 +206,8 @@ mod tests {
         assert!(noise.is_some_and(|noise| (noise - 0.01).abs() < 1e-9), "{noise:?}");
     }
 
-    /// Deviations of 3e-3 and 4e-3 make one of 5e-3, of which 1.96 are 0.98 %; with 0.98 % · 3/4 on one side from the
-    /// samples that is 0.98 % · 5/4 there.
+    /// Deviations of 3e-3 and 4e-3 add to 5e-3, and 1.96 times that is 0.98 %; with 0.98 % · 3/4 on one side from the
+    /// samples, that side has 0.98 % · 5/4.
     #[test]
     #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
     fn what_processes_differ_by_widens_a_speedup_on_both_sides() {

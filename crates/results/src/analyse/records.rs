@@ -20,7 +20,7 @@ use runner_types::{
 
 pub use paired::{PairedRatio, paired_ratios};
 
-/// The nominal coverage that every interval has.
+/// Nominal coverage of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Why events give no records.
@@ -39,19 +39,19 @@ pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     records_of(History::fold(events.iter().cloned()))
 }
 
-/// Returns the records of a history that nothing else needs: so a large journal is in memory only once.
+/// Makes the records of a history. Consumes it, so that a large journal is in memory only once.
 pub fn records_of(history: History) -> Result<Records, AnalyseError> {
     records_and_ratios(history).map(|(records, _)| records)
 }
 
-/// Returns the records, and for each group an event with the ratios that had to be formed for them. With these events,
-/// the same records are made without forming them again.
+/// Returns the records, and one event per group with the newly computed ratios. With these events, the same records are
+/// made without computing the ratios again.
 pub fn records_and_ratios(history: History) -> Result<(Records, Vec<Event>), AnalyseError> {
     attempts::fold(history).map(records_of_cases).ok_or(AnalyseError::NoRun)
 }
 
-/// Returns the records of a run whose groups were folded by themselves. `events` are the others, the start of the run
-/// and its plan among them.
+/// Returns the records of a run whose groups were folded separately. `events` are all others, including the start of
+/// the run and its plan.
 pub fn records_of_groups(
     events: impl IntoIterator<Item = Event>,
     groups: Vec<History>,
@@ -72,7 +72,7 @@ fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
     let of_group = |row: &Row<'_>| groups.get(&row.settled.case.group).map_or(&[][..], Vec::as_slice);
     let (floors, of_controls) = noise(&by_case, &ratios);
     header.noise = floors;
-    // A comparison over all rounds of a control asks for the same ratio.
+    // A comparison over all rounds of a control needs the same ratio.
     ratios.extend(of_controls.iter().flatten().map(|(name, ratio)| (name.clone(), *ratio)));
     let of_rows = |rows: &Vec<Row<'_>>| {
         let bootstraps = Bootstraps::new(&ratios);
@@ -89,8 +89,8 @@ fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
     (Records { header, environment, cases: records }, formed)
 }
 
-/// Suspects a case that is faster than the device can do its work, which counts as not measured: its timed launch did
-/// something else.
+/// Marks a case as suspect if it is faster than the device can do its work: its timed launch did something else, so it
+/// counts as not measured.
 fn suspect(settled: &mut Settled, environment: &Environment) {
     if !matches!(settled.outcome, Some(Outcome::Measured | Outcome::Unstable { .. })) {
         return;
@@ -113,7 +113,7 @@ struct Known<'a> {
     bootstraps: &'a Bootstraps<'a>,
 }
 
-/// A record under construction: a case, and one of its measurements if there are any.
+/// A record under construction: a case with one of its measurements, if any.
 struct Row<'a> {
     settled: &'a Settled,
     side: Option<Side<'a>>,
@@ -147,8 +147,8 @@ fn each_launch(measurement: &Measurement) -> Vec<runner_types::Estimate> {
     (0..launches).map_while(|i| estimate(&of_launch(i), CONFIDENCE)).collect()
 }
 
-/// Returns the noise floor of each regime, pooled over the groups with an A/A control, and the ratios that were formed
-/// for the controls of each case.
+/// Returns the noise floor of each regime, pooled over the groups with an A/A control, and the ratios computed for each
+/// case's controls.
 fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Vec<FormedRatios>) {
     let of_case = |rows: &Vec<Row<'_>>| {
         let bootstraps = Bootstraps::new(known);
@@ -167,7 +167,7 @@ fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Ve
     (Regime::ALL.iter().copied().filter_map(pool).collect(), formed)
 }
 
-/// Returns an event for each group with ratios, of those that were formed for each case.
+/// Returns one event per group from the ratios computed for each case.
 fn formed_by_group(by_case: &[Vec<Row<'_>>], formed: [Vec<FormedRatios>; 2]) -> Vec<Event> {
     let mut places: HashMap<&GroupKey, usize> = HashMap::new();
     let mut groups: Vec<(&GroupKey, FormedRatios)> = Vec::new();
@@ -211,7 +211,7 @@ fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeR
     })
 }
 
-/// Returns the records of a case, one for each result; the first one has its counters and notes.
+/// Returns the records of a case, one per result; the first has its counters and notes.
 fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool) -> Vec<CaseRecord> {
     let Settled { case, outcome, work, attempt } = settled;
     let outcome = outcome.unwrap_or_else(|| Outcome::NotRun {
@@ -288,7 +288,7 @@ fn against_baseline(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, base.copied(), side, group)
 }
 
-/// Compares a row with the nearest variant before it that ran on the same clock: a `cpu` variant is not a step.
+/// Compares a row with the nearest earlier variant on the same clock: a `cpu` variant is not a step.
 fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
     let header = known.header;
     if !header.has_steps() {
@@ -302,7 +302,7 @@ fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, before.copied().filter(|r| place(r) == nearest), side, group)
 }
 
-/// Returns the speedup of `side` over the one of `bases` that was measured in the same regime.
+/// Returns the speedup of `side` over the one of `bases` measured in the same regime.
 fn ratio<'r, 'a: 'r>(
     known: Known<'_>,
     mut bases: impl Iterator<Item = &'r Row<'a>>,
@@ -317,8 +317,8 @@ fn ratio<'r, 'a: 'r>(
     Some(Ratio { against: contender(known.header, &base.settled.case), speedup, reproducible, noise })
 }
 
-/// Returns the noise that a ratio of `side` must exceed to be a difference: the floor of its regime, or what the A/A
-/// control shows in the same rounds if that is more. The noise is `None` without a control.
+/// Returns the noise that a ratio of `side` must exceed to be a difference: the regime's floor, or the A/A control's in
+/// the same rounds if that is larger. `None` without a control.
 fn comparison_noise(Known { header, bootstraps, .. }: Known<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
     let regime = side.measurement.regime;
     let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);

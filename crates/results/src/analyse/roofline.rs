@@ -1,16 +1,16 @@
 //! The limits that a device's memory and arithmetic set, and how close a case comes to them.
 //!
-//! The roofline uses measured ceilings: the highest of reading, writing and copying, and f32 multiply-adds. A time counts as
-//! impossible only past a looser bound, so that no correct row is rejected: the higher of the data sheet and the
-//! ceilings, with everything that a cache can hold taken as free.
+//! The roofline uses measured ceilings: the highest of reading, writing and copying, and f32 multiply-adds. A time
+//! counts as impossible only beyond a looser bound, so that no correct row is rejected: the higher of the data sheet
+//! and the ceilings, and everything that a cache can hold is free.
 
 use runner_types::{Ceilings, Clock, Environment, Estimate, Outcome, Regime, Roof, Unit, WorkAmount};
 
-/// How much faster than the highest ceiling a time must be to be impossible, since ceilings are measured too.
+/// Required factor above the highest ceiling for a time to be impossible, since ceilings are measured too.
 const MARGIN: f64 = 1.03;
 
-/// How much faster than its roof a time may be and still be at it: the ceilings are measured, and a kernel may be a little
-/// better than those that measured them.
+/// A time may beat its roof by this factor and still count as at the roof: the ceilings are measured, and a kernel may
+/// be slightly better than those that measured them.
 const AT_ROOF: f64 = 1.1;
 
 /// Reads and writes use the memory at the same time: together they may be twice as fast as reads alone.
@@ -19,34 +19,34 @@ const BOTH_WAYS: f64 = 2.0;
 /// What limits a case on the roofline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The rate at which device memory is read and written.
+    /// Rate of reading and writing device memory.
     Memory,
-    /// The rate of fused multiply-adds.
+    /// Rate of fused multiply-adds.
     Arithmetic,
 }
 
-/// Returns the operations per byte, by the least work of the job; `None` if the manifest does not state both.
+/// Returns the operations per byte of the job's minimum work; `None` if the manifest does not state both.
 pub fn intensity(work: &WorkAmount) -> Option<f64> {
     let bytes = work.bytes.filter(|bytes| *bytes > 0)? as f64;
     work.flops.filter(|flops| *flops > 0.0).map(|flops| flops / bytes)
 }
 
-/// Returns which side of the ridge the job lies on.
+/// Returns which side of the ridge the job is on.
 pub fn bound(work: &WorkAmount, ceilings: &Ceilings) -> Option<Bound> {
     let ridge = ceilings.fma_f32 / ceilings.memory();
     Some(if intensity(work)? < ridge { Bound::Memory } else { Bound::Arithmetic })
 }
 
-/// Returns the share of the roof that a time reaches: the least time that the ceilings allow, over this one, and 1 where
-/// the time is a little less.
+/// Returns the share of the roof that a time reaches: the least time that the ceilings allow divided by this one,
+/// capped at 1.
 ///
-/// `None` if the work is not stated, on the host's clock, and where the time is so much less that other units or caches
-/// did the work, of which this is not the roof.
+/// `None` if the work is not stated, on the host's clock, and if the time is so far below the roof that other units or
+/// caches must have done the work.
 pub fn share_of_roof(work: &WorkAmount, time: &Estimate, unit: Unit, ceilings: &Ceilings) -> Option<f64> {
     over_roof(work, time, unit, ceilings).filter(|share| *share <= AT_ROOF).map(|share| share.min(1.0))
 }
 
-/// Returns the least time that the ceilings allow over a time, which may be above 1.
+/// Returns the least time that the ceilings allow divided by a time; may exceed 1.
 pub fn over_roof(work: &WorkAmount, time: &Estimate, unit: Unit, ceilings: &Ceilings) -> Option<f64> {
     let by_memory = work.bytes.filter(|bytes| *bytes > 0).map(|bytes| bytes as f64 / ceilings.memory());
     let by_arithmetic = work.flops.filter(|flops| *flops > 0.0).map(|flops| flops / ceilings.fma_f32);
@@ -56,8 +56,8 @@ pub fn over_roof(work: &WorkAmount, time: &Estimate, unit: Unit, ceilings: &Ceil
 
 /// Returns the outcome of a case whose time is impossible for its job; `None` for any other.
 ///
-/// Arithmetic is not checked: matrix units are faster than multiply-adds, and there are algorithms with fewer
-/// operations than the manifest states.
+/// Arithmetic is not checked: matrix units are faster than multiply-adds, and some algorithms need fewer operations
+/// than the manifest states.
 pub(super) fn suspect(
     regime: Regime,
     unit: Unit,
@@ -71,7 +71,7 @@ pub(super) fn suspect(
     let bytes = work.bytes? as f64;
     let device = &environment.device;
     let ceilings = environment.machine.ceilings;
-    // What a launch writes may stay in L2, and what an earlier launch left there need not be read again.
+    // A launch's writes may stay in L2, and what an earlier launch left there need not be read again.
     let kept = if regime == Regime::Cold { 1.0 } else { 2.0 } * device.l2_bytes as f64;
     let memory = device.peak_bandwidth().into_iter().chain(ceilings.as_ref().map(Ceilings::memory)).reduce(f64::max);
     let by_memory = memory.map(|rate| ((bytes - kept).max(0.0) / rate, Roof::Memory));

@@ -1,8 +1,8 @@
-//! Whether a report is current: what its records were measured with, against what a tree of files defines now.
+//! Whether a report is current: what its records were measured with, compared with what a tree of files defines now.
 //!
-//! Records have hashes of each case. A case is stale if a hash of today's differs, if its launches have other extents, or
-//! if the manifest no longer runs it. Sources and options that give the same code make nothing stale; who calls compiles
-//! them where they differ, since this module only judges.
+//! Records have hashes of each case. A case is stale if one of its hashes changed, its launches have other extents, or
+//! the manifest no longer runs it. Changed sources and options that give the same code make nothing stale. The caller
+//! compiles them, since this module only judges.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use runner_types::{CaseHashes, CaseKey, CaseRecord, Outcome, Records, RunHeader, WorkAmount};
 
-/// A part of a case that is not as it was measured, in the order in which reports name them.
+/// A part of a case that changed since it was measured, in the order in which reports name the parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -19,7 +19,7 @@ pub enum Part {
     Inputs,
     Check,
     Work,
-    /// What is launched, by name.
+    /// Names of what is launched.
     Kernel,
     Grid,
     Block,
@@ -35,11 +35,11 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Defined {
     pub hashes: CaseHashes,
-    /// The hash of the sources if the compiler has its own copy of every file that was not found.
+    /// Hash of the sources if the compiler has its own copy of every file that was not found.
     pub source_of_found: String,
     pub launches: Vec<Launch>,
     pub work: WorkAmount,
-    /// What the case is compiled from, from the root of the tree.
+    /// What the case is compiled from, relative to the root of the tree.
     pub sources: BTreeSet<String>,
 }
 
@@ -57,19 +57,19 @@ impl Defined {
 /// A launch, as far as it is known without a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// Its name in the report: that of the kernel, unless the manifest gives another.
+    /// Label in the report: the kernel's name, unless the manifest sets another.
     pub label: String,
     pub grid: Option<[u64; 3]>,
     pub block: Option<[u64; 3]>,
     pub shared: u64,
 }
 
-/// What is known of a case whose sources or options differ from those that were measured.
+/// Code of a case whose sources or options changed since it was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// Files that changed since, from the root of the tree; none if that is not known.
+    /// Files that changed since, relative to the root of the tree; empty if unknown.
     pub changed: BTreeSet<String>,
-    /// Whether the code is the same; otherwise why that is not known.
+    /// Whether the code is the same, or why that is unknown.
     pub is_same: Result<bool, String>,
 }
 
@@ -77,11 +77,11 @@ pub struct Code {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub part: Part,
-    /// The files that changed, or if that is not known, those that the cases are compiled from.
+    /// The files that changed or, if unknown, those that the cases are compiled from.
     pub files: BTreeSet<String>,
-    /// Whether `files` changed for sure.
+    /// Whether `files` are known to have changed.
     pub files_known: bool,
-    /// Why it is not known whether the cases are stale.
+    /// Why it is unknown whether the cases are stale.
     pub doubt: Option<String>,
     pub variants: Vec<String>,
     pub cases: usize,
@@ -94,15 +94,15 @@ pub struct Staleness {
     pub device: String,
     /// The report's folder.
     pub place: String,
-    /// How many cases the report has.
+    /// Number of cases in the report.
     pub of: usize,
     pub findings: Vec<Finding>,
-    /// Why nothing can be said of the report.
+    /// Why nothing can be said about the report.
     pub unknown: Option<String>,
 }
 
 impl Staleness {
-    /// Returns the verdict on a report of which nothing is known yet.
+    /// Returns an empty verdict on a report.
     pub fn new(place: &str, records: &Records) -> Self {
         let keys: HashSet<&CaseKey> = records.cases.iter().map(|record| &record.case.key).collect();
         Self {
@@ -115,7 +115,7 @@ impl Staleness {
         }
     }
 
-    /// Whether a case is stale for sure.
+    /// Whether a case is certainly stale.
     pub fn is_stale(&self) -> bool {
         self.findings.iter().any(|finding| finding.doubt.is_none())
     }
@@ -126,18 +126,18 @@ impl Staleness {
     }
 }
 
-/// Whether records that were measured have no hashes, as those of older versions and of the profiler.
+/// Whether measured records lack hashes, such as those of older versions and of the profiler.
 pub fn lacks_hashes(records: &Records) -> bool {
     let mut measured = records.cases.iter().filter(|record| record.outcome == Outcome::Measured).peekable();
     measured.peek().is_some() && measured.all(|record| record.hashes.is_none())
 }
 
-/// Every case of a tree of files; `None` for one that the manifest leaves out.
+/// Every case of a tree of files; `None` for one that the manifest excludes.
 #[derive(Debug, Default)]
 pub struct Tree(pub HashMap<CaseKey, Option<Defined>>);
 
 impl Tree {
-    /// Returns the records, each case once, whose code may be another, since their sources or options differ.
+    /// Returns one record of each case whose code may have changed, since its sources or options did.
     pub fn with_other_code<'a>(&self, records: &'a Records) -> Vec<&'a CaseRecord> {
         let differs = |record: &&CaseRecord| {
             let now = self.0.get(&record.case.key).and_then(Option::as_ref);
@@ -146,7 +146,7 @@ impl Tree {
         each_case(records).filter(differs).collect()
     }
 
-    /// Returns what is stale in a report. `code_of` says what is known of each case that [`Self::with_other_code`] has.
+    /// Returns what is stale in a report. `code_of` gives the code of each case in [`Self::with_other_code`].
     pub fn findings<'c>(&self, records: &Records, code_of: impl Fn(&CaseKey) -> Option<&'c Code>) -> Vec<Finding> {
         let mut found: BTreeMap<Reason, HashSet<&CaseKey>> = BTreeMap::new();
         for record in each_case(records) {
@@ -174,7 +174,6 @@ impl Tree {
     }
 }
 
-/// Why cases are stale.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Reason {
     part: Part,
@@ -216,7 +215,7 @@ fn each_case(records: &Records) -> impl Iterator<Item = &CaseRecord> {
     records.cases.iter().filter(move |record| seen.insert(&record.case.key))
 }
 
-/// Returns what differs of a case, besides its code.
+/// Returns what changed about a case besides its code.
 fn parts(record: &CaseRecord, then: &CaseHashes, now: &Defined) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut differ = |part, differs: bool| {

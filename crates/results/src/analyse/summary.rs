@@ -11,46 +11,43 @@ use runner_types::{CaseRecord, Estimate, GroupKey, Outcome, Ratio, Records, Regi
 /// The main results of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// How many cases have each outcome, in order of the outcomes' names.
+    /// Number of cases per outcome, in order of the outcomes' names.
     pub outcomes: BTreeMap<&'static str, usize>,
-    /// Planned cases; a case measured in several regimes is one.
+    /// Number of planned cases; a case measured in several regimes counts once.
     pub cases: usize,
-    /// The summaries of the groups, in the manifest's order.
+    /// In the manifest's order.
     pub groups: Vec<GroupSummary>,
-    /// The standing of each contender in each regime, in the manifest's order; only those measured in some group have
-    /// one.
+    /// Standing of each contender in each regime, in the manifest's order; only for those measured in some group.
     pub standings: Vec<Standing>,
     /// Indices of the records that are failures.
     pub failures: Vec<usize>,
-    /// The result of an experiment of expected failures, which ranks no variant.
+    /// Set for an experiment of expected failures, which ranks no variant.
     pub expected_failures: Option<ExpectedFailures>,
-    /// The result of an experiment that asks how exact its results are, which ranks variants by that.
+    /// Set for an experiment about the exactness of results, which ranks variants by that.
     pub exactness: Option<Vec<Exactness>>,
-    /// Whether cases are compared: they fail not by design, and a baseline or the work says that they do the same job.
+    /// Whether cases are compared: they do not fail by design, and a baseline or the stated work shows that they do the
+    /// same job.
     pub is_ranked: bool,
 }
 
-/// One group: indices are into the records.
+/// One group; indices refer to the records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSummary {
-    /// The values of the axes that its cases share.
+    /// Axis values that its cases share.
     pub key: GroupKey,
-    /// The indices of the records that belong to the group.
+    /// Indices of the group's records.
     pub members: Vec<usize>,
-    /// The cell that the others are compared with.
     pub baseline: BaselineState,
-    /// What its cases are ranked by.
     pub basis: Basis,
-    /// The best of each regime that has measurements.
+    /// The best case of each regime that has measurements.
     pub best: Vec<Best>,
 }
 
-/// The state of the cell that the others are compared with.
+/// State of the baseline that the others are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaselineState {
-    /// The manifest names none.
+    /// The manifest names no baseline.
     Unnamed,
-    /// The baseline is in the group and has a time.
     Measured,
     /// The baseline was filtered out of this group.
     Absent,
@@ -61,45 +58,41 @@ pub enum BaselineState {
 /// The results of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// The variant, with the values of compared axes if there are any.
+    /// Variant, with the values of compared axes if any.
     pub contender: String,
-    /// The variant's name, without compared axes.
+    /// Variant's name, without compared axes.
     pub variant: String,
-    /// The regime in which all times were taken.
     pub regime: Regime,
-    /// Whether the others are compared with it.
     pub is_baseline: bool,
-    /// Whether the times are of the host, which are not ranked.
+    /// Whether the times are the host's, which are not ranked.
     pub on_host: bool,
-    /// Groups in which it is the best and no other is tied with it.
+    /// Number of groups in which it alone is the best.
     pub alone: usize,
-    /// Groups in which it is one of several that cannot be told apart.
+    /// Number of groups in which it is tied for the best.
     pub tied: usize,
-    /// Groups in which it was measured.
+    /// Number of groups in which it was measured.
     pub measured: usize,
-    /// The speedup over the baseline.
     pub speedup: Option<SpeedupRange>,
-    /// The speedup over the variant that is before it in the manifest.
+    /// Speedup over the previous variant in the manifest.
     pub step: Option<SpeedupRange>,
-    /// The contender that precedes it in every group, if it is the same one.
+    /// The contender that precedes it in every group, if it is always the same.
     pub previous: Option<String>,
 }
 
-/// Speedups over groups: the other's time over this one's, or this one's rate over the other's.
+/// Speedups over groups: the other's time divided by this one's, or this one's rate divided by the other's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpeedupRange {
-    /// The geometric mean over the groups. Its interval is the mean of the groups' intervals, which holds however they
+    /// Geometric mean over the groups. Its interval is the mean of the groups' intervals, which holds however they
     /// depend on each other.
     pub geomean: Estimate,
-    /// The least speedup of a group.
+    /// Smallest speedup of a group.
     pub least: f64,
-    /// The greatest speedup of a group.
+    /// Largest speedup of a group.
     pub greatest: f64,
-    /// The number of groups that have a speedup.
+    /// Number of groups that have a speedup.
     pub groups: usize,
 }
 
-/// Summarises what the records say.
 pub fn summary(records: &Records) -> Summary {
     let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut failures = Vec::new();
@@ -122,7 +115,7 @@ pub fn summary(records: &Records) -> Summary {
     Summary { outcomes, cases: firsts.len(), groups, standings, failures, expected_failures, exactness, is_ranked }
 }
 
-/// Returns the groups; `ranked` says whether the variants are ranked in them.
+/// Returns the groups; `ranked` says whether their variants are ranked.
 fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
     let mut members: Vec<(&GroupKey, Vec<usize>)> = Vec::new();
     let mut places: HashMap<&GroupKey, usize> = HashMap::new();
@@ -154,8 +147,7 @@ fn baseline(records: &Records, members: &[usize]) -> BaselineState {
     }
 }
 
-/// Returns a speedup of the group; where it is ranked by rate, as a ratio of rates. `None` if the other's work is
-/// unknown.
+/// Returns a speedup of the group; if it is ranked by rate, as a ratio of rates. `None` if the other's work is unknown.
 pub fn gain(records: &Records, group: &GroupSummary, record: &CaseRecord, ratio: &Ratio) -> Option<Ratio> {
     if group.basis == Basis::Time {
         return Some(ratio.clone());
@@ -173,7 +165,7 @@ pub fn gain(records: &Records, group: &GroupSummary, record: &CaseRecord, ratio:
     Some(Ratio { speedup: scaled(ratio.speedup), reproducible, ..ratio.clone() })
 }
 
-/// A standing while it is being collected, with the speedups over the baseline and over the step before.
+/// A standing under construction, with the speedups over the baseline and over the previous step.
 struct Gathered {
     standing: Standing,
     speedups: Vec<Estimate>,
@@ -205,7 +197,7 @@ fn standings(records: &Records, groups: &[GroupSummary]) -> Vec<Standing> {
             let interval = |ratio: Ratio| ratio.reproducible.unwrap_or(ratio.speedup);
             speedups.extend(gained(&result.against_baseline).map(interval));
             if let Some(step) = gained(&result.against_previous).filter(|_| records.header.has_steps()) {
-                // A variant that is missing in some groups leaves its place to the one before it.
+                // If a variant is missing in some groups, the one before it takes its place there.
                 if steps.is_empty() || standing.previous.as_ref() == Some(&step.against) {
                     standing.previous = Some(step.against.clone());
                     steps.push(interval(step));

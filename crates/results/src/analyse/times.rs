@@ -1,15 +1,15 @@
-//! Computes the time of a case from the samples of one process, or of several that ran one after the other.
+//! Computes a case's time from the samples of one process, or of several that ran one after the other.
 //!
-//! A kernel takes a little more or less time in each process, which depends on where its memory, its code and its queue
-//! are, and not on the number of samples. The median of all samples together would be that of some process or between
-//! two; the mean of the medians of N processes differs from run to run by what processes differ, over √N.
+//! A kernel takes a little more or less time in each process. That depends on where its memory, its code and its queue
+//! are, not on the number of samples. The median of all samples together would be that of some process or between two.
+//! The mean of N medians varies between runs by the difference between processes divided by √N.
 
 use runner_types::{Estimate, Measurement, Processes, Regime, RegimeResult, Spread};
 
-/// The degrees of freedom that a calibration counts as, when it is combined with what the processes of a run show.
+/// Degrees of freedom of a calibration when it is combined with the differences between a run's processes.
 ///
-/// Each row has its own difference between processes, and a calibration knows only the mean of all. With fewer degrees of
-/// freedom, rows may differ more from that mean.
+/// Each row has its own difference between processes, and a calibration knows only the mean of all. With fewer degrees
+/// of freedom, rows may differ more from that mean.
 pub const CALIBRATED_FREEDOM: f64 = 4.0;
 
 /// Returns the median of `samples` with its interval.
@@ -23,8 +23,8 @@ pub fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
     })
 }
 
-/// Returns the time of a measurement with its interval, and how its processes differ if there are several. `None` if
-/// there are no samples.
+/// Returns the time of a measurement with its interval, and how its processes differ if there are several. `None`
+/// without samples.
 pub fn time_of(measurement: &Measurement, confidence: f64) -> Option<(Estimate, Option<Processes>)> {
     let of_process = |process: Option<u32>| {
         let own = measurement.rounds.iter().filter(|round| process.is_none_or(|process| round.process == process));
@@ -49,8 +49,8 @@ pub fn time_of(measurement: &Measurement, confidence: f64) -> Option<(Estimate, 
     Some((Estimate { point, low, high, confidence }, Some(processes)))
 }
 
-/// Returns the variance from run to run of the mean over the processes of a run, and its degrees of freedom. `stated` is
-/// the standard deviation between two processes that is known beforehand.
+/// Returns the variance, from run to run, of the mean over a run's processes, and its degrees of freedom. `stated` is
+/// the known standard deviation between two processes.
 pub fn variance_of_mean(stated: f64, processes: Option<Processes>) -> (f64, f64) {
     let Some(Processes { count, deviation }) = processes else { return (stated.powi(2), CALIBRATED_FREEDOM) };
     let own = f64::from(count.saturating_sub(1));
@@ -59,7 +59,7 @@ pub fn variance_of_mean(stated: f64, processes: Option<Processes>) -> (f64, f64)
     (squares / freedom / f64::from(count.max(1)), freedom)
 }
 
-/// Returns the standard deviation from process to process of a time of one process, as a fraction of it.
+/// Returns the standard deviation of a single process's time between processes, as a fraction of it.
 pub fn deviation_between_processes(spread: &Spread, result: (Regime, f64, u32)) -> f64 {
     let (regime, nanoseconds, launches) = result;
     // Each cold run has two events around it; in the other regimes all runs of a sample share them.
@@ -86,7 +86,7 @@ mod tests {
         Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds)
     }
 
-    /// Medians of 4 and 9 have the geometric mean 6, and logarithms that deviate by ln 1.5 from it: a standard deviation
+    /// Medians of 4 and 9 have the geometric mean 6; their logarithms deviate from it by ln 1.5, a standard deviation
     /// of √2 times that.
     #[test]
     fn the_time_of_several_processes_is_the_mean_of_their_medians() {
@@ -97,8 +97,8 @@ mod tests {
         assert!((processes.deviation - 1.5_f64.ln() * 2.0_f64.sqrt()).abs() < 1e-12, "{processes:?}");
     }
 
-    /// The interval of five samples is their range. The errors of both medians, ln 1.1 each, add to √2 times that, which
-    /// the mean halves.
+    /// The interval of five samples is their range. The errors of both medians, ln 1.1 each, add to √2 times that,
+    /// which the mean halves.
     #[test]
     fn errors_within_processes_add_as_independent_ones_do() {
         let samples = |median: f64| [median / 1.1, median, median, median, median * 1.1];
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(time_of(&measurement(&[]), 0.95), None);
     }
 
-    /// What is stated counts as four degrees of freedom: of a deviation of 3 % that is stated and one of 1 % of five
-    /// processes the variance is (4 · 9 + 4 · 1) / 8 = 5, of which the mean has a fifth.
+    /// What is stated counts as four degrees of freedom. With a stated deviation of 3 % and one of 1 % from five
+    /// processes, the variance is (4 · 9 + 4 · 1) / 8 = 5, so the mean's variance is a fifth of that.
     #[test]
     fn what_processes_show_is_weighed_with_what_is_stated() {
         let (variance, freedom) = variance_of_mean(0.03, Some(Processes { count: 5, deviation: 0.01 }));

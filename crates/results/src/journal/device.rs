@@ -1,4 +1,4 @@
-//! Finds out which device a report in a folder was made on.
+//! Which device a report folder belongs to.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::records::ENVIRONMENT_FILE;
 use runner_files::regular;
 use runner_types::Event;
 
-/// Returns the name of the device whose report or journal is in `dir`; `None` if none can be read.
+/// Returns the device name of the report or journal in `dir`; `None` if neither can be read.
 pub fn device_of(dir: &Path) -> Option<String> {
     device_of_report(dir).or_else(|| device_of_journal(dir))
 }
@@ -33,7 +33,7 @@ fn device_of_report(dir: &Path) -> Option<String> {
     Some(serde_json::from_slice::<Environment>(&text).ok()?.device.name)
 }
 
-/// Returns the device that the first line of a journal describes, the start of a run.
+/// Returns the device in a journal's first line, which is the start of a run.
 fn device_of_journal(dir: &Path) -> Option<String> {
     let file = regular::open(&dir.join(JOURNAL_FILE)).ok()?;
     let mut first = Vec::new();

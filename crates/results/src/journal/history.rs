@@ -1,14 +1,14 @@
 //! What the runs of a journal have done: its lines, folded once.
 //!
 //! A journal may hold several runs (each resumption is one), and a group may start several times in a run (a worker
-//! that died is replaced). The last attempt at a case counts. Reports, merges and resumptions, and what a damaged line
-//! costs, are questions to one [`History`], so that they agree.
+//! that died is replaced). The last attempt at a case counts. Reports, merges, resumptions and the handling of damaged
+//! lines all query one [`History`], so that they agree.
 //!
-//! A run counts from its plan on. One that was killed before, while it compiled, has changed nothing: the run before it
-//! is still the last one.
+//! A run counts from its plan on. A run that was killed earlier, while it compiled, has changed nothing: the run before
+//! it is still the last one.
 //!
-//! A damaged line costs the groups that were running when it was written. Their results up to their next start are left
-//! out, so that a resumed run repeats these groups alone.
+//! A damaged line invalidates the groups that were running when it was written. Their results up to their next start
+//! are omitted, so that a resumed run repeats only these groups.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,11 +28,11 @@ pub struct Run {
     pub environment: Environment,
     /// Where, when and how it was started.
     pub context: RunContext,
-    /// The number of cases that the whole plan has.
+    /// Number of cases in the whole plan.
     pub cases: u64,
-    /// The number of groups that the whole plan has.
+    /// Number of groups in the whole plan.
     pub groups: u32,
-    /// The events `CountersMissing` and `EnergyMissing` that the run wrote.
+    /// The `CountersMissing` and `EnergyMissing` events of the run.
     pub remarks: Vec<Event>,
     /// Whether it ended with every planned case run.
     pub is_complete: bool,
@@ -49,73 +49,73 @@ pub struct Run {
 pub struct CaseHistory<L = Event> {
     /// The case as the last run planned it: its position may have changed since the attempt.
     pub case: Case,
-    /// The number of the start, of the run or of the group in it, over the whole journal: only samples of one session
-    /// were interleaved.
+    /// Number of the run's or group's start, counted over the whole journal. Only samples of one session were
+    /// interleaved.
     pub session: usize,
-    /// The lines of the attempt, each with the number that it has in the journal.
+    /// The lines of the attempt, each with its number in the journal.
     pub lines: Vec<(usize, L)>,
     /// Whether the case was run and has an outcome.
     pub is_run: bool,
 }
 
-/// The last run, and what it and the runs before it have done of its plan.
+/// The last run, and how much of its plan it and the earlier runs have done.
 #[derive(Debug)]
 pub struct LastRun<L = Event> {
-    /// What the last run said of itself.
+    /// The run's description of itself.
     pub run: Run,
     /// Every planned case once, in the manifest's order.
     pub cases: Vec<CaseHistory<L>>,
     pub(super) groups: HashMap<Arc<GroupKey>, GroupHistory<L>>,
 }
 
-/// What the lines of a journal say has been done.
+/// What has been done according to a journal's lines.
 #[derive(Debug)]
 pub struct History<L = Event> {
     /// The last run that counts.
     run: Option<Run>,
     /// A run that has not written its plan yet.
     begun: Option<Run>,
-    /// The shards of all runs.
+    /// Shards of all runs.
     pub(super) shards: BTreeSet<Shard>,
-    /// The seconds that all runs spent in each phase.
+    /// Seconds of all runs in each phase.
     pub(super) phases: BTreeMap<Phase, f64>,
     /// Seconds of all runs that ended.
     pub(super) wall: f64,
-    /// How often a run or a group has started.
+    /// Number of starts of runs and groups so far.
     starts: usize,
-    /// The number of the run's start, which counts for groups without a start of their own.
+    /// Session of the run's start, for groups without a start of their own.
     run_session: usize,
     groups: HashMap<Arc<GroupKey>, GroupHistory<L>>,
     /// Attempts that have not ended.
     open: HashMap<CaseKey, Attempt<L>>,
     settled: HashMap<CaseKey, Attempt<L>>,
-    /// The number of lines.
+    /// Number of lines so far.
     lines: usize,
-    /// Whether a group has started in the run that began last.
+    /// Whether a group has started in the most recent run.
     has_groups: bool,
     /// Whether a line of that run is damaged.
     is_damaged: bool,
 }
 
-/// What is known of a group besides its cases.
+/// A group's history apart from its cases.
 #[derive(Debug)]
 pub(super) struct GroupHistory<L> {
-    /// When the run began that last planned it.
+    /// When the run that last planned it began.
     pub planned_at: String,
-    /// The group's lines that are about no case, each with the number that it has in the journal.
+    /// The group's lines that concern no case, each with its number in the journal.
     pub lines: Vec<(usize, L)>,
-    /// How many of its cases are settled.
+    /// Number of settled cases.
     settled: usize,
-    /// The number that the group's start has in the run.
+    /// Session of the group's start in the run.
     session: Option<usize>,
     is_running: bool,
     /// Whether it has started since the last damaged line.
     is_sound: bool,
-    /// Whether its lines are left out until it starts or is planned again.
+    /// Whether its lines are omitted until it starts or is planned again.
     is_void: bool,
 }
 
-/// What was done of a case since it was last planned.
+/// What was done for a case since it was last planned.
 #[derive(Debug)]
 struct Attempt<L> {
     group: Arc<GroupKey>,
@@ -164,12 +164,12 @@ impl<L> History<L> {
         self.run.as_ref().or(self.begun.as_ref())
     }
 
-    /// Returns what is known of the cases of the last run; `None` if none ever started.
+    /// Returns what is known of the last run's cases; `None` if none ever started.
     pub fn into_last_run(self) -> Option<LastRun<L>> {
         let Self { run, begun, groups, mut open, mut settled, .. } = self;
         let mut run = run.or(begun)?;
         let mut cases = run.planned.take().unwrap_or_else(|| std::mem::take(&mut run.named));
-        // A run that plans its groups one by one may first have planned to keep one that it repeats.
+        // A run that plans group by group may first have kept a group that it then repeats.
         cases.sort_by_key(|case| case.ordinal);
         cases.dedup_by(|a, b| a.key == b.key);
         let of_case = |case: Case| {
@@ -184,19 +184,18 @@ impl<L> History<L> {
 }
 
 impl History {
-    /// Folds the events of a journal, or those of some groups of it.
+    /// Folds the events of a journal, or those of some of its groups.
     pub fn fold(events: impl IntoIterator<Item = Event>) -> Self {
         let mut history = Self::default();
         events.into_iter().for_each(|event| history.add(event));
         history
     }
 
-    /// Adds the next event.
     pub fn add(&mut self, event: Event) {
         self.take(event);
     }
 
-    /// Adds groups that were folded by themselves.
+    /// Adds groups that were folded separately.
     pub fn extend(&mut self, groups: Self) {
         self.groups.extend(groups.groups);
         self.open.extend(groups.open);
@@ -211,27 +210,27 @@ impl History {
         })
     }
 
-    /// Returns the events of every case that is settled, whether or not the last run planned it.
+    /// Returns the events of every settled case, whether or not the last run planned it.
     pub fn settled(&self) -> impl Iterator<Item = (&CaseKey, impl DoubleEndedIterator<Item = &Event> + Clone)> {
         self.settled.iter().map(|(key, attempt)| (key, attempt.lines.iter().map(|(_, event)| event)))
     }
 }
 
-/// A group of the last run.
+/// A group of the last run's plan.
 #[derive(Debug)]
 pub(super) struct PlannedGroup<L> {
     pub key: Arc<GroupKey>,
     pub planned: Vec<Case>,
-    /// The lines of the group and of its cases, each with its number, in the order in which they were written.
+    /// The lines of the group and its cases, each with its number, in writing order.
     pub lines: Vec<(usize, L)>,
     /// Whether every planned case was run and has an outcome.
     pub is_complete: bool,
-    /// When the run began that last planned it.
+    /// When the run that last planned it began.
     pub planned_at: String,
 }
 
 impl<L> LastRun<L> {
-    /// Returns the groups of the plan, in its order.
+    /// Returns the groups in plan order.
     pub(super) fn into_groups(self) -> Vec<PlannedGroup<L>> {
         let mut known = self.groups;
         let mut places: HashMap<Arc<GroupKey>, usize> = HashMap::new();
@@ -257,7 +256,7 @@ impl<L> LastRun<L> {
 }
 
 impl LastRun {
-    /// Returns the ratios that were formed of samples.
+    /// Removes and returns the ratios computed from samples.
     pub fn take_ratios(&mut self) -> FormedRatios {
         let lines = self.groups.values_mut().flat_map(|group| std::mem::take(&mut group.lines));
         let ratios = lines.filter_map(|(_, event)| match event {
@@ -269,8 +268,8 @@ impl LastRun {
 }
 
 impl<L: Content> History<L> {
-    /// Folds the lines of a journal, and returns those that are damaged. An error if one of them may have been the
-    /// start of a run or its plan.
+    /// Folds the lines of a journal, and returns those that are damaged. Fails if one of them may have been the start
+    /// of a run or its plan.
     pub(super) fn of_lines(lines: impl Iterator<Item = Result<L, Damaged>>) -> Result<(Self, Vec<Damaged>), Damaged> {
         let (mut history, mut damaged) = (Self::default(), Vec::new());
         let mut before: Option<Damaged> = None;
@@ -357,14 +356,14 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Changes the run that began last.
+    /// Changes the most recent run.
     fn with_run(&mut self, change: impl FnOnce(&mut Run)) {
         if let Some(run) = self.begun.as_mut().or(self.run.as_mut()) {
             change(run);
         }
     }
 
-    /// Makes the run that began last the one that counts.
+    /// Makes the most recent run the one that counts.
     fn enter_run(&mut self) {
         let Some(run) = self.begun.take() else { return };
         self.run = Some(run);
@@ -391,7 +390,7 @@ impl<L: Content> History<L> {
             let group = self.groups.entry(key).or_default();
             group.is_void = false;
             group.planned_at.clone_from(&planned_at);
-            // Cases that never use the device are settled anew even if the rest of the group is kept.
+            // Cases that never use the device are settled again even if the rest of the group is kept.
             if group.settled == 0 {
                 group.lines.clear();
             }
@@ -401,7 +400,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Starts a group. One that starts again drops what its unsettled cases did in the worker that died.
+    /// Starts a group. Starting again discards what its unsettled cases did in the worker that died.
     fn start(&mut self, key: &Arc<GroupKey>) -> &mut GroupHistory<L> {
         self.enter_run();
         self.starts += 1;
@@ -442,7 +441,7 @@ impl<L: Content> History<L> {
             attempt.lines.push((self.lines, line));
             self.settled.insert(key, attempt);
         } else if let Some(attempt) = self.settled.get_mut(key).filter(|_| is_added) {
-            // What a profiler adds is of the attempt that it follows.
+            // A profiler's lines belong to the attempt that they follow.
             attempt.lines.push((self.lines, line));
         } else {
             let attempt = match self.open.get_mut(key) {
@@ -454,7 +453,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Notes that a line is lost: it may have been of any group that was running, or the start of another one.
+    /// Records a lost line: it may have belonged to any running group, or started another one.
     fn miss_line(&mut self) {
         self.is_damaged = true;
         self.groups.values_mut().for_each(|group| group.is_sound = false);
@@ -465,7 +464,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Leaves a group out that goes on after a damaged line without a start of its own.
+    /// Omits a group that continues after a damaged line without its own start.
     fn expect_start(&mut self, key: &Arc<GroupKey>) {
         if self.is_damaged && !self.groups.get(key).is_some_and(|group| group.is_sound) {
             self.void(key);
@@ -479,7 +478,7 @@ impl<L: Content> History<L> {
         (group.settled, group.is_void) = (0, true);
     }
 
-    /// Returns the key of a group, as it is kept.
+    /// Returns the shared copy of a group's key.
     fn known(&self, key: &GroupKey) -> Arc<GroupKey> {
         self.groups.get_key_value(key).map_or_else(|| Arc::new(key.clone()), |(key, _)| Arc::clone(key))
     }

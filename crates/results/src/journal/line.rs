@@ -1,5 +1,5 @@
-//! A case's line in `records.jsonl`: values that the header has are left out, values in a fixed order have no names,
-//! and texts that many lines have are in the header.
+//! A case's line in `records.jsonl`. It omits values that equal the header's, stores values in a fixed order without
+//! names, and refers to texts that many lines share by their number in the header.
 
 mod columns;
 mod launch;
@@ -19,27 +19,27 @@ use runner_types::{
     is_default,
 };
 
-/// The line of `records.jsonl` that has one case in one regime.
+/// The line of `records.jsonl` for one case in one regime.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CaseLine {
     ordinal: u64,
-    /// If it is not the header's.
+    /// Present if it is not the header's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     experiment: Option<String>,
     variant: String,
-    /// The values of the axes that the header names.
+    /// Values of the axes that the header names.
     axes: Axes,
-    /// If it differs from the axes that the header does not compare.
+    /// Present if it differs from the axes that the header does not compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<GroupKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<Fingerprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hashes: Option<[Listed; 4]>,
-    /// The hash of the machine code.
+    /// Hash of the machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<Listed>,
-    /// The operations of the machine code.
+    /// Operations of the machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operations: Option<Listed>,
     /// How the case ended; a line without this field is a measured case.
@@ -54,7 +54,7 @@ pub(super) struct CaseLine {
     work: (Option<u64>, Option<Number>),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<ResultLine>,
-    /// The clock's, if it is not the regime's.
+    /// The clock's unit, if it is not the regime's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unit: Option<Unit>,
     /// How many processes measured it, and how their medians differ.
@@ -70,7 +70,7 @@ pub(super) struct CaseLine {
     counters: Option<Vec<Option<Number>>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     each_counters: Vec<Vec<Option<Number>>>,
-    /// The number of each counted line in the header's list, and its counts; 0 where it has none.
+    /// For each counted line, its number in the header's list and its counts; 0 if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     lines: Vec<(usize, Vec<Number>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ impl CaseLine {
         }
     }
 
-    /// Fails if the line names what the header does not have.
+    /// Fails if the line refers to what the header lacks.
     pub fn record(self, header: &RunHeader, columns: &Columns) -> Result<CaseRecord, String> {
         let axes = match self.axes {
             Axes::Named(axes) => axes,

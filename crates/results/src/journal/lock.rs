@@ -1,7 +1,7 @@
-//! Lets only one process write to a folder.
+//! Allows only one process to write to a folder.
 //!
 //! The lock is the operating system's, on a separate file, since the journal is renamed. It ends with the process, even
-//! if that crashes, so a dead run never blocks the next one.
+//! after a crash, so a dead run never blocks the next one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -12,28 +12,28 @@ use super::JournalError;
 use runner_files::atomic;
 use runner_types::calendar_time;
 
-/// The longest line that names the holder of a lock, bytes.
+/// Longest line, in bytes, that names the holder of a lock.
 const LONGEST_HOLDER: u64 = 256;
 
-/// The lock's name in the folder of a report; it stays behind, unlocked, and is not for git.
+/// File name of the lock in a report folder. The file remains, unlocked, and is not for git.
 pub const LOCK_FILE: &str = "journal.lock";
 
-/// The right to write into a folder of a report, until it is dropped.
+/// The right to write to a report folder, until dropped.
 #[derive(Debug)]
 pub struct FolderLock {
     file: File,
 }
 
 impl Drop for FolderLock {
-    /// Unlocks the file. Closing it is not enough: a process that another thread is just starting has it open until its
-    /// program runs.
+    /// Unlocks the file. Closing it is not enough: a child process that another thread is just starting keeps it open
+    /// until its program runs.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
 impl FolderLock {
-    /// Locks the folder, or says which process has it. Removes unfinished files of processes that were killed.
+    /// Locks the folder, or says which process holds it. Removes unfinished files of killed processes.
     pub fn take(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(LOCK_FILE);
         let mut options = OpenOptions::new();
@@ -72,7 +72,7 @@ impl FolderLock {
 mod tests {
     use super::*;
 
-    /// A process that is started meanwhile has the file open, too.
+    /// A process that is started meanwhile also has the file open.
     #[test]
     fn a_lock_ends_when_it_is_dropped_even_if_its_file_is_open_elsewhere() {
         let dir = tempfile::tempdir().unwrap();

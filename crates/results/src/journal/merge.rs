@@ -1,8 +1,8 @@
-//! Merges many journals into one: those of the shards of a plan, of retries and of resumed runs.
+//! Merges many journals into one: those of a plan's shards, of retries and of resumed runs.
 //!
-//! The last complete run of a group counts: one in which every planned case has an outcome, by the start of the run. A
-//! group without a complete run keeps what its last run left. Nothing is averaged, and no group is put together from
-//! parts, since its ratios are formed within rounds.
+//! The last complete run of a group counts, by start time: one in which every planned case has an outcome. A group
+//! without a complete run keeps what its last run left. Nothing is averaged, and no group is assembled from parts,
+//! since its ratios are formed within rounds.
 //!
 //! Only journals of the same matrix on the same kind of machine are merged: [`merge`] returns one part for each device,
 //! driver, compiler and clock setting.
@@ -22,27 +22,22 @@ use runner_types::{Environment, Event, GroupKey, Phase, RunContext, RunHeader, S
 /// Why journals cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// A journal without a run.
     #[error("{place} has no run: it ends before the line that describes one")]
-    NoRun {
-        /// The place of the journal that holds no run.
-        place: String,
-    },
-    /// Runs of different matrices.
+    NoRun { place: String },
+    /// The runs have different matrices.
     #[error("{first} and {second} differ in {what}: merge them apart, or run one of them again")]
     Differ {
-        /// The place of the one journal.
         first: String,
-        /// The place of the journal that differs from the first.
+        /// Path of the journal that differs from the first.
         second: String,
         /// What they differ in.
         what: String,
     },
 }
 
-/// Merges the journals of every experiment and kind of machine. Their order does not matter.
+/// Merges the journals of every experiment and kind of machine, in any order.
 ///
-/// Returns one part for each experiment and kind of machine, in the order of the experiments' names.
+/// Returns one part per experiment and kind of machine, in the order of the experiments' names.
 pub fn merge(scans: Vec<Scan>) -> Result<Vec<Merged>, MergeError> {
     let mut by_machine: BTreeMap<MachineKind, Vec<Part>> = BTreeMap::new();
     let parts: Vec<Part> = scans.into_par_iter().map(Part::from_scan).collect::<Result<_, _>>()?;
@@ -52,7 +47,7 @@ pub fn merge(scans: Vec<Scan>) -> Result<Vec<Merged>, MergeError> {
     by_machine.into_values().map(merge_parts).collect()
 }
 
-/// What runs must have in common for their times to be of one population.
+/// What runs must have in common for their times to be one population.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct MachineKind {
     experiment: String,
@@ -78,12 +73,12 @@ impl MachineKind {
     }
 }
 
-/// A journal, group by group.
+/// A journal, split into groups.
 struct Part {
     place: PathBuf,
     run: Run,
     groups: Vec<PlannedGroup<Scanned>>,
-    /// The shards, phases and seconds of every run in the journal.
+    /// Shards, phases and seconds of every run in the journal.
     shards: BTreeSet<Shard>,
     phases: BTreeMap<Phase, f64>,
     wall: f64,
@@ -98,7 +93,7 @@ impl Part {
     }
 }
 
-/// Merges the journals of one kind.
+/// Merges the journals of one kind of machine.
 fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     parts.sort_by(|a, b| (&a.run.context.started, &a.place).cmp(&(&b.run.context.started, &b.place)));
     agree(&parts)?;
@@ -108,7 +103,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     let mut sources = Vec::with_capacity(parts.len());
     let (mut newest, mut gpus) = (None, BTreeSet::new());
     for (source, Part { place, mut run, groups, shards: own, phases: spent, wall }) in (0..).zip(parts) {
-        // Two runs may begin at the same instant: then the one at the later place counts.
+        // Two runs may begin at the same instant: then the one at the later path counts.
         for group in groups {
             let is_older = |Best { group: known, .. }: &Best| {
                 (known.is_complete, &known.planned_at) <= (group.is_complete, &group.planned_at)
@@ -128,7 +123,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
         gpus.insert(run.environment.machine.gpu.clone());
         newest = Some(run);
     }
-    // Every kind has a journal.
+    // Every kind of machine has a journal.
     let Some(Run { header, mut environment, context, cases, groups, .. }) = newest else {
         return Ok(Merged::default());
     };
@@ -159,7 +154,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     Ok(Merged { head, lines, ends, end, sources, missing })
 }
 
-/// The run of a group that counts.
+/// A group's run that counts.
 struct Best {
     source: u32,
     group: PlannedGroup<Scanned>,
@@ -188,8 +183,8 @@ fn agree(parts: &[Part]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Refuses results of two versions of the code of one variant. Where options differ, the sources of a variant may, too:
-/// a macro can name what is included.
+/// Refuses results of two versions of one variant's code. If options differ, the sources may too: a macro can name an
+/// include.
 fn agree_on_code(best: &[Best], sources: &[Source]) -> Result<(), MergeError> {
     let mut versions: HashMap<(&str, &str), BTreeMap<u32, BTreeSet<&str>>> = HashMap::new();
     for Best { source, group } in best {
@@ -200,12 +195,12 @@ fn agree_on_code(best: &[Best], sources: &[Source]) -> Result<(), MergeError> {
     }
     let place = |source: u32| sources.get(source as usize).map(|source| source.path().display().to_string());
     let differ = |((variant, _), of_variant): (&(&str, &str), &BTreeMap<u32, BTreeSet<&str>>)| {
-        // Several within one journal are of one version of the code.
+        // Several within one journal have the same version of the code.
         let (first, code) = of_variant.first_key_value().filter(|_| of_variant.values().all(|code| code.len() == 1))?;
         let (second, _) = of_variant.iter().find(|(_, other)| *other != code)?;
         Some((place(*first)?, place(*second)?, format!("the source of variant `{variant}`")))
     };
-    // Whatever the order of the map, the message is the same.
+    // The message must not depend on the map's order.
     match versions.iter().filter_map(differ).min() {
         Some((first, second, what)) => Err(MergeError::Differ { first, second, what }),
         None => Ok(()),

@@ -1,4 +1,5 @@
-//! Represents a merged journal. Its lines are read from the journals that it was merged of, some groups at a time.
+//! A merged journal. Its lines are read from the original journals, some groups at a time, so that they are never in
+//! memory all at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,78 +20,74 @@ use runner_types::{Environment, Event, GroupKey, RunHeader, Shard};
 /// What merged journals lack of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Missing {
-    /// The shards that no journal covers.
+    /// Shards that no journal covers.
     pub shards: Vec<Shard>,
-    /// Cases that no journal mentions.
+    /// Number of cases that no journal mentions.
     pub cases: u64,
     /// Groups with cases that have no outcome.
     pub groups: Vec<GroupKey>,
 }
 
 impl Missing {
-    /// Whether nothing is missing.
     pub const fn is_empty(&self) -> bool {
         self.shards.is_empty() && self.cases == 0 && self.groups.is_empty()
     }
 }
 
-/// Least number of lines that a thread reads at a time.
+/// Fewest lines that a thread reads at a time.
 const CHUNK: usize = 4096;
 
-/// Chunks of each thread that are read before they are written.
+/// Chunks per thread that are read before they are written.
 const CHUNKS_OF_THREAD: usize = 4;
 
-/// Lines at most so far apart are read together, in bytes.
+/// Lines at most this many bytes apart are read together.
 const GAP: u64 = 4096;
 
-/// How much longer a line may become by its new number and its end, in bytes.
+/// How many bytes a line may grow by its new number and checksum.
 const LONGER: usize = 21;
 
-/// How much is read at once, in bytes, unless a line is longer.
+/// Bytes read at once, unless a line is longer.
 const WINDOW: u64 = 1 << 20;
 
 /// The journals of one experiment on one kind of machine, merged so that they read as one.
 #[derive(Debug, Default)]
 pub struct Merged {
-    /// The start of the run and the plan that follows it.
+    /// The start of the run and its plan.
     pub(super) head: Vec<Event>,
-    /// The lines of all groups, in the order of the plan.
+    /// The lines of all groups, in plan order.
     pub(super) lines: Vec<MergedLine>,
-    /// Where in `lines` each group ends.
+    /// End index of each group in `lines`.
     pub(super) ends: Vec<usize>,
-    /// What follows the groups.
+    /// The events after the groups.
     pub(super) end: Vec<Event>,
     pub(super) sources: Vec<Source>,
     /// What the journals lack.
     pub missing: Missing,
 }
 
-/// A line of a group.
 #[derive(Debug)]
 pub(super) struct MergedLine {
-    /// The index of the source that holds the line.
+    /// Index of the source that holds the line.
     pub source: u32,
     pub text: Text,
 }
 
-/// A journal that lines are read from.
 #[derive(Debug)]
 pub(super) enum Source {
     File(PathBuf),
-    /// The content of a file that is about to be replaced.
+    /// Content of a file that is about to be replaced.
     Bytes(PathBuf, Vec<u8>),
 }
 
-/// Groups that were read.
 struct Chunk<T> {
-    /// The text of the groups' lines as they are written again.
+    /// The groups' lines as they are written again.
     text: Vec<u8>,
-    /// What was made of each.
+    /// Result of each group's events.
     made: Vec<T>,
 }
 
 impl Merged {
-    /// Returns the run that the events are of; `None` without any.
+    /// Returns the run that the events belong to; `None` if there are none.
     pub fn run(&self) -> Option<(&RunHeader, &Environment)> {
         match self.head.first() {
             Some(Event::RunStarted { header, environment, .. }) => Some((header, environment)),
@@ -98,21 +95,20 @@ impl Merged {
         }
     }
 
-    /// Returns the events before the groups and those after them.
+    /// Returns the events before and after the groups.
     pub fn into_run_events(self) -> impl Iterator<Item = Event> {
         self.head.into_iter().chain(self.end)
     }
 
-    /// Returns what `of_group` makes of the events of each group, in the order of the plan. Groups are read in
-    /// parallel.
+    /// Returns the result of `of_group` for the events of each group, in plan order. Groups are read in parallel.
     pub fn of_groups<T: Send>(&self, of_group: impl Fn(Vec<Event>) -> T + Sync) -> Result<Vec<T>, JournalError> {
         let read = |groups| self.read(groups, None, &of_group);
         let read: Vec<Chunk<T>> = self.chunks().into_par_iter().map(read).collect::<Result<_, _>>()?;
         Ok(read.into_iter().flat_map(|chunk| chunk.made).collect())
     }
 
-    /// Writes a new journal in `dir`, which may hold one of those that were merged, and returns what `of_group` makes
-    /// of the events of each group. Lines keep the time at which they were first written.
+    /// Writes a new journal in `dir`, which may hold one of the merged journals, and returns the result of `of_group`
+    /// for each group. Lines keep the time at which they were first written.
     pub fn write<T: Send>(
         &mut self,
         dir: &Path,
@@ -142,7 +138,7 @@ impl Merged {
         Ok((journal, made))
     }
 
-    /// Reads the sources in a folder into memory: a new journal there replaces them.
+    /// Reads the sources in a folder into memory: a new journal will replace them.
     fn keep(&mut self, dir: &Path) -> Result<(), JournalError> {
         let Ok(dir) = dir.canonicalize() else { return Ok(()) };
         for source in &mut self.sources {
@@ -159,7 +155,7 @@ impl Merged {
         Ok(())
     }
 
-    /// Returns the groups in parts of at least [`CHUNK`] lines, except for the last one.
+    /// Returns ranges of groups with at least [`CHUNK`] lines each, except the last.
     fn chunks(&self) -> Vec<Range<usize>> {
         let mut chunks = Vec::new();
         let mut first = 0;
@@ -172,14 +168,14 @@ impl Merged {
         chunks
     }
 
-    /// Returns where the lines of groups are.
+    /// Returns the range of the groups' lines.
     fn lines_of(&self, groups: Range<usize>) -> Range<usize> {
         let end_before = |group: usize| group.checked_sub(1).map_or(0, |before| self.ends[before]);
         end_before(groups.start)..end_before(groups.end)
     }
 
-    /// Reads the events of some groups. With the number of their first line in a new journal, also makes the lines that
-    /// are written there.
+    /// Reads the events of some groups. Given the number of their first line in a new journal, also makes the lines to
+    /// write there.
     fn read<T>(
         &self,
         groups: Range<usize>,
@@ -209,7 +205,7 @@ impl Merged {
         Ok(chunk)
     }
 
-    /// Returns where the lines end that are read together with the one at this place, bytes into its source.
+    /// Returns the end offset, in its source, of the read window that contains line `at`.
     fn window_end(&self, at: usize) -> u64 {
         let source = self.lines[at].source;
         let near = self.lines[at..].iter().take_while(|line| line.source == source);
@@ -227,17 +223,16 @@ impl Merged {
     }
 }
 
-/// Reads lines, those that are near each other at once.
+/// Reads lines; those that are close together are read at once.
 #[derive(Default)]
 struct Texts {
     files: HashMap<u32, File>,
-    /// The source that `bytes` are from, and where in it they begin.
+    /// The source of `bytes`, and their offset in it.
     window: (u32, u64),
     bytes: Vec<u8>,
 }
 
 impl Texts {
-    /// Returns the text of a line.
     fn read_line<'t>(&'t mut self, merged: &'t Merged, at: usize) -> Result<&'t [u8], JournalError> {
         let MergedLine { source: number, text: Text { offset, length } } = merged.lines[at];
         let source = &merged.sources[number as usize];

@@ -1,4 +1,5 @@
-//! Records of older versions. Each step makes lines of one version those of the next, so that a version is described once.
+//! Records of older versions. Each step converts lines of one version to the next, so that each version is described
+//! once.
 //!
 //! | version | differs from the next by |
 //! | --- | --- |
@@ -10,25 +11,25 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// The parts of an object that is taken apart.
+/// An object of an older line.
 type Object = Map<String, Value>;
 
 /// What the lines of an older file refer to.
 #[derive(Debug)]
 pub(super) struct Older {
     version: u32,
-    /// The counters of version 1, which has no list of them.
+    /// The counters of version 1, which does not list them.
     counters: Vec<String>,
 }
 
 impl Older {
-    /// Looks at the lines of a file of this version.
+    /// Collects what the lines of a file of this version refer to.
     pub fn new<'a>(version: u32, lines: impl Iterator<Item = &'a str>) -> Self {
         let counters = if version == 1 { counters(lines) } else { Vec::new() };
         Self { version, counters }
     }
 
-    /// Returns the first line as the current version has it.
+    /// Converts the first line to the current version.
     pub fn header(&self, mut header: Value) -> Value {
         if self.version == 1 {
             header["columns"] = json!({ "counters": self.counters });
@@ -47,7 +48,7 @@ impl Older {
         header
     }
 
-    /// Returns the line of a case as the current version has it.
+    /// Converts the line of a case to the current version.
     pub fn case(&self, mut line: Value) -> Value {
         if self.version == 1 {
             line = self.to_second(line);
@@ -154,7 +155,7 @@ fn to_third(line: Value) -> Value {
     Value::Object(line)
 }
 
-/// Returns the members of an object; none of another value, which the reader of the line then refuses.
+/// Returns the members of an object; none for any other value, which the reader of the line then refuses.
 fn object(value: Value) -> Object {
     if let Value::Object(members) = value { members } else { Object::new() }
 }
@@ -163,14 +164,13 @@ fn take(object: &mut Object, name: &str) -> Value {
     object.remove(name).unwrap_or_default()
 }
 
-/// Changes a member that is there and has a value.
+/// Changes a member that is present and not null.
 fn change(object: &mut Object, name: &str, change: impl FnOnce(Value) -> Value) {
     if let Some(value) = object.get_mut(name).filter(|value| !value.is_null()) {
         *value = change(value.take());
     }
 }
 
-/// Changes every element of a list.
 fn each(object: &mut Object, name: &str, mut change_element: impl FnMut(Value) -> Value) {
     change(object, name, |list| match list {
         Value::Array(list) => list.into_iter().map(&mut change_element).collect(),

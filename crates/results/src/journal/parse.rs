@@ -1,4 +1,4 @@
-//! Parses one line of a journal: its envelope, its checksum and its event.
+//! Parses one line of a journal: its envelope, checksum and event.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,6 @@ use runner_types::{
     WorkAmount,
 };
 
-/// What one line of a journal holds.
 pub(super) struct Line<T> {
     pub seq: u64,
     pub content: T,
@@ -29,7 +28,7 @@ impl Fault {
     }
 }
 
-/// The fields that a line has besides its event. `t` is for people: nothing is computed from it.
+/// The fields of a line apart from its event. `t` is for people: nothing is computed from it.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(super) struct Envelope<'a> {
     pub v: u32,
@@ -39,7 +38,7 @@ pub(super) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the envelope from the start of a line that [`Journal`](super::Journal) wrote; the rest of the line may be
+    /// Reads the envelope at the start of a line that [`Journal`](super::Journal) wrote; the rest of the line may be
     /// missing. Also returns what follows the event's name.
     pub fn of_start(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let rest = line.strip_prefix(WRITTEN_START)?;
@@ -58,10 +57,10 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// How a line of this version starts, up to its time.
+/// Start of a line of this version, up to its time.
 const WRITTEN_START: &[u8] = b"{\"v\":2,\"t\":\"";
 
-/// Checks the checksum of a line, and its version.
+/// Verifies the checksum of a line, and its version.
 pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
     match (sealed::check_line(line), version) {
         (Ok(()), JOURNAL_VERSION) => Ok(()),
@@ -79,11 +78,11 @@ pub(super) fn numbered(seq: Option<u64>) -> Result<u64, Fault> {
     seq.ok_or_else(|| Fault::Damage("the line has no number".to_owned()))
 }
 
-/// Parses a line without its end.
+/// Parses a line without its newline.
 pub(super) fn parse(line: &[u8]) -> Result<Line<Event>, Fault> {
     let Envelope { v, seq, event } = Envelope::parse(line).map_err(|e| Fault::syntax(&e))?;
     check(v, line)?;
-    // The checksum does not say that the bytes are text.
+    // The checksum does not guarantee that the bytes are text.
     let text = std::str::from_utf8(line).map_err(|e| Fault::Damage(e.to_string()))?;
     let content = of_name(&event, text).map_err(|e| Fault::syntax(&e))?;
     Ok(Line { seq: numbered(seq)?, content })
@@ -129,8 +128,8 @@ struct CasesPlanned {
     held: Vec<Case>,
 }
 
-/// Returns the event of this name in a line. The frequent and the long ones are read without the copy of the line that
-/// serde makes to find the name of an event.
+/// Parses the event `name` of a line. Frequent and long events avoid the copy of the line that serde makes to find an
+/// event's name.
 fn of_name(name: &str, line: &str) -> serde_json::Result<Event> {
     Ok(match name {
         "case_checked" => {

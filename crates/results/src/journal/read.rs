@@ -15,7 +15,6 @@ use super::{History, JournalError};
 use runner_files::regular;
 use runner_types::Event;
 
-/// The lines of a journal.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Contents {
     path: PathBuf,
@@ -23,55 +22,53 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Returns the events of the lines that are as they were written, in the order in which they happened.
+    /// Returns the events of the intact lines, in order.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.lines.each.iter().flatten()
     }
 
-    /// Returns the lines that do not parse, have another checksum, or are not where they were written.
+    /// Returns the lines that do not parse, have a wrong checksum, or are misplaced.
     pub fn damaged(&self) -> impl Iterator<Item = &Damaged> {
         self.lines.each.iter().filter_map(|line| line.as_ref().err())
     }
 
-    /// Returns the last line, if it was cut off.
+    /// Returns the last line if it was cut off.
     pub const fn torn(&self) -> Option<Torn> {
         self.lines.torn
     }
 
-    /// Returns the number of the last line, by which a line that is missing, doubled or misplaced is found.
+    /// Returns the number of the last line, which reveals missing, duplicated or misplaced lines.
     pub const fn last(&self) -> u64 {
         self.lines.last
     }
 
-    /// Returns what the lines say has been done. An error if a damaged line may have been the start of a run or its
-    /// plan.
+    /// Folds the lines into a history. Fails if a damaged line may have been the start of a run or its plan.
     pub fn into_history(self) -> Result<History, JournalError> {
         self.lines.into_history(&self.path).map(|(history, _)| history)
     }
 }
 
-/// The longest journal that is read if the user allows no more, bytes.
+/// Longest journal that is read unless the user allows more, in bytes.
 pub(super) const LONGEST_JOURNAL: u64 = 8 << 30;
 
-/// The longest line, bytes: the plan of a run is the longest.
+/// Longest line in bytes: the plan of a run is the longest.
 pub(super) const LONGEST_LINE: u64 = 1 << 30;
 
-/// The number of damaged lines from which on a file is no journal.
+/// From this many damaged lines on, a file is not a journal.
 const MOST_DAMAGED: usize = 1000;
 
-/// How many lines are parsed per batch, and the bytes from which on a batch has fewer, so that the raw text is never held
-/// whole.
+/// Most lines per batch, and the bytes from which on a batch ends early, so that the raw text is never held whole.
 const CHUNK: usize = 4096;
 const CHUNK_BYTES: u64 = 64 << 20;
 
-/// How much of a journal is read at once, in bytes.
+/// Bytes of a journal read at once.
 const BUFFER: usize = 1 << 20;
 
 /// Reads the whole journal at `path`.
 ///
-/// A last line without its end, or that does not parse, was being written when the run died: it is left out and
-/// reported in [`Contents::torn`]. The same in the middle is damage, as are lines that are missing, doubled or in
-/// another place, and is reported in [`Contents::damaged`]. A line of another version is an error.
+/// A last line without its newline, or that does not parse, was being written when the run died: it is omitted and
+/// reported in [`Contents::torn`]. The same in the middle is damage, as are missing, duplicated or misplaced lines, and
+/// is reported in [`Contents::damaged`]. A line of another version is an error.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let file = regular::open_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))?;
     let mut reader = Reader { file: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };
@@ -85,17 +82,16 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
     }
 }
 
-/// Where a line is.
 pub(super) struct LinePlace {
-    /// The number of bytes before the line in the file.
+    /// Number of bytes before the line in the file.
     pub offset: u64,
-    /// Whether it has its end.
+    /// Whether it ends with a newline.
     pub is_ended: bool,
     /// Whether nothing follows it.
     pub is_last: bool,
 }
 
-/// Reads the lines of a file, with their ends.
+/// Reads the lines of a file, with their newlines.
 struct Reader {
     file: BufReader<File>,
     offset: u64,
@@ -140,7 +136,7 @@ pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
     regular::read_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))
 }
 
-/// Returns the lines with their ends, and where each begins.
+/// Returns the lines with their newlines and offsets.
 pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
     let mut begin = 0;
     let place = |end: usize| {
@@ -156,7 +152,7 @@ pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
 /// The lines of a journal, up to one that was cut off.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lines<T> {
-    /// Damaged ones are where they, or the lines that are missing, should be.
+    /// Intact and damaged lines, in order; a damaged entry is where the line, or the missing lines, should be.
     each: Vec<Result<T, Damaged>>,
     pub torn: Option<Torn>,
     last: u64,
@@ -179,7 +175,7 @@ impl<T: Content> Lines<T> {
     }
 }
 
-/// Finds the lines that are not as they were written; see [`read`].
+/// Finds the damaged lines; see [`read`].
 pub(super) fn in_order<T>(
     path: &Path,
     parsed: impl Iterator<Item = (LinePlace, Result<Line<T>, Fault>)>,
@@ -209,16 +205,16 @@ pub(super) fn in_order<T>(
     Ok(Lines { each, torn, last: order.last + order.unread })
 }
 
-/// Follows the numbers of lines.
+/// Tracks the numbers of lines.
 #[derive(Debug, Default)]
 struct Order {
-    /// The number of the last line that could be read; lines that cannot be read come after it.
+    /// Number of the last readable line; unreadable lines come after it.
     last: u64,
     unread: u64,
 }
 
 impl Order {
-    /// Adds the line's content; before it, or in its place, the damage that its number shows.
+    /// Adds the line's content; before it, or in its place, the damage that its number reveals.
     fn place<T>(&mut self, line: usize, seq: u64, content: T, entries: &mut Vec<Result<T, Damaged>>) {
         let expected = self.last + self.unread + 1;
         if seq <= self.last {
@@ -236,10 +232,10 @@ impl Order {
     }
 }
 
-/// How much of a journal's end is read to find its last line, bytes.
+/// Bytes at a journal's end that are read to find its last line.
 const TAIL: u64 = 4096;
 
-/// Whether the journal at `path` ends with the end of a run that ran every case. Reads the last line only.
+/// Whether the journal at `path` ends with the end of a run that ran every case. Reads only the last line.
 pub fn is_complete(path: &Path) -> bool {
     let tail = || -> io::Result<Vec<u8>> {
         let mut file = regular::open(path)?;

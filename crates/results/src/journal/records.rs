@@ -16,14 +16,14 @@ use runner_files::regular;
 use runner_files::sealed;
 use runner_types::{CaseRecord, Environment, Records, RunHeader, hex};
 
-/// The version of the lines, increased when a reader of older lines would misread new ones.
+/// Version of the lines. Increase it when a reader of older lines would misread new ones.
 pub const RECORDS_VERSION: u32 = 4;
 
-/// How the lines of the header and of the end begin.
+/// How the header line and the last line begin.
 const HEADER_MARK: &str = "{\"line\":\"header\"";
 const END_MARK: &str = "{\"line\":\"end\"";
 
-/// The environment's name in the folder of a report.
+/// File name in a report folder.
 pub const ENVIRONMENT_FILE: &str = "environment.json";
 
 /// Returns the environment without what changes from run to run (free memory): the part that is committed.
@@ -33,7 +33,7 @@ pub fn without_run_facts(environment: &Environment) -> Environment {
     kept
 }
 
-/// The header's line as it is written.
+/// The header line as it is written.
 #[derive(Serialize)]
 struct HeaderOut<'a> {
     line: &'static str,
@@ -43,7 +43,7 @@ struct HeaderOut<'a> {
     environment: &'a Environment,
 }
 
-/// The header's line as it is read.
+/// The header line as it is read.
 #[derive(Deserialize)]
 struct HeaderIn {
     columns: Columns,
@@ -51,7 +51,7 @@ struct HeaderIn {
     environment: Environment,
 }
 
-/// The last line, by which a line is found that is missing, doubled or in another place.
+/// The last line, which reveals missing, duplicated or misplaced lines.
 #[derive(Serialize)]
 struct EndOut {
     line: &'static str,
@@ -96,8 +96,8 @@ pub fn environment_text(environment: &Environment) -> Result<String, serde_json:
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
 
-/// Reads the file `records.jsonl`. Since it is written whole or not at all, a line is damage that does not parse, that
-/// does not have its checksum, or that is missing, doubled or in another place.
+/// Reads the file `records.jsonl`. Since it is written whole or not at all, a line is damaged if it does not parse, has
+/// a wrong checksum, or is missing, duplicated or misplaced.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let bytes = regular::read_data(path, regular::LONGEST_DATA).map_err(JournalError::io("read", path))?;
     let text = String::from_utf8(bytes)
@@ -105,7 +105,7 @@ pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     parse_records(&text, path)
 }
 
-/// Parses the text of a `records.jsonl`; errors call the file `path`.
+/// Parses the text of a `records.jsonl`; errors name the file `path`.
 pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let corrupt = |line: usize, message| JournalError::Corrupt { path: path.to_owned(), line: line + 1, message };
     let mut lines: Vec<&str> = text.lines().collect();
@@ -129,7 +129,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
         let parsed = format.case(line).and_then(|line| line.record(&records.header, &columns));
         parsed.map_err(|message| corrupt(i, message))
     };
-    // The lines are checked in their order, so that the first that is damaged is reported.
+    // The lines are checked in order, so that the first damaged one is reported.
     let cases: Vec<Result<CaseRecord, JournalError>> = lines.par_iter().enumerate().skip(1).map(case).collect();
     records.cases = cases.into_iter().collect::<Result<_, _>>()?;
     let place = |record: &CaseRecord| (record.case.ordinal, record.result.as_ref().map(|result| result.regime));
@@ -148,15 +148,15 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     Ok(records)
 }
 
-/// The version of a file's lines.
+/// Version of a file's lines.
 enum Format {
     Current,
-    /// With checksums, except for version 1.
+    /// The flag says whether lines have checksums, which version 1 lacks.
     Older(Older, bool),
 }
 
 impl Format {
-    /// Returns the version that the first line states, of a file with these lines.
+    /// Returns the version in the first line of a file.
     fn of_file<'a, L: Iterator<Item = &'a str>>(
         path: &Path,
         first: &str,
@@ -176,7 +176,7 @@ impl Format {
         }
     }
 
-    /// Returns the header in a file's first line, with no cases yet, and what the other lines refer to.
+    /// Returns the header in a file's first line, without cases, and what the other lines refer to.
     fn header(&self, path: &Path, first: &str) -> Result<(Records, Columns), JournalError> {
         let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: 1, message };
         let read = self.read(first, Older::header).map_err(corrupt)?;
@@ -206,13 +206,13 @@ impl Format {
     }
 }
 
-/// Returns the SHA-256 of lines, each with its end.
+/// Returns the SHA-256 of lines, each with its newline.
 fn digest<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     let digest = lines.fold(Sha256::new(), |digest, line| digest.chain_update(line).chain_update("\n"));
     hex(&digest.finalize())
 }
 
-/// Returns the header of a file of records, of which the rest is not read.
+/// Reads only the header of a records file.
 pub fn header_of(path: &Path) -> Result<RunHeader, JournalError> {
     let mut first = String::new();
     let file = regular::open(path).map_err(JournalError::io("read", path))?;

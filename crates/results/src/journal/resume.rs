@@ -9,7 +9,6 @@ use runner_types::{CaseKey, Event, Fingerprint, Outcome};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
     done: HashMap<CaseKey, Stored>,
-    /// Every case that has an outcome.
     settled: HashSet<CaseKey>,
 }
 
@@ -27,7 +26,7 @@ impl Held {
         self.done.get(key).is_some_and(|stored| stored.fingerprint == *fingerprint)
     }
 
-    /// Whether there is a stored result of `key`, which may no longer apply.
+    /// Whether `key` has a stored result, which may no longer apply.
     pub fn knows(&self, key: &CaseKey) -> bool {
         self.done.contains_key(key)
     }
@@ -42,19 +41,17 @@ impl Held {
         self.done.get(key).is_some_and(|stored| stored.is_good && !stored.is_counted)
     }
 
-    /// Returns how many cases there are.
     pub fn len(&self) -> usize {
         self.done.len()
     }
 
-    /// Whether there are no cases.
     pub fn is_empty(&self) -> bool {
         self.done.is_empty()
     }
 }
 
 impl FromIterator<Held> for Held {
-    /// Joins what is known of groups that were folded by themselves.
+    /// Joins the results of groups that were folded separately.
     fn from_iter<T: IntoIterator<Item = Self>>(groups: T) -> Self {
         let mut all = Self::default();
         for group in groups {
@@ -68,11 +65,11 @@ impl FromIterator<Held> for Held {
 impl History {
     /// Returns the results that would be the same again.
     ///
-    /// They are measured (stable or not) and wrong ones. Not kept are cases that crashed, hung, ran out of memory or
-    /// were refused by the driver, since they may end differently; cases that never used the device (excluded, invalid,
-    /// not compiled), since planning them again costs nothing; and expected failures, since no fingerprint says whether
-    /// the manifest still expects them. Ratios are formed within rounds, so a group should be kept whole or measured
-    /// whole.
+    /// These are measured cases (stable or not) and wrong ones. Cases that crashed, hung, ran out of memory or were
+    /// refused by the driver are not kept, since they may end differently. Nor are cases that never used the device
+    /// (excluded, invalid, not compiled), since planning them again costs nothing, and expected failures, since no
+    /// fingerprint says whether the manifest still expects them. Ratios are formed within rounds, so a group should be
+    /// kept whole or measured whole.
     pub fn held(&self) -> Held {
         let mut held = Held::default();
         for (key, mut events) in self.settled() {

@@ -1,47 +1,47 @@
-//! What a line of a journal is for the history of its runs.
+//! A journal line's role in the history. Separate from the events, so that merging can fold lines whose text stays in
+//! the file.
 
 use runner_types::{Case, CaseKey, Event, GroupKey, Outcome};
 
-/// What a line is, as far as the history depends on it.
+/// A journal line's role in the history.
 #[derive(Debug)]
 pub enum Role<'a> {
-    /// The line is about a run.
+    /// About a run.
     Run,
-    /// The line has the cases of a run.
+    /// The cases of a run.
     Plan,
     GroupStarted(&'a GroupKey),
     GroupFinished(&'a GroupKey),
-    /// The line has ratios of the group's samples.
+    /// Ratios of the group's samples.
     Ratios(&'a GroupKey),
     Case(&'a GroupKey, &'a CaseKey, Part),
-    /// Nothing depends on it.
+    /// Nothing depends on the line.
     Other,
 }
 
-/// What a line says of its case.
+/// What a line says about its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The result of a case that was run, so that its group has started.
+    /// The result of a case that was run, so its group has started.
     Result,
-    /// The line holds another part of an attempt.
+    /// Another part of an attempt.
     Detail,
-    /// Counters: a profiler takes them in a pass of its own after the timings.
+    /// Counters, which a profiler takes in a separate pass after the timings.
     Counted,
     Note,
     Settled {
-        /// Whether the case was run, rather than left out by a run that ended before it.
+        /// Whether the case was run, not skipped by a run that ended before it.
         is_run: bool,
     },
 }
 
-/// What a line of a journal holds.
+/// The content of a journal line, parsed or only scanned.
 pub trait Content {
     fn role(&self) -> Role<'_>;
 
-    /// Returns the case that it is about.
     fn case(&self) -> Option<Case>;
 
-    /// Returns the event of a line that is about a run or has its plan.
+    /// Returns the event of a line about a run or its plan.
     fn into_event(self) -> Option<Event>;
 }
 

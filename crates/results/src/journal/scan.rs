@@ -1,4 +1,4 @@
-//! What merging needs of a journal: the events of runs, and of each line of a group where it is and what it settles.
+//! What merging needs of a journal: the events of runs and, for each line of a group, its place and what it settles.
 //!
 //! The lines of groups, with all samples and counters, stay in the file. They are read when the merged journal is
 //! written.
@@ -19,14 +19,11 @@ use super::role::{Content, Part, Role};
 use super::{Damaged, History, JournalError, LastRun, Torn};
 use runner_types::{Case, CaseKey, Event, GroupKey};
 
-/// A journal that was scanned.
 #[derive(Debug)]
 pub struct Scan {
-    /// The path of the journal.
     pub path: PathBuf,
     /// The last line, if it was cut off.
     pub torn: Option<Torn>,
-    /// Lines that are not as they were written.
     pub damaged: Vec<Damaged>,
     pub(super) history: History<Scanned>,
 }
@@ -38,16 +35,15 @@ impl Scan {
     }
 }
 
-/// What a line holds.
 #[derive(Debug)]
 pub(super) enum Scanned {
-    /// The line is about a run.
+    /// About a run.
     Run(Box<Event>),
-    /// The line is about a group or one of the group's cases.
+    /// About a group or one of its cases.
     Group(GroupLine),
 }
 
-/// A line that is about a group or one of the group's cases.
+/// A line about a group or one of its cases.
 #[derive(Debug)]
 pub(super) struct GroupLine {
     key: Arc<GroupKey>,
@@ -56,7 +52,7 @@ pub(super) struct GroupLine {
 }
 
 impl Scanned {
-    /// Returns the variant and the code of a line that has them.
+    /// Returns the variant and code of a line that has them.
     pub fn code(&self) -> Option<(&str, &Arc<Code>)> {
         match self {
             Self::Group(GroupLine { kind: Kind::Case { key, code: Some(code), .. }, .. }) => Some((&key.variant, code)),
@@ -64,7 +60,7 @@ impl Scanned {
         }
     }
 
-    /// Returns where the text of a line of a group is.
+    /// Returns where the text of a group's line is.
     pub const fn text(&self) -> Option<Text> {
         match self {
             Self::Run(_) => None,
@@ -81,14 +77,14 @@ enum Kind {
     Case { ordinal: u64, key: Arc<CaseKey>, part: Part, code: Option<Arc<Code>> },
 }
 
-/// The code of a case, as hashes of its sources and of its compiler options.
+/// Hashes of a case's sources and compiler options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 pub(super) struct Code {
     pub source: String,
     pub options: String,
 }
 
-/// Where the text of a line is in the file, without the line's end.
+/// Where the text of a line is in the file, without its newline.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text {
     pub offset: u64,
@@ -125,8 +121,8 @@ impl Content for Scanned {
     }
 }
 
-/// Scans the journal at `path`. Errors and damage are those of [`read`](super::read), except that the inside of a line
-/// whose checksum is right is not looked at.
+/// Scans the journal at `path`. Errors and damage are those of [`read`](super::read), except that a line with a correct
+/// checksum is not fully parsed.
 pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     let bytes = bytes_of(path)?;
     let lines = lines_of(&bytes);
@@ -156,7 +152,7 @@ pub fn damage(path: &Path) -> Option<String> {
     Some(damaged.unwrap_or_else(|| format!("{}: results of its last run are missing", path.display())))
 }
 
-/// What is read of a line.
+/// The parsed beginning of a line.
 #[derive(Deserialize)]
 struct Head<'a> {
     v: u32,
@@ -202,8 +198,8 @@ impl OutcomeHead<'_> {
     }
 }
 
-/// Finds the keys of groups and cases by their text, so that each is parsed once. Most lines have those of the line
-/// before.
+/// Finds the keys of groups and cases by their text, so that each is parsed once. Most lines repeat the previous line's
+/// keys.
 #[derive(Default)]
 struct Keys {
     groups: HashMap<String, Arc<GroupKey>>,
@@ -225,7 +221,6 @@ impl Keys {
     }
 }
 
-/// Returns the key with this text.
 fn parsed<K: DeserializeOwned>(known: &mut HashMap<String, Arc<K>>, text: &RawValue) -> Result<Arc<K>, Fault> {
     let text = text.get();
     if let Some(key) = known.get(text) {
@@ -236,9 +231,9 @@ fn parsed<K: DeserializeOwned>(known: &mut HashMap<String, Arc<K>>, text: &RawVa
     Ok(key)
 }
 
-/// How the case of an event begins, which comes first.
+/// Text before an event's case, which is its first field.
 const CASE_FIELD: &[u8] = b",\"case\":";
-/// How what follows the case of a check begins.
+/// Text after the case of a check.
 const FINGERPRINT_FIELD: &[u8] = b",\"fingerprint\":";
 const HASHES_FIELD: &[u8] = b",\"hashes\":";
 
@@ -251,7 +246,7 @@ fn scan_line(line: &[u8], offset: usize, keys: &mut Keys) -> Result<Line<Scanned
     Ok(Line { seq: parse::numbered(head.seq)?, content: of_line(&head, line, offset, keys)? })
 }
 
-/// Scans a line as it is written, of which the long rest behind the case is not parsed.
+/// Scans a line in its written form, without parsing the long rest after the case.
 fn scan_start(line: &[u8], offset: usize, keys: &mut Keys) -> Option<Result<Line<Scanned>, Fault>> {
     let (Envelope { v, seq, event }, rest) = Envelope::of_start(line)?;
     let at_start = || value_of::<CaseHead<'_>>(rest, CASE_FIELD);

@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 
 use runner_types::Phase;
 
-/// The wall time of a run, in seconds.
+/// Wall time of a run, in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spent {
-    /// The time of each phase. Those of parallel workers add up.
+    /// Time in each phase, summed over parallel workers.
     pub phases: BTreeMap<Phase, f64>,
-    /// The time from the start of compiling to the end of it.
+    /// Time from the start to the end of compiling.
     pub compiling: f64,
-    /// The time from the run's start to its end; `None` if the run did not end.
+    /// Time from the run's start to its end; `None` if it did not end.
     pub wall: Option<f64>,
 }
 
 impl Spent {
-    /// Returns the time of compiling while groups ran, which is in no phase: the phase counts only the time that the
-    /// run waited.
+    /// Returns the compile time while groups ran. It is in no phase: the phase counts only the time that the run
+    /// waited.
     pub fn seconds_beside(&self) -> f64 {
         (self.compiling - self.phases.get(&Phase::Compile).copied().unwrap_or_default()).max(0.0)
     }
 
-    /// Returns the time that no phase counts: starting the worker, waiting, writing.
+    /// Returns the time in no phase: starting the worker, waiting, writing.
     pub fn idle(&self) -> Option<f64> {
         Some((self.wall? - self.phases.values().sum::<f64>()).max(0.0))
     }

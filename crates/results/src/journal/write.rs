@@ -1,4 +1,4 @@
-//! Appends events as they happen.
+//! Appends events to a journal as they happen.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read as _, Write};
@@ -20,17 +20,17 @@ use runner_files::regular;
 use runner_files::sealed;
 use runner_types::{Event, calendar_time};
 
-/// Events that are written at a time.
+/// Events written at a time.
 const CHUNK: usize = 8192;
 
-/// Batches of copied lines that wait for the disk.
+/// Batches of copied lines that may wait for the disk.
 const BATCHES_WAITING: usize = 2;
 
-/// The prefixes of the fields after the timestamp.
+/// Prefixes of the fields after the timestamp.
 const SEQ_FIELD: &str = ",\"seq\":";
 const EVENT_FIELD: &str = ",\"event\":";
 
-/// Version, time and number of a line are shorter.
+/// Upper bound of the length of a line's version, time and number.
 const LONGEST_ENVELOPE: usize = 128;
 
 /// A journal that is open for writing. Dropping it releases the folder.
@@ -39,20 +39,20 @@ pub struct Journal {
     file: File,
     path: PathBuf,
     lock: FolderLock,
-    /// The sequence number that the next line will get.
+    /// Number of the next line.
     next: u64,
 }
 
 impl Journal {
-    /// Starts a new journal in `dir`, which is created.
+    /// Starts a new journal in `dir`, creating the folder.
     ///
-    /// An existing journal becomes `journal.previous.jsonl`, unless it has no results: the records and the report of
-    /// the run before stay until the new ones replace them, and its samples until the run after.
+    /// An existing journal becomes `journal.previous.jsonl`, unless it has no results. The previous run's records and
+    /// report stay until the new ones replace them, and its samples until the run after.
     pub fn create(dir: &Path) -> Result<Self, JournalError> {
         atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
         let path = dir.join(JOURNAL_FILE);
-        // A link is refused whatever it leads to, rather than renamed.
+        // A link is refused whatever it points to, rather than renamed.
         match atomic::open_itself(&path, OpenOptions::new().read(true)) {
             Err(source) if source.kind() != ErrorKind::NotFound => return Err(JournalError::io("open", &path)(source)),
             _ => {}
@@ -67,7 +67,7 @@ impl Journal {
 
     /// Continues the journal in `dir`, and returns its content. A last line that was cut off is removed first.
     ///
-    /// Without a journal, an empty one is started.
+    /// Without a journal, starts an empty one.
     pub fn append_to(dir: &Path) -> Result<(Self, Contents), JournalError> {
         atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
@@ -85,12 +85,12 @@ impl Journal {
         Ok((Self { file, path, lock, next }, contents))
     }
 
-    /// Closes the journal. The folder stays locked until the report in it is written.
+    /// Closes the journal. The folder stays locked until its report is written.
     pub fn close(self) -> FolderLock {
         self.lock
     }
 
-    /// Writes one event; heartbeats are not kept.
+    /// Writes one event; heartbeats are dropped.
     ///
     /// Each line is written in one call, so that another process reads whole lines, and is synced to the disk when a
     /// group or the run ends.
@@ -107,12 +107,11 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns the number of the next line.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Writes events that are known already; synced once, at the end.
+    /// Writes events that are already known; syncs once, at the end.
     pub fn record_all(&mut self, events: &[Event]) -> Result<(), JournalError> {
         for some in events.chunks(CHUNK) {
             let line = |(place, event)| self.line(self.next + place as u64, event);
@@ -123,7 +122,7 @@ impl Journal {
         self.file.sync_data().map_err(JournalError::io("sync", &self.path))
     }
 
-    /// Writes texts of this many lines, which have their numbers, while the next ones are made.
+    /// Writes texts of this many lines, already numbered, while the next ones are made.
     pub(super) fn copy(
         &mut self,
         batches: impl Iterator<Item = Result<Vec<Vec<u8>>, JournalError>>,
@@ -136,7 +135,7 @@ impl Journal {
                 texts.iter().try_for_each(|texts| {
                     let mut file = file;
                     texts.iter().try_for_each(|text| file.write_all(text))?;
-                    // Synced at the end, too: the disk works meanwhile.
+                    // Synced at the end too: the disk works meanwhile.
                     file.sync_data()
                 })
             });
@@ -170,8 +169,8 @@ pub(super) fn append(text: &mut Vec<u8>, event: &Event, seq: u64) -> serde_json:
     Ok(())
 }
 
-/// Appends a line of another journal, whose checksum is right, with another number. `None` if it does not begin with
-/// its time and its number, as a line of a journal does.
+/// Appends a line of another journal, whose checksum is correct, under another number. `None` if it does not begin with
+/// its time and number, as a journal line does.
 pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> {
     // The time comes first and has no quotes; the event's fields come after its name.
     let start = &line[..LONGEST_ENVELOPE.min(line.len())];
@@ -188,7 +187,7 @@ pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> 
     Some(())
 }
 
-/// Whether a journal has a settled case, or something that this version cannot read. Reads no further than it must.
+/// Whether a journal has a settled case, or something that this version cannot read. Reads no further than needed.
 fn is_worth_keeping(path: &Path) -> bool {
     let mut file = match regular::open_data(path, LONGEST_JOURNAL) {
         Ok(file) => BufReader::new(file),

@@ -1,13 +1,13 @@
-//! Names the folders of reports after devices.
+//! Names report folders after devices.
 
 use std::path::{Path, PathBuf};
 
 use crate::journal;
 use runner_files::file_names::{hashed_slug, slug};
 
-/// Returns the folder for a report of the device with this name: `ending` follows the name, and `below` is a folder
-/// within. Names of devices may differ only in signs that a folder's name does not have. If the folder has the report of
-/// such a device, digits of a hash tell them apart, and that report is kept.
+/// Returns the folder for a report of this device: `ending` follows the name, and `below` is a subfolder. Device names
+/// may differ only in characters that a folder name cannot have. If the folder already has the report of such a device,
+/// that report is kept and digits of a hash distinguish the new folder.
 pub fn folder_of_device(parent: &Path, device: &str, ending: &str, below: Option<&str>) -> PathBuf {
     let folder = |name: String| {
         let own = parent.join(name + ending);

@@ -43,7 +43,7 @@ fn whole_of(file: &Path) -> Option<PathBuf> {
     is_shard.then(|| folder.parent().map(Path::to_owned)).flatten()
 }
 
-/// Returns the reports of merged shards, one for each experiment and kind of machine.
+/// Returns the reports of merged shards, one per experiment and kind of machine.
 fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> {
     let joined = shards::join(files)?;
     let place = whole.display().to_string();
@@ -62,8 +62,8 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     joined.parts.into_iter().map(report).collect()
 }
 
-/// Returns the file of each report in a folder or below it, in the order of the folders' names. Symbolic links are not
-/// followed.
+/// Finds the file of each report in a folder or below it, in the order of the folders' names. Does not follow symbolic
+/// links.
 fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let report = [RECORDS_FILE, JOURNAL_FILE].map(|name| dir.join(name)).into_iter().find(|file| file.is_file());
     if let Some(file) = report {
@@ -81,7 +81,7 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     below.iter().try_for_each(|dir| find(dir, found))
 }
 
-/// Returns what a file holds: a journal if it is named so, else records.
+/// Reads a file: a journal if it is named so, else records.
 fn of_file(file: &Path) -> Result<Stored, ReadError> {
     let is_journal = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("journal."));
     let (records, warnings) = if is_journal { journal::read_journal(file)? } else { (read_records(file)?, Vec::new()) };

@@ -1,4 +1,4 @@
-//! A report in each revision that changed it.
+//! A report as of each revision that changed it.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use runner_process::programs::Programs;
 use runner_revision::{File, Files, RevisionError};
 use runner_types::{Commit, Records};
 
-/// The revisions that are looked at.
+/// A range of revisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The revision before the first: it and those before it are left out.
+    /// The revision before the first one: excluded, with its ancestors.
     pub since: Option<String>,
-    /// The newest revision that is looked at.
+    /// The newest revision.
     pub until: String,
 }
 
 impl Span {
-    /// Parses `REV..REV` as git reads it, where each side may be missing, or a `REV` up to which to look.
+    /// Parses `REV..REV` as git reads it, where either side may be missing, or a single `REV` as the newest.
     pub fn parse(text: &str) -> Self {
         let (since, until) = text.split_once("..").unwrap_or(("", text));
         let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
@@ -29,29 +29,29 @@ impl Span {
 /// A report over revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// The report's folder, named from the root of the repository.
+    /// The report's folder, relative to the root of the repository.
     pub place: String,
-    /// The versions of the report, the oldest first.
+    /// The versions of the report, oldest first.
     pub versions: Vec<Version>,
-    /// Revisions whose records cannot be read, the oldest first.
+    /// Revisions whose records cannot be read, oldest first.
     pub unread: Vec<Unread>,
 }
 
-/// A revision whose records are damaged, or of a newer version of this program.
+/// A revision whose records are damaged, or were written by a newer version of this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     pub commit: Commit,
     pub why: String,
 }
 
-/// A report after the commit that changed it.
+/// A report as of the commit that changed it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Version {
     pub commit: Commit,
     pub records: Records,
 }
 
-/// Returns every report that the last revision has at a path, as it was after each commit that changed its records.
+/// Returns every report below a path of the last revision, as of each commit that changed its records.
 pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> Result<Vec<History>, ReadError> {
     let files = Files::open(dir, &span.until, programs)?;
     let since = span.since.as_ref().map(|since| Files::open(dir, since, programs)).transpose()?;

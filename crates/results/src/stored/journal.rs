@@ -1,4 +1,4 @@
-//! The records of a journal.
+//! Records made from a journal, for folders without records.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::analyse;
 use crate::journal::{self, Damaged, JournalError, Torn};
 use runner_types::{CaseKey, Event, Records, Regime, Round};
 
-/// Returns the records that a journal gives, and what was left out of it.
+/// Returns a journal's records, and what was left out of it.
 pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     let contents = journal::read(path)?;
     let warnings = warnings_of(path, contents.torn(), contents.damaged());
@@ -37,7 +37,7 @@ pub(super) fn warnings_of<'a>(
     torn.into_iter().chain(damaged.into_iter().map(|damaged| damaged_line(path, damaged))).collect()
 }
 
-/// Returns what is said of a damaged line.
+/// Returns the sentence on a damaged line.
 pub fn damaged_line(path: &Path, Damaged { line, message }: &Damaged) -> String {
     format!("{}:{line} is damaged ({message}); the cases of its group count as not run", path.display())
 }

@@ -25,16 +25,16 @@ pub use journal::{damaged_line, read_journal, samples};
 pub use pairs::pairs;
 pub use shards::{join, journals};
 
-/// Where reports are.
+/// Where reports are read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A folder, or a file of records or of a journal.
     Path(PathBuf),
-    /// A path from the root of the repository, in one of its revisions.
+    /// A path in a revision, relative to the root of the repository.
     Revision {
         /// The revision as git names it: a commit, a branch, a tag.
         revision: String,
-        /// The path with `/` between its parts.
+        /// The path, with `/` between its parts.
         path: String,
     },
 }
@@ -60,16 +60,14 @@ impl fmt::Display for Source {
     }
 }
 
-/// One report that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
     /// Where it was read from, for messages.
     pub place: String,
-    /// The name of its folder, which a run derives from the device; empty where there is none.
+    /// Name of its folder, which a run derives from the device; empty if there is none.
     pub folder: String,
-    /// What it was written from.
     pub records: Records,
-    /// Lines that could not be read.
+    /// Sentences about lines that could not be read.
     pub warnings: Vec<String>,
 }
 
@@ -99,7 +97,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the source was named wrongly, rather than damaged or out of reach.
+    /// Whether the source was misnamed, rather than damaged or unreachable.
     pub const fn is_misnamed(&self) -> bool {
         matches!(
             self,
@@ -116,8 +114,7 @@ impl ReadError {
     }
 }
 
-/// Returns every report of a source, in the order of their paths. Revisions are those of the checkout that contains
-/// `dir`.
+/// Returns every report of a source, in path order. Revisions are those of the checkout that contains `dir`.
 pub fn read(source: &Source, dir: &Path, programs: &Programs) -> Result<Vec<Stored>, ReadError> {
     let found = match source {
         Source::Path(path) => folders::read(path)?,
@@ -142,7 +139,7 @@ fn of_revision(files: &Files, revision: &str, path: &str) -> Result<Vec<Stored>,
     Ok(found)
 }
 
-/// Returns the name of the folder that a file is in.
+/// Returns the name of a file's folder.
 fn folder_of(file: &Path) -> String {
     let folder = file.parent().and_then(Path::file_name);
     folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

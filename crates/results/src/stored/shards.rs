@@ -9,17 +9,16 @@ use super::ReadError;
 use super::journal::warnings_of;
 use crate::journal::{self, JOURNAL_FILE, JournalError, Merged, Scan};
 
-/// What merging the journals gave.
+/// The result of merging journals.
 #[derive(Debug)]
 pub struct Joined {
     /// The merged journal of each experiment and kind of machine.
     pub parts: Vec<Merged>,
-    /// Lines that could not be read.
+    /// Sentences about lines that could not be read.
     pub warnings: Vec<String>,
 }
 
-/// Returns every journal in a folder or below it, in the order of their paths; for a file, itself. Symbolic links are
-/// not followed.
+/// Returns every journal in a folder or below it, in path order; for a file, itself. Does not follow symbolic links.
 pub fn journals(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let place = || path.display().to_string();
     let Ok(metadata) = fs::metadata(path) else {
@@ -49,7 +48,7 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     below.iter().try_for_each(|dir| find(dir, found))
 }
 
-/// Merges journals, of which it reads what merging needs.
+/// Merges journals, reading only what merging needs.
 pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
     let scanned: Vec<Result<Scan, JournalError>> = files.par_iter().map(|file| journal::scan(file)).collect();
     let (mut scans, mut warnings) = (Vec::with_capacity(files.len()), Vec::new());

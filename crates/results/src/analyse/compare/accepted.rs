@@ -1,16 +1,16 @@
-//! Slowdowns that the manifest of the new report accepts.
+//! Slowdowns that the new report's manifest accepts.
 
 use super::{Change, Kind, Pair};
 use runner_lang::{Program, Scope};
 use runner_types::Acceptance;
 
-/// Gives each slowdown within its bound the acceptance that lets it pass. Those that the base's manifest has, too, say
-/// nothing: what they accept is in the base.
+/// Gives each slowdown within its bound the acceptance that excuses it. Acceptances that the base's manifest also has
+/// are ignored: what they accept is already in the base.
 pub(super) fn accept<'a>(pair: Pair<'_>, changes: impl Iterator<Item = &'a mut Change>) {
     let of_base = &pair.base.header.comparison.accept;
     let accepted = pair.new.header.comparison.accept.iter().filter(|acceptance| !of_base.contains(acceptance));
     let parsed = |acceptance: &'_ Acceptance| acceptance.condition.as_deref().map(Program::parse).transpose().ok();
-    // A condition of another version that this one cannot read accepts nothing.
+    // A condition that this version cannot parse accepts nothing.
     let accepted: Vec<(&Acceptance, Option<Program>)> =
         accepted.filter_map(|acceptance| Some((acceptance, parsed(acceptance)?))).collect();
     if accepted.is_empty() {
@@ -34,7 +34,7 @@ fn applies(condition: &Program, change: &Change) -> bool {
     condition.evaluate_bool(&scope).unwrap_or(false)
 }
 
-/// Returns the new time over the base's, or the most of the counts that decide; `None` where one of them was zero.
+/// Returns the new time over the base's, or the greatest growth of a deciding count; `None` if one of them was zero.
 fn growth(change: &Change) -> Option<f64> {
     if change.kind == Kind::Slower {
         return change.time.as_ref().map(|time| time.ratio);

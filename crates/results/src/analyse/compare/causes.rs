@@ -1,4 +1,4 @@
-//! Why a case changed, as far as its records know.
+//! Why a case changed, as far as its records show.
 
 use serde::Serialize;
 
@@ -10,45 +10,42 @@ use runner_types::{CaseRecord, Dim3, LaunchRecord};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
-    /// The name of the variant.
     Variant,
-    /// The version of the compiler of the kernels.
+    /// Version of the kernels' compiler.
     Toolkit,
-    /// The version of the compiler of host functions.
+    /// Version of the host functions' compiler.
     HostCompiler,
-    /// The program that measured and simulated.
+    /// Version of the program that measured and simulated.
     Runner,
-    /// The hash of the sources, unless the compiled code is known to be the same.
+    /// Hash of the sources, unless the compiled code is known to be the same.
     Source,
-    /// The hash of the compiler options, unless the compiled code is known to be the same.
+    /// Hash of the compiler options, unless the compiled code is known to be the same.
     Options,
-    /// The hash of the machine code, where neither source nor options differ.
+    /// Hash of the machine code, if neither source nor options differ.
     Code,
-    /// Numbers that the launches get.
+    /// Scalar arguments of the launches.
     Arguments,
-    /// The case is not what it was; records without hashes cannot say more.
+    /// The case changed in some way; its records have no hashes that would say more.
     Fingerprint,
-    /// The number of launches that the case has.
     Launches,
-    /// The number of blocks that a grid has.
+    /// Blocks of a grid.
     Grid,
-    /// The number of threads that a block has.
+    /// Threads of a block.
     Block,
-    /// The bytes of dynamic shared memory that each block has.
+    /// Bytes of dynamic shared memory per block.
     SharedDynamic,
-    /// The bytes of static shared memory that each block has.
+    /// Bytes of static shared memory per block.
     SharedStatic,
-    /// The number of registers that each thread has.
+    /// Registers per thread.
     Registers,
-    /// The bytes of local memory that each thread has.
+    /// Bytes of local memory per thread.
     Local,
-    /// The bytes per thread that registers spill to local memory.
+    /// Bytes per thread that registers spill to local memory.
     SpillStores,
-    /// The bytes per thread that spilled registers load from local memory.
+    /// Bytes per thread that spilled registers load from local memory.
     SpillLoads,
-    /// The occupancy as a fraction.
     Occupancy,
-    /// The median clock of the SMs over the samples, in MHz.
+    /// Median SM clock over the samples, in MHz.
     SmClock,
 }
 
@@ -67,8 +64,7 @@ pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
     ])
 }
 
-/// Returns what differs between two records of a case. Those of a launch of several are given once where launches
-/// agree.
+/// Returns what differs between two records of a case. A difference that all launches share is given once.
 pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let variant = |record: &CaseRecord| Fact::Text(record.case.key.variant.clone());
     let mut found = differing([(CauseKind::Variant, variant(base), variant(new))]);
@@ -92,24 +88,23 @@ pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<Ca
     found
 }
 
-/// Whether both sides ran the same code in the same way, as far as their records know.
+/// Whether both sides ran the same code in the same way, as far as their records show.
 pub(super) fn is_same_code(sides: [&CaseRecord; 2], causes: &[Differs<CauseKind>]) -> bool {
     let is_of_code = |cause: &Differs<CauseKind>| !matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
     sides.iter().all(|side| side.hashes.is_some()) && !causes.iter().any(is_of_code)
 }
 
-/// What is known of the machine code of both sides.
+/// How the machine code of both sides compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// The machine code is the same, and so are source and options.
+    /// Same machine code, source and options.
     Same,
-    /// The machine code is the same, although source or options differ.
+    /// Same machine code, although source or options differ.
     SameOfOtherSource,
-    /// The machine code differs.
     Changed,
 }
 
-/// Returns what is known of the machine code; `None` where a side does not know it, as on the simulator.
+/// Compares the machine code; `None` if a side does not know it, as on the simulator.
 pub(super) fn compare_code(base: &CaseRecord, new: &CaseRecord) -> Option<Code> {
     let (base, new) = (base.hashes.as_ref()?, new.hashes.as_ref()?);
     let (of_base, of_new) = (base.code.as_ref()?, new.code.as_ref()?);
@@ -156,7 +151,7 @@ fn launch(base: &LaunchRecord, new: &LaunchRecord) -> Vec<Differs<CauseKind>> {
         (CauseKind::SpillLoads, number(|l| l.resources.spill_loads.map(f64::from))),
         (CauseKind::Occupancy, number(|l| l.occupancy.map(|occupancy| occupancy.fraction))),
     ];
-    // What one of them does not know does not differ.
+    // What one side does not know is no difference.
     let known = facts.into_iter().filter(|(_, (base, new))| *base != Fact::Absent && *new != Fact::Absent);
     differing(known.map(|(what, (base, new))| (what, base, new)))
 }

@@ -1,4 +1,4 @@
-//! Judges on both sides what the manifest of the new report claims.
+//! Judges the new manifest's claims on both sides.
 
 use serde::Serialize;
 use strum::VariantArray;
@@ -7,31 +7,31 @@ use super::{Options, Pair};
 use crate::analyse::claims::{ClaimState, JudgedClaim, judge_all};
 use runner_types::Claim;
 
-/// What became of a claim, the most important first.
+/// How a claim changed, most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
-    /// The new results are false to it; those of the base were not.
+    /// Broken by the new results, but not by the base's.
     NewlyBroken,
-    /// The results of both are false to it.
+    /// Broken by both.
     StillBroken,
-    /// The manifest of the new report no longer makes it.
+    /// No longer in the new manifest.
     Removed,
-    /// The new results do not decide it; those of the base bore it out.
+    /// Undecided by the new results, held by the base's.
     NewlyUndecided,
-    /// The new results do not decide it, as those of the base.
+    /// Undecided by both.
     Undecided,
     /// The new results cannot judge it.
     NotApplicable,
-    /// The new results bear it out; those of the base were false to it.
+    /// Held by the new results, broken by the base's.
     Repaired,
-    /// The new results bear it out.
+    /// Held by the new results.
     Held,
 }
 
 impl ClaimKind {
-    /// Every kind, in the order in which reports show them.
+    /// Every kind, in the order of reports.
     pub const ALL: &[Self] = Self::VARIANTS;
 
     const fn classify(base: ClaimState, new: ClaimState) -> Self {
@@ -52,20 +52,19 @@ impl ClaimKind {
     }
 }
 
-/// A claim of the new report's manifest, or one that only the base's makes. Both sides are judged by the same text.
+/// A claim of the new manifest, or one that only the base's has. Both sides are judged by the same text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimChange {
-    /// What became of it.
     pub kind: ClaimKind,
-    /// What the base's results say of it.
+    /// Judgement of the base's results.
     pub base: JudgedClaim,
-    /// What the new results say of it.
+    /// Judgement of the new results.
     pub new: JudgedClaim,
     /// Whether it fails a gate.
     pub fails: bool,
 }
 
-/// Returns the claims of a pair, in the new manifest's order, those that it no longer makes at the end.
+/// Returns the claims of a pair in the new manifest's order, followed by removed ones.
 pub(super) fn compare_claims(pair: Pair<'_>, options: &Options) -> Vec<ClaimChange> {
     let claims = &pair.new.header.claims;
     let change = |(base, new): (JudgedClaim, JudgedClaim)| ClaimChange {

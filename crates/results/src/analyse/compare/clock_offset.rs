@@ -1,9 +1,9 @@
-//! Takes out by how much the clock of one run reads more than that of the other.
+//! Corrects for a constant offset between the clocks of two runs.
 //!
-//! An interval between two events reads more than its kernel takes. Each process finds by how much when it starts, but it
-//! changes within minutes, so that all short kernels of a run can read up to 0.2 µs more than those of another one,
-//! whatever they do, and those of a group up to 0.1 µs more than those of other groups. Rows of unchanged code show this
-//! offset, since nothing else shifts all of them alike.
+//! An interval between two events reads more than its kernel takes. Each process measures that excess when it starts,
+//! but it changes within minutes. So all short kernels of one run can read up to 0.2 µs more than those of another, and
+//! those of one group up to 0.1 µs more than those of other groups. Rows of unchanged code show this offset, since
+//! nothing else shifts all of them alike.
 
 use std::collections::HashMap;
 
@@ -11,50 +11,52 @@ use super::Row;
 use super::evidence::Evidence;
 use runner_types::GroupKey;
 
-/// Fewer rows of unchanged code say too little of the offset of a run, and of a group, whose rows share their rounds.
+/// Fewest rows of unchanged code from which the offset of a run is estimated, and of a group, whose rows share their
+/// rounds.
 const LEAST_ROWS: usize = 10;
 const LEAST_ROWS_OF_GROUP: usize = 5;
 
-/// In longer times, in nanoseconds, the offset is less than other differences between runs.
+/// Longest time, in nanoseconds, that is used: in longer ones the offset is smaller than other differences between
+/// runs.
 const LONGEST: f64 = 25_000.0;
 
-/// The largest plausible offset, nanoseconds: beyond it something else than the clock differs.
+/// Largest plausible offset in nanoseconds: above it something other than the clock differs.
 const LARGEST: f64 = 500.0;
 
-/// An offset of fewer standard errors is not taken out, nor one in whose direction a smaller share of the rows differs:
-/// it is not that of all.
+/// An offset is corrected only from this many standard errors on, and only if at least this share of the rows differs
+/// in its direction. Otherwise it does not affect all of them.
 const LEAST_ERRORS: f64 = 3.0;
 const LEAST_SHARE: f64 = 0.9;
 
-/// An offset leaves at most so much of what a common factor leaves. Where all rows take about the same time, the two cannot
-/// be told apart, and a device that is slower by a factor must be seen.
+/// Largest residual of an offset, relative to the residual of a common factor. If all rows take about the same time,
+/// the two cannot be told apart, and a device that is slower by a factor must not be hidden.
 const LARGEST_REST: f64 = 0.8;
 
-/// The standard error of the median of normal values, for each median absolute deviation and each root of their number.
+/// Standard error of the median of normal values, per median absolute deviation and per 1/√n.
 const ERROR_OF_MEDIAN: f64 = 1.2533 * 1.4826;
 
-/// The clock of the new run reads so much more than that of the base.
+/// Excess of the new run's clock over the base's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockOffset {
-    /// The group whose rows it applies to, besides that of the run; `None` where it is that of the run.
+    /// The group that it applies to, on top of the run's offset; `None` for the run's own.
     pub group: Option<GroupKey>,
-    /// Nanoseconds for each interval; negative where the new run reads less.
+    /// Nanoseconds per interval; negative if the new run reads less.
     pub nanoseconds: f64,
-    /// The standard error of the offset, nanoseconds.
+    /// Standard error of the offset in nanoseconds.
     pub error: f64,
-    /// The rows of unchanged code that show it.
+    /// Number of rows of unchanged code that show it.
     pub rows: usize,
 }
 
 /// A row of unchanged code, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Control {
-    /// The time of the new run less that of the base.
+    /// Time of the new run minus that of the base.
     difference: f64,
     time: f64,
 }
 
-/// Takes the offsets out of the ratios of a pair of runs: first that of all rows, then those of single groups.
+/// Corrects the ratios of a pair of runs: first for the offset of all rows, then for those of single groups.
 pub(super) fn correct(rows: &mut [Row]) -> Vec<ClockOffset> {
     let mut offsets = Vec::new();
     let all: Vec<Control> = rows.iter().filter_map(control).collect();
@@ -104,7 +106,7 @@ fn take_out(row: &mut Row, offset: &ClockOffset) {
     }
 }
 
-/// Returns the offset that short rows show; `None` where they are few, or show none that all of them have.
+/// Returns the offset that short rows show; `None` if they are few, or do not all have it.
 fn find(rows: &[Control], least_rows: usize) -> Option<ClockOffset> {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let differences: Vec<f64> = short.map(|row| row.difference).collect();
@@ -123,7 +125,7 @@ pub(super) fn common_shift(differences: &[f64], least_rows: usize) -> Option<(f6
     (differences.len() >= least_rows && is_of_all).then_some((shift, error))
 }
 
-/// Whether rows of any length agree better with an offset than with the factor that short ones would have in its place.
+/// Whether rows of any length fit an offset better than the factor that the short ones suggest.
 fn is_no_factor(rows: &[Control], offset: f64) -> bool {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let fractions: Vec<f64> = short.map(|row| row.difference / row.time).collect();
@@ -138,7 +140,7 @@ fn is_no_factor(rows: &[Control], offset: f64) -> bool {
 mod tests {
     use super::{Control, LEAST_ROWS, find, is_no_factor};
 
-    /// Returns rows from 2 µs to 20 µs that differ by so much.
+    /// Returns rows from 2 µs to 20 µs with these differences.
     fn rows(differences: impl IntoIterator<Item = f64>) -> Vec<Control> {
         (0..)
             .zip(differences)
@@ -167,7 +169,7 @@ mod tests {
         assert!(!is_found(&[]) && !is_found(&[f64::NAN; 10]));
     }
 
-    /// A device that is slower by 1 % is no offset, and where all rows take 5 µs it could be one.
+    /// A device that is slower by 1 % is no offset; if all rows take 5 µs it could be one.
     #[test]
     fn a_common_factor_is_no_offset() {
         let times = (1..=20).map(|i| 1e3 * f64::from(i));

@@ -1,36 +1,36 @@
-//! What keeps two records from being compared: they are not of the same thing.
+//! What makes two records incomparable: they did not measure the same thing.
 
 use serde::Serialize;
 
 use super::{Differs, Fact, Pair};
 use runner_types::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount};
 
-/// The property in which two sides differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DifferenceKind {
-    /// A device against the simulator.
+    /// A GPU or the simulator.
     Backend,
-    /// The model of the GPU, or the profile of the simulator.
+    /// GPU model, or profile of the simulator.
     Device,
-    /// The GPU of a model. It is not refused; changes below [`BETWEEN_GPUS`](super::BETWEEN_GPUS) are not called.
+    /// The individual GPU of a model. Still compared, but changes below [`BETWEEN_GPUS`](super::BETWEEN_GPUS) are not
+    /// called.
     Gpu,
-    /// The driver has another version.
+    /// Driver version.
     Driver,
-    /// How times were taken: the method, and whether the clock was calibrated.
+    /// Timing method, and whether the clock was calibrated.
     Timing,
-    /// The state of the caches.
+    /// State of the caches.
     Regime,
-    /// The device's clock against the host's.
+    /// Whether the device's or the host's clock took the times.
     Clock,
-    /// Times are compared with counters, or a time with an expected failure.
+    /// One side has a time, the other counters or an expected failure.
     Quantity,
-    /// The blocks that counts are of: all, or a sample.
+    /// The blocks that were counted: all, or a sample.
     Sample,
-    /// The least work of the case.
+    /// Minimum work of the case.
     Work,
-    /// The expected result or the tolerance is another.
+    /// Expected result or tolerance.
     Check,
     /// Buffers, their fills, or the arguments of the launches.
     Inputs,
@@ -113,8 +113,8 @@ fn quantity(record: &CaseRecord) -> Fact {
     Fact::Text(name.to_owned())
 }
 
-/// Describes a sample, such as `256 of 65536 blocks`. The blocks of a sample follow from the extents of the grid, of
-/// which the number is a part.
+/// Describes a sample, such as `256 of 65536 blocks`. The total follows from the grid's extents, and the sampled blocks
+/// follow from the total.
 fn sample(record: &CaseRecord) -> Fact {
     let blocks = record.counters.as_ref().and_then(|_| record.sample());
     let extents: Vec<String> = record.launches.iter().map(|launch| launch.grid.to_string()).collect();

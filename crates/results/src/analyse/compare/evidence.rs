@@ -1,85 +1,82 @@
-//! What decides on a time: the ratio of both sides, and how far that of another pair of runs may lie from it.
+//! The evidence about a time: the ratio of both sides, and how far another pair of runs may deviate from it.
 //!
-//! A change is called if two things hold: the ratio is beyond the smallest change that matters, and its interval leaves
-//! out no change, at the confidence that as many comparisons need. A row is the same if its ratio is within its
-//! threshold, and an interval for this row alone rules out twice as much. These are two one-sided tests, which need no
-//! correction, since a row that is wrongly the same raises no alarm.
+//! A change is called if the ratio exceeds the smallest change that matters, and its interval excludes zero change at
+//! the confidence that this number of comparisons needs. A row is the same if its ratio is within its threshold and an
+//! interval for this row alone rules out twice the threshold. These are two one-sided tests, which need no correction:
+//! calling a row the same by mistake raises no alarm.
 
 use super::Call;
 use crate::analyse::CONFIDENCE;
 use crate::analyse::times::variance_of_mean;
 use runner_types::{Estimate, Processes};
 
-/// Where smaller changes than this fraction do not count, nothing is called the same.
+/// From this threshold on, as a fraction, nothing is called the same.
 const COARSEST: f64 = 0.1;
 
-/// The probability that a ratio of twice the threshold is called the same, on either side.
+/// Probability, on either side, of calling a ratio of twice the threshold the same.
 const LEVEL_OF_SAME: f64 = 0.05;
 
-/// The interval of a ratio of times, at the confidence that as many comparisons need.
+/// Interval of a ratio of times, at the confidence that this number of comparisons needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The value at which the interval begins.
     pub low: f64,
-    /// The value at which the interval ends.
     pub high: f64,
-    /// The confidence that the interval has, for example 0.999.
+    /// For example 0.999.
     pub confidence: f64,
 }
 
-/// What the difference between processes comes from.
+/// Source of the difference between processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub(super) enum Part {
-    /// The constant in nanoseconds, which short kernels show.
+    /// A constant in nanoseconds, which matters for short kernels.
     Constant,
-    /// The fraction of the time.
+    /// A fraction of the time.
     Relative,
-    /// The gaps between launches.
+    /// Gaps between launches.
     Gaps,
     /// The host's clock.
     Host,
 }
 
-/// How far the time of one side may lie from that of another run, as fractions of it.
+/// How far the time of one side may deviate in another run, as fractions of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SideErrors {
-    /// The standard errors downwards and upwards by the samples.
+    /// Standard errors downwards and upwards from the samples.
     pub within: [f64; 2],
-    /// The standard deviations that are known beforehand of each [`Part`] between processes.
+    /// Known standard deviation of each [`Part`] between processes.
     pub stated: [f64; 4],
-    /// How the processes differ that took the samples, if there are several.
+    /// How the processes that took the samples differ, if there are several.
     pub processes: Option<Processes>,
 }
 
-/// What decides on a time.
+/// The evidence about a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence {
-    /// The logarithm of the new time over the base time.
+    /// Logarithm of the new time divided by the base's.
     pub point: f64,
-    /// The errors of base and new.
+    /// Errors of base and new.
     pub sides: [SideErrors; 2],
-    /// The smallest change that matters, before that of the processes.
+    /// Smallest change that matters, apart from the differences between processes.
     pub least: f64,
-    /// The largest change that other differences than those of the processes explain: another GPU, another clock.
+    /// Largest change that has another explanation: another GPU, another clock.
     pub explained: f64,
-    /// Whether what processes differ by raises the threshold.
+    /// Whether the differences between processes raise the threshold.
     pub is_raised: bool,
-    /// The change of `point` for each nanosecond by which the clock of one run reads more; zero where the clocks are one,
-    /// or the host's.
+    /// Change of `point` per nanosecond by which one run's clock reads more; zero if both use one clock, or the host's.
     pub per_nanosecond: f64,
-    /// Whether both sides ran the same code, so that any difference is that of the processes.
+    /// Whether both sides ran the same code, so that any difference comes from the processes.
     pub is_control: bool,
 }
 
-/// Whether an estimate has finite ends in their order, and a confidence that is one.
+/// Whether an estimate has finite, ordered ends and a valid confidence.
 pub(super) fn is_sound(time: Estimate) -> bool {
     [time.point, time.low, time.high].iter().all(|value| value.is_finite())
         && time.low <= time.high
         && (0.0..1.0).contains(&time.confidence)
 }
 
-/// Returns the standard errors of an estimate's logarithm, downwards and upwards. `None` if it has no interval, because
-/// it is of a single sample, or one that reaches zero.
+/// Returns the standard errors of an estimate's logarithm, downwards and upwards. `None` without an interval (a single
+/// sample), or if it reaches zero.
 pub(super) fn errors(time: Estimate) -> Option<[f64; 2]> {
     let is_nominal = time.confidence.to_bits() == CONFIDENCE.to_bits();
     let widening =
@@ -89,15 +86,15 @@ pub(super) fn errors(time: Estimate) -> Option<[f64; 2]> {
 }
 
 impl SideErrors {
-    /// Returns the variances. What the samples of several processes leave is in how these differ, as is what is stated
-    /// beforehand.
+    /// Returns the variances. With several processes, their differences already include the variance of the samples and
+    /// the known one.
     fn variances(&self, direction: usize) -> Variances {
         let stated = self.stated.iter().fold(0.0, |sum, part| sum + part.powi(2));
         let within = self.within[direction].powi(2);
         match self.processes {
             None => Variances { samples: within, runs: stated, freedom: variance_of_mean(0.0, None).1 },
             Some(processes) => {
-                // The samples of each process leave √N times the error of the mean.
+                // Each process's sampling error is √N times that of the mean.
                 let of_one = (stated + within * f64::from(processes.count)).sqrt();
                 let (runs, freedom) = variance_of_mean(of_one, Some(processes));
                 Variances { samples: 0.0, runs, freedom }
@@ -106,7 +103,7 @@ impl SideErrors {
     }
 }
 
-/// The variance of one side's logarithm: by its samples alone, and from run to run with its degrees of freedom.
+/// Variance of one side's logarithm: from its samples alone, and from run to run with its degrees of freedom.
 struct Variances {
     samples: f64,
     runs: f64,
@@ -114,18 +111,17 @@ struct Variances {
 }
 
 impl Evidence {
-    /// Returns what an estimate shows that is not sound: it has no probability, so that nothing is decided by it.
+    /// Marks the evidence as unsound: it has no probability, so it decides nothing.
     pub const fn unsound(self) -> Self {
         Self { point: f64::NAN, is_control: false, ..self }
     }
 
-    /// Takes in whether both sides ran the same code.
+    /// Records whether both sides ran the same code.
     pub const fn of_control(self, is_control: bool) -> Self {
         Self { is_control, ..self }
     }
 
-    /// Takes out what the clocks of both runs differ by, in nanoseconds. The standard error of that is added to what
-    /// processes differ by.
+    /// Subtracts a clock offset in nanoseconds. Its standard error is added to the differences between processes.
     pub fn take_out(&mut self, nanoseconds: f64, error: f64) {
         self.point -= nanoseconds * self.per_nanosecond;
         let constant = &mut self.sides[1].stated[Part::Constant as usize];
@@ -144,19 +140,17 @@ impl Evidence {
         self.per_nanosecond > 0.0
     }
 
-    /// Returns the variances of base and new, downwards or upwards of the ratio.
+    /// Returns the variances of base and new, for deviations upwards or downwards.
     fn variances(&self, is_upwards: bool) -> [Variances; 2] {
         let [base, new] = &self.sides;
         [base.variances(usize::from(!is_upwards)), new.variances(usize::from(is_upwards))]
     }
 
-    /// Returns the standard error downwards or upwards.
     fn error(&self, is_upwards: bool) -> f64 {
         self.variances(is_upwards).iter().map(|side| side.samples + side.runs).sum::<f64>().sqrt()
     }
 
-    /// Returns the degrees of freedom that the standard error has (Welch and Satterthwaite): infinite where runs do not
-    /// differ.
+    /// Returns the standard error's degrees of freedom (Welch and Satterthwaite): infinite if runs do not differ.
     fn freedom(&self, is_upwards: bool) -> f64 {
         let sides = self.variances(is_upwards);
         let whole: f64 = sides.iter().map(|side| side.samples + side.runs).sum();
@@ -164,17 +158,18 @@ impl Evidence {
         if known > 0.0 { whole.powi(2) / known } else { f64::INFINITY }
     }
 
-    /// Returns how many standard errors the ratio is from one.
+    /// Returns by how many standard errors the ratio differs from one.
     pub fn deviation(&self) -> f64 {
         self.point.abs() / self.error(self.point < 0.0)
     }
 
-    /// Returns the standard deviation from run to run of the ratio.
+    /// Returns the ratio's standard deviation from run to run.
     pub fn deviation_between_runs(&self) -> f64 {
         self.variances(false).iter().map(|side| side.runs).sum::<f64>().sqrt()
     }
 
-    /// Returns the part that most of what is stated comes from, and the whole of it; `None` if nothing is.
+    /// Returns the part that contributes most to the known deviation, and the total deviation; `None` if nothing is
+    /// known.
     pub fn main_part(&self) -> Option<(usize, f64)> {
         let both = |part: usize| self.sides[0].stated[part].hypot(self.sides[1].stated[part]);
         let parts = (0..self.sides[0].stated.len()).map(|part| (part, both(part)));
@@ -183,7 +178,7 @@ impl Evidence {
         (whole > 0.0).then_some((largest.0, whole))
     }
 
-    /// Multiplies the differences between processes that both sides state.
+    /// Multiplies the known differences between processes.
     pub fn scale(&mut self, factor: f64) {
         self.sides.iter_mut().flat_map(|side| &mut side.stated).for_each(|part| *part *= factor);
     }
@@ -194,8 +189,8 @@ impl Evidence {
         if self.is_raised { least.max(runner_stats::NORMAL_TWO_SIDED * self.deviation_between_runs()) } else { least }
     }
 
-    /// Returns the probability of a ratio as far from what is explained if the time did not change; one where the ratio
-    /// does not matter.
+    /// Returns the probability of a ratio this far from the explained range if the time did not change; one if the
+    /// ratio does not matter.
     pub fn p(&self) -> f64 {
         let size = self.point.abs();
         let beyond = size - self.explained.ln_1p();
@@ -209,15 +204,15 @@ impl Evidence {
         }
     }
 
-    /// Returns the ends of the interval that misses with the probability `level`, in logarithms.
+    /// Returns the ends of the interval that misses with probability `level`, as logarithms.
     fn interval(&self, level: f64) -> [f64; 2] {
         let reach =
             |is_upwards| runner_stats::student_quantile(level, self.freedom(is_upwards)) * self.error(is_upwards);
         [self.point - reach(false), self.point + reach(true)]
     }
 
-    /// Returns what the interval of confidence 1 − `level` says. What is not a change by it is the same if the ratio is
-    /// within the threshold, twice the threshold is ruled out on both sides, and the threshold is no coarse one.
+    /// Judges by the interval of confidence 1 − `level`. What is not a change is the same if the ratio is within the
+    /// threshold, twice the threshold is ruled out on both sides, and the threshold is fine enough.
     pub fn judge(&self, level: f64) -> (Call, Option<Interval>) {
         let stated =
             |[low, high]: [f64; 2], level: f64| Interval { low: low.exp(), high: high.exp(), confidence: 1.0 - level };

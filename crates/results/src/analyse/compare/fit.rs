@@ -1,27 +1,28 @@
-//! Fits the difference between processes to what a comparison shows of it.
+//! Adjusts the assumed differences between processes to those that a comparison shows.
 //!
-//! What a calibration states is an upper limit, from a few kernels. Rows that several processes measured show how much
-//! processes differ, whether anything changed or not. Without such rows, those of unchanged code show how much the two
-//! processes differ that are compared.
+//! A calibration states an upper limit, from a few kernels. Rows that several processes measured show how much
+//! processes differ, whether or not anything changed. Without such rows, rows of unchanged code show how much the two
+//! compared processes differ.
 
 use strum::VariantArray as _;
 
 use super::evidence::{Evidence, Part};
 
-/// Fewer rows of unchanged code say too little of how much processes differ, as do fewer degrees of freedom of the
-/// processes of runs: one less than the processes of each row on each side.
+/// Fewest rows of unchanged code from which the difference is estimated. For processes of one run, the same number of
+/// degrees of freedom: per row and side, one less than its processes.
 const LEAST_ROWS: usize = 40;
 const LEAST_FREEDOM: u32 = 40;
 
-/// However little rows differ, so much of the stated difference remains; and however much, it is raised by no more.
+/// Limits of the scale: however little rows differ, this much of the stated difference remains.
 const LEAST_SCALE: f64 = 0.25;
 const LARGEST_SCALE: f64 = 4.0;
 
-/// The deviations that half and nine tenths of a normal distribution are within, in standard deviations.
+/// Deviations that contain half and nine tenths of a normal distribution, in standard deviations.
 const HALF_OF_NORMAL: f64 = 0.674_489_750_196_082;
 const NINE_TENTHS_OF_NORMAL: f64 = 1.644_853_626_951_473;
 
-/// Scales what is stated of each part. Rows of unchanged code never raise it: all of them may be slower for a reason.
+/// Scales the known difference of each part. Rows of unchanged code never raise it: all of them may be slower for one
+/// reason.
 pub(super) fn fit(all: &mut [&mut Evidence]) {
     for part in 0..Part::VARIANTS.len() {
         let is_of_part = |evidence: &Evidence| evidence.main_part().is_some_and(|(main, _)| main == part);
@@ -33,8 +34,8 @@ pub(super) fn fit(all: &mut [&mut Evidence]) {
     }
 }
 
-/// Returns the factor by which processes of one run differ less or more than is stated: the median over the rows of the
-/// ratio of both variances, which a few rows that differ far more do not affect.
+/// Returns by which factor processes of one run differ more or less than stated: the median over the rows of the ratio
+/// of both variances, which is robust against a few rows that differ far more.
 fn scale_of_processes(rows: &[&Evidence]) -> Option<f64> {
     let (mut ratios, mut freedom) = (Vec::new(), 0);
     for side in rows.iter().flat_map(|row| &row.sides) {
@@ -55,14 +56,14 @@ fn scale_of_processes(rows: &[&Evidence]) -> Option<f64> {
     Some((median * (1.0 + uncertainty(freedom as usize))).clamp(LEAST_SCALE, LARGEST_SCALE))
 }
 
-/// Returns the median of the variance of `freedom` + 1 normal values whose true variance is one (Wilson and Hilferty,
-/// 1931).
+/// Returns the median of the sample variance of `freedom` + 1 normal values with true variance one (Wilson and
+/// Hilferty, 1931).
 fn median_of_variance(freedom: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * freedom)).powi(3)
 }
 
-/// Returns the factor by which rows of unchanged code scatter less than they should: by their median and by what nine of
-/// ten are below, the larger of both, and with the uncertainty that it has itself.
+/// Returns by which factor rows of unchanged code scatter less than expected: the larger of the estimates by their
+/// median and by their 90th percentile, plus its own uncertainty.
 fn scale_of_controls(rows: &[&Evidence]) -> Option<f64> {
     let is_by_processes = |row: &Evidence| {
         let within = row.sides.iter().map(|side| side.within[0].max(side.within[1])).fold(0.0, f64::hypot);
@@ -80,7 +81,8 @@ fn scale_of_controls(rows: &[&Evidence]) -> Option<f64> {
     Some((found * (1.0 + uncertainty(deviations.len()))).clamp(LEAST_SCALE, 1.0))
 }
 
-/// Returns how far a standard deviation of so many values may lie below the true one, as a fraction of it.
+/// Returns how far a standard deviation estimated from this many values may lie below the true one, as a fraction of
+/// it.
 fn uncertainty(values: usize) -> f64 {
     NINE_TENTHS_OF_NORMAL / (2.0 * values as f64).sqrt()
 }
@@ -89,7 +91,7 @@ fn uncertainty(values: usize) -> f64 {
 mod tests {
     use super::median_of_variance;
 
-    /// The medians of χ² are printed in tables: 0.455 of one degree of freedom, 3.357 of four, 9.342 of ten.
+    /// Tables give the medians of χ²: 0.455 for one degree of freedom, 3.357 for four, 9.342 for ten.
     #[test]
     fn half_of_all_variances_are_below_the_median_of_the_tables() {
         for (freedom, median) in [(1.0, 0.4549), (4.0, 3.3567), (10.0, 9.3418)] {

@@ -1,27 +1,25 @@
-//! Which single instructions the machine code has more or less of, where they are few.
+//! Which individual machine instructions were added or removed, if there are few.
 
 use serde::Serialize;
 
 use runner_types::{CaseRecord, ListedOperation, list_of, listed_operations};
 
-/// More instructions than these that changed say less than the counts of operations.
+/// Most changed instructions that are listed: beyond this, the counts of operations say more.
 const MOST: usize = 12;
 
-/// The most instructions of either side between the first and the last that differ.
+/// Longest stretch of instructions, from the first to the last difference on either side, that is compared.
 const LONGEST: usize = 2000;
 
-/// A machine instruction that only one side has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstructionChange {
-    /// Whether the new report has it, and not the base.
+    /// Whether the new report has it, not the base.
     pub added: bool,
-    /// The instruction.
     #[serde(flatten)]
     pub instruction: ListedOperation,
 }
 
-/// Returns the instructions that only one side has, in their order; none where a side does not list them, or where they are
-/// many. Registers and addresses are not compared: they change with every other instruction.
+/// Returns the instructions that only one side has, in order; none if a side does not list them, or if there are many.
+/// Registers and addresses are ignored: they change with every other instruction.
 pub(super) fn compare_instructions(sides: [&CaseRecord; 2]) -> Vec<InstructionChange> {
     let list = |record: &CaseRecord| {
         let list = list_of(record.hashes.as_ref()?.operations.as_ref()?);
@@ -40,9 +38,9 @@ pub(super) fn compare_instructions(sides: [&CaseRecord; 2]) -> Vec<InstructionCh
     if changes.len() > MOST { Vec::new() } else { changes }
 }
 
-/// Returns what is not in a longest common sequence of operations.
+/// Returns the operations outside a longest common sequence.
 fn differences(base: &[ListedOperation], new: &[ListedOperation]) -> Vec<InstructionChange> {
-    // The length of the longest sequence of what follows each pair of places.
+    // Length of the longest common sequence of what follows each pair of positions.
     let width = new.len() + 1;
     let mut lengths = vec![0_u32; (base.len() + 1) * width];
     for b in (0..base.len()).rev() {

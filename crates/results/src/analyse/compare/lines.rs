@@ -1,4 +1,4 @@
-//! Where counts changed: matches the lines of the sources that were counted in base and new.
+//! Where counts changed: matches the counted source lines of base and new.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use runner_types::{CaseRecord, CountedLine};
 
-/// A line of a source that differs: its text, its counts, or both.
+/// A source line that differs in text, counts, or both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LineChange {
     /// The line in the base; `None` if nothing there matches.
@@ -16,13 +16,13 @@ pub struct LineChange {
 }
 
 impl LineChange {
-    /// Returns the count in base and new; 0 where the line is not there or has none.
+    /// Returns the counts in base and new; 0 if the line is missing or has none.
     pub fn counts(&self, counter: &str) -> [f64; 2] {
         let count = |line: &Option<CountedLine>| line.as_ref().and_then(|line| line.counters.get(counter));
         [count(&self.base).unwrap_or(0.0), count(&self.new).unwrap_or(0.0)]
     }
 
-    /// Whether its text is not the same on both sides.
+    /// Whether its text differs.
     pub fn is_other_text(&self) -> bool {
         self.base.as_ref().map(|line| &line.text) != self.new.as_ref().map(|line| &line.text)
     }
@@ -33,7 +33,7 @@ impl LineChange {
     }
 }
 
-/// Returns the lines that differ, in the order of the files; none where one side has no counts of lines.
+/// Returns the lines that differ, in file order; none if a side has no counts per line.
 pub(super) fn compare_lines([base, new]: [&CaseRecord; 2]) -> Vec<LineChange> {
     if base.lines.is_empty() || new.lines.is_empty() {
         return Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn compare_lines([base, new]: [&CaseRecord; 2]) -> Vec<LineChange> {
     changes
 }
 
-/// Matches lines of one file: the longest sequence of lines with the same text stays, and what is between two of these is
+/// Matches the lines of one file: the longest sequence of lines with equal text is kept, and the lines between are
 /// matched in order.
 fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange> {
     let (mut changes, mut from) = (Vec::new(), [0, 0]);
@@ -71,11 +71,11 @@ fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange>
     changes
 }
 
-/// Returns the places of a longest common sequence of texts.
+/// Returns the positions of a longest common sequence of texts.
 fn same_lines(base: &[Option<CountedLine>], new: &[Option<CountedLine>]) -> Vec<[usize; 2]> {
     let is_same =
         |b: usize, n: usize| base[b].as_ref().map(|line| &line.text) == new[n].as_ref().map(|line| &line.text);
-    // The length of the longest sequence of what follows each pair of places.
+    // Length of the longest common sequence of what follows each pair of positions.
     let mut lengths = vec![vec![0_usize; new.len() + 1]; base.len() + 1];
     for b in (0..base.len()).rev() {
         for n in (0..new.len()).rev() {
@@ -112,7 +112,7 @@ mod tests {
         of.iter().map(line).collect()
     }
 
-    /// The lines that match, and the counts of sectors.
+    /// Returns the matched lines and their sector counts.
     fn matched(base: &[(u32, &str, f64)], new: &[(u32, &str, f64)]) -> Vec<([Option<u32>; 2], [f64; 2])> {
         let changes = match_lines(lines(base), lines(new)).into_iter().filter(LineChange::differs);
         let number = |line: &Option<CountedLine>| line.as_ref().map(|line| line.line);

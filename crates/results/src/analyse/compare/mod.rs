@@ -1,8 +1,8 @@
 //! Base against new: what became faster or slower, what is newly wrong, and why.
 //!
-//! The functions of this module are pure. [`compare`] matches the cases of each pair of reports by key and regime and
-//! gives every one of them a [`Kind`]. Times are judged over all pairs together, since the confidence depends on how
-//! many are compared. `docs/explanation/comparing.md` explains the statistics.
+//! All functions are pure. [`compare`] matches the cases of each pair of reports by key and regime and gives each a
+//! [`Kind`]. Times are judged over all pairs together, since the confidence depends on the number of comparisons.
+//! `docs/explanation/comparing.md` explains the statistics.
 
 mod accepted;
 mod causes;
@@ -49,70 +49,67 @@ pub use pace::Pace;
 pub use time::{BETWEEN_GPUS, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
-/// Options for a comparison.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
-    /// The smallest change that matters, as a fraction; `None` for that of each row.
+    /// Smallest change that matters, as a fraction; `None` to use each row's own.
     pub threshold: Option<f64>,
-    /// Differences that do not keep cases from being compared.
+    /// Differences despite which cases are compared.
     pub allow: Vec<DifferenceKind>,
-    /// Differences that do not keep cases from being compared, but keep their times and counts from failing a gate.
+    /// Differences despite which cases are compared, but without failing a gate.
     pub inform: Vec<DifferenceKind>,
-    /// Whether counters of the hardware decide, too.
+    /// Whether hardware counters also decide.
     pub gate_counters: bool,
     /// Whether a gate also fails for what is no longer proved: claims that are undecided, not judged or removed, cases
-    /// that are gone, checks that changed, and reports that are stale.
+    /// that are gone, checks that changed, and stale reports.
     pub strict: bool,
 }
 
-/// Two reports of one experiment, which are compared.
+/// Two reports of one experiment to compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'a> {
-    /// The report that was made before the change.
+    /// Report from before the change.
     pub base: &'a Records,
-    /// The report that was made after the change.
+    /// Report from after the change.
     pub new: &'a Records,
 }
 
-/// What became of a case, the most important first.
+/// How a case changed, most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The case fails or is wrong, and did neither before.
+    /// Fails or is wrong in the new report only.
     NewlyWrong,
-    /// The case takes more time.
     Slower,
-    /// More work was counted, by the counts that decide.
+    /// More work by the counts that decide.
     MoreWork,
-    /// What was measured is not the same thing, or a record states no sound interval around its time.
+    /// The two sides did not measure the same thing, or a record has no valid interval.
     Incomparable,
-    /// The case no longer reaches the requested precision, and nothing is decided about its time.
+    /// The required precision is no longer reached, and nothing is decided about the time.
     NewlyUnstable,
-    /// The case takes less time.
     Faster,
-    /// Less work was counted, by the counts that decide.
+    /// Less work by the counts that decide.
     LessWork,
-    /// The case failed or was wrong, and no longer does either.
+    /// Failed or was wrong in the base, and is right now.
     Fixed,
-    /// The new report does not have the case, or did not measure it.
+    /// Missing or not measured in the new report.
     Gone,
-    /// The base report does not have the case, or did not measure it.
+    /// Missing or not measured in the base.
     New,
-    /// Of the counts that decide one rose and another fell.
+    /// One count that decides rose and another fell.
     Mixed,
-    /// A count that decides is not known of the machine code of both sides.
+    /// A count that decides is unknown for the machine code of a side.
     Undecided,
-    /// Whether the time changed by more than the threshold is not sure.
+    /// It is uncertain whether the time changed by more than the threshold.
     Ambiguous,
-    /// The case fails or is wrong, as before.
+    /// Fails or is wrong in both.
     StillWrong,
     /// No change that matters.
     Same,
 }
 
 impl Kind {
-    /// Every kind, in the order in which reports show them.
+    /// Every kind, in the order of reports.
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Returns the name that programs read.
@@ -121,47 +118,44 @@ impl Kind {
     }
 }
 
-/// The result of comparing reports.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
     /// The comparison of each pair, in the order of the pairs.
     pub reports: Vec<ReportComparison>,
-    /// Times that were tested.
+    /// Number of times that were tested.
     pub tests: usize,
-    /// Whether a gate fails for cases that are gone, for checks that changed and for reports that are stale.
+    /// Whether a gate also fails for cases that are gone, checks that changed and stale reports.
     pub is_strict: bool,
-    /// The reports of base and new that are not known to be current.
+    /// Reports of base and new that are not known to be current.
     pub stale: [Vec<Staleness>; 2],
 }
 
 /// What changed in one experiment on one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportComparison {
-    /// The name that the manifest gives the experiment.
+    /// Name from the manifest.
     pub experiment: String,
-    /// The title that the manifest gives the experiment.
+    /// Title from the manifest.
     pub title: String,
-    /// The device that the new report is about.
+    /// Device of the new report.
     pub device: String,
-    /// What ran the kernels of the new report.
+    /// Backend of the new report.
     pub backend: BackendKind,
-    /// The differences between the reports as a whole, which apply to every case.
+    /// Differences between the reports as a whole, which apply to every case.
     pub differences: Vec<Differs<DifferenceKind>>,
-    /// What may have changed every time or count.
+    /// Possible causes that affect every time or count.
     pub causes: Vec<Differs<CauseKind>>,
-    /// Whether base and new are complete, not narrowed, and have hashes.
+    /// What makes each report less than a complete one.
     pub limits: [Limits; 2],
-    /// What changed in each case and regime, in the new report's order. Cases that neither report measured are left
-    /// out.
+    /// What changed in each case and regime, in the new report's order. Cases that neither report measured are omitted.
     pub changes: Vec<Change>,
-    /// What became of the claims in the new report's manifest, in the manifest's order.
+    /// The claims of the new manifest, in its order, followed by removed ones.
     pub claims: Vec<ClaimChange>,
-    /// The mean over all cases whose times are compared; `None` if there are none.
+    /// Mean over all cases with compared times; `None` without any.
     pub geomean: Option<Geomean>,
-    /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not say which GPU it
-    /// was.
+    /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not identify the GPU.
     pub may_be_two_gpus: bool,
-    /// What was taken out of the ratios, since the clock of the new run reads so much more: first that of the run.
+    /// Clock offsets that the ratios were corrected for, the run's own first.
     pub clock_offsets: Vec<ClockOffset>,
     /// The pace of the new run, where it differs.
     pub pace: Option<Pace>,
@@ -169,62 +163,60 @@ pub struct ReportComparison {
     pub is_paired: bool,
 }
 
-/// What makes a report less than a whole one.
+/// What makes a report less than a complete one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Whether the run was interrupted.
     pub is_incomplete: bool,
-    /// The options by which the run was narrowed.
+    /// Options that narrowed the run, if any.
     pub narrowed: Option<String>,
-    /// Cases that were measured and have no hashes.
+    /// Measured cases without hashes.
     pub without_hashes: usize,
     /// Cases with a check that accepts wrong results.
     pub weak_checks: usize,
-    /// Whether times were taken and it is not known how much processes differ on the device.
+    /// Whether times were taken on a device whose differences between processes are unknown.
     pub lacks_spread: bool,
 }
 
 /// What changed in one case and regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The case, as the new report has it; as the base has it if the new one does not.
+    /// The case in the new report, or else in the base.
     pub case: Case,
-    /// `None` where nothing was timed.
+    /// `None` if nothing was timed.
     pub regime: Option<Regime>,
-    /// What became of it.
     pub kind: Kind,
-    /// How the case ended in base and new; `None` where a report does not have it.
+    /// How the case ended in base and new; `None` in a report that lacks it.
     pub outcomes: [Option<Outcome>; 2],
-    /// What differs of this case alone; empty where the case is compared without reservations.
+    /// Differences of this case alone; empty if the case is compared without reservations.
     pub differences: Vec<Differs<DifferenceKind>>,
-    /// `None` where times are not compared.
+    /// `None` if times are not compared.
     pub time: Option<TimeChange>,
     /// Counters that differ, in the vocabulary's order.
     pub counters: Vec<CounterChange>,
-    /// What counted; `None` where counters are not compared.
+    /// Who counted; `None` if counters are not compared.
     pub counted_by: Option<CountedBy>,
-    /// Why counts that decide are not known.
+    /// Why counts that decide are unknown.
     pub undecided: Vec<Undecided>,
-    /// The lines of the sources that differ in text or counts; none where lines were not counted on both sides.
+    /// Source lines that differ in text or counts; none if either side has no counts per line.
     pub lines: Vec<LineChange>,
-    /// The operations that the machine code has more or less of; none where a side does not know them.
+    /// Operations with a changed number of instructions; none if a side does not know them.
     pub operations: Vec<OperationChange>,
-    /// The machine instructions that only one side has; none where they are many, or where a side does not list them.
+    /// Machine instructions that only one side has; none if there are many, or a side does not list them.
     pub instructions: Vec<InstructionChange>,
-    /// What may have changed the time or the counts of this case.
+    /// Possible causes of the change.
     pub causes: Vec<Differs<CauseKind>>,
-    /// Whether its time and counts fail no gate, as the caller wants it for what differs.
+    /// Whether the caller excuses its time and counts from gates because of a difference.
     pub informs: bool,
-    /// Why a slowdown fails no gate, if the manifest accepts it.
+    /// The manifest's acceptance of the slowdown, if any. It then fails no gate.
     pub accepted: Option<Acceptance>,
-    /// What is known of the machine code; `None` where a side does not know it.
+    /// How the machine code compares; `None` if a side does not know it.
     pub code: Option<Code>,
-    /// What a case shows that is new; `None` for others.
+    /// Results of a new case; `None` for others.
     pub newcomer: Option<Newcomer>,
 }
 
 impl Change {
-    /// Returns the change of a case of which nothing but its kind is known.
+    /// Returns a change of which only the kind is known.
     pub const fn new(case: Case, kind: Kind) -> Self {
         Self {
             case,
@@ -247,36 +239,31 @@ impl Change {
         }
     }
 
-    /// Whether its time and its counts fail no gate.
+    /// Whether its time and counts fail no gate.
     pub fn is_excused(&self) -> bool {
         self.informs || self.accepted.is_some()
     }
 }
 
-/// What differs between base and new.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Differs<T> {
-    /// What differs.
     pub what: T,
-    /// What the base report has.
     pub base: Fact,
-    /// What the new report has.
     pub new: Fact,
 }
 
-/// What one side of a difference says.
+/// One side of a difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Fact {
     /// The report does not say.
     Absent,
-    /// A number, in the unit that the difference has.
+    /// A number, in the unit of what differs.
     Number(f64),
-    /// A text, for example a version.
     Text(String),
-    /// The hash of something too long to show.
+    /// Hash of something too long to show.
     Hash(String),
-    /// A number of blocks per grid or of threads per block.
+    /// Blocks per grid or threads per block.
     Extent(Dim3),
 }
 
@@ -286,28 +273,27 @@ impl<T: Into<f64>> From<Option<T>> for Fact {
     }
 }
 
-/// The factor that, applied to each time of the device's clock, gives the product of all of them.
+/// Geometric mean of the time ratios on the device's clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geomean {
-    /// The time in the new report divided by the time in the base report.
+    /// New time divided by the base's.
     pub ratio: f64,
-    /// The times in the product.
+    /// Number of times in the mean.
     pub rows: usize,
 }
 
-/// The verdict of a gate on a comparison: the first of these that applies.
+/// Verdict of a gate on a comparison: the first of these that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// A case fails or is wrong, and was not.
+    /// A case fails or is wrong, and was not before.
     NewlyWrong,
-    /// A claim of a new report is broken, or undecided where that counts.
+    /// A claim of a new report is broken, or undecided in strict mode.
     BrokenClaim,
-    /// A case is slower, or has more work counted.
+    /// A case is slower or does more work.
     Regression,
-    /// A case cannot be compared; or where that counts, a case is gone or has another check, or a new report is stale.
+    /// A case cannot be compared; or, in strict mode, a case is gone or its check changed, or a new report is stale.
     Incomparable,
-    /// No gate applies.
     Pass,
 }
 
@@ -331,7 +317,7 @@ impl Comparison {
         self.reports.iter().flat_map(|report| &report.claims)
     }
 
-    /// Returns how many cases have another expected result or tolerance.
+    /// Returns how many cases have a changed expected result or tolerance.
     pub fn changed_checks(&self) -> usize {
         let is_checked_otherwise =
             |change: &&Change| change.differences.iter().any(|difference| difference.what == DifferenceKind::Check);
@@ -343,7 +329,7 @@ impl Comparison {
         self.reports.iter().map(|report| report.limits[1].weak_checks).sum()
     }
 
-    /// Returns the first verdict that one of the changes or claims calls for.
+    /// Returns the first verdict that a change or claim requires.
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
         let is_stale = || self.stale[1].iter().any(Staleness::is_stale);
@@ -360,12 +346,12 @@ impl Comparison {
     }
 }
 
-/// Compares each pair; the more times there are in all of them, the higher the confidence that each needs.
+/// Compares each pair. The more times there are overall, the higher the confidence that each one needs.
 pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
     decide(pairs, pairs.iter().map(|pair| rows(*pair, None, options)).collect(), options)
 }
 
-/// Judges the times, all at once.
+/// Judges all times together.
 fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comparison {
     let offsets: Vec<Vec<ClockOffset>> = all.iter_mut().map(|rows| clock_offset::correct(rows)).collect();
     let paces = pace::correct(&mut all);
@@ -382,7 +368,7 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
         if p.is_nan() {
             refuse(change);
         } else if is_equal {
-            // As where a report is compared with a copy of itself.
+            // As if a report is compared with a copy of itself.
             settle(change, (Call::Same, evidence.judge(level).1));
         } else {
             settle(change, evidence.judge(level));
@@ -399,7 +385,7 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     Comparison { reports, tests, is_strict: options.strict, stale: Default::default() }
 }
 
-/// Returns what keeps the records of a case in two reports from being compared.
+/// Returns what makes the records of a case in two reports incomparable.
 pub(super) fn differences(pair: Pair<'_>, sides: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
     differences::of_reports(pair).into_iter().chain(differences::of_case(sides)).collect()
 }
@@ -414,7 +400,7 @@ pub(super) fn causes(pair: Pair<'_>, [base, new]: [&CaseRecord; 2]) -> Vec<Diffe
     causes::find_causes(base, new).into_iter().chain(causes::of_reports(pair)).collect()
 }
 
-/// A change, with what decides on its time once it is known how many there are.
+/// A change, with the evidence about its time until the number of comparisons is known.
 struct Row {
     change: Change,
     evidence: Option<Evidence>,
@@ -440,7 +426,7 @@ fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<R
     rows
 }
 
-/// Returns the change of a case before anything but its outcome is looked at.
+/// Returns the change of a case before anything but its outcome is known.
 fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
     let regime = |record: &CaseRecord| record.result.as_ref().map(|result| result.regime);
     let mut change = Change::new(matched.record().case.clone(), kind);
@@ -455,7 +441,7 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
     change
 }
 
-/// Judges a case that is right in both reports: by its time, else by what was counted.
+/// Judges a case that is right in both reports: by its time, or else by its counts.
 fn judge(
     row: &mut Row,
     pair: Pair<'_>,
@@ -473,7 +459,7 @@ fn judge(
     let refused = || differing.iter().filter(|what| !options.allow.contains(what) && !options.inform.contains(what));
     if refused().next().is_some() {
         change.kind = Kind::Incomparable;
-        // A driver does not make it another thing: the times are shown, and not judged.
+        // The thing measured is the same with another driver: the times are shown, but not judged.
         if refused().all(|what| *what == DifferenceKind::Driver) {
             change.time = time::compare_times(pair, sides, options).map(|(time, _)| time);
         }
@@ -501,15 +487,15 @@ fn judge(
     }
 }
 
-/// Takes in that a time decides nothing, because a record states no sound interval around it: "same" and "ambiguous"
-/// would let the comparison pass.
+/// Marks a time as undecidable because a record has no valid interval: "same" or "ambiguous" would let the comparison
+/// pass.
 fn refuse(change: &mut Change) {
     if !matches!(change.kind, Kind::Slower | Kind::MoreWork) {
         change.kind = Kind::Incomparable;
     }
 }
 
-/// Takes a verdict in. One on the time comes after one on the counts, which it leaves where that is a regression.
+/// Applies a verdict on the time. A regression by counts remains.
 fn settle(change: &mut Change, (call, interval): (Call, Option<Interval>)) {
     if let Some(time) = &mut change.time {
         time.interval = interval.or(time.interval);

@@ -1,5 +1,4 @@
-//! What new cases show: their time and their place among the cases of their group, or their counts beside those of the
-//! baseline.
+//! Results of new cases: their time and rank in their group, or their counts relative to the baseline's.
 
 use std::collections::HashMap;
 
@@ -7,21 +6,21 @@ use super::{Kind, Row};
 use crate::analyse::contender::is_baseline;
 use runner_types::{CaseKey, CaseRecord, CounterInfo, Counters, Estimate, GroupKey, Records, Regime, Unit};
 
-/// What a case shows that the base does not have.
+/// Results of a case that the base does not have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Newcomer {
-    /// The time; `None` where nothing was timed.
+    /// `None` if nothing was timed.
     pub time: Option<Estimate>,
-    /// The place by time among the cases of the group on the same clock, from 1, and how many these are; `None` where
-    /// no other was timed.
+    /// Rank by time, from 1, among the cases of the group on the same clock, and how many these are; `None` if no other
+    /// was timed.
     pub place: Option<(usize, usize)>,
-    /// The time of the baseline over this one's.
+    /// Time of the baseline divided by this one's.
     pub speedup: Option<f64>,
-    /// The counts that decide and are not zero, each with its ratio to the baseline's.
+    /// Nonzero counts that decide, each with its ratio to the baseline's.
     pub counts: Vec<(String, f64, Option<f64>)>,
 }
 
-/// Says of each new case what it shows.
+/// Adds its results to each new case.
 pub(super) fn describe(records: &Records, rows: &mut [Row]) {
     if !rows.iter().any(|row| row.change.kind == Kind::New) {
         return;

@@ -1,4 +1,4 @@
-//! Which operations the machine code has more or less of.
+//! Which operations occur more or less often in the machine code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use serde::Serialize;
 
 use runner_types::{CaseRecord, operation_counts};
 
-/// An operation that the machine code of a case has more or less of, such as `LDG`.
+/// A changed number of instructions of one operation, such as `LDG`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OperationChange {
-    /// The operation without its modifiers.
+    /// Operation without modifiers.
     pub name: String,
-    /// The number of its instructions in the base.
+    /// Number of instructions in the base.
     pub base: u32,
-    /// The number of its instructions in the new report.
+    /// Number of instructions in the new report.
     pub new: u32,
 }
 
-/// Returns the operations that differ, those that changed most first; none where a side does not know them.
+/// Returns the operations that differ, largest change first; none if a side does not know them.
 pub(super) fn compare_operations(sides: [&CaseRecord; 2]) -> Vec<OperationChange> {
     let counts = |record: &CaseRecord| -> Option<BTreeMap<String, u32>> {
         let operations = record.hashes.as_ref()?.operations.as_ref()?;

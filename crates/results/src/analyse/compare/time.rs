@@ -1,7 +1,7 @@
-//! Collects what decides on whether a time changed.
+//! Collects the evidence for whether a time changed.
 //!
-//! The interval of a median says where the median of more samples of that process would lie, not where that of another
-//! process would. So the process-to-process spread of both sides is added, as independent errors add.
+//! A median's interval says where the median of more samples of that process would lie, not where another process's
+//! would. So the process-to-process spread of both sides is added, as independent errors add.
 
 use super::evidence::{Evidence, Interval, Part, SideErrors, errors, is_sound};
 use super::{DifferenceKind, Options, Pair};
@@ -9,59 +9,58 @@ use crate::analyse::PairedRatio;
 use crate::analyse::times::deviation_between_processes;
 use runner_types::{CaseRecord, Estimate, Records, RegimeResult, Spread, Unit};
 
-/// The share of false calls among the times that are called changed; if no time changed, the probability of any call.
+/// False discovery rate among the times called changed. If no time changed, it is the probability of any call.
 pub const LEVEL: f64 = 0.05;
 
-/// No change below this fraction matters, unless the caller says so.
+/// Smallest change that matters, as a fraction, unless the caller sets another.
 pub const LEAST_THRESHOLD: f64 = 0.005;
 
-/// The standard deviation, in nanoseconds, by which the time between one launch of a body and the next differs from
-/// process to process: in one stream, in several, and for all that a library launches in a call.
+/// Standard deviation, in nanoseconds, between processes of the time between successive launches of a body: in one
+/// stream, in several, and for everything that a library launches in a call.
 ///
-/// Every shipped experiment was run on H100s in three processes. Of 261 pairs of times of two launches in one stream, below
-/// 200 µs, 90 of 100 differed by less than 90 ns; of 117 of 32 launches in up to 16 streams by less than 450 ns for each
-/// root of a gap; of 117 of library calls by less than 650 ns. The calibration of a device measures bodies of one launch
-/// only.
+/// Every shipped experiment was run on H100s in three processes. Of 261 pairs of times of two launches in one stream,
+/// below 200 µs, 90 of 100 differed by less than 90 ns. Of 117 pairs of 32 launches in up to 16 streams, 90 of 100
+/// differed by less than 450 ns per root of a gap, and of 117 pairs of library calls by less than 650 ns. A device's
+/// calibration measures bodies of one launch only.
 const BETWEEN_LAUNCHES: f64 = 80.0;
 const BETWEEN_STREAMS: f64 = 200.0;
 const WITHIN_LIBRARIES: f64 = 300.0;
 
-/// No change below this fraction matters between two GPUs of one model, or if it is not known which GPU each report is
-/// of.
+/// Smallest change that matters between two GPUs of one model, or if a report does not identify its GPU.
 ///
 /// Every shipped experiment was run on two H100: of 693 rows of one launch and more than 50 µs, half differ by less
 /// than 0.07 % and 90 of 100 by less than 0.4 %. Kernels that wait for memory on few SMs differ by up to 3 % (by 4.7 %
-/// between another pair of H100), as the way from an SM to memory differs from GPU to GPU.
+/// between another pair of H100), as the path from an SM to memory differs between GPUs.
 pub const BETWEEN_GPUS: f64 = 0.03;
 
-/// How much processes differ on a device that was not calibrated: twice the most that calibrations of H100s found.
+/// Differences between processes on an uncalibrated device: twice the most that calibrations of H100s found.
 const ASSUMED: Spread = Spread { nanoseconds: 200.0, relative: 0.003, processes: 0 };
 
-/// The standard deviation, as a fraction, by which a time on the host's clock differs between processes and hosts.
+/// Standard deviation, as a fraction, of a host-clock time between processes and hosts.
 ///
-/// Every shipped experiment was run on three hosts: of 177 pairs of times of one loop, half differ by more than 8 % and 5
-/// of 100 by more than 46 %.
+/// Every shipped experiment was run on three hosts: of 177 pairs of times of one loop, half differ by more than 8 % and
+/// 5 of 100 by more than 46 %.
 const BETWEEN_HOSTS: f64 = 0.14;
 
-/// The time of a case, base and new.
+/// The time of a case in base and new.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeChange {
-    /// The base report's time, with the interval that holds within its process; nanoseconds.
+    /// The base's time in nanoseconds, with its interval within the process.
     pub base: Estimate,
     /// The new report's, like `base`.
     pub new: Estimate,
-    /// The clock that took both.
+    /// The clock of both times.
     pub unit: Unit,
-    /// New over base: above 1 is slower.
+    /// New divided by base: above 1 is slower.
     pub ratio: f64,
-    /// Where it was tested.
+    /// The interval, if the time was tested.
     pub interval: Option<Interval>,
-    /// The smallest change that matters, as a fraction. `None` where the time is not judged, as that of a single sample.
+    /// Smallest change that matters, as a fraction. `None` if the time is not judged, for example a single sample.
     pub threshold: Option<f64>,
 }
 
-/// Returns the times of a case, and what decides on them; `None` where they were not timed, or a time is zero: less
-/// than the clock itself takes.
+/// Returns the times of a case, and the evidence about them; `None` if they were not timed, or a time is zero: shorter
+/// than the clock can measure.
 pub(super) fn compare_times(
     pair: Pair<'_>,
     sides: [&CaseRecord; 2],
@@ -102,8 +101,7 @@ pub(super) fn compare_times(
     Some((change, evidence))
 }
 
-/// Compares times that were measured in the same rounds: their ratio is formed within rounds, and there is no other
-/// process that could differ.
+/// Compares times measured in the same rounds: their ratio is formed within rounds, and no second process could differ.
 pub(super) fn paired(
     sides: [&CaseRecord; 2],
     ratio: &PairedRatio,
@@ -135,8 +133,7 @@ pub(super) fn paired(
     Some((change, evidence))
 }
 
-/// Returns the standard deviations that are known beforehand by which the time of a case differs from process to process,
-/// as fractions of the time.
+/// Returns the known standard deviations of a case's time between processes, as fractions of the time.
 fn stated(records: &Records, case: &CaseRecord, side: &RegimeResult) -> [f64; 4] {
     let mut parts = [0.0; 4];
     if side.unit == Unit::HostNanoseconds {
@@ -152,7 +149,7 @@ fn stated(records: &Records, case: &CaseRecord, side: &RegimeResult) -> [f64; 4]
     parts
 }
 
-/// Returns the change of the ratio's logarithm for each nanosecond by which the device's clock reads more on one side.
+/// Returns the change of the ratio's logarithm per nanosecond by which the device's clock reads more on one side.
 fn per_nanosecond(sides: [&RegimeResult; 2]) -> f64 {
     let nanosecond = Spread { nanoseconds: 1.0, relative: 0.0, processes: 0 };
     let of_side =
@@ -161,7 +158,7 @@ fn per_nanosecond(sides: [&RegimeResult; 2]) -> f64 {
     if is_of_device { sides.map(of_side).iter().sum::<f64>() / 2.0 } else { 0.0 }
 }
 
-/// Returns the standard deviation, in nanoseconds, by which the gaps between the launches of a body differ.
+/// Returns the standard deviation, in nanoseconds, of the gaps between the launches of a body.
 fn gaps(case: &CaseRecord) -> f64 {
     if case.launches.is_empty() {
         return WITHIN_LIBRARIES;
@@ -171,14 +168,14 @@ fn gaps(case: &CaseRecord) -> f64 {
     gap * ((case.launches.len() - 1) as f64).sqrt()
 }
 
-/// Whether the times are of two GPUs of one model, as far as the reports say.
+/// Whether the times may come from two GPUs of one model, as far as the reports say.
 pub(super) fn may_be_two_gpus(pair: Pair<'_>) -> bool {
     let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
     let timed = [base, new].iter().all(|side| side.timing_method.is_some());
     timed && (base.machine.gpu.is_none() || base.machine.gpu != new.machine.gpu)
 }
 
-/// Returns what the A/A control of the run shows for a row, as a fraction.
+/// Returns the A/A control's difference for a row, as a fraction.
 fn noise(records: &Records, result: &RegimeResult) -> Option<f64> {
     let of_regime = || records.header.noise.iter().find(|floor| floor.regime == result.regime).map(|floor| floor.width);
     result.against_baseline.as_ref().and_then(|ratio| ratio.noise).or_else(of_regime)

@@ -1,4 +1,4 @@
-//! Base and new of one run, which measured both in the same rounds.
+//! Base and new measured in the same rounds of one run.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ use crate::analyse::{AnalyseError, PairedRatio, paired_ratios};
 use crate::journal::History;
 use runner_types::{Case, CaseKey, CaseRecord, Claim, ComparisonRules, Records, Regime};
 
-/// What a run knows of base and new.
+/// A run, split into base and new.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Together {
     base: Records,
     new: Records,
     ratios: HashMap<(CaseKey, Regime), PairedRatio>,
-    /// Cases whose base was not run because it is not of the same thing, and why.
+    /// Cases whose base was not run because it is incomparable, and why.
     pub refused: HashMap<CaseKey, Vec<Differs<DifferenceKind>>>,
-    /// Cases of the base that the run does not have.
+    /// Cases of the base that the run lacks.
     pub gone: Vec<Case>,
-    /// What the base calls each variant that has another name there.
+    /// Base name of each variant that was renamed.
     pub renamed: HashMap<String, String>,
 }
 
 impl Together {
-    /// Takes a run apart whose variants of the base end in `suffix`. Fails if the history has no run.
+    /// Splits a run whose base variants end in `suffix`. Fails if the history has no run.
     pub fn split(history: History, records: &Records, suffix: &str) -> Result<Self, AnalyseError> {
         let base_of = |key: &CaseKey| CaseKey { variant: format!("{}{suffix}", key.variant), ..key.clone() };
         let ratios = paired_ratios(history, base_of)?;
@@ -34,7 +34,7 @@ impl Together {
         for record in &mut base.cases {
             let variant = &mut record.case.key.variant;
             variant.truncate(variant.len() - suffix.len());
-            // They are against cases of the new side.
+            // They are ratios to cases of the new side.
             if let Some(result) = &mut record.result {
                 (result.against_baseline, result.against_previous) = (None, None);
             }
@@ -42,7 +42,7 @@ impl Together {
         Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new(), renamed: HashMap::new() })
     }
 
-    /// Takes in what the base's manifest claims and accepts; the records have that of the manifest that was run.
+    /// Sets the claims and acceptances of the base's manifest; the records have those of the manifest that was run.
     pub fn set_base_rules(&mut self, claims: Vec<Claim>, comparison: ComparisonRules) {
         self.base.header.claims = claims;
         self.base.header.comparison = comparison;
@@ -73,7 +73,7 @@ impl Together {
     }
 }
 
-/// Compares base and new of each run; the times of all runs are judged together, as by [`compare`](super::compare).
+/// Compares base and new of each run. The times of all runs are judged together, as by [`compare`](super::compare).
 pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
     let pairs: Vec<Pair<'_>> = runs.iter().map(|together| Pair { base: &together.base, new: &together.new }).collect();
     let all = pairs.iter().zip(runs).map(|(pair, together)| together.rows(*pair, options)).collect();
@@ -87,8 +87,8 @@ pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
     comparison
 }
 
-/// Allows other arguments: the run gave both the same buffers and checks. Where hashes say that inputs differ, it is
-/// the launches' arguments.
+/// Ignores differing arguments: the run gave both sides the same buffers and checks, so inputs with different hashes
+/// differ only in the launches' arguments.
 pub(super) fn allow_arguments(change: &mut Change) {
     let shared = |what| matches!(what, DifferenceKind::Inputs | DifferenceKind::Check);
     if change.differences.iter().any(|difference| difference.what == DifferenceKind::Inputs) {

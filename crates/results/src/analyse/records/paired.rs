@@ -1,4 +1,4 @@
-//! Ratios of a case and its base, which a run measured in the same rounds.
+//! Ratios of a case and its base, measured in the same rounds of one run.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::analyse::ratios::speedup;
 use crate::journal::History;
 use runner_types::{CaseKey, Estimate, Regime};
 
-/// How a case compares with its base.
+/// A case's ratio to its base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
-    /// The base's time over the case's, formed within rounds where both have them.
+    /// The base's time divided by the case's, formed within rounds that both have.
     pub speedup: Estimate,
-    /// The difference that the A/A control shows, as a fraction; `None` without a control.
+    /// Difference of the A/A control, as a fraction; `None` without a control.
     pub noise: Option<f64>,
 }
 

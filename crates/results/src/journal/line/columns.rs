@@ -1,4 +1,4 @@
-//! What the header's line says of the lines after it.
+//! The lists in the header line that the lines after it refer to.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 use super::number::Number;
 use runner_types::{CaseHashes, CountedLine, Counters, Records, counter_name};
 
-/// Texts that many lines have, and the order of the values that have no names in the lines.
+/// Texts that many lines share, and the order of values that have no names in the lines.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::journal) struct Columns {
     /// Every counter of any case, by name.
     pub counters: Vec<String>,
-    /// The cases that ratios are against; lines have their numbers in this list, from 0.
+    /// The cases that ratios are against. Lines refer to them by their index in this list.
     pub against: Vec<String>,
-    /// Every hash, and the operations of every machine code, that any case has.
+    /// Every hash and every list of machine code operations of any case.
     pub digests: Vec<String>,
-    /// The file, number and text of every line of a source that any case has counts of.
+    /// File, number and text of every source line that any case has counts of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<(String, u32, String)>,
     /// The counters that lines have, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub line_counters: Vec<String>,
-    /// The names of values, for people: the program knows these.
+    /// Names of the positional values, for people: the program knows the order.
     #[serde(default, skip_deserializing)]
     names: Names,
 }
 
-/// The names of values in a fixed order.
+/// Names of the positional values.
 #[derive(Debug, Serialize)]
 struct Names {
     hashes: &'static [&'static str],
@@ -107,18 +107,18 @@ impl Columns {
     }
 }
 
-/// Returns what a line has in the header's list.
+/// Returns the part of a counted line that the header's list holds.
 fn identity(line: &CountedLine) -> (String, u32, String) {
     (line.file.clone(), line.line, line.text.clone())
 }
 
-/// Returns each text once, in the order in which they occur: a case that is added at the end changes no number.
+/// Returns each text once, in order of first occurrence: a case added at the end changes no number.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut known: HashSet<&String> = HashSet::new();
     texts.filter(|text| known.insert(text)).cloned().collect()
 }
 
-/// The numbers of texts in the header's lists.
+/// Numbers of texts in the header's lists.
 #[derive(Debug)]
 pub(in crate::journal) struct Numbers<'a> {
     pub columns: &'a Columns,
@@ -162,7 +162,7 @@ impl Listed {
         numbers.get(text).map_or_else(|| Self::Text(text.to_owned()), |number| Self::Number(*number))
     }
 
-    /// Fails if the list, which has this name in the header, is too short.
+    /// Fails if the header's list `name` is too short.
     pub fn text(self, list: &[String], name: &str) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text),

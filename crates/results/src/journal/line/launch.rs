@@ -1,24 +1,23 @@
-//! How a line of the records holds a launch.
+//! A launch in a line of the records.
 
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
 use runner_types::{Dim3, KernelResources, LaunchRecord, Occupancy, OccupancyLimiter};
 
-/// A launch's label, grid, block, dynamic shared memory, resources, occupancy and stream, which a line stores as a
-/// list.
+/// A launch's label, grid, block, dynamic shared memory, resources, occupancy and stream, stored as a list.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LaunchLine(String, Extent, Extent, u32, Resources, Option<OccupancyLine>, u32);
 
 /// Blocks per SM, the fraction of the warps, and what limits it.
 type OccupancyLine = (u32, Number, Option<OccupancyLimiter>);
 
-/// Extents of 1 at the end are left out.
+/// Extents; trailing ones are omitted.
 #[derive(Debug, Serialize, Deserialize)]
 struct Extent(Vec<u32>);
 
-/// Registers, static shared memory, local memory, spill stores and loads, most threads, and the cluster if the kernel
-/// was compiled for one.
+/// Registers, static shared memory, local memory, spill stores and loads, largest number of threads, and the cluster if
+/// the kernel was compiled for one.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Resources {

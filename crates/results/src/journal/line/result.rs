@@ -1,4 +1,4 @@
-//! A measurement in a line.
+//! A measurement in a line of the records.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,8 @@ pub(super) struct ResultLine(
     pub u32,
 );
 
-/// What it is against, the speedup, the ends of the wider interval around the same point, and the noise: in
-/// `against_previous` only if it differs from that of `against_baseline`.
+/// What the ratio is against, the speedup, the ends of the wider interval around the same point, and the noise. In
+/// `against_previous` the noise is present only if it differs from that of `against_baseline`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RatioLine(Listed, Interval, Option<[Number; 2]>, Option<Number>);
 
@@ -33,7 +33,7 @@ impl ResultLine {
 }
 
 impl RatioLine {
-    /// `stated` is noise that is stated elsewhere.
+    /// Omits the noise if it equals `stated`, which is stated elsewhere.
     pub fn new(ratio: &Ratio, stated: Option<f64>, numbers: &Numbers<'_>) -> Self {
         Self(
             numbers.number_basis(&ratio.against),
@@ -43,7 +43,7 @@ impl RatioLine {
         )
     }
 
-    /// `noise` is that of a ratio that does not state it. Fails if the header lacks what it is against.
+    /// `noise` applies if the line states none. Fails if the header lacks what the ratio is against.
     pub fn ratio(self, noise: Option<f64>, columns: &Columns) -> Result<Ratio, String> {
         let Self(against, Interval(speedup), reproducible, own) = self;
         let wider = |[low, high]: [Number; 2]| Estimate { low: low.0, high: high.0, ..speedup };

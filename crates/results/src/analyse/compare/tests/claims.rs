@@ -8,7 +8,7 @@ fn claim(text: &str) -> Claim {
     Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
 }
 
-/// Returns records with one case that takes exactly so many nanoseconds.
+/// Returns records with one case that takes exactly this many nanoseconds.
 fn taking(nanoseconds: f64, claims: &[&str]) -> Records {
     let mut records = records(vec![timed(1, nanoseconds, 0.0)]);
     records.header.claims = claims.iter().map(|text| claim(text)).collect();
@@ -19,7 +19,7 @@ fn kinds(comparison: &Comparison) -> Vec<ClaimKind> {
     comparison.claims().map(|claim| claim.kind).collect()
 }
 
-/// Returns the time in µs of the only variant.
+/// Returns a claim about the only variant's time in µs.
 fn time_below(microseconds: f64) -> String {
     format!("time(\"v\") < {microseconds:?}")
 }
@@ -46,7 +46,7 @@ fn a_broken_claim_comes_after_what_is_newly_wrong_and_before_a_regression() {
     let (base, slower) = (taking(1e6, &[]), taking(1.1e6, &[&text]));
     assert_eq!(compared(&base, &slower, &Options::default()).gate(), Gate::BrokenClaim);
     assert_eq!(compared(&base, &taking(1.1e6, &[]), &Options::default()).gate(), Gate::Regression);
-    // A second case, which crashes in the new report alone.
+    // A second case, which crashes only in the new report.
     let with_second = |mut records: Records, outcome: Outcome| {
         records.cases.push(CaseRecord { outcome, result: None, ..timed(2, 1e6, 0.0) });
         records
@@ -58,7 +58,7 @@ fn a_broken_claim_comes_after_what_is_newly_wrong_and_before_a_regression() {
 
 #[test]
 fn undecided_and_unjudged_claims_fail_only_where_the_caller_is_strict() {
-    // The interval of 1 % reaches across 1000 µs; nothing counted sectors.
+    // The interval of 1 % contains 1000 µs; nothing counted sectors.
     let mut new = records(vec![timed(1, 1e6, 0.01)]);
     new.header.claims = vec![claim(&time_below(1000.0)), claim("counter(\"gld_sectors\", \"v\") > 0")];
     let base = taking(0.9e6, &[]);

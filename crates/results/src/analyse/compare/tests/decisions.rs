@@ -1,4 +1,4 @@
-//! Tests what is decided about times and counts, with intervals worked out by hand.
+//! Decisions about times and counts, with intervals computed by hand.
 
 use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, launch, records, timed};
 use crate::analyse::PairedRatio;
@@ -16,14 +16,14 @@ fn close(got: f64, expected: f64) {
     assert!((got / expected - 1.0).abs() < 1e-9, "{got} instead of {expected}");
 }
 
-/// Quantiles from a table have seven digits.
+/// Table quantiles have seven digits.
 fn close_to_table(got: f64, expected: f64) {
     assert!((got / expected - 1.0).abs() < 1e-6, "{got} instead of {expected}");
 }
 
-/// At 1 ms the processes differ by √(5e-5² + 1e-3²) on each side, which is √2 times that for both. Samples add
-/// half-widths of 3 ‰ and 4 ‰, together 5 ‰. One comparison needs no correction. What a calibration states has four degrees
-/// of freedom on each side; of the whole error, most of which is by samples, there are 144, and 95 % lie within 1.976575
+/// At 1 ms the processes differ by √(5e-5² + 1e-3²) on each side, and by √2 times that for both. Samples add
+/// half-widths of 3 ‰ and 4 ‰, together 5 ‰. One comparison needs no correction. A calibration has four degrees of
+/// freedom on each side; the whole error, which comes mostly from samples, has 144, and 95 % lie within 1.976575
 /// standard errors.
 #[test]
 fn the_interval_adds_samples_and_processes_of_both_sides() {
@@ -38,9 +38,9 @@ fn the_interval_adds_samples_and_processes_of_both_sides() {
     assert_eq!(found.kind, Kind::Slower);
 }
 
-/// Five launches have four gaps of 80 ns each, which add as independent errors do: 160 ns per side. In two streams a gap
-/// counts 200 ns, and a library call 300 ns in all. What is the same has an interval of 90 %, within 1.859548 standard errors
-/// for eight degrees of freedom.
+/// Five launches have four gaps of 80 ns each, which add as independent errors do: 160 ns per side. In two streams a
+/// gap counts 200 ns, and a library call 300 ns in all. "Same" uses an interval of 90 %, within 1.859548 standard
+/// errors for eight degrees of freedom.
 #[test]
 fn the_gaps_between_launches_differ_from_process_to_process() {
     let mut streams = vec![launch(); 5];
@@ -72,7 +72,7 @@ fn a_time_is_called_where_it_is_beyond_the_threshold_and_its_interval_leaves_out
         (0.01, 0.0197, Kind::Same, Kind::Same),
         (0.03, 0.0301, Kind::Slower, Kind::Faster),
         (0.03, 0.0299, Kind::Ambiguous, Kind::Ambiguous),
-        // The interval of 90 % reaches 0.025178 further, and twice the threshold is 0.039605.
+        // The interval of 90 % extends 0.025178 further, and twice the threshold is 0.039605.
         (0.03, 0.0143, Kind::Same, Kind::Same),
         (0.03, 0.0145, Kind::Ambiguous, Kind::Ambiguous),
     ] {
@@ -131,7 +131,7 @@ fn more_comparisons_need_more_confidence() {
         comparison.changes().next().unwrap().kind
     };
     assert_eq!((kind(1), kind(1000)), (Kind::Slower, Kind::Slower));
-    // The standard error is 0.735 %: 2 % are 2.7 of them. One needs 1.96, a thousand need 4.06.
+    // The standard error is 0.735 %: 2 % is 2.7 of them. One comparison needs 1.96, a thousand need 4.06.
     let narrow = |count: i64| {
         let (base, new) = (report(count, 1.0), report(count, 1.02));
         compared(&base, &new, &Options::default()).changes().next().unwrap().kind
@@ -139,8 +139,8 @@ fn more_comparisons_need_more_confidence() {
     assert_eq!((narrow(1), narrow(1000)), (Kind::Slower, Kind::Ambiguous));
 }
 
-/// Ten of twenty times changed by 2.2 standard errors, a probability of 0.028. Each alone would need one of 0.05 / 20; as
-/// many as these need one of 10 · 0.05 / 20 in all.
+/// Ten of twenty times changed by 2.2 standard errors, a probability of 0.028. Each alone would need 0.05 / 20;
+/// together they need 10 · 0.05 / 20.
 #[test]
 fn many_changes_need_less_confidence_than_one() {
     let error = 0.01 / Z;
@@ -154,7 +154,7 @@ fn many_changes_need_less_confidence_than_one() {
     assert_eq!((kinds(1), kinds(10)), (0, 10));
 }
 
-/// A time that is 3 % slower, whose interval reaches down by 1.9 standard errors of 1.6 %, or of 1 %.
+/// A time that is 3 % slower. Its interval extends 1.9 standard errors of 1.6 % or of 1 % downwards.
 #[test]
 fn the_side_of_an_interval_that_faces_no_change_decides() {
     let kind = |[below, above]: [f64; 2]| {
@@ -171,7 +171,7 @@ fn the_side_of_an_interval_that_faces_no_change_decides() {
     assert_eq!((kind([0.01, 0.016]), kind([0.016, 0.01])), (Kind::Slower, Kind::Ambiguous));
 }
 
-/// Returns a time that five processes took, whose medians have this standard deviation.
+/// Returns a time from five processes whose medians have this standard deviation.
 fn of_five(n: i64, nanoseconds: f64, deviation: f64) -> CaseRecord {
     let mut case = timed(n, nanoseconds, 0.0);
     if let Some(result) = &mut case.result {
@@ -180,13 +180,13 @@ fn of_five(n: i64, nanoseconds: f64, deviation: f64) -> CaseRecord {
     case
 }
 
-/// The calibration states 50 ns and 0.1 %, or 1.005 % of 5 µs. Of one process on each side the ratio has a standard error
-/// of 1.42 %, of which 95 % take 2.306. Of five that differ by 0.5 % the variance is (1.01 + 0.25) / 2 / 5 on each side: a
-/// standard error of 0.502 %, and of 16 degrees of freedom 95 % are within 2.120.
+/// The calibration states 50 ns and 0.1 %, or 1.005 % of 5 µs. With one process on each side the ratio's standard error
+/// is 1.42 %, and 95 % take 2.306 of it. With five that differ by 0.5 % the variance is (1.01 + 0.25) / 2 / 5 on each
+/// side: a standard error of 0.502 %; with 16 degrees of freedom 95 % are within 2.120.
 #[test]
 fn several_processes_find_a_change_of_two_percent_in_five_microseconds() {
     let (one, five) = (timed(1, 5e3, 0.0), of_five(1, 5e3, 0.005));
-    // 1.96 standard errors are 2.8 %, the least that one process can tell.
+    // 1.96 standard errors are 2.8 %, the least that one process can detect.
     assert_eq!(change(one, timed(1, 5.1e3, 0.0), &Options::default()).kind, Kind::Same);
     let found = change(five, of_five(1, 5.1e3, 0.005), &Options::default());
     assert_eq!(found.kind, Kind::Slower);
@@ -196,8 +196,8 @@ fn several_processes_find_a_change_of_two_percent_in_five_microseconds() {
 }
 
 /// Fifty rows whose five processes differ by a quarter of what is stated. For five values the median of the variance is
-/// (1 − 2 / 36)³ = 0.842 of the true one, and of a hundred such values with four degrees of freedom each the estimate may be
-/// 1.645 / √800 too low.
+/// (1 − 2 / 36)³ = 0.842 of the true one. From a hundred such values with four degrees of freedom each, the estimate
+/// may be 1.645 / √800 too low.
 #[test]
 fn processes_of_the_runs_say_how_much_processes_differ() {
     let deviation = 0.25 * (50.0_f64 / 5e3).hypot(0.001);
@@ -207,11 +207,11 @@ fn processes_of_the_runs_say_how_much_processes_differ() {
     let scaled = deviation / (1.0 - 2.0 / 36.0_f64).powf(1.5) * (1.0 + 1.644_854 / 800.0_f64.sqrt());
     let variance = f64::midpoint(scaled.powi(2), deviation.powi(2)) / 5.0;
     close_to_table(interval.high, (1.745_884 * (2.0 * variance).sqrt()).exp());
-    // The rows are of unchanged code and all of them 1 % slower: the processes of each side say that this is no noise.
+    // The rows have unchanged code and all are 1 % slower: the processes of each side show that this is no noise.
     assert!(compared(&report(1.0), &report(1.01), &Options::default()).changes().all(|row| row.kind == Kind::Slower));
 }
 
-/// Times of the same rounds that differ by 3 % without doubt are a change, unless the A/A control of the run shows as
+/// Times of the same rounds that differ by 3 % without doubt are a change, unless the A/A control of the run differs as
 /// much.
 #[test]
 fn the_noise_of_a_run_is_a_threshold_for_times_of_its_rounds() {
@@ -227,25 +227,25 @@ fn the_noise_of_a_run_is_a_threshold_for_times_of_its_rounds() {
     }
 }
 
-/// Times of the host differ by 14 % from process to process, so a ratio of two has a standard error of 19.8 %.
+/// Host times differ by 14 % from process to process, so a ratio of two has a standard error of 19.8 %.
 #[test]
 fn times_of_the_host_are_judged_by_how_much_hosts_differ() {
     let host = |nanoseconds: f64| in_regime(super::fixture::case(1), Regime::Host, estimate(nanoseconds, 0.001));
     let kind = |factor: f64, options: &Options| change(host(1e6), host(1e6 * factor), options).kind;
     assert_eq!(kind(29.0, &Options::default()), Kind::Slower);
     assert_eq!(kind(1.0 / 29.0, &Options::default()), Kind::Faster);
-    // For eight degrees of freedom 95 % are within 2.306 standard errors: a factor of 1.58.
+    // With eight degrees of freedom 95 % are within 2.306 standard errors: a factor of 1.58.
     assert_eq!((kind(1.5, &Options::default()), kind(1.6, &Options::default())), (Kind::Ambiguous, Kind::Slower));
     // The medians differ by more than the threshold; that is not enough.
     assert_eq!(kind(1.4, &threshold(5.0)), Kind::Ambiguous);
     assert_eq!(kind(2.0, &threshold(5.0)), Kind::Slower);
-    // What may have changed by a half is not called the same.
+    // A time that may have changed by a half is not called the same.
     assert_eq!(kind(1.0001, &Options::default()), Kind::Ambiguous);
-    // Equal values are those of a copy.
+    // Equal values come from a copy.
     assert_eq!(kind(1.0, &Options::default()), Kind::Same);
 }
 
-/// 200 ns and 0.3 % are assumed of each side.
+/// 200 ns and 0.3 % are assumed for each side.
 #[test]
 fn a_device_that_is_not_calibrated_is_assumed_to_differ_more() {
     let uncalibrated = |nanoseconds| {
@@ -265,8 +265,8 @@ fn a_device_that_is_not_calibrated_is_assumed_to_differ_more() {
     close(threshold, Z * std::f64::consts::SQRT_2 * 0.05_f64.hypot(0.003));
 }
 
-/// Kernels of 4 µs, whose processes differ by 50 ns at most as the calibration says, differ by 5 ns if their code did not
-/// change. One of another source is 5 % slower.
+/// Kernels of 4 µs whose code did not change differ by 5 ns; the calibration allows 50 ns between processes. One with
+/// another source is 5 % slower.
 #[test]
 fn rows_of_unchanged_code_say_how_much_these_processes_differ() {
     let report = |controls: i64, shift: f64, changed: f64| {
@@ -288,13 +288,13 @@ fn rows_of_unchanged_code_say_how_much_these_processes_differ() {
     let (kind, threshold) = last(39, 1.05);
     assert_eq!(kind, Kind::Ambiguous);
     close(threshold, stated);
-    // At most a quarter of what is stated is left.
+    // At most the stated difference is reduced to a quarter.
     let (kind, threshold) = last(60, 1.05);
     assert_eq!(kind, Kind::Slower);
     close(threshold, LEAST_THRESHOLD.max(stated / 4.0));
 }
 
-/// Every row is 20 % slower, although no code changed: the machine is at fault, and that is no reason to call less.
+/// Every row is 20 % slower, although no code changed: the machine is at fault, and that must not hide anything.
 #[test]
 fn rows_of_unchanged_code_hide_no_change_of_all_rows() {
     let report = |factor: f64| records((0..100).map(|n| timed(n, 1e5 * factor, 0.001)).collect());
@@ -349,7 +349,7 @@ fn times_that_reach_zero_are_ambiguous() {
     }
 }
 
-/// Intervals whose ends are out of order or no numbers, or of a confidence above one. The case beside them is
+/// Intervals whose ends are out of order or not numbers, or with a confidence above one. The case next to them is
 /// decided as if they were not there.
 #[test]
 fn a_time_without_a_sound_interval_is_incomparable_and_hides_no_regression() {
@@ -396,7 +396,7 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
     assert_eq!(kind(&base, &with(("gld_sectors", 1034.0))), Kind::Same);
     assert_eq!(kind(&base, &with(("gld_sectors", 1035.0))), Kind::MoreWork);
     assert_eq!(kind(&base, &with(("gld_sectors", 1013.0))), Kind::LessWork);
-    // What follows from others, or is divided by them, decides nothing.
+    // Counts that follow from others, or are ratios, decide nothing.
     assert_eq!(kind(&base, &with(("branch", 16.0))), Kind::Same);
     assert_eq!(kind(&[("gld_efficiency", 50.0)], &[("gld_efficiency", 40.0)]), Kind::Same);
     // 23.5 % fewer load requests and 4.8 % fewer instructions are less work, although one count rose by 0.4 %.
@@ -404,10 +404,10 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
     let less = [("inst_executed", 952.0), ("gld_requests", 153.0), ("gst_sectors", 1004.0)];
     assert_eq!(kind(&base, &less), Kind::LessWork);
     assert_eq!(kind(&less, &base), Kind::MoreWork);
-    // More of one that decides and less of another is for people to judge.
+    // More of one count that decides and less of another is left to people to judge.
     let mixed = [("inst_executed", 952.0), ("gld_requests", 153.0), ("gst_sectors", 1104.0)];
     assert_eq!(kind(&base, &mixed), Kind::Mixed);
-    // The threshold is that of times; from zero, every count is beyond it.
+    // The threshold is that of times; from zero, every count exceeds it.
     let options = Options { threshold: Some(0.1), ..Options::default() };
     let decided = |new: &[(&str, f64)]| {
         compared(&simulated(&[("barriers", 0.0), ("inst_executed", 1000.0)]), &simulated(new), &options)
@@ -419,7 +419,7 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
     assert_eq!(decided(&[("barriers", 1.0), ("inst_executed", 1000.0)]), Some(Kind::MoreWork));
 }
 
-/// A mask in place of a remainder: 5 % more instructions of PTX, 45 % fewer of machine code.
+/// A mask instead of a remainder: 5 % more PTX instructions, 45 % fewer machine instructions.
 #[test]
 fn counts_of_the_ptx_decide_nothing() {
     let judged = |base: CaseRecord, new: CaseRecord| {
@@ -430,7 +430,7 @@ fn counts_of_the_ptx_decide_nothing() {
     let both = |machine: f64, ptx: f64| counted(1, &[("inst_executed", machine), ("ptx_inst_executed", ptx)]);
     assert_eq!(judged(both(127_360.0, 100_000.0), both(70_016.0, 105_300.0)), (Kind::LessWork, vec![]));
     assert_eq!(judged(both(70_016.0, 105_300.0), both(127_360.0, 100_000.0)), (Kind::MoreWork, vec![]));
-    // A record of an older version has counts of the PTX only.
+    // A record of an older version has only PTX counts.
     let old = counted(1, &[("ptx_inst_executed", 100_000.0)]);
     assert_eq!(judged(old.clone(), both(70_016.0, 105_300.0)), (Kind::Undecided, vec![Undecided::Older]));
     // Some machine instructions have no count.
@@ -438,7 +438,7 @@ fn counts_of_the_ptx_decide_nothing() {
     partly.notes.push(Note::Underived { kernel: "k".to_owned(), unknown: 3, of: 90 });
     let why = Undecided::Instructions { kernel: "k".to_owned(), unknown: 3, of: 90 };
     assert_eq!(judged(both(70_016.0, 105_300.0), partly.clone()), (Kind::Undecided, vec![why]));
-    // The same code with the same counts of PTX has the same counts of machine code.
+    // The same code with the same PTX counts has the same machine code counts.
     assert_eq!(judged(partly.clone(), partly), (Kind::Same, vec![]));
 }
 
@@ -466,7 +466,7 @@ fn counts_of_the_hardware_inform_and_decide_only_if_asked() {
     let found = change(1100.0, false);
     assert_eq!((found.kind, found.counters.len()), (Kind::Same, 1));
     assert_eq!(change(1100.0, true).kind, Kind::MoreWork);
-    // The time itself is no count that explains a time.
+    // The time itself does not explain a time.
     let timed = |nanoseconds: f64| records(vec![counted(1, &[("gpu_time", nanoseconds), ("branch", 8.0)])]);
     assert!(compared(&timed(1e3), &timed(2e3), &Options::default()).changes().all(|change| change.counters.is_empty()));
     // A few counts of difference are within the tolerance of 1 %.
@@ -506,7 +506,7 @@ fn estimates_are_compared_with_those_of_the_same_blocks_only() {
     let base = sampled(1000.0, 512);
     assert_eq!(judged(&base, &sampled(1000.0, 512)), (Kind::Same, Some(CountedBy::Sample), vec![]));
     assert_eq!(judged(&base, &sampled(1020.0, 512)), (Kind::MoreWork, Some(CountedBy::Sample), vec![]));
-    // The grid differs with the same number of blocks, and then all blocks are counted.
+    // The grid differs, but has the same number of blocks; then all blocks are counted.
     let whole = simulated(&[("inst_executed", 1000.0)]);
     for other in [sampled(1000.0, 256), whole] {
         assert_eq!(judged(&base, &other), (Kind::Incomparable, None, vec![DifferenceKind::Sample]));

@@ -108,7 +108,7 @@ pub fn launch() -> LaunchRecord {
     }
 }
 
-/// Returns a time with an interval of 95 % that reaches `half` of it to either side, in logarithms.
+/// Returns a time with a 95 % interval of ± `half`, in logarithms.
 pub fn estimate(nanoseconds: f64, half: f64) -> Estimate {
     Estimate { point: nanoseconds, low: nanoseconds * (-half).exp(), high: nanoseconds * half.exp(), confidence: 0.95 }
 }
@@ -150,7 +150,7 @@ pub fn compared(base: &Records, new: &Records, options: &Options) -> Comparison 
     compare(&[Pair { base, new }], options)
 }
 
-/// Returns the change of the only case of both.
+/// Returns the change of the only case in both.
 pub fn change(base: CaseRecord, new: CaseRecord, options: &Options) -> Change {
     let comparison = compared(&records(vec![base]), &records(vec![new]), options);
     let changes: Vec<&Change> = comparison.changes().collect();

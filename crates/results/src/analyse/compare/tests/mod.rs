@@ -1,4 +1,4 @@
-//! Comparisons of made-up reports, whose verdicts are worked out by hand.
+//! Comparisons of synthetic reports, whose verdicts are worked out by hand.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 

@@ -1,4 +1,4 @@
-//! Outcomes, matching and what cannot be compared.
+//! Outcomes, matching, and what cannot be compared.
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
 use crate::analyse::compare::{CauseKind, Code, DifferenceKind, Gate, Kind, Options};
@@ -60,7 +60,7 @@ fn regimes_are_compared_each_with_its_own() {
     };
     assert_eq!(compare(&base, &new), [Kind::Same, Kind::Slower]);
     assert_eq!(compare(&base, &new[..1]), [Kind::Same, Kind::Gone]);
-    // One that failed has no regime.
+    // A failed case has no regime.
     assert_eq!(compare(&base, &[ended(1, trap())]), [Kind::NewlyWrong]);
     let found = change(base[0].clone(), new[1].clone(), &Options::default());
     assert_eq!((found.kind, found.differences[0].what), (Kind::Incomparable, DifferenceKind::Regime));
@@ -110,7 +110,7 @@ fn a_case_that_is_newly_wrong_is_so_on_another_device_too() {
     assert_eq!(compared(&base, &new, &Options::default()).gate(), Gate::NewlyWrong);
 }
 
-/// A comment that was added changes the hash of the source, and not that of the machine code.
+/// Adding a comment changes the hash of the source, but not that of the machine code.
 #[test]
 fn a_source_that_compiles_to_the_same_code_is_no_cause() {
     let causes = |source: &str, code: [Option<&str>; 2]| {
@@ -186,8 +186,8 @@ fn of_variant(variant: &str, kernel: &str, n: i64) -> CaseRecord {
     case
 }
 
-/// `old` is now `fresh`; `twin_a` and `twin_b` are the same kernel, so that it is not known which of them is `twin_c`; of
-/// `other` the source is another.
+/// `old` is now `fresh`. `twin_a` and `twin_b` are the same kernel, so either could be `twin_c`. `other` has another
+/// source.
 #[test]
 fn a_renamed_variant_is_matched_by_what_it_runs() {
     let with_source = |mut case: CaseRecord| {
@@ -213,7 +213,7 @@ fn a_renamed_variant_is_matched_by_what_it_runs() {
     assert_eq!(found, expected.map(|(name, kind)| (name.to_owned(), kind)));
     let first = comparison.changes().next().unwrap();
     assert_eq!(first.causes.iter().map(|cause| cause.what).collect::<Vec<_>>(), [CauseKind::Variant]);
-    // With another block in one of its cases it is another variant.
+    // With another block size in one of its cases it is another variant.
     new[1].launches[0].block.x = 64;
     assert_eq!(kinds(base, new)[0].1, Kind::New);
 }
@@ -299,7 +299,7 @@ fn a_new_case_has_its_place_in_its_group() {
     assert_eq!(newcomer(&base, &new).counts, [("inst_executed".to_owned(), 500.0, Some(0.5))]);
 }
 
-/// `v` takes 8 % longer, which is accepted up to 10 % for n = 1, as long as the base does not have it.
+/// `v` takes 8 % longer, which is accepted up to 10 % for n = 1, as long as the base lacks the acceptance.
 #[test]
 fn an_accepted_slowdown_passes_until_it_goes_further_or_is_in_the_base() {
     let acceptance = |condition: Option<&str>, variant: &str| Acceptance {

@@ -1,4 +1,4 @@
-//! What holds for all reports.
+//! Properties of all comparisons.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::fixture::{compared, records, timed};
 use crate::analyse::compare::{Kind, Options};
 use runner_types::{Records, Spread};
 
-/// The times of base and new, each in nanoseconds and with the half-width of its interval.
+/// The times of base and new, each in nanoseconds with the half-width of its interval.
 type Times = [(f64, f64); 2];
 
 fn cases() -> impl Strategy<Value = Vec<Times>> {

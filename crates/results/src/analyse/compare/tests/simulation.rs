@@ -1,9 +1,9 @@
-//! How often a comparison is wrong, by simulation: no change called one, a change missed, and nothing decided.
+//! How often a comparison is wrong, by simulation: a false change, a missed change, and no decision.
 //!
-//! A time is that of its kernel, changed by the process: by a constant that all kernels of the process share, by a constant
-//! and a fraction of the kernel's own, and by the noise of its samples. One kernel in ten differs three times as much from
-//! process to process, which no calibration knows. What a report says of the spread is the upper limit that five processes
-//! with ten kernels give, as in a calibration.
+//! A simulated time is the kernel's own, changed by the process: by a constant that all kernels of the process share,
+//! by a constant and a fraction of the kernel's own, and by sampling noise. One kernel in ten differs three times as
+//! much between processes, which no calibration knows. The spread that a report states is the upper limit from five
+//! processes with ten kernels, as in a calibration.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -13,15 +13,15 @@ use crate::analyse::compare::{Kind, Options};
 use crate::analyse::times::time_of;
 use runner_types::{CaseRecord, GroupKey, Measurement, Records, Regime, Round, Spread, Unit, Value};
 
-/// How processes really differ, in nanoseconds: by what all kernels of a process share, and by what is a kernel's own.
+/// True differences between processes, in nanoseconds: shared by all kernels of a process, and each kernel's own.
 /// Reports of one H100 show such values.
 const SHARED: f64 = 15.0;
 const CONSTANT: f64 = 20.0;
 
-/// How processes really differ, as a fraction.
+/// True difference between processes, as a fraction.
 const RELATIVE: f64 = 5e-4;
 
-/// One kernel in so many differs more, and by this factor.
+/// One kernel in this many differs more, by this factor.
 const WILD: i64 = 10;
 const WILDER: f64 = 3.0;
 
@@ -39,7 +39,7 @@ impl Source {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Returns what a calibration finds.
+    /// Returns the result of a calibration.
     fn spread(&mut self) -> Spread {
         let kernels = |source: &mut Self, deviation: f64| -> f64 {
             let groups: Vec<Vec<f64>> =
@@ -50,7 +50,7 @@ impl Source {
         Spread { nanoseconds: kernels(self, constant), relative: kernels(self, RELATIVE), processes: 5 }
     }
 
-    /// Takes twenty samples with 0.5 % of noise and some outliers, as a measurement that is precise enough stops.
+    /// Takes twenty samples with 0.5 % noise and some outliers, where a precise enough measurement stops.
     fn samples(&mut self, nanoseconds: f64, process: u32) -> Vec<Round> {
         let sample = |source: &mut Self| {
             let outlier = if source.uniform() < 0.05 { 0.02 * source.uniform() } else { 0.0 };
@@ -59,7 +59,7 @@ impl Source {
         (0..20).map(|round| Round { round, whole: sample(self), process, ..Round::default() }).collect()
     }
 
-    /// Returns a kernel that takes so long, measured in processes that share what is given of each.
+    /// Returns a kernel of this time, measured in processes with these shared constants.
     fn case(&mut self, n: i64, nanoseconds: f64, shared: &[f64]) -> CaseRecord {
         let wild = if n % WILD == 0 { WILDER } else { 1.0 };
         let of_process = |(process, shared): (u32, &f64)| {
@@ -74,7 +74,7 @@ impl Source {
         case
     }
 
-    /// Returns a report of kernels that take so long, each measured by so many processes.
+    /// Returns a report of kernels with these times, each measured by this many processes.
     fn report(&mut self, kernels: &[f64], processes: u32) -> Records {
         let shared: Vec<f64> = (0..processes).map(|_| SHARED * self.normal()).collect();
         let cases =
@@ -89,7 +89,7 @@ fn source(seed: u64) -> Source {
     Source(ChaCha8Rng::seed_from_u64(seed))
 }
 
-/// Returns so many times from 2 µs to 2 ms.
+/// Returns `count` times from 2 µs to 2 ms.
 fn kernels(count: usize) -> Vec<f64> {
     (0..count).map(|i| 2e3 * 1000_f64.powf(i as f64 / count as f64)).collect()
 }
@@ -108,7 +108,7 @@ fn of_unchanged(seed: u64, processes: u32) -> [f64; 2] {
     [called, undecided].map(|rows| rows as f64 / 5000.0)
 }
 
-/// Returns the share of changes that is found: of twenty kernels that take so long, half are slower by this fraction.
+/// Returns the share of detected changes: half of twenty kernels with this time are slower by `change`.
 fn found(seed: u64, nanoseconds: f64, change: f64, processes: u32) -> f64 {
     let mut source = source(seed);
     let is_changed = |n: usize| n % 2 == 1;
@@ -145,7 +145,7 @@ fn one_percent_in_fifty_microseconds_is_found_by_one_process() {
     assert!(found >= 0.95, "{found}");
 }
 
-/// Returns reports of which the new one reads 200 ns more in every interval; every `each`th kernel is slower by 3 %.
+/// Returns two reports; in the new one every interval reads 200 ns more, and every `each`th kernel is slower by 3 %.
 fn offset_reports(seed: u64, kernels: &[f64], each: usize) -> [Records; 2] {
     let mut source = source(seed);
     let change = |n: usize| if n % each == each - 1 { 1.03 } else { 1.0 };
@@ -180,7 +180,7 @@ fn kernels_that_are_slower_are_found_beside_a_clock_that_reads_more() {
     assert!((ratio - 1.03).abs() < 0.012, "{ratio}");
 }
 
-/// Ten groups of six kernels, of which the third reads 90 ns more, and one kernel of it is 5 % slower.
+/// Ten groups of six kernels. The third group reads 90 ns more, and one of its kernels is 5 % slower.
 #[test]
 fn kernels_are_compared_with_those_that_were_measured_beside_them() {
     let mut source = source(4);
@@ -205,8 +205,8 @@ fn kernels_are_compared_with_those_that_were_measured_beside_them() {
     assert!(found.len() == 1 && (found[0] - 90.0).abs() < 40.0, "{found:?}");
 }
 
-/// Prints the rates that the manual states, and checks those of unchanged kernels for any number of processes:
-/// `cargo test --release -p runner-results --lib -- rates --ignored --nocapture`.
+/// Prints the rates that the manual quotes, and checks those of unchanged kernels for any number of processes: `cargo
+/// test --release -p runner-results --lib -- rates --ignored --nocapture`.
 #[test]
 #[ignore = "takes a minute"]
 #[expect(clippy::print_stdout, reason = "it is for a reader")]
