@@ -1,6 +1,6 @@
 //! Errors of float results that passed their check: a result within its tolerance still has an error.
 //!
-//! Does not judge. The same values give the same figures for any number of threads.
+//! Apart from the check, because it judges nothing. The figures do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -13,20 +13,19 @@ use runner_types::{ElementType, ResultError};
 /// Elements per task.
 const BLOCK: usize = 1 << 16;
 
-/// Sums and greatest values over some elements.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Errors {
     abs: f64,
     rel: f64,
     ulp: f64,
-    /// The sum of the relative errors.
+    /// Sum of the relative errors.
     sum: f64,
-    /// Elements that have a relative error.
+    /// Number of elements that have a relative error.
     count: u64,
 }
 
 impl Errors {
-    /// Returns the errors of floats; `None` for integers, which are exact. The lengths have been compared.
+    /// Returns the errors of floats; `None` for integers, which are exact. The caller has compared the lengths.
     pub fn measure(actual: &Operand, expected: &Operand) -> Option<Self> {
         if !actual.is_float() {
             return None;
@@ -44,11 +43,11 @@ impl Errors {
             }
             errors
         };
-        // Joined in order: a sum of floats depends on it.
+        // In order: a sum of floats depends on it.
         Some(parallel::blocks(len, BLOCK, &block).into_iter().fold(Self::default(), Self::join))
     }
 
-    /// Adds one element; if either value is not finite there is no error.
+    /// Adds one element. If either value is not finite, there is no error.
     fn add(&mut self, element: ElementType, got: f64, expected: f64) {
         let abs = (got - expected).abs();
         if !abs.is_finite() {
@@ -65,7 +64,6 @@ impl Errors {
         }
     }
 
-    /// Combines both.
     pub fn join(self, other: Self) -> Self {
         Self {
             abs: self.abs.max(other.abs),
@@ -76,7 +74,6 @@ impl Errors {
         }
     }
 
-    /// Returns the error as records store it.
     pub fn result(self) -> ResultError {
         let Self { abs, rel, ulp, .. } = self;
         ResultError { abs, rel, mean_rel: self.sum / self.count.max(1) as f64, ulp }
@@ -100,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_greatest_and_the_mean_error_are_told_apart() {
-        // Neighbours of an f32 between 1 and 2 lie 2^-23 apart, between 4 and 8 four times as far.
+        // Neighbouring f32 differ by 2^-23 between 1 and 2, and by four times as much between 4 and 8.
         let place = 2f64.powi(-23);
         let got = floats(&[1.0, 1.0, 4.0]);
         let expected = doubles(&[1.0, 1.0 + 0.5 * place, 4.0 + 6.0 * place]);

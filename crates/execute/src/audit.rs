@@ -1,51 +1,50 @@
-//! Which timed launches are checked: drawn at random within a budget of time.
+//! Which timed launches are checked: drawn at random within a time budget.
 //!
-//! The first sample is checked, the last one, and one that is drawn from the first few; further ones as long as all
-//! checks together take at most [`SHARE`] of the time of the samples, or [`FLOOR`] where that is more. So every sample is
-//! checked if its output is small. Where they are not, the time to the next check is drawn, because a kernel could
-//! foresee equal steps.
+//! The first sample is checked, the last, and one drawn from the first few; further ones as long as all checks together
+//! take at most [`SHARE`] of the samples' time, or [`FLOOR`] if that is more. So every sample is checked if its output
+//! is small. Otherwise the time to the next check is drawn, because a kernel could foresee equal steps.
 
 use rand_chacha::ChaCha8Rng;
 
 use super::fill::below;
 
-/// Checks take this part of the time of the samples.
+/// Largest share of the samples' time that checks may take.
 const SHARE: f64 = 0.05;
 
-/// Time that the checks of a case in one regime may take in any case, seconds.
+/// Time that the checks of a case in one regime may always take, in seconds.
 const FLOOR: f64 = 0.002;
 
 /// The checks of one case in one regime.
 #[derive(Debug, Clone, Default)]
 pub struct Audit {
-    /// Checks so far, and the seconds that they took.
+    /// Checks so far, and how many seconds they took.
     checks: u32,
     spent: f64,
-    /// A sample that is checked in any case.
+    /// The sample that is checked regardless of the budget.
     forced: Option<usize>,
-    /// The time of the samples, seconds, from which the next check is due.
+    /// Total sample time, in seconds, from which the next check is due.
     due: f64,
 }
 
 impl Audit {
-    /// Whether the sample of this number, from 1, is checked. `sampled` is the time of the samples so far, seconds, and
-    /// `few` the fewest samples that are taken.
+    /// Whether to check sample number `sample`, counted from 1. `sampled` is the time of the samples so far, in
+    /// seconds; `few` is the minimum number of samples.
     pub fn is_due(&mut self, sample: usize, sampled: f64, few: usize, random: &mut ChaCha8Rng) -> bool {
         let forced =
             *self.forced.get_or_insert_with(|| 2 + below(random, few.saturating_sub(2).max(1) as u64) as usize);
         sample == 1 || sample == forced || self.spent < FLOOR || sampled >= self.due
     }
 
-    /// Whether the sample of this number is the one that is checked run by run.
+    /// Whether to check this sample run by run.
     pub fn is_thorough(&self, sample: usize) -> bool {
         self.forced == Some(sample)
     }
 
-    /// Takes in a check that took so many seconds.
+    /// Accounts for a check that took `seconds`, and draws when the next one is due.
     pub fn record(&mut self, seconds: f64, sampled: f64, random: &mut ChaCha8Rng) {
         self.checks += 1;
         self.spent += seconds;
-        // The distance is between nothing and twice the mean one at which the share is spent.
+        // Uniform between 0 and twice the mean distance that would spend exactly the share.
         let draw = 2.0 * below(random, 1 << 32) as f64 / (1u64 << 32) as f64;
         let mean = seconds / SHARE;
         self.due = (sampled + draw * mean).max(self.spent / SHARE - mean);
@@ -58,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns which of so many samples of `each` seconds are checked, if a check takes `check` seconds.
+    /// Returns how many of `samples` samples of `each` seconds are checked if a check takes `check` seconds.
     fn checked(samples: usize, each: f64, check: f64, seed: u64) -> Vec<usize> {
         let (mut audit, mut random) = (Audit::default(), ChaCha8Rng::seed_from_u64(seed));
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The device of a group, with the memory, the expected values and the events that its cases share.
+//! The device of a group, with the memory, expected values and events that its cases share.
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +20,10 @@ use runner_types::{
     Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, MeasurePlan, Note, Phase, RefExpr, Regime, Sharing,
 };
 
-/// Seconds that a device gets to end a kernel itself.
+/// Seconds that a device gets to end a kernel itself before the process is killed.
 const GRACE: f64 = 5.0;
 
-/// What all cases of a group use, from its preparation to its outcomes.
+/// What all cases of a group use, from preparation to outcomes.
 pub struct Bench<'a> {
     pub device: &'a mut dyn Device,
     emit: &'a mut dyn FnMut(Event),
@@ -32,22 +32,22 @@ pub struct Bench<'a> {
     pub modules: Modules,
     pub expected: Expected,
     pub weak: WeakChecks,
-    /// Decides what no kernel may know: when inputs change, and which launches are checked.
+    /// Random numbers that no kernel may predict: when inputs change, and which launches are checked.
     pub secret: ChaCha8Rng,
-    /// The cases that wait to run alone, by their places in the group.
+    /// Cases waiting to run alone, by index in the group.
     pub deferred: Vec<usize>,
-    /// Whether a case that was deferred runs now.
+    /// Whether a deferred case is running now.
     pub is_alone: bool,
-    /// How many processes share the samples of the group, this one included.
+    /// Number of processes that share the group's samples, this one included.
     pub processes: u32,
-    /// The cases that were not found wrong in their checks, by their places in the group.
+    /// Cases whose checks found nothing wrong, by index in the group.
     pub passed: Vec<usize>,
     pub machine_code: MachineCode,
     clock: Stopwatch,
 }
 
 impl<'a> Bench<'a> {
-    /// Begins a group with what the one before it has left.
+    /// Begins a group with what the previous one left.
     pub fn new(
         device: &'a mut dyn Device,
         job: &'a GroupJob,
@@ -55,7 +55,7 @@ impl<'a> Bench<'a> {
         emit: &'a mut dyn FnMut(Event),
     ) -> Self {
         let (mut store, expected) = carried.for_group(job);
-        // A file or a list has the results of one content.
+        // Files and lists hold the results for one set of inputs only.
         let mut checks = job.cases.iter().flat_map(|job| &job.checks);
         let is_fixed = |expect: &_| {
             matches!(expect, ExpectPlan::Npy(_) | ExpectPlan::Raw(_) | ExpectPlan::Part(_) | ExpectPlan::List(_))
@@ -82,7 +82,7 @@ impl<'a> Bench<'a> {
         bench
     }
 
-    /// Takes in how long a run of a case takes, where further processes may measure the group.
+    /// Decides, from how long a run takes, whether further processes will measure the group.
     pub fn expect_processes(&mut self, job: &CaseJob, nanoseconds: f64, regime: Regime, launches: u32) {
         if let Sharing::First { spread } = self.job.sharing {
             let expected = expected_processes(nanoseconds, regime, launches, job, spread.as_ref());
@@ -90,13 +90,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Returns what this process measures of a case: its share, where others follow.
+    /// Returns what this process measures of a case: only its share if other processes follow.
     pub fn measure_plan(&self, job: &CaseJob) -> MeasurePlan {
         share(&job.measure, self.processes)
     }
 
     /// Frees the memory, unless it was lost with the context, and reports the time of each phase. Returns what the next
-    /// group may use.
+    /// group may reuse.
     pub fn close(mut self, lost: bool) -> Carried {
         if !lost {
             self.store.free_copies(self.device);
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
         Carried::from_group(self.store, self.expected)
     }
 
-    /// Frees all memory of the cases so far, also that of their modules' variables.
+    /// Frees the memory of all cases so far, including that of their modules' variables.
     pub fn clear(&mut self) {
         self.store.free_copies(self.device);
         self.store.retain(self.device, &[]);
@@ -132,15 +132,15 @@ impl<'a> Bench<'a> {
         self.say(Event::CaseNote { case: job.case.clone(), note });
     }
 
-    /// Announces a step that must end within `limit` seconds, also to the device: a device that ends a kernel itself can
-    /// report where the kernel was.
+    /// Announces a step that must end within `limit` seconds. The device hears it too, because a device that ends a
+    /// kernel itself can report where the kernel was.
     pub fn announce(&mut self, job: &'a CaseJob, activity: Activity, limit: f64) {
         let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
         let limit = if self.device.set_time_limit(span) { limit + GRACE } else { limit };
         self.say(Event::CaseActive { case: job.case.clone(), activity, limit });
     }
 
-    /// Attributes the time from now on to a phase; returns the previous one.
+    /// Attributes the time from now on to `phase`; returns the previous phase.
     pub fn spend(&mut self, phase: Phase) -> Phase {
         self.clock.switch(phase)
     }
@@ -150,13 +150,13 @@ impl<'a> Bench<'a> {
         self.device.counter().is_some_and(|counter| counter.marks_launches())
     }
 
-    /// Returns the place of the case of a variant at the same point of the axes.
+    /// Returns the index of a variant's case at the same point of the axes.
     pub fn find_variant(&self, own: &CaseJob, variant: &str) -> Option<usize> {
         let key = &own.case.key;
         self.job.cases.iter().position(|job| job.case.key.variant == variant && job.case.key.axes == key.axes)
     }
 
-    /// Returns the checks of other cases that expect the results of this one.
+    /// Returns the checks of other cases that expect this case's results.
     pub fn checks_against(&self, own: &CaseJob) -> Vec<&'a CheckPlan> {
         let jobs: &'a [CaseJob] = &self.job.cases;
         let others = jobs.iter().filter(|job| job.case.key.axes == own.case.key.axes);
@@ -165,16 +165,16 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Returns how long the host may take for a case before something must be wrong: inputs and comparisons at 50 MB/s,
-/// products at 10^8 multiplications per second, functions one after the other, and ten seconds for other load on the
-/// host.
+/// Returns how long host work for a case may take before something must be wrong. Assumes 50 MB/s for inputs and
+/// comparisons, 10^8 multiplications per second for products, one function after the other, and adds ten seconds for
+/// other load on the host.
 pub fn host_allowance(job: &CaseJob) -> f64 {
     let products = multiplications(job);
     let functions = job.checks.iter().filter(|check| called(&check.expect).is_some()).count();
     job.measure.timeout * (1 + functions) as f64 + 10.0 + job.buffer_bytes().0 as f64 / 50e6 + products / 1e8
 }
 
-/// Counts the multiplications of the matrix products and convolutions that the checks of a case expect.
+/// Counts the multiplications in the matrix products and convolutions that a case's checks expect.
 pub fn multiplications(job: &CaseJob) -> f64 {
     let expected = job.checks.iter().filter_map(|check| match &check.expect {
         ExpectPlan::Reference(expression) => Some(expression),

@@ -1,10 +1,10 @@
-//! The memory of a group: inputs made once, device buffers shared by the cases that agree in them.
+//! The memory of a group: inputs made once, and device buffers shared by the cases that agree in them.
 //!
-//! Every allocated buffer lies between two guard zones with a pattern; outputs, and `scratch` on request, are poisoned
-//! and `inout` buffers are restored before every launch. Variants that have a buffer of the same name, type, length, access and content share
-//! its memory, so that a group takes little more than its largest case. Contents are made on the device where it can, and
-//! on the host only when a check needs them. Which set of inputs they hold is chosen in [`super::inputs`]. Finds what
-//! changed, and does not judge it.
+//! Every allocated buffer lies between two guard zones with a pattern. Before every launch, outputs (and `scratch` on
+//! request) are poisoned, and `inout` buffers are restored. Variants that have a buffer of the same name, type, length,
+//! access and content share its memory, so that a group takes little more than its largest case. The device makes
+//! contents if it can; the host makes them only when a check needs them. [`super::inputs`] chooses which set of inputs
+//! they hold. This module finds what changed and does not judge it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,23 +16,24 @@ use super::stop::Stop;
 use runner_backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
 use runner_types::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};
 
-/// The pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
+/// Pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
 pub const GUARD_PATTERN: u8 = 0xA5;
 
-/// Contents of so many bytes are not made in the host's memory only to be reduced: its pages cost more than its elements.
+/// Contents of at least this many bytes are not made in host memory only to be reduced: touching the pages costs more
+/// than computing the elements.
 const LARGE: u64 = 1 << 24;
 
-/// The launch that an output is poisoned for. The patterns differ, so that an unwritten element cannot be right twice.
+/// Which launch an output is poisoned for. The patterns differ, so that an unwritten element cannot be right in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
-    /// The launch that is checked first: every float is NaN.
+    /// The launch that is checked first. Every float is NaN.
     Checked,
-    /// The launches that are timed.
+    /// The timed launches.
     Timed,
 }
 
 impl Poison {
-    /// Returns every byte of the output.
+    /// Returns the byte that fills the output.
     pub const fn byte(self, element: ElementType) -> u8 {
         match (self, element.is_float()) {
             (Self::Checked, true) => 0xFF,
@@ -46,72 +47,71 @@ impl Poison {
 #[derive(Debug)]
 pub struct Buffer {
     pub plan: BufferPlan,
-    /// The module whose variable it is, and the mangled name of that.
+    /// Set if the buffer is a module's variable: the module, and the variable's mangled name.
     variable: Option<(ModuleId, String)>,
     pub id: BufferId,
-    /// The first content in each set of inputs; one if all sets share it, none if the buffer has no content.
+    /// Initial content in each set of inputs: one entry if all sets share it, none if the buffer has no content.
     pub contents: Vec<Content>,
 }
 
-/// The first content of a buffer in one set of inputs.
+/// Initial content of a buffer in one set of inputs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Content {
-    /// A copy on the device; `None` if only the buffer itself has it.
+    /// Copy on the device; `None` if only the buffer itself holds the content.
     pub pristine: Option<BufferId>,
-    /// The digest of an input that must not change, where the device computes it.
+    /// Digest of an input that must not change, if the device computes digests.
     pub digest: Option<u64>,
 }
 
 impl Buffer {
-    /// Whether the buffer is a variable of a module, which has no guard zones.
+    /// Whether the buffer is a module's variable, which has no guard zones.
     pub fn is_symbol(&self) -> bool {
         self.variable.is_some()
     }
 
-    /// Whether it has defined content before the launch.
+    /// Whether the buffer has defined content before the launch.
     pub fn has_content(&self) -> bool {
         matches!(self.plan.access, Access::In | Access::InOut)
     }
 
-    /// Whether it is restored before every launch. A module's variable is restored even where it is only read: another
-    /// case may hold it with other content.
+    /// Whether the buffer is restored before every launch. A module's variable is restored even if it is only read:
+    /// another case may use it with other content.
     pub fn is_restored(&self) -> bool {
         self.has_content() && (self.plan.access == Access::InOut || self.is_symbol())
     }
 
-    /// Returns the first content in a set of inputs.
+    /// Returns the initial content in a set of inputs.
     pub fn content(&self, set: usize) -> Option<&Content> {
         self.contents.get(set).or(self.contents.first())
     }
 }
 
-/// Place of a buffer in the [`Store`].
+/// Index of a buffer in the [`Store`].
 pub type Slot = usize;
 
-/// An input on the host, with the plan of its content.
+/// An input on the host, with the plan it was made from.
 pub type Input = (BufferPlan, Arc<Vec<u8>>);
 
-/// The buffers and inputs of a group.
 #[derive(Debug, Default)]
 pub struct Store {
     inputs: Vec<Input>,
     buffers: Vec<Option<Buffer>>,
-    /// The further sets of a buffer's memory, in order.
+    /// Additional copies of a buffer's memory, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
-    /// The case that last ran with each `scratch` buffer, by its place in the group.
+    /// Which case last ran with each `scratch` buffer, by index in the group.
     users: BTreeMap<Slot, usize>,
     pub sets: Sets,
-    /// Kernels that fill and compare on the device; `None` where it cannot run them.
+    /// Kernels that fill and compare on the device; `None` if it cannot run them.
     pub kernels: Option<Kernels>,
 }
 
 impl Store {
-    /// Returns a store without buffers that has inputs on the host.
+    /// Returns a store without buffers whose inputs are on the host.
     pub fn with_inputs(sets: Sets, inputs: Vec<Input>) -> Self {
         Self { inputs, sets, ..Self::default() }
     }
 
-    /// Returns the inputs on the host, and the sets that they are of.
+    /// Returns the inputs on the host, and their sets.
     pub fn into_inputs(self) -> (Sets, Vec<Input>) {
         (self.sets, self.inputs)
     }
@@ -120,34 +120,33 @@ impl Store {
         self.buffers.get(slot).and_then(Option::as_ref)
     }
 
-    /// Notes what the device holds of a buffer's content in a set of inputs.
+    /// Records what the device holds of a buffer's content in a set of inputs.
     pub fn set_content(&mut self, slot: Slot, set: usize, content: Content) {
         let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) else { return };
         buffer.contents.resize_with(buffer.contents.len().max(set + 1), Content::default);
         buffer.contents[set] = content;
     }
 
-    /// Leaves a buffer one content, which all sets of inputs share.
+    /// Records one content that all sets of inputs share.
     pub fn set_only_content(&mut self, slot: Slot, content: Content) {
         if let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) {
             buffer.contents = vec![content];
         }
     }
 
-    /// Returns the slots in use.
     pub fn slots(&self) -> Vec<Slot> {
         (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some()).collect()
     }
 
-    /// Returns the device memory with the first content of a buffer in the current set of inputs, between launches that
-    /// change no input.
+    /// Returns the device memory that holds a buffer's initial content in the current set of inputs. Valid between
+    /// launches that change no input.
     pub fn first_content(&self, slot: Slot) -> Option<BufferId> {
         let buffer = self.get(slot)?;
         buffer.content(self.sets.current).map(|content| content.pristine.unwrap_or(buffer.id))
     }
 
-    /// Returns the plan of a buffer's content in the current set of inputs, if the content is large, is not in the
-    /// host's memory, and can be made chunk by chunk.
+    /// Returns the plan of a buffer's content in the current set of inputs if the content is large, not in host memory,
+    /// and can be made chunk by chunk.
     pub fn made_by_chunks(&self, plan: &BufferPlan) -> Option<BufferPlan> {
         let plan = self.sets.varied(plan, self.sets.current);
         let is_known = self.inputs.iter().any(|(known, _)| same_input(known, &plan));
@@ -155,7 +154,7 @@ impl Store {
         (!is_known && is_large && content(&plan).is_some_and(fill::is_made_by_chunks)).then_some(plan)
     }
 
-    /// Returns the first content of a buffer in the current set of inputs, made on first use.
+    /// Returns the initial content of a buffer in the current set of inputs, made on first use.
     pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
         let plan = &self.sets.varied(plan, self.sets.current);
         if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
@@ -171,8 +170,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Allocates a buffer, or shares the memory of an equal one if there is one. `symbol` names the variable to use as
-    /// memory.
+    /// Allocates a buffer, or shares the memory of an equal one. `symbol` names the variable to use as memory.
     pub fn bind(
         &mut self,
         device: &mut dyn Device,
@@ -218,8 +216,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the first content of a buffer in the current set of inputs: made on the device if it can, else uploaded.
-    /// The digest of an input, where the device computes it.
+    /// Writes a buffer's initial content in the current set of inputs: made on the device if possible, else uploaded.
+    /// Returns the digest of an input if the device computes it.
     pub fn write_content(
         &mut self,
         device: &mut dyn Device,
@@ -241,7 +239,7 @@ impl Store {
         }
     }
 
-    /// Whether the device finds that a buffer still has its first content, bit for bit.
+    /// Whether the device finds that a buffer still has its initial content, bit for bit.
     pub fn surely_unchanged(&self, device: &mut dyn Device, slot: Slot) -> Result<bool, Stop> {
         let (Some(kernels), Some(buffer)) = (&self.kernels, self.get(slot)) else { return Ok(false) };
         let digest = buffer.content(self.sets.current).and_then(|content| content.digest);
@@ -253,19 +251,19 @@ impl Store {
         self.get(slot).is_some_and(|buffer| buffer.plan.access == Access::Scratch)
     }
 
-    /// Makes the `scratch` buffers among these unused, so that the next launch finds nothing in them.
+    /// Marks the `scratch` buffers among these as unused, so that the next launch finds nothing in them.
     pub fn forget_users(&mut self, slots: &[Slot]) {
         self.users.retain(|slot, _| !slots.contains(slot));
     }
 
-    /// Takes the `scratch` buffers among these for the case at a place. Returns those that the case was not the last to
-    /// use: what another left must not decide whether it is right.
+    /// Assigns the `scratch` buffers among these to the case `place`. Returns those that another case used last: what
+    /// it left must not decide whether this one is right.
     pub fn take_scratch(&mut self, slots: &[Slot], place: usize) -> Vec<Slot> {
         let scratch: Vec<Slot> = slots.iter().copied().filter(|slot| self.is_scratch(*slot)).collect();
         scratch.into_iter().filter(|slot| self.users.insert(*slot, place) != Some(place)).collect()
     }
 
-    /// Returns the variable that a buffer is: its module and mangled name.
+    /// Returns the module and mangled name of the variable that a buffer uses as memory.
     pub fn variable(&self, slot: Slot) -> Option<(ModuleId, &str)> {
         self.get(slot)?.variable.as_ref().map(|(module, name)| (*module, name.as_str()))
     }
@@ -293,7 +291,7 @@ impl Store {
         slots.iter().filter_map(step).collect()
     }
 
-    /// Whether one of these buffers is this variable, so that it is prepared as the manifest says.
+    /// Whether one of these buffers is this variable. If so, it is prepared as the manifest says.
     pub fn has_variable(&self, slots: &[Slot], module: ModuleId, name: &str) -> bool {
         let variables = slots.iter().filter_map(|slot| self.get(*slot)?.variable.as_ref());
         variables.into_iter().any(|(of, known)| *of == module && known == name)
@@ -305,13 +303,13 @@ impl Store {
         Some(Prepare::Copy { from: self.first_content(slot)?, to: buffer.id })
     }
 
-    /// Returns the buffer, if a run that the host times allocates its memory itself.
+    /// Returns the buffer if a host-timed run allocates its memory itself.
     pub fn allocated_each_run(&self, slot: Slot) -> Option<(BufferId, Allocation)> {
         let buffer = self.get(slot).filter(|buffer| buffer.plan.allocate != Allocation::Once)?;
         Some((buffer.id, buffer.plan.allocate))
     }
 
-    /// Returns the `nth` copy of a buffer, with its first content where it has one; made on first use.
+    /// Returns the `nth` copy of a buffer, with its initial content if it has one; made on first use.
     pub fn copy(&mut self, device: &mut dyn Device, slot: Slot, nth: usize) -> Result<BufferId, DeviceError> {
         let place = self.copies.iter().position(|(of, _)| *of == slot).unwrap_or_else(|| {
             self.copies.push((slot, Vec::new()));
@@ -329,7 +327,7 @@ impl Store {
             device.label(id, name);
         }
         self.copies[place].1.push(id);
-        // Memory without content may hold what another case had in it.
+        // Memory without content may hold what another case left in it.
         let first = from.map_or(Prepare::Undefine { buffer: id, byte }, |from| Prepare::Copy { from, to: id });
         device.run(&Batch::once(vec![first], Vec::new()))?;
         Ok(id)
@@ -350,7 +348,6 @@ impl Store {
         }
     }
 
-    /// Restores an input that was changed.
     pub fn restore(&mut self, device: &mut dyn Device, slot: Slot) -> Result<(), Stop> {
         let Some((id, plan)) = self.get(slot).filter(|b| b.has_content()).map(|b| (b.id, b.plan.clone())) else {
             return Ok(());
@@ -358,7 +355,7 @@ impl Store {
         self.write_content(device, &plan, id).map(drop)
     }
 
-    /// Returns the buffers that no launch may change and that are not restored before each.
+    /// Returns the buffers that no launch may change and that are not restored before each launch.
     pub fn shared_inputs(&self) -> Vec<Slot> {
         let shared = |b: &Buffer| b.plan.access == Access::In && !b.is_symbol();
         (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some_and(shared)).collect()
@@ -408,7 +405,7 @@ fn content(plan: &BufferPlan) -> Option<&FillPlan> {
     plan.fill.as_ref().filter(|_| matches!(plan.access, Access::In | Access::InOut))
 }
 
-/// Whether both buffers have one content.
+/// Whether both buffers have the same initial content.
 pub fn same_input(known: &BufferPlan, plan: &BufferPlan) -> bool {
     known.name == plan.name
         && known.element == plan.element

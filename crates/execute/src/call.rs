@@ -1,4 +1,4 @@
-//! One call of a function of the user, and the child that runs it.
+//! One call of a user's function, and the child process that runs it.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,20 +17,19 @@ use runner_types::{ElementType, FunctionPlan};
 /// How often a waiting parent looks whether the child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// An input, by the name of its buffer.
+/// An input: buffer name, element type, bytes.
 pub type Input = (String, ElementType, Arc<Vec<u8>>);
 
-/// One call of a function.
 pub struct Call<'a> {
     pub plan: &'a FunctionPlan,
     pub inputs: &'a [Input],
-    /// A folder for the files of the call.
+    /// Folder for the files of the call.
     pub folder: &'a Path,
     /// The `.npy` file to write, of f64, i64 or u64.
     pub output: &'a Path,
     /// When the child is killed.
     pub end: End<'a>,
-    /// The folder of the cache, if it is used.
+    /// Cache folder, if caching is on.
     pub cache: Option<&'a Path>,
 }
 
@@ -38,7 +37,7 @@ pub struct Call<'a> {
 #[derive(Clone, Copy)]
 pub struct End<'a> {
     pub deadline: Instant,
-    /// Whether its result is not wanted any more.
+    /// Whether its result is no longer wanted.
     pub cancelled: &'a AtomicBool,
 }
 
@@ -54,7 +53,7 @@ impl Call<'_> {
 /// Why there is no result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// The child was killed at its limit.
+    /// The child exceeded its time limit and was killed.
     Limit,
     Reason(String),
 }
@@ -65,11 +64,11 @@ impl From<String> for Failed {
     }
 }
 
-/// What a child may read and write besides what the system has installed.
+/// What a child may read and write besides the installed system files.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
     pub readable: &'a [PathBuf],
-    /// The only folder that it may write to.
+    /// The only writable folder.
     pub folder: &'a Path,
 }
 
@@ -88,14 +87,14 @@ pub fn finish(
         .map_err(|e| format!("cannot start `{}`: {e}", program.display()))?;
     let most = most_bytes();
     limit(&child, most);
-    // A thread writes, since a child may stop reading. If it ends early, its error is reported below.
+    // On a thread, since a child may stop reading. If the child ends early, its error is reported below.
     let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
     std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
     let errors = child.stderr.take().map(|mut stderr| {
         std::thread::spawn(move || {
             let mut text = Vec::new();
             let _ = stderr.by_ref().take(LONGEST_ERRORS).read_to_end(&mut text);
-            // The child would wait for a reader.
+            // An undrained pipe would block the child.
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
             String::from_utf8_lossy(&text).into_owned()
         })
@@ -125,22 +124,23 @@ pub fn finish(
     Ok(Err(if is_at_limit { errors.trim_end().to_owned() + &hint() } else { errors }))
 }
 
-/// What programs say when they get no more memory, or their file gets too long.
+/// What programs print when they run out of memory or their file gets too long.
 const OF_LIMITS: [&str; 4] = ["std::bad_alloc", "MemoryError", "Cannot allocate memory", "File too large"];
 
-/// How much of what a child writes to its standard error is kept, in bytes.
+/// How many bytes of a child's standard error are kept.
 const LONGEST_ERRORS: u64 = 1 << 20;
 
-/// The least limit, in bytes: libraries reserve more than they use.
+/// Lower bound of the memory limit, in bytes: libraries reserve more than they use.
 const LEAST_LIMIT: u64 = 4 << 30;
 
-/// Returns how many bytes of memory a child may have, and how long a file that it writes may be: what the host can
-/// spare, since the result must fit into its memory, too.
+/// Returns the limit, in bytes, of a child's memory and of each file that it writes: what the host can spare, since the
+/// result must fit into this process's memory too.
 fn most_bytes() -> u64 {
     host_memory::limit().unwrap_or(LEAST_LIMIT).max(LEAST_LIMIT)
 }
 
-/// Limits a child, and has the system end it before others if memory runs out. It runs even if the system refuses.
+/// Limits a child, and makes the system kill it before other processes if memory runs out. The child runs even if the
+/// system refuses.
 fn limit(child: &Child, most: u64) {
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
     for resource in [Resource::Data, Resource::Fsize] {
@@ -149,7 +149,7 @@ fn limit(child: &Child, most: u64) {
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
 }
 
-/// Returns the last line of an error that is not blank.
+/// Returns the last non-blank line of an error.
 pub fn last_line(errors: &str) -> &str {
     errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason")
 }

@@ -1,9 +1,9 @@
-//! What a group leaves to the next one of its process: its inputs on the host, and what is expected of them.
+//! What a group leaves to the next one of its process: its inputs on the host, and the values expected of them.
 //!
-//! Many groups have the same buffers: those of a search, and those of a run that differ in the shape of their launches
-//! alone. To make large inputs and what a function makes of them takes seconds, and to check a kernel with them takes
-//! milliseconds. The seeds that no kernel knows remain as long as their inputs do: the memory of a group and its modules
-//! are freed at its end, so no kernel of the next one can know them either.
+//! Many groups have the same buffers: those of a search, and those of a run that differ only in the shape of their
+//! launches. Making large inputs and their expected values takes seconds; checking a kernel with them takes
+//! milliseconds. The secret seeds live as long as the inputs made from them. A group's memory and modules are freed at
+//! its end, so the next group's kernels cannot know the seeds either.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::expected::Expected;
 use super::sets::{MIXED, Sets};
 use runner_types::{BufferPlan, GroupJob};
 
-/// The host memory that may remain in use between two groups, bytes.
+/// Host memory that may remain in use between two groups, in bytes.
 const MOST: usize = 1 << 30;
 
 /// The inputs and expected values that a group leaves to the next one.
@@ -24,7 +24,7 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Takes what a group has left, unless it is too large.
+    /// Keeps what a group leaves, unless it is too large.
     pub(super) fn from_group(store: Store, mut expected: Expected) -> Self {
         let (sets, mut inputs) = store.into_inputs();
         // A file may have changed by then.
@@ -34,7 +34,7 @@ impl Carried {
         if bytes > MOST { Self::default() } else { Self { sets, inputs, expected } }
     }
 
-    /// Returns what a group can use of it. Where that is nothing, the seeds are new.
+    /// Returns what a group can reuse. If that is nothing, the seeds are new.
     pub(super) fn for_group(self, job: &GroupJob) -> (Store, Expected) {
         let Self { sets, mut inputs, mut expected } = self;
         let is_of_job = |plan: &BufferPlan| {

@@ -1,8 +1,8 @@
 //! The cases of a group that have not ended, and the ways in which they end.
 //!
-//! A case that fits the device must not fail because of the other cases of its group. It is deferred until these are
-//! measured and their memory is free, and then takes the same steps as they did. Its samples are not interleaved with
-//! theirs, which its samples and its row record. A case is deferred once; what stops it the second time is its outcome.
+//! A case that fits the device must not fail because of the other cases of its group. So it is deferred until these are
+//! measured and their memory is free, and then takes the same steps. Its samples are not interleaved with theirs; the
+//! samples and the row record that. A case is deferred once: what stops it the second time is its outcome.
 
 use super::bench::Bench;
 use super::buffers::{Slot, Store};
@@ -13,15 +13,15 @@ use runner_types::{CaseJob, Crowded, Event, ExpectPlan, LaunchRecord, Note, Outc
 
 /// A case whose code is loaded and whose memory is allocated.
 pub struct ReadyCase<'a> {
-    /// The index of the case in its group.
+    /// Index of the case in its group.
     pub place: usize,
     pub job: &'a CaseJob,
     pub body: Body,
-    /// Whether a sample of its blocks ran, so that its outputs are partial.
+    /// Whether only a sample of its blocks ran, so that its outputs are partial.
     pub is_partial: bool,
-    /// Warp instructions that its first run executed, where the device itself counts.
+    /// Warp instructions that its first run executed, if the device counts them.
     pub instructions: Option<f64>,
-    /// Warp instructions of its first run that store to global memory, where the device itself counts.
+    /// Warp instructions of its first run that store to global memory, if the device counts them.
     pub stores: Option<f64>,
 }
 
@@ -29,7 +29,7 @@ pub struct ReadyCase<'a> {
 pub enum Body {
     Device(DeviceBody),
     Host(Box<dyn HostBody>),
-    /// A function of the host that a thread is timing.
+    /// A host function that a thread is timing.
     Timed,
 }
 
@@ -45,7 +45,6 @@ pub struct DeviceBody {
 }
 
 impl DeviceBody {
-    /// Makes a body without work.
     pub const fn without_work(slots: Vec<(String, Slot)>) -> Self {
         Self { slots, steps: Vec::new(), modules: Vec::new(), launches: Vec::new() }
     }
@@ -61,22 +60,19 @@ impl DeviceBody {
 }
 
 impl ReadyCase<'_> {
-    /// Returns the work of the device.
     pub const fn device_body(&self) -> Option<&DeviceBody> {
         if let Body::Device(body) = &self.body { Some(body) } else { None }
     }
 
-    /// Returns the steps that the device takes.
     pub fn steps(&self) -> &[Step] {
         self.device_body().map_or(&[], |body| &body.steps)
     }
 
-    /// Returns the buffers of the case on the device.
     pub fn slots(&self) -> Vec<Slot> {
         self.device_body().map_or_else(Vec::new, |body| body.slots.iter().map(|(_, slot)| *slot).collect())
     }
 
-    /// Returns the buffer that holds what a buffer of the manifest names after the last iteration of a loop.
+    /// Returns the buffer that the name `name` refers to after the last iteration of a loop.
     pub fn slot_after(&self, bench: &Bench<'_>, name: &str) -> Option<Slot> {
         let steps = self.job.steps.as_ref();
         let meant = steps.map_or(name, |steps| steps.buffer_after(name, bench.device.iterations()));
@@ -84,7 +80,7 @@ impl ReadyCase<'_> {
     }
 }
 
-/// The cases of a group that have not ended, in its order, and what they run on.
+/// The cases of a group that have not ended, in the group's order, and what they run on.
 pub struct Cases<'b, 'a> {
     pub bench: &'b mut Bench<'a>,
     ready: Vec<ReadyCase<'a>>,
@@ -111,17 +107,17 @@ impl<'b, 'a> Cases<'b, 'a> {
         self.iter().find(|case| case.place == place)
     }
 
-    /// Returns the places of the cases.
+    /// Returns the indices of the cases.
     pub fn places(&self) -> Vec<usize> {
         self.iter().map(|case| case.place).collect()
     }
 
-    /// Returns the places of the cases that run on the device.
+    /// Returns the indices of the cases that run on the device.
     pub fn on_device(&self) -> Vec<usize> {
         self.iter().filter(|case| case.device_body().is_some()).map(|case| case.place).collect()
     }
 
-    /// Returns what work on a case returns; a failure of it is left to the caller, and a case that has ended fails.
+    /// Runs `work` on a case. Leaves a failure to the caller; a case that has ended fails.
     pub fn try_step<T>(
         &mut self,
         place: usize,
@@ -133,7 +129,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         }
     }
 
-    /// Returns what work on a case returns; `None` if the case has ended, before or by it.
+    /// Runs `work` on a case; `None` if the case has ended, before this or because of it.
     pub fn step<T>(
         &mut self,
         place: usize,
@@ -146,7 +142,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         self.attempt(place, result)
     }
 
-    /// Returns the value of work for a case; `None` after ending the case if it failed.
+    /// Returns the value of `result`; ends the case and returns `None` if it failed.
     pub fn attempt<T>(&mut self, place: usize, result: Result<T, Stop>) -> Result<Option<T>, Lost> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -182,7 +178,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         });
     }
 
-    /// Returns why a case that is out of `ready` may succeed alone; `None` if this outcome is final.
+    /// Returns why a case removed from `ready` may succeed alone; `None` if this outcome is final.
     fn reason_to_defer(&self, job: &CaseJob, outcome: &Outcome) -> Option<Crowded> {
         if self.bench.is_alone {
             return None;
@@ -198,7 +194,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         }
     }
 
-    /// Frees the memory that no case needs.
+    /// Frees the memory that no remaining case needs.
     pub fn free_unused(&mut self) {
         let used: Vec<Slot> = self.iter().flat_map(ReadyCase::slots).collect();
         self.bench.store.retain(self.bench.device, &used);

@@ -1,8 +1,8 @@
 //! Runs every case once and judges it, before anything is timed.
 //!
-//! Cases share their inputs, so a kernel that changes one spoils the results of those after it. The inputs are looked
-//! at once, after all cases, and on the first that is not right; where one was changed, everything is run again with a
-//! look after each case, so that the right case fails and the common case costs one check per group.
+//! Cases share their inputs, so a kernel that changes one spoils the results of the cases after it. The inputs are
+//! compared once after all cases, and on the first wrong result. If one was changed, everything runs again with a
+//! comparison after each case. So the guilty case fails, and the common path costs one comparison per group.
 
 use super::bench::{Bench, host_allowance};
 use super::buffers::Poison;
@@ -29,7 +29,7 @@ use runner_types::{
     Outcome, Phase, Verdict,
 };
 
-/// Cases of which each has run, and passed its check or has none. Only they have memory.
+/// Cases that have run and either passed their check or have none. Only they hold memory.
 pub struct Checked<'b, 'a> {
     pub cases: Cases<'b, 'a>,
 }
@@ -52,7 +52,7 @@ const fn is_right(verdict: &Verdict) -> bool {
 }
 
 impl<'b, 'a> Checked<'b, 'a> {
-    /// Runs and judges every case. The wrong ones are settled.
+    /// Runs and judges every case; settles the wrong ones.
     pub fn check(Prepared { mut cases }: Prepared<'b, 'a>) -> Result<Self, Lost> {
         vary_inputs(&mut cases)?;
         cases.bench.spend(Phase::Check);
@@ -75,8 +75,8 @@ impl<'b, 'a> Checked<'b, 'a> {
     }
 }
 
-/// Makes the sets of inputs on a device that takes times. On others they are made for the launches on them alone, so that
-/// addresses in the messages of later cases do not depend on them.
+/// Makes the sets of inputs on a device that measures time. Other devices get them only for the launches that use them,
+/// so that addresses in later cases' messages do not depend on them.
 fn vary_inputs(cases: &mut Cases<'_, '_>) -> Result<(), Lost> {
     let Some(first) = cases.on_device().first().copied() else { return Ok(()) };
     if cases.bench.device.clock().is_none() {
@@ -88,12 +88,12 @@ fn vary_inputs(cases: &mut Cases<'_, '_>) -> Result<(), Lost> {
     }
 }
 
-/// Starts to work out what functions expect, for every set of inputs, while the device runs.
+/// Starts computing the expected values of functions, for every set of inputs, while the device runs.
 fn begin_all_functions(cases: &mut Cases<'_, '_>) {
     for set in FIRST..cases.bench.store.sets.count {
         cases.bench.store.sets.current = set;
         for place in in_turn(cases) {
-            // A case that is there does not fail in this.
+            // A case in `ready` cannot fail here.
             let _ = cases.try_step(place, |bench, case| {
                 begin_functions(bench, case);
                 Ok(())
@@ -120,8 +120,8 @@ fn publish(cases: &mut Cases<'_, '_>, place: usize, verdict: Verdict) {
     }
 }
 
-/// Checks every case once. If `careful`, inputs are compared after each; if not, the result is `None` if one was found
-/// changed.
+/// Checks every case once. If `careful`, compares the inputs after each case; if not, returns `None` if an input was
+/// found changed.
 fn check_in_turn(cases: &mut Cases<'_, '_>, careful: bool) -> Result<Option<Vec<First>>, Lost> {
     let order = in_turn(cases);
     if careful && let Some(first) = order.first() {
@@ -149,14 +149,14 @@ fn check_in_turn(cases: &mut Cases<'_, '_>, careful: bool) -> Result<Option<Vec<
     Ok((changed == Ok(None)).then_some(firsts))
 }
 
-/// Returns the places of the cases in the order of their checks, first those that others are compared with.
+/// Returns the indices of the cases in checking order: those that others are compared with come first.
 fn in_turn(cases: &Cases<'_, '_>) -> Vec<usize> {
     let mut order: Vec<&ReadyCase<'_>> = cases.iter().collect();
     order.sort_by_key(|case| cases.bench.checks_against(case.job).is_empty());
     order.into_iter().map(|case| case.place).collect()
 }
 
-/// Returns what work on a case returns. The end of a case is a result of its check; a lost device ends the group.
+/// Maps the end of a case to a result of its check; a lost device ends the group.
 fn go_on<'a, T>(
     cases: &mut Cases<'_, 'a>,
     place: usize,
@@ -233,7 +233,7 @@ fn check_one<'a>(
     Ok(verdict)
 }
 
-/// Runs a case for the first time; the text that its kernels printed.
+/// Runs a case for the first time; returns the text that its kernels printed.
 fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut Vec<Event>) -> Result<String, Stop> {
     let job = case.job;
     let _span = tracing::debug_span!("run for the first time", case = %job.case.key).entered();
@@ -242,14 +242,14 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
         return Ok(String::new());
     }
     begin(bench, case)?;
-    // Launches of an earlier attempt at the group may have written some.
+    // An earlier attempt at the group may have launched kernels that wrote some.
     look_at_variables(bench, case)?;
     let batch = Batch {
         capture_printf: job.printed.is_some() || job.outputs.is_some(),
         ..Batch::once(preparation(bench, case, Poison::Checked), case.steps().to_vec())
     };
     announce_marks(bench, case);
-    // The kernels that a host function launches are not the manifest's to count.
+    // The manifest does not know the kernels that a host function launches, so they are not counted.
     let is_counted = job.printed.is_some() || !matches!(job.body, BodyPlan::Host(_));
     let done = match bench.device.counter().filter(|_| is_counted) {
         Some(counter) => counter.count(&batch),
@@ -270,14 +270,14 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
     Ok(text)
 }
 
-/// Returns why the result of the case that this one is compared with cannot be used.
+/// Returns why the result of the case that this one is compared with is unusable.
 fn unfit_reference(bench: &Bench<'_>, case: &ReadyCase<'_>, firsts: &[First]) -> Option<String> {
     case.job.checks.iter().find_map(|check| {
         let ExpectPlan::Variant(name) = &check.expect else { return None };
         let Some(other) = bench.find_variant(case.job, name) else {
             return Some(format!("`{name}`, which it is compared with, is not in this run"));
         };
-        // One that ran separately has been judged before.
+        // A case that ran separately was judged earlier.
         let fit = other == case.place
             || bench.passed.contains(&other)
             || firsts.iter().any(|first| first.place == other && first.is_right());
@@ -285,7 +285,7 @@ fn unfit_reference(bench: &Bench<'_>, case: &ReadyCase<'_>, firsts: &[First]) ->
     })
 }
 
-/// The longest text of kernels that is kept, bytes: as much as a GPU's buffer of `printf` holds by default.
+/// Longest kernel output that is kept, in bytes: the default size of a GPU's `printf` buffer.
 const MOST_PRINTED: usize = 1 << 20;
 
 /// Returns the text that kernels printed, as an event.
@@ -303,7 +303,7 @@ fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport, de
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
     let notes = run.notes.into_iter().chain(derived.notes);
     events.extend(notes.map(|note| Event::CaseNote { case: case(), note }));
-    // The report has one line for each entry of the manifest, and an entry may run many times.
+    // The report has one line per entry of the manifest, and an entry may run many times.
     let each = |each| if job.steps.is_some() { Vec::new() } else { each };
     let lines = if job.lines { counted_lines(job, &lines, &derived.lines) } else { Vec::new() };
     let counted = |BodyCounters { mut whole, each: of_launches, .. }: BodyCounters| {
@@ -315,7 +315,7 @@ fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport, de
     events
 }
 
-/// Returns the counts by the lines of the sources of a case.
+/// Returns the counts per source line of a case.
 fn counted_lines(job: &CaseJob, lines: &[LineCounts], derived: &[((String, u32), Counters)]) -> Vec<CountedLine> {
     let BodyPlan::Launches(launches) = &job.body else { return Vec::new() };
     let units: Vec<&CompileUnit> = launches.iter().map(|launch| &launch.unit).collect();
@@ -326,7 +326,7 @@ fn counted_lines(job: &CaseJob, lines: &[LineCounts], derived: &[((String, u32),
     gather_lines(&units, of_ptx.chain(derived))
 }
 
-/// Returns counts of the PTX but those of instructions, which the machine code has for itself.
+/// Returns the PTX counts without those of instructions, which the machine code provides itself.
 fn without_instructions(counters: &Counters) -> Counters {
     let kept =
         counters.0.iter().filter(|(name, _)| !["inst_executed", "thread_inst_executed"].contains(&name.as_ref()));

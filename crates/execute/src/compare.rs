@@ -1,9 +1,9 @@
 //! Compares results with expected values, on all cores.
 //!
-//! Integers are exact. A float passes if it is what the reference rounds to in its type: a sum past the largest f16 is
-//! infinite, a square below the least f32 is 0. It also passes where the absolute, the relative or the last-place bound
-//! allows it. NaN passes for an expected NaN only, and an infinity for one of the same sign only. Refuses to compare
-//! arrays of different lengths.
+//! Integers are exact. A float passes if it is the reference rounded to its type: a sum past the largest f16 is
+//! infinite, a square below the smallest f32 is 0. It also passes if the absolute, the relative or the last-place bound
+//! allows it. NaN passes only for an expected NaN, and an infinity only for one of the same sign. Arrays of different
+//! lengths are refused.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ use super::parallel;
 use super::typed::{Float, by_type};
 use runner_types::{Allowed, ElementType, Mismatch, Tolerance};
 
-/// Elements that one task compares.
+/// Elements per task.
 const BLOCK: usize = 1 << 16;
 
-/// Elements of which errors are asked for together.
+/// Elements whose errors are requested together.
 const ASKED: usize = 1 << 20;
 
-/// Absolute errors that are allowed at some elements, in order.
+/// Absolute errors allowed at the given elements, which are in ascending order.
 pub type Errors<'a> = dyn Fn(&[usize]) -> Vec<f64> + 'a;
 
-/// What may be right besides what the tolerance of a check allows.
+/// What a check accepts beyond its tolerance.
 #[derive(Clone, Copy, Default)]
 pub struct Leeway<'a> {
-    /// Whether the code may flush subnormal results of f32 to zero.
+    /// Whether the code may flush subnormal f32 results to zero.
     pub flushes: bool,
     pub errors: Option<&'a Errors<'a>>,
 }
 
-/// The first element that is wrong, and how many are.
+/// The first wrong element, and how many are wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     pub index: u64,
@@ -37,7 +37,7 @@ pub struct Difference {
     pub got: Number,
     pub wrong: u64,
     pub of: u64,
-    /// What was allowed there; `None` for integers.
+    /// The error allowed there; `None` for integers.
     pub allowed: Option<Allowed>,
 }
 
@@ -62,8 +62,8 @@ impl Difference {
     }
 }
 
-/// Compares; `None` if everything is right. An expected number applies to every element. The elements of `unwritten`, in
-/// order, are wrong whatever they hold.
+/// Compares; `None` if everything is right. An expected number applies to every element. The elements of `unwritten`,
+/// which is in ascending order, are wrong whatever they hold.
 ///
 /// Errors name the lengths that differ, or say that there is nothing to compare.
 pub fn compare(
@@ -89,7 +89,7 @@ pub fn compare(
     if let Some(errors) = errors {
         found = judge.beyond(len, unwritten, errors);
     }
-    // An unwritten element that has the expected value is not among those that were found.
+    // An unwritten element that happens to hold the expected value is not among those found.
     let unseen = unwritten.iter().map(|range| (Some(range.start), range.len() as u64 - judge.block(range.clone()).1));
     let (first, wrong) = found.into_iter().chain(unseen).fold((None, 0), earlier);
     Ok(first.map(|index| Difference {
@@ -105,7 +105,7 @@ pub fn compare(
     }))
 }
 
-/// Compares bytes with earlier ones; `None` if all are equal. Numbers are compared by their bits.
+/// Compares bytes with earlier ones, numbers by their bits; `None` if all are equal.
 pub fn bitwise(now: &[u8], before: &[u8], element: ElementType) -> Option<Difference> {
     let size = element.size();
     let found = parallel::blocks(now.len().min(before.len()) / size, BLOCK, &|block| {
@@ -159,7 +159,7 @@ impl<'a> Judge<'a> {
         self.actual.is_float()
     }
 
-    /// Judges elements that do not pass by themselves by the errors that are allowed, unless they were not written.
+    /// Judges the elements that do not pass by themselves by the allowed errors, unless they were not written.
     fn beyond(&self, len: usize, unwritten: &[Range<usize>], errors: &Errors<'_>) -> Vec<Found> {
         let is_unwritten = |index: &usize| {
             let next = unwritten.partition_point(|range| range.end <= *index);
@@ -199,7 +199,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Decides the common case of a copy, at the speed of memory: equal bits are equal values, NaN among them.
+    /// Decides the common case of a copy at memory speed: equal bits are equal values, including NaN.
     fn same_bytes(&self, block: &Range<usize>) -> bool {
         match (self.actual, self.expected) {
             (Operand::Bytes { element: a, bytes: x }, Operand::Bytes { element: b, bytes: y }) if a == b => {
@@ -212,7 +212,7 @@ impl<'a> Judge<'a> {
 
     fn integers(&self, block: Range<usize>) -> Found {
         let is_u64 = |operand: &Operand| operand.element() == Some(ElementType::U64);
-        // Lanes of u64 and of a signed type may have the same bits for different numbers.
+        // A u64 lane and a signed lane may have the same bits and mean different numbers.
         let mixed = is_u64(self.actual) != is_u64(self.expected);
         by_piece(block, 0, |start, got, wanted| {
             self.actual.read_integers(start, got);
@@ -228,7 +228,7 @@ impl<'a> Judge<'a> {
         by_piece(block, 0.0, |start, got, wanted| {
             self.actual.read_floats(start, got);
             self.expected.read_floats(start, wanted);
-            // First without branches, so that several elements are judged at once: nearly always all are near.
+            // A branch-free pass first, so that several elements are judged at once: nearly always all are near.
             let far = got.iter().zip(&*wanted).filter(|(got, wanted)| !self.is_near(**got, **wanted)).count();
             if far == 0 {
                 return (None, 0);
@@ -246,12 +246,12 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Whether a number is within the absolute or the relative bound. Evaluates all of it: a branch would cost more.
+    /// Whether a number is within the absolute or the relative bound. Evaluates both: a branch would cost more.
     #[expect(clippy::needless_bitwise_bool, reason = "loops over it are vectorised")]
     fn is_near(&self, got: f64, expected: f64) -> bool {
         let difference = (got - expected).abs();
         let bounded = (difference <= self.abs) | (difference <= self.rel * expected.abs());
-        // An infinite expectation would make every difference small; it makes the difference infinite too.
+        // An infinite expected value would make every difference small, so it makes the difference infinite too.
         bounded & (difference < f64::INFINITY)
     }
 
@@ -259,7 +259,7 @@ impl<'a> Judge<'a> {
         self.is_near(got, expected) || self.passes_closely(got, expected)
     }
 
-    /// Decides what the common case leaves undecided: NaN, infinities, what the reference rounds to, and ULP bounds.
+    /// Decides what the fast path leaves open: NaN, infinities, rounding of the reference, and ULP bounds.
     fn passes_closely(&self, got: f64, expected: f64) -> bool {
         if expected.is_nan() {
             return got.is_nan();
@@ -279,7 +279,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Judges the pieces of a block one after the other: `judge` gets where a piece starts and room for both of its sides.
+/// Judges a block piece by piece. `judge` gets the start of a piece and room for both of its sides.
 fn by_piece<L: Copy>(block: Range<usize>, zero: L, judge: impl Fn(usize, &mut [L], &mut [L]) -> Found) -> Found {
     let (mut got, mut wanted) = ([zero; PIECE], [zero; PIECE]);
     let mut found = (None, 0);
@@ -299,19 +299,19 @@ fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Fou
     (got.iter().zip(wanted).position(|(got, wanted)| !passes(*got, *wanted)), wrong as u64)
 }
 
-/// Returns what a number is as an element: the nearest, of two the even one. In one rounding, unlike conversions to
-/// 16-bit types by way of f32.
+/// Rounds a number to the element type, to nearest, ties to even. One rounding, unlike conversions to 16-bit types
+/// through f32.
 fn nearest(element: ElementType, value: f64) -> f64 {
     if !element.is_float() || element == ElementType::F64 || !value.is_finite() {
         return value;
     }
     let place = last_place(element, value);
     let rounded = (value / place).round_ties_even() * place;
-    // Past the largest value comes infinity; all others are elements already.
+    // Beyond the largest value is infinity; every other result is already an element.
     by_type!(element, integer _T => rounded, float T => T::nearest(rounded).wide())
 }
 
-/// Returns the distance between neighbours of a float type at a finite `value` of it; 0 for integers.
+/// Returns the spacing of a float type at the finite `value`; 0 for integers.
 pub fn last_place(element: ElementType, value: f64) -> f64 {
     let (digits, least) = match element {
         ElementType::F16 => (11, -14),
@@ -320,7 +320,7 @@ pub fn last_place(element: ElementType, value: f64) -> f64 {
         ElementType::F64 => (53, -1022),
         _ => return 0.0,
     };
-    // Biased by 1023; below the least normal exponent, subnormals keep its spacing.
+    // Biased by 1023. Below the least normal exponent, subnormals keep its spacing.
     let exponent = ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023;
     libm::ldexp(1.0, exponent.max(least) - (digits - 1))
 }

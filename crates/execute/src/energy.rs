@@ -1,9 +1,10 @@
-//! Energy per run, measured in a separate pass after the timings: runs back to back while the device's energy counter is
-//! read.
+//! Energy per run, measured in a separate pass after the timings: back-to-back runs while the device's energy counter
+//! is read.
 //!
-//! The counter of a GPU advances about ten times a second, so a case runs for more than a second; the pass is optional.
-//! It is the energy of the board, idle power and memory included: nothing is subtracted. Inputs are restored once, before
-//! the pass; runs alternate between as many copies of the buffers as the regime `warm` has. Nothing is timed here.
+//! A GPU's counter advances about ten times a second, so a case runs for more than a second; the pass is optional. The
+//! energy is the whole board's, including idle power and memory: nothing is subtracted. Inputs are restored once,
+//! before the pass; runs alternate between as many copies of the buffers as the regime `warm` has. Nothing is timed
+//! here.
 
 use super::bench::Bench;
 use super::cases::{Cases, ReadyCase};
@@ -13,13 +14,13 @@ use runner_backend::{DeviceError, EnergyReading, Step};
 use runner_stats::{Look, Meter, Patience};
 use runner_types::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
 
-/// Power has settled after the first part; then so many steps of the counter are waited for.
+/// Lets power settle first; then waits for this many steps of the counter.
 const PATIENCE: Patience = Patience { settle: 0.3, span: 1.2, moves: 10 };
 
-/// Longest wait for the steps of the counter, seconds.
+/// Longest wait for the steps of the counter, in seconds.
 const LONGEST: f64 = 20.0;
 
-/// Measures the energy of every case of the device whose plan requests it.
+/// Measures the energy of every device case whose plan requests it.
 pub fn meter_all(cases: &mut Cases<'_, '_>) -> Result<(), Lost> {
     let is_asked = |place: &usize| cases.bench.job.cases[*place].measure.energy;
     let places: Vec<usize> = cases.on_device().into_iter().filter(is_asked).collect();

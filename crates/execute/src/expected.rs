@@ -23,7 +23,7 @@ use runner_types::{
 // Blocks of a reduction are chunks of a fill.
 const _: () = assert!(reference::BLOCK == fill::CHUNK);
 
-/// Expected values and host memory that the checks of a group share.
+/// Expected values and host memory shared by the checks of a group.
 #[derive(Debug, Default)]
 pub struct Expected {
     references: Vec<Reference<Arc<Vec<u8>>>>,
@@ -36,18 +36,18 @@ pub struct Expected {
     kept: Vec<Kept>,
 }
 
-/// What a case made of an expression, with which other cases are compared.
+/// What a case computed for an expression that other cases are compared with.
 #[derive(Debug)]
 struct Kept {
-    /// The place of the case in the group.
+    /// Index of the case in the group.
     place: usize,
-    /// The set of inputs that it was made from.
+    /// The set of inputs that it was computed from.
     set: usize,
     expression: RefExpr,
     value: Operand,
 }
 
-/// The value of a function over inputs, or the thread that works it out.
+/// The value of a function over inputs, or the thread that computes it.
 #[derive(Debug)]
 struct FunctionResult {
     task: Task,
@@ -56,7 +56,6 @@ struct FunctionResult {
 }
 
 impl FunctionResult {
-    /// Starts a thread for the task.
     fn begin(task: Task) -> Self {
         let own = task.clone();
         let running = std::thread::spawn(move || function::call(&own));
@@ -73,7 +72,7 @@ impl FunctionResult {
 }
 
 impl Drop for FunctionResult {
-    /// Kills the functions whose values are not wanted any more: they would disturb what is timed next.
+    /// Kills the functions whose values are no longer wanted: they would disturb what is timed next.
     fn drop(&mut self) {
         self.task.cancel();
     }
@@ -88,14 +87,14 @@ struct Reference<I> {
 }
 
 impl<I> Reference<I> {
-    /// Whether it is that of an expression over inputs, which `same` compares.
+    /// Whether the reference is this expression over these inputs, which `same` compares.
     fn is_of(&self, expression: &RefExpr, inputs: &[I], same: fn(&I, &I) -> bool) -> bool {
         self.expression == *expression && self.inputs.iter().zip(inputs).all(|(one, other)| same(one, other))
     }
 }
 
 impl Expected {
-    /// Returns the value of a reference over the buffers as they were before the launch.
+    /// Returns the value of a reference over the buffers' content before the launch.
     pub fn reference(&mut self, store: &mut Store, job: &CaseJob, expression: &RefExpr) -> Result<Operand, Stop> {
         if let Some(value) = self.reduction_in_parts(store, job, expression)? {
             return Ok(value);
@@ -115,7 +114,7 @@ impl Expected {
         Ok(value)
     }
 
-    /// Returns the value of a reduction of large inputs, made block by block; `None` where they are better made as a
+    /// Returns the value of a reduction of large inputs, made block by block; `None` if they are better made as a
     /// whole.
     fn reduction_in_parts(
         &mut self,
@@ -147,7 +146,7 @@ impl Expected {
         Ok(Some(value))
     }
 
-    /// Returns some elements of the value of a reference over the buffers as they were before the launch.
+    /// Returns some elements of a reference over the buffers' content before the launch.
     pub fn reference_at(
         store: &mut Store,
         job: &CaseJob,
@@ -160,7 +159,7 @@ impl Expected {
         })
     }
 
-    /// Returns what a function makes of the buffers as they were before the launch.
+    /// Returns a function's value over the buffers' content before the launch.
     pub fn function(
         &mut self,
         store: &mut Store,
@@ -172,7 +171,8 @@ impl Expected {
         Ok(self.functions[place].value()?)
     }
 
-    /// Starts to work out what a function makes of the buffers, unless that is done or under way; its place in the list.
+    /// Starts computing a function's value over the buffers, unless it exists or is being computed. Returns its index
+    /// in the list.
     pub fn begin_function(
         &mut self,
         store: &mut Store,
@@ -187,7 +187,7 @@ impl Expected {
                 inputs.push((name.clone(), buffer.element, store.input(buffer)?));
             }
         }
-        // No other process asks for the results for a secret set of inputs.
+        // No other process asks for the results of a secret set of inputs.
         let keep = store.sets.current == FIRST;
         let limit = Duration::from_secs_f64(job.measure.timeout);
         let task = Task::new((plan.clone(), language), inputs, element, (limit, keep));
@@ -257,23 +257,23 @@ impl Expected {
         Ok(Operand::Bytes { element: buffer.plan.element, bytes })
     }
 
-    /// Keeps what the case at a place made of an expression, from a set of inputs.
+    /// Keeps what the case `place` computed for an expression from a set of inputs.
     pub fn keep(&mut self, place: usize, set: usize, expression: RefExpr, value: Operand) {
         self.kept.push(Kept { place, set, expression, value });
     }
 
-    /// Returns what the case at a place made of an expression, from a set of inputs.
+    /// Returns what the case `place` computed for an expression from a set of inputs.
     pub fn kept(&self, place: usize, set: usize, expression: &RefExpr) -> Option<Operand> {
         let is_kept = |kept: &&Kept| (kept.place, kept.set) == (place, set) && kept.expression == *expression;
         self.kept.iter().find(is_kept).map(|kept| kept.value.clone())
     }
 
-    /// Drops what the case at a place made from a set of inputs.
+    /// Drops what the case `place` computed from a set of inputs.
     pub fn forget(&mut self, place: usize, set: usize) {
         self.kept.retain(|kept| (kept.place, kept.set) != (place, set));
     }
 
-    /// Keeps only what does not depend on the cases of a group, or on files.
+    /// Keeps only what depends neither on the cases of a group nor on files.
     pub fn end_group(&mut self) {
         self.outputs.clear();
         self.kept.clear();
@@ -282,7 +282,7 @@ impl Expected {
         self.functions.retain(|function| function.running.is_none());
     }
 
-    /// Returns the bytes that the values of inputs take, as if each element took eight.
+    /// Returns the size of the kept values in bytes, counting eight bytes per element.
     pub fn size(&self) -> usize {
         let references = self.references.iter().map(|known| &known.value);
         let functions = self.functions.iter().filter_map(|known| known.value.as_ref().ok());
@@ -290,25 +290,23 @@ impl Expected {
         values.map(|value| 8 * value.len().unwrap_or(1)).sum()
     }
 
-    /// Drops the values of other inputs: of arrays that are not kept, and of plans that are not.
+    /// Drops the values whose inputs are not kept: arrays that `keeps` rejects, and plans that are not in the list.
     pub fn retain_values(&mut self, keeps: &dyn Fn(&Arc<Vec<u8>>) -> bool, keeps_plan: &dyn Fn(&BufferPlan) -> bool) {
         self.references.retain(|known| known.inputs.iter().all(keeps));
         self.reductions.retain(|known| known.inputs.iter().all(keeps_plan));
         self.functions.retain(|known| known.task.inputs().all(keeps));
     }
 
-    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.references.is_empty() && self.reductions.is_empty() && self.functions.is_empty()
     }
 
-    /// Frees the host memory of all other buffers.
+    /// Frees the host memory of all buffers except these.
     pub fn retain(&mut self, slots: &[Slot]) {
         self.outputs.retain(|(slot, _)| slots.contains(slot));
     }
 }
 
-/// Returns the plan of a buffer that a reference names.
 fn plan_of<'j>(job: &'j CaseJob, name: &str) -> Result<&'j BufferPlan, Stop> {
     let plan = job.buffers.iter().find(|b| b.name == name);
     plan.ok_or_else(|| Stop::unresolved(format!("a reference names a buffer `{name}` that the case does not have")))

@@ -1,9 +1,9 @@
-//! First contents of buffers: the same bytes on every backend and with every number of threads.
+//! Initial contents of buffers: the same bytes on every backend and with any number of threads.
 //!
 //! A buffer is made in chunks of 2^16 elements. Chunk `c` draws from stream `c` of a `ChaCha8` generator whose key is
-//! the SHA-256 of the seed and the buffer's name, so a chunk depends on nothing but its place, a longer buffer starts
-//! with the content of a shorter one, and two buffers under one seed differ. Transcendental functions come from
-//! `libm`, whose results do not depend on the system. Values that the element type cannot hold are errors.
+//! the SHA-256 of the seed and the buffer's name. So a chunk depends only on its index, a longer buffer starts with the
+//! content of a shorter one, and two buffers under one seed differ. Transcendental functions come from `libm`, whose
+//! results do not depend on the system. Values that the element type cannot hold are errors.
 
 use std::f64::consts::TAU;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -24,7 +24,7 @@ use runner_types::{BufferPlan, ElementType, FilePart, FillPlan, Structure, Value
 /// Elements that one stream of the generator fills.
 pub const CHUNK: usize = 1 << 16;
 
-/// Returns the first content of a buffer. A buffer without a fill has none.
+/// Returns the initial content of a buffer. A buffer without a fill has none.
 ///
 /// Errors say which buffer cannot be filled and why.
 pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
@@ -44,8 +44,8 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the elements of a fill, those of a stretch in another order. Buffers under one seed have orders of their
-/// own.
+/// Returns the elements of a fill in a random order; those of the range `stretch` are in another order. Each buffer
+/// under one seed has its own order.
 fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u64>) -> Result<Vec<u8>, String> {
     let first = fill(plan, content)?;
     let mut bytes = zeroed(plan).map_err(|problem| format!("buffer `{}`: {problem}", plan.name))?;
@@ -64,7 +64,7 @@ fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u6
     Ok(bytes)
 }
 
-/// Returns one chunk of a buffer's first content, the last one perhaps shorter. A file has no chunks.
+/// Returns one chunk of a buffer's initial content; the last one may be shorter. A file has no chunks.
 pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     make_chunk(plan, fill, number, &mut bytes).map(|()| bytes)
@@ -78,7 +78,7 @@ pub fn make_chunk(plan: &BufferPlan, fill: &FillPlan, number: usize, bytes: &mut
     make(bytes, number, plan, fill)
 }
 
-/// Whether a chunk costs as much alone as within the whole buffer.
+/// Whether making one chunk alone costs no more than its share of the whole buffer.
 pub fn is_made_by_chunks(fill: &FillPlan) -> bool {
     match fill {
         FillPlan::Constant(_) | FillPlan::Iota { .. } | FillPlan::Uniform { .. } | FillPlan::Normal { .. } => true,
@@ -87,7 +87,7 @@ pub fn is_made_by_chunks(fill: &FillPlan) -> bool {
     }
 }
 
-/// Returns the bytes of a file, which must be as long as the buffer.
+/// Returns the bytes of a file, which must be exactly as long as the buffer.
 fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     let bytes = regular::read_up_to(path, u64::MAX).map_err(|e| format!("{}: cannot be read: {e}", path.display()))?;
     let wanted = plan.bytes().0;
@@ -96,7 +96,6 @@ fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     fits.then_some(bytes).ok_or_else(|| format!("{} holds {found} bytes, {wanted} are needed", path.display()))
 }
 
-/// Returns the bytes of a part of a file.
 pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {
     let text = |problem: String| format!("{}: {problem}", part.path.display());
     let mut file = regular::open(&part.path).map_err(|e| text(format!("cannot be read: {e}")))?;
@@ -107,7 +106,7 @@ pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {
     whole.then_some(bytes).ok_or_else(|| text(format!("ends before the {} bytes at {}", part.bytes, part.offset)))
 }
 
-/// Makes chunks from the one numbered `first` on.
+/// Makes chunks, starting with number `first`.
 fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> Result<(), String> {
     if let FillPlan::Spliced { fill, seed, stretch } = fill {
         make(bytes, first, plan, fill)?;
@@ -121,7 +120,7 @@ fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> R
     made.map_err(|problem| problem.describe(plan.element))
 }
 
-/// Makes the elements of a stretch anew, with another seed.
+/// Remakes the elements of a range with another seed.
 fn splice(
     bytes: &mut [u8],
     first: usize,
@@ -137,7 +136,7 @@ fn splice(
     }
     let mut fill = fill.clone();
     fill.seed_mut().into_iter().for_each(|own| *own = seed);
-    // A chunk is made from its beginning.
+    // Chunks can only be made from their beginning.
     let number = from / CHUNK;
     let mut made = room(((to - number * CHUNK) * size) as u64)?;
     make(&mut made, number, plan, &fill)?;
@@ -152,16 +151,16 @@ fn zeroed(plan: &BufferPlan) -> Result<Vec<u8>, String> {
 fn room(size: u64) -> Result<Vec<u8>, String> {
     let refused = || format!("the host has no memory for its {size} bytes");
     let len = usize::try_from(size).map_err(|_| refused())?;
-    // Asked first, so that a length past all memory is an error and not an abort; then taken zeroed, which is free.
+    // Reserved first, so that an impossible length is an error and not an abort; then allocated zeroed, which is free.
     Vec::<u8>::new().try_reserve_exact(len).map_err(|_| refused())?;
     Ok(vec![0; len])
 }
 
 /// A fill whose numbers do not fit the element type.
 pub enum Misfit {
-    /// The value is none of the type's.
+    /// The element type cannot hold the value.
     Value(Value),
-    /// The lower end lies above the upper.
+    /// The lower end is above the upper.
     Range(Value, Value),
     /// A mean or a deviation that is not a number.
     Normal(f64, f64),
@@ -179,8 +178,8 @@ impl Misfit {
     }
 }
 
-/// Writes every element, chunks in parallel from the one numbered `first` on; `chunk` makes from a chunk's number the
-/// source of its elements.
+/// Writes every element, chunks in parallel, starting with chunk `first`. `chunk` makes the source of a chunk's
+/// elements from its number.
 fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], first: usize, chunk: impl Fn(usize) -> S + Sync) {
     parallel::chunks(bytes, CHUNK * T::SIZE, &|place, part| {
         let number = first + place;
@@ -246,7 +245,7 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &
     Ok(())
 }
 
-/// Writes the elements of a list, as far as the buffer has room.
+/// Writes a list's elements as far as the buffer has room.
 fn listed<T: Typed>(bytes: &mut [u8], first: usize, values: &[T]) {
     let values = values.get(first * CHUNK..).unwrap_or_default();
     bytes.chunks_exact_mut(T::SIZE).zip(values).for_each(|(element, value)| value.store(element));
@@ -297,7 +296,7 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
     Ok(())
 }
 
-/// Returns an integer that the type holds, as a lane.
+/// Returns an integer of the type, as a lane.
 pub fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
     let lane = any_integer(value)?;
     if (T::MIN..=T::MAX).contains(&i128::from(lane)) { Ok(lane) } else { Err(Misfit::Value(value.clone())) }
@@ -306,13 +305,13 @@ pub fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
 pub fn any_integer(value: &Value) -> Result<i64, Misfit> {
     match value {
         Value::Int(value) => Ok(*value),
-        // A float that is whole is what an expression like `2.0 ** 3` gives.
+        // An expression like `2.0 ** 3` gives a float with an integral value.
         Value::Float(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(63) => Ok(*value as i64),
         other => Err(Misfit::Value(other.clone())),
     }
 }
 
-/// Returns a number within the type's range; it is rounded where it is used.
+/// Returns a number within the type's range; rounding happens where it is used.
 pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     let number = match value {
         Value::Int(value) => *value as f64,
@@ -323,7 +322,7 @@ pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     if overflows { Err(Misfit::Value(value.clone())) } else { Ok(number) }
 }
 
-/// Draws a number uniformly from `0..span`, from all 64 bits for a span of 0. Multiplication with rejection (Lemire
+/// Draws a number uniformly from `0..span`, or from all 64 bits for a span of 0. Multiplication with rejection (Lemire
 /// 2019): no bias.
 pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     if span == 0 {
@@ -345,21 +344,21 @@ pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     }
 }
 
-/// Returns a number of `0..span` from 32 random bits, for a span of up to 2^32; `None` if others must be drawn.
+/// Returns a number of `0..span` from 32 random bits, for a span of up to 2^32; `None` if the bits are rejected.
 fn narrow_below(bits: u32, span: u64, rejected: u64) -> Option<u64> {
     let product = u64::from(bits) * span;
     (product & 0xffff_ffff >= rejected).then_some(product >> 32)
 }
 
-/// Returns the least low half of a product that makes no number more frequent than another.
+/// Returns the smallest low half of a product for which no number is more frequent than another.
 const fn rejected_below(span: u64) -> u64 {
     ((1 << 32) - span) % span
 }
 
-/// Numbers that are drawn from a generator at a time: one by one takes twice as long.
+/// Numbers drawn from a generator at a time: drawing one by one takes twice as long.
 const DRAWN: usize = 1024;
 
-/// Draws integers uniformly, the least and how many, of which there are at most 2^32.
+/// Draws integers uniformly, given the least and the count, which is at most 2^32.
 fn narrow_uniform<T: Integer>(bytes: &mut [u8], first: usize, (from, span): (i64, u64), source: &Source) {
     let rejected = rejected_below(span);
     parallel::chunks(bytes, CHUNK * T::SIZE, &|place, chunk| {
@@ -386,7 +385,7 @@ fn narrow_uniform<T: Integer>(bytes: &mut [u8], first: usize, (from, span): (i64
 fn uniform<T: Float>(bytes: &mut [u8], first: usize, (low, high): (f64, f64), source: &Source) {
     let (lowest, highest) = (T::nearest(low), T::nearest(high).below());
     let between = |unit: f64| {
-        // Weighted ends, since `high - low` may overflow.
+        // A weighted mean of the ends, since `high - low` may overflow.
         let drawn = T::nearest(low * (1.0 - unit) + high * unit);
         let inside = if drawn.wide() >= high { highest } else { drawn };
         if inside.wide() < low { lowest } else { inside }
@@ -411,7 +410,7 @@ fn uniform<T: Float>(bytes: &mut [u8], first: usize, (low, high): (f64, f64), so
     });
 }
 
-/// Draws normal numbers by the method of Box and Muller: two uniforms make two normals, so every chunk starts a pair.
+/// Draws normal numbers by the Box-Muller method. Two uniforms make two normals, so every chunk starts a new pair.
 fn normal<T: Typed>(
     bytes: &mut [u8],
     first: usize,
@@ -438,7 +437,7 @@ fn normal<T: Typed>(
 }
 
 fn pair_of_normals(rng: &mut ChaCha8Rng) -> (f64, f64) {
-    // The number is in (0, 1], so that its logarithm is finite.
+    // In (0, 1], so that the logarithm is finite.
     let radial = ((rng.next_u64() >> 11) + 1) as f64 * 2f64.powi(-53);
     let angle = TAU * ((rng.next_u64() >> 11) as f64 * 2f64.powi(-53));
     let radius = (-2.0 * libm::log(radial)).sqrt();

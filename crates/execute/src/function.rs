@@ -1,8 +1,8 @@
-//! Expected values that a function in Python or C++ computes, in a child process with a time limit.
+//! Expected values computed by a function in Python or C++, in a child process with a time limit.
 //!
-//! Only here is code of a manifest run on the host besides host functions; the user has consented to it before. The
-//! function gets arrays and numbers, and returns an array. Results are kept in the user's cache by the hash of the code and
-//! of everything that the function gets. Functions run beside each other, as many as the host has cores.
+//! This is the only manifest code besides host functions that runs on the host; the user has consented to it. The
+//! function gets arrays and numbers and returns an array. Results are kept in the user's cache under a hash of the code
+//! and all arguments. Up to one function per host core runs at a time.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,7 @@ use runner_files::regular;
 use runner_files::sealed;
 use runner_types::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
 
-/// Bytes of a result that are kept for each second that the function took: more would take longer to store and to read
-/// than to work out again.
+/// Result bytes kept per second that the function took: more would take longer to store and read than to recompute.
 const WORTH_KEEPING: f64 = 50e6;
 
 /// Returns the function whose value a check expects.
@@ -39,23 +38,22 @@ pub enum Language {
     Cpp,
 }
 
-/// A function with all that its value depends on.
+/// A function with everything its value depends on.
 #[derive(Debug, Clone)]
 pub struct Task {
     plan: FunctionPlan,
     language: Language,
     inputs: Vec<Input>,
-    /// The type of the elements that it returns.
+    /// Type of the returned elements.
     element: ElementType,
     /// How long it may run.
     limit: Duration,
-    /// Whether the value is kept in the cache.
+    /// Whether its value is kept in the cache.
     keep: bool,
     cancelled: Arc<AtomicBool>,
 }
 
 impl Task {
-    /// Returns a task whose child is killed after `limit`; `keep` says whether its value is kept in the cache.
     pub fn new(
         (plan, language): (FunctionPlan, Language),
         inputs: Vec<Input>,
@@ -73,25 +71,25 @@ impl Task {
             && pairs.all(|((.., one), (.., other))| Arc::ptr_eq(one, other))
     }
 
-    /// Returns the arrays in memory that it is called with.
+    /// Returns the arrays in memory that are its arguments.
     pub fn inputs(&self) -> impl Iterator<Item = &Arc<Vec<u8>>> {
         self.inputs.iter().map(|(.., bytes)| bytes)
     }
 
-    /// Kills the child if it runs, and does not start it if it waits.
+    /// Kills the child if it runs; keeps it from starting if it waits.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-/// How many more functions may run; `None` before the first.
+/// How many more functions may start; `None` before the first.
 static PERMITS: (Mutex<Option<usize>>, Condvar) = (Mutex::new(None), Condvar::new());
 
-/// The right to run a child, until it is dropped.
+/// The right to run a child, held until dropped.
 struct Permit;
 
 impl Permit {
-    /// Waits until fewer functions run than the host has cores, or two.
+    /// Waits until a core is free for another function; at least two may always run.
     fn wait() -> Self {
         let cores = || available_parallelism().map_or(2, |cores| cores.get().max(2));
         let mut free = PERMITS.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +110,7 @@ impl Drop for Permit {
     }
 }
 
-/// Returns the array that the function returns. Errors name the function.
+/// Returns the array that the function computes. Errors name the function.
 pub fn call(task: &Task) -> Result<Operand, String> {
     let Task { plan, language, inputs, element, limit, keep, cancelled } = task;
     let _permit = Permit::wait();
@@ -148,13 +146,13 @@ pub fn call(task: &Task) -> Result<Operand, String> {
     let bytes = regular::read_up_to(&output, u64::MAX).map_err(|e| named(format!("its result cannot be read: {e}")))?;
     let made = result(&bytes, *element).map_err(named)?;
     if let Some(kept) = kept.filter(|_| bytes.len() as f64 <= took * WORTH_KEEPING) {
-        // Without the cache the function is called again.
+        // If writing fails, the function is only called again.
         let _ = sealed::write(&kept, &bytes);
     }
     made.map_err(named)
 }
 
-/// Returns the folder of the cache for results.
+/// Returns the cache folder for results.
 fn folder() -> Option<PathBuf> {
     Some(cache_folder().ok()?.join("references"))
 }
@@ -167,7 +165,7 @@ fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<Stri
     Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
 }
 
-/// Parses a result: f64, i64 or u64. The inner error is one of the function.
+/// Parses a result of f64, i64 or u64. The inner error is the function's.
 fn result(file: &[u8], element: ElementType) -> Result<Result<Operand, String>, String> {
     let header = npy::Header::from_start(&mut &*file).map_err(|e| format!("its result cannot be read: {e}"))?;
     let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));

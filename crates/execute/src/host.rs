@@ -1,8 +1,8 @@
 //! Reference functions that are timed: the sequential loop that a reader compares a GPU with.
 //!
-//! One thread, one plain loop over elements of the type, compiled as any Rust code is: integers add as their type does,
-//! floats are added up in f64 as all references are. The inputs are unpacked and the output allocated beforehand.
-//! Times one function of buffers; refuses a constant or a bare buffer, which is no work.
+//! One thread and one plain loop over elements of the type, compiled as any Rust code is. Integers add as their type
+//! does; floats are summed in f64, as in all references. Unpacking the inputs and allocating the output are not timed.
+//! A constant or a bare buffer is refused, because it is no work.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::stop::Stop;
 use super::typed::{Float, Integer, Typed, by_type};
 use runner_types::{ElementType, Map, Reduction, RefFunction, RefKind};
 
-/// A function of the host, ready to run.
+/// A host function, ready to run.
 pub trait HostBody: Send {
-    /// Runs it once; how long it took.
+    /// Runs it once; returns how long it took.
     fn run(&mut self) -> Duration;
 
     /// Returns the result of the last run.
@@ -34,7 +34,7 @@ pub fn prepare(
     let Some(element) = arguments.first().and_then(Operand::element) else {
         return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
     };
-    // The reference has been worked out with these integers, so they are sizes.
+    // The reference was computed with these integers, so they are valid sizes.
     let sizes = integers.iter().map(|n| *n as usize).collect();
     let len = value.len().unwrap_or(0);
     let kind = function.kind();
@@ -84,7 +84,7 @@ fn unpack_floats<T: Float>(operand: &Operand) -> Vec<T> {
     unpack(operand, Operand::read_floats, T::nearest)
 }
 
-/// Returns every element, on all cores: each is read as a lane and narrowed to its type.
+/// Returns every element, using all cores: each is read as a lane and narrowed to its type.
 fn unpack<T: Typed, L: Copy + Default>(
     operand: &Operand,
     read: fn(&Operand, usize, &mut [L]),
@@ -102,7 +102,7 @@ fn unpack<T: Typed, L: Copy + Default>(
     out
 }
 
-/// Arrays to one number.
+/// Times a reduction of arrays to one number.
 struct TimedReduction<T, A> {
     inputs: Vec<Vec<T>>,
     element: ElementType,
@@ -123,7 +123,7 @@ impl<T: Typed, A: Copy + Send> HostBody for TimedReduction<T, A> {
     }
 }
 
-/// Arrays to an array.
+/// Times a function from arrays to an array.
 struct TimedMap<T> {
     inputs: Vec<Vec<T>>,
     element: ElementType,
@@ -177,7 +177,7 @@ fn integer_reduction<T: Integer>(reduction: Reduction) -> Reduce<T, T> {
     }
 }
 
-/// Returns the loop of a reduction; `None` for the functions of bits, which floats do not have.
+/// Returns the loop of a reduction; `None` for bitwise functions, which floats do not have.
 fn float_reduction<T: Float>(reduction: Reduction) -> Option<Reduce<T, f64>> {
     Some(match reduction {
         Reduction::Sum => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide()),
@@ -286,7 +286,7 @@ fn slice<T: Copy>(x: &[Vec<T>], sizes: &[usize], out: &mut [T]) {
     out.copy_from_slice(&x[0][sizes[0]..sizes[1]]);
 }
 
-/// Convolves: every element is the sum of its surroundings times the filter; the image is 0 outside.
+/// Convolves: every element is the sum of its neighbourhood times the filter; the image is 0 outside.
 fn convolution<T: Copy, A: Copy>(
     x: &[Vec<T>],
     sizes: &[usize],
@@ -317,7 +317,7 @@ fn element_by_element<T: Copy>(x: &[Vec<T>], out: &mut [T], join: impl Fn(T, T) 
     }
 }
 
-/// Multiplies as the product is defined: each element a row times a column.
+/// Multiplies matrices by definition: each element is a row times a column.
 fn rows_by_columns<T: Copy, A: Copy>(
     x: &[Vec<T>],
     sizes: &[usize],

@@ -1,4 +1,4 @@
-//! Times functions of the host on a thread of their own, so that the device is measured meanwhile.
+//! Times host functions on their own thread, so that the device is measured meanwhile.
 //!
 //! Other work of this process leaves the thread a core: see [`leave_a_core`](super::leave_a_core). The workers of other
 //! devices have cores of their own.
@@ -17,7 +17,6 @@ use runner_types::{Activity, MeasurePlan, Regime, Unit};
 /// How often the group looks whether all functions have been timed.
 const POLL: Duration = Duration::from_millis(10);
 
-/// A function that is timed.
 struct Timed {
     plan: MeasurePlan,
     body: Box<dyn HostBody>,
@@ -27,14 +26,14 @@ struct Timed {
 /// The thread that times the functions of a group.
 pub struct HostTiming {
     thread: JoinHandle<Vec<Timed>>,
-    /// The places of the cases that it times.
+    /// Indices of the cases that it times.
     places: Vec<usize>,
-    /// Counts the samples.
+    /// Number of samples taken so far.
     beats: Arc<AtomicUsize>,
 }
 
 impl HostTiming {
-    /// Starts to time every function of the host.
+    /// Starts timing every host function.
     pub fn begin(cases: &mut Cases<'_, '_>) -> Self {
         let mut timed = Vec::new();
         for case in cases.iter_mut() {
@@ -69,7 +68,7 @@ impl HostTiming {
             if seen != Some(beat)
                 && let Some(job) = places.first().map(|place| &cases.bench.job.cases[*place])
             {
-                // The limit is that of one sample.
+                // The limit applies to one sample.
                 cases.bench.announce(job, Activity::Measuring, job.measure.timeout);
             }
             seen = Some(beat);

@@ -1,8 +1,9 @@
-//! Cases whose launches write none of their outputs: no check can say that these are right.
+//! Cases whose launches write none of their outputs: no check can call these right.
 //!
-//! A size that overflows, or a guard that no thread passes, makes every variant agree with every other. The outputs are
-//! read back: `out` buffers hold their poison, `inout` buffers what they held before. One of the latter may be
-//! written with what it held, which only a device that counts can tell from no store at all.
+//! A size that overflows, or a guard that no thread passes, makes every variant agree with every other. So the outputs
+//! are read back: `out` buffers must not hold their poison, nor `inout` buffers their earlier content. A kernel may
+//! rewrite an `inout` buffer with the same content; only a device that counts stores can tell that from no store at
+//! all.
 
 use super::bench::Bench;
 use super::buffers::{Buffer, Poison, Slot};
@@ -14,11 +15,11 @@ use runner_types::{Access, BodyPlan, BufferPlan, Mismatch, Unchecked, Verdict};
 /// Bytes of an output that are read first: nearly every kernel writes there.
 const HEAD: usize = 1 << 12;
 
-/// Bytes that are read at a time after that.
+/// Bytes read at a time after that.
 const PIECE: usize = 1 << 20;
 
-/// Warp instructions of a run that store to global memory. `None` where the device did not count, or a step other
-/// than a kernel may have stored.
+/// Warp instructions of a run that store to global memory. `None` if the device did not count, or a step other than a
+/// kernel may have stored.
 pub fn count_stores(report: &CountReport, steps: &[Step]) -> Option<f64> {
     let counters = report.counters.as_ref().filter(|_| steps.iter().all(launches_only))?;
     ["ptx_gst_requests", "ptx_global_atomics"].iter().map(|name| counters.whole.get(name)).sum()
@@ -32,8 +33,7 @@ fn launches_only(step: &Step) -> bool {
     }
 }
 
-/// Verdict of a case that was found right although its first run changed none of its outputs; `None` for any other
-/// case.
+/// Verdict of a case that passed although its first run changed none of its outputs; `None` for any other case.
 pub fn find_idle(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Result<Option<Verdict>, Stop> {
     let is_compared = matches!(verdict, Verdict::Pass | Verdict::Unchecked(Unchecked::IsReference));
     let job = case.job;
@@ -67,14 +67,14 @@ pub fn find_idle(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict)
     }
 }
 
-/// Whether the beginning of an output, or all of it, differs from what it held before the first run.
+/// Whether an output (only its beginning unless `all`) differs from what it held before the first run.
 fn is_changed(bench: &mut Bench<'_>, slot: Slot, all: bool) -> Result<bool, Stop> {
     let before = bench.store.first_content(slot);
     let Some(Buffer { id, plan, .. }) = bench.store.get(slot) else { return Ok(false) };
     let (id, poison) = (*id, Poison::Checked.byte(plan.element));
     let before = before.filter(|_| plan.access == Access::InOut);
     let size = bench.device.size(id);
-    // A kernel may write what the poison happens to be.
+    // A kernel may legitimately write the poison's value.
     if before.is_none()
         && let Some(unwritten) = bench.device.unwritten(id)?
     {

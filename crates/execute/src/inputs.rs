@@ -1,11 +1,11 @@
 //! The sets of inputs that launches alternate between, so that a remembered result is wrong.
 //!
-//! A kernel that keeps the result of an earlier launch is right as long as its inputs stay the same. So a group has
-//! several sets of them: the manifest's; one whose random fills have a seed that is drawn at run time and that
-//! no kernel can know; and one that is the first but for a stretch of each buffer, which it has from the second. A kernel
-//! that knows the first two by an element takes the third for one of them. All sets lie at the same addresses: a set is
-//! copied into the buffers when it is chosen, outside of every timed span. Constants, `iota`, lists and files are the
-//! same in all, or permuted where the manifest says so. All buffers whose content varies change, or none.
+//! A kernel that keeps an earlier launch's result stays right as long as its inputs stay the same. So a group has up to
+//! three sets: the manifest's; one whose random fills use a secret seed drawn at run time; and a mixture, which is the
+//! first set except for one range of each buffer that comes from the second. A kernel that tells the first two apart by
+//! a single element mistakes the third for one of them. All sets use the same addresses: choosing a set copies it into
+//! the buffers, outside every timed span. Constants, `iota`, lists and files are the same in all sets, or permuted
+//! where the manifest says so. Either all buffers with varying content change, or none.
 
 use super::buffers::{Content, Slot, Store};
 use super::sets::{FIRST, MIXED, OTHER};
@@ -13,7 +13,7 @@ use super::stop::Stop;
 use runner_backend::{Batch, BufferId, Device, Prepare};
 use runner_types::{Access, BufferPlan, FillPlan, Fixed};
 
-/// The sets take at most one part in so many of the free memory.
+/// The sets take at most one part in this many of the free memory.
 const SHARE_OF_FREE: u64 = 4;
 
 /// Whether the content of a buffer before a launch differs between two sets.
@@ -22,13 +22,13 @@ fn is_varied(plan: &BufferPlan) -> bool {
     matches!(plan.access, Access::In | Access::InOut) && (plan.vary.is_some() || is_random())
 }
 
-/// Whether a stretch of its content can be that of another set.
+/// Whether a range of its content can come from another set.
 fn is_mixed(plan: &BufferPlan) -> bool {
     is_varied(plan) && (plan.vary.is_some() || plan.fill.as_ref().is_some_and(FillPlan::is_random_by_element))
 }
 
 impl Store {
-    /// Makes up to `most` sets of inputs, if any content varies, its results can be judged, and the memory allows it.
+    /// Makes up to `most` sets of inputs, if any content varies, its results can be judged, and memory allows it.
     pub fn vary(&mut self, device: &mut dyn Device, most: usize) -> Result<(), Stop> {
         let varied = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_varied(&buffer.plan));
         let slots: Vec<Slot> = self.slots().into_iter().filter(varied).collect();
@@ -45,7 +45,7 @@ impl Store {
         for slot in slots {
             let made = self.vary_one(device, slot);
             if let Err(Stop::Case(_)) = made {
-                // Without memory for it, or with a fill that only the first use refuses, there is one set.
+                // Without memory for it, or with a fill that is refused only on first use, there is one set.
                 self.sets.count = 1;
                 return Ok(());
             }
@@ -59,7 +59,7 @@ impl Store {
         self.has_other_sets() && self.get(slot).is_some_and(|buffer| is_varied(&buffer.plan))
     }
 
-    /// Whether content of these buffers can differ between two sets, so that the results of both are known.
+    /// Whether the content of these buffers can differ between two sets with known results for both.
     pub fn can_vary(&self, slots: &[Slot]) -> bool {
         let varied = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_varied(&buffer.plan));
         !self.sets.expects_first && slots.iter().any(varied)
@@ -83,7 +83,7 @@ impl Store {
         self.sets.count > 1
     }
 
-    /// Returns the bytes that so many sets of a buffer take besides what there is.
+    /// Returns how many more bytes `count` sets of a buffer take.
     fn needed(&self, slot: Slot, count: usize) -> u64 {
         let Some(buffer) = self.get(slot) else { return 0 };
         let is_missing = |set: &usize| buffer.contents.get(*set).is_none_or(|content| content.pristine.is_none());
@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Brings the inputs of a set into the buffers. Buffers that are restored before every launch get theirs then.
+    /// Copies a set's inputs into the buffers. Buffers that are restored before every launch get theirs then.
     pub fn choose(&mut self, device: &mut dyn Device, set: usize) -> Result<(), Stop> {
         if set == self.sets.current || !self.has_other_sets() {
             return Ok(());

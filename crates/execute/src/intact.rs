@@ -1,4 +1,6 @@
-//! Whether a case wrote only where it may: inputs keep their content, and the zones around buffers their pattern.
+//! Whether a case wrote only where it may: inputs keep their content, and guard zones their pattern.
+//!
+//! Separate from the checks of results, because it applies to every launch whatever the manifest checks.
 
 use super::bench::Bench;
 use super::buffers::{GUARD_PATTERN, Slot};
@@ -7,10 +9,10 @@ use super::compare::{Difference, bitwise};
 use super::stop::Stop;
 use runner_types::{Access, ElementType, Mismatch, Phase};
 
-/// Bytes of an input that are compared at a time.
+/// Bytes of an input compared at a time.
 const LOOK: usize = 64 << 20;
 
-/// Returns a write outside of the case's buffers, or into an input that is a variable of its module.
+/// Returns a write outside the case's buffers, or into an input that is a variable of its module.
 pub fn find_trespass(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Option<Mismatch>, Stop> {
     let Some(body) = case.device_body() else { return Ok(None) };
     for (name, slot) in &body.slots {
@@ -25,7 +27,7 @@ pub fn find_trespass(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Opti
         let (before, behind) = bench.device.read_guards(id)?;
         let found = damage("before", name, before.iter().rev()).or_else(|| damage("behind", name, behind.iter()));
         if found.is_some() {
-            // The next case that shares the buffer must not fail for it.
+            // The next case that shares the buffer must not fail because of it.
             bench.device.write_guards(id, GUARD_PATTERN)?;
             return Ok(found);
         }
@@ -33,7 +35,7 @@ pub fn find_trespass(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Opti
     Ok(None)
 }
 
-/// Compares every shared input with its first content; which was changed.
+/// Compares every shared input with its initial content; returns the first changed one.
 pub fn find_changed_input(bench: &mut Bench<'_>) -> Result<Option<Mismatch>, Stop> {
     for slot in bench.store.shared_inputs() {
         if let (Some(difference), Some(buffer)) = (find_change(bench, slot)?, bench.store.get(slot)) {
@@ -47,7 +49,7 @@ pub fn restore_inputs(bench: &mut Bench<'_>) -> Result<(), Stop> {
     bench.store.shared_inputs().into_iter().try_for_each(|slot| bench.store.restore(bench.device, slot))
 }
 
-/// Returns how an input differs from its first content.
+/// Returns how an input differs from its initial content.
 fn find_change(bench: &mut Bench<'_>, slot: Slot) -> Result<Option<Difference>, Stop> {
     let phase = bench.spend(Phase::Transfer);
     let difference = compare_with_first(bench, slot);
@@ -80,7 +82,7 @@ fn changed_text(name: &str, difference: &Difference, element: ElementType) -> Mi
     difference.mismatch(format!("input `{name}` was changed"), Some(element))
 }
 
-/// Returns the first byte of a guard zone, counted away from the buffer from 0, that has lost its pattern.
+/// Returns the damaged byte of a guard zone that is closest to the buffer, counted from 0.
 fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8>) -> Option<Mismatch> {
     let of = zone.len() as u64;
     let mut broken = zone.enumerate().filter(|(_, byte)| **byte != GUARD_PATTERN);

@@ -1,4 +1,4 @@
-//! Judges what the last launch of a case left.
+//! Judges what the last launch of a case left in its buffers and guard zones.
 
 use super::accuracy::Errors;
 use super::bench::Bench;
@@ -14,14 +14,13 @@ use runner_types::{
     BodyPlan, CaseJob, CheckPlan, ExpectPlan, Mismatch, Note, RefExpr, ResultError, Unchecked, Verdict,
 };
 
-/// A verdict, and how much of partial outputs it is about.
+/// A verdict, and how much of a partial output it covers.
 pub struct Judgement {
     pub verdict: Verdict,
     pub notes: Vec<Note>,
 }
 
 impl Judgement {
-    /// Returns what is wrong.
     pub fn mismatch(self) -> Option<Mismatch> {
         if let Verdict::Mismatch(mismatch) = self.verdict { Some(mismatch) } else { None }
     }
@@ -35,7 +34,6 @@ pub fn judge(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Judgement, S
     }
 }
 
-/// Judges the buffers.
 pub fn judge_results(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Judgement, Stop> {
     let (mut compared, mut notes) = (0, Vec::new());
     for check in own_checks(case) {
@@ -75,8 +73,8 @@ pub fn result_error(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Optio
     Ok(errors.map(Errors::result))
 }
 
-/// Returns the checks of a case. A host function has one result: it is checked by the check that expects the same
-/// expression, or else by the first.
+/// Returns the checks of a case. A host function has one result: the check that expects the same expression judges it,
+/// or else the first check.
 fn own_checks<'a>(case: &ReadyCase<'a>) -> Vec<&'a CheckPlan> {
     let job = case.job;
     if !matches!(case.body, Body::Host(_)) {

@@ -1,4 +1,4 @@
-//! Makes a launch of the plan of a launch: loads code, queries occupancy, checks limits.
+//! Makes a launch from its plan: loads code, queries occupancy, checks limits.
 //!
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
@@ -13,7 +13,7 @@ use runner_types::{
     Outcome, Persist, Value, lay_out, limits,
 };
 
-/// Modules loaded for a group, with the state in which they were loaded; cases that share compiled code share its module.
+/// Modules loaded for a group, with their variables' state at loading. Cases that share compiled code share its module.
 #[derive(Debug, Default)]
 pub struct Modules {
     loaded: Vec<Loaded>,
@@ -31,18 +31,18 @@ struct Loaded {
 /// A variable that the kernels of a module can write.
 #[derive(Debug)]
 pub struct Variable {
-    /// Mangled.
+    /// Mangled name.
     pub name: String,
     pub id: BufferId,
     /// Content when the module was loaded.
     pub initial: Rc<[u8]>,
-    /// The initial content on the device, once a launch was seen to write the variable. It is then restored before
-    /// every launch.
+    /// Initial content on the device, present once a launch was seen to write the variable. The variable is then
+    /// restored before every launch.
     pub restored_from: Option<BufferId>,
 }
 
 impl Variable {
-    /// Operation that restores it, if the device holds its initial content.
+    /// Returns the operation that restores it, if the device holds its initial content.
     pub fn restoration(&self) -> Option<Prepare> {
         self.restored_from.map(|from| Prepare::Copy { from, to: self.id })
     }
@@ -64,7 +64,7 @@ impl Modules {
         Ok(module)
     }
 
-    /// Keeps what the variables of the last loaded module hold.
+    /// Records what the variables of the last loaded module hold.
     fn keep_variables(&mut self, device: &mut dyn Device, module: ModuleId) -> Result<(), DeviceError> {
         let names = device.variables(module)?;
         let ids = names.iter().map(|name| device.symbol(module, name)).collect::<Result<Vec<_>, _>>()?;
@@ -91,7 +91,6 @@ impl Modules {
         }
     }
 
-    /// A variable of a module.
     pub fn variable(&self, module: ModuleId, name: &str) -> Option<&Variable> {
         self.variables(module).iter().find(|variable| variable.name == name)
     }
@@ -105,7 +104,7 @@ impl Modules {
         loaded.variables.iter().try_for_each(|variable| device.upload(variable.id, 0, &variable.initial))
     }
 
-    /// Unloads everything. A module that stays is freed with the device.
+    /// Unloads everything. A module that cannot be unloaded is freed with the device.
     pub fn unload(&mut self, device: &mut dyn Device) {
         for Loaded { module, variables, .. } in self.loaded.drain(..) {
             for Variable { id, restored_from, .. } in variables {
@@ -137,7 +136,7 @@ pub fn resolve(
     limits::shared(device.info(), &resources, settings.shared_bytes()).map_err(invalid)?;
     let shared = settings.shared_bytes() as u32;
     let block = block(device, kernel, plan, shared)?;
-    // First, since a block past the limits has no occupancy.
+    // First, since a block beyond the limits has no occupancy.
     let block = limits::block(device.info(), &resources, block).map_err(invalid)?;
     let occupancy = device.occupancy(kernel, block.count() as u32, shared)?;
     let resident = u64::from(occupancy.blocks_per_sm) * u64::from(device.info().sm_count);
@@ -178,7 +177,7 @@ fn invalid(limit: String) -> Stop {
     Stop::Case(Outcome::Invalid { limit })
 }
 
-/// Returns the resources that the device reports, with those that it does not report (spills) from the compiler.
+/// Returns the resources that the device reports, completed by the compiler's report (spills).
 fn merged(device: KernelResources, compiler: KernelResources) -> KernelResources {
     KernelResources {
         registers: device.registers.or(compiler.registers),

@@ -1,9 +1,9 @@
-//! What a check allows that its tolerance does not say: subnormal results that the code flushes to zero, and, without
-//! a tolerance in the manifest, an absolute error that follows from the data.
+//! What a check allows beyond its tolerance: subnormal results that the code flushes to zero, and, if the manifest
+//! states no tolerance, an absolute error that follows from the data.
 //!
-//! A reference of the manifest's has terms, whose sizes bound the error of its sum. What another kernel, a file or a
-//! function gives has none: there the relative tolerance also applies to the median of the expected magnitudes. Both are
-//! worked out only where an element is wrong otherwise.
+//! A reference of the manifest has terms, whose sizes bound the error of its sum. A kernel, file or function has none:
+//! for these, the relative tolerance also applies to the median of the expected magnitudes. Both are computed only if
+//! an element is wrong otherwise.
 
 use std::cell::{OnceCell, RefCell};
 
@@ -17,7 +17,7 @@ use super::stop::Stop;
 use super::unwritten::Unwritten;
 use runner_types::{BodyPlan, CheckPlan, ElementType, ExpectPlan, Mismatch};
 
-/// Returns what is wrong with a result, by the tolerance of its check and by what else is allowed.
+/// Returns what is wrong with a result, given its check's tolerance and the other allowances.
 pub fn find_mismatch(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -44,7 +44,7 @@ pub fn find_mismatch(
             let plan = plan.ok_or_else(|| Stop::unresolved(format!("there is no buffer `{name}`")))?;
             Ok::<_, Stop>(Operand::Bytes { element: plan.element, bytes: store.borrow_mut().input(plan)? })
         });
-        // Without a bound, the tolerance itself decides.
+        // Without a bound, the tolerance alone decides.
         bounds.map_or_else(|_| vec![0.0; elements.len()], |bounds| bounds.into_iter().map(|b| b * unit).collect())
     };
     let typical = OnceCell::new();
@@ -66,7 +66,7 @@ fn unit_roundoff(element: Option<ElementType>) -> f64 {
     }
 }
 
-/// Returns the median of the magnitudes of an array without its zeros, NaN and infinities; 0 of nothing.
+/// Returns the median magnitude of an array, ignoring zeros, NaN and infinities; 0 if nothing remains.
 fn median(values: &Operand) -> f64 {
     let mut sizes = match reference::all_lanes(values) {
         Lanes::Float(lanes) => lanes,

@@ -1,9 +1,9 @@
-//! How one group runs: inputs, a check of each case in two launches, rounds of measurement with checks of timed launches.
+//! How one group runs: inputs, a check of each case in two launches, measurement rounds with checks of timed launches.
 //!
-//! Drives a device through its traits and reports events; asks a device what it can do, never which one it is. Knows
-//! neither journal nor progress display nor processes: the caller ends a kernel that hangs, and the event before each
-//! step states how long the step may take. Every case gets exactly one outcome, and a case whose result is wrong has no
-//! measurement.
+//! Drives a device through its traits and reports events. It asks a device what it can do, never which one it is. It
+//! does not know journals, progress displays or processes: the caller ends a kernel that hangs, and the event before
+//! each step states how long the step may take. Every case gets exactly one outcome, and a case whose result is wrong
+//! has no measurement.
 
 mod accuracy;
 mod attribution;
@@ -77,15 +77,15 @@ use prepare::Prepared;
 use runner_backend::Device;
 use runner_types::{Event, GroupJob, Phase};
 
-/// Runs the cases of a group, interleaved. What the groups of a process leave is carried from each to the next.
+/// Runs the cases of a group, interleaved. `carried` passes what each group leaves to the next one of the process.
 ///
-/// Emits `GroupStarted`, then for every case `CaseActive` before each step that could hang, what was found, and
-/// `CaseSettled`; `PhaseSpent` and `GroupFinished` at the end.
+/// Emits `GroupStarted`; for every case `CaseActive` before each step that could hang, the findings, and `CaseSettled`;
+/// and at the end `PhaseSpent` and `GroupFinished`.
 ///
 /// # Errors
 ///
-/// [`Lost`] if a kernel destroyed the device's context. Its case is settled as a launch error; other cases may have no
-/// outcome and have to be run again as a group, in another process.
+/// [`Lost`] if a kernel destroyed the device's context. Its case is settled as a launch error. Other cases may have no
+/// outcome, and have to run again as a group in another process.
 pub fn run_group(
     device: &mut dyn Device,
     job: &GroupJob,
@@ -101,8 +101,7 @@ pub fn run_group(
     Ok(())
 }
 
-/// Runs the cases with each other, then those that were deferred one after the other, first those that others are
-/// compared with.
+/// Runs the cases together, then the deferred ones one by one, starting with those that others are compared with.
 fn run_all(bench: &mut Bench<'_>) -> Result<(), Lost> {
     let together: Vec<usize> = (0..bench.job.cases.len()).collect();
     run_cases(bench, &together)?;
@@ -118,7 +117,7 @@ fn run_all(bench: &mut Bench<'_>) -> Result<(), Lost> {
     Ok(())
 }
 
-/// Runs the cases at these places of the group, from preparation to the outcomes.
+/// Runs the cases with these indices in the group, from preparation to outcomes.
 fn run_cases(bench: &mut Bench<'_>, places: &[usize]) -> Result<(), Lost> {
     let prepared = tracing::debug_span!("prepare").in_scope(|| Prepared::prepare(bench, places))?;
     let checked = tracing::debug_span!("check").in_scope(|| Checked::check(prepared))?;

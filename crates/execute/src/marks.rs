@@ -1,12 +1,11 @@
-//! What a profiler around this process is about to see.
+//! Tells a profiler around this process which kernels the next launches run, so that it can attribute its counts.
 
 use super::bench::Bench;
 use super::cases::ReadyCase;
 use runner_backend::{Launch, Step};
 use runner_types::{BodyPlan, Event, KernelCode, LaunchPlan, MarkedLaunch, Note, StepsPlan};
 
-/// Announces the launches that a profiler is about to see, where there is one. How many a loop with a condition makes
-/// is not known.
+/// Announces the launches that follow, if a profiler watches. The number of launches of a conditional loop is unknown.
 pub fn announce_marks(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
     let job = case.job;
     if let (true, BodyPlan::Launches(plans)) = (bench.is_profiled(), &job.body)

@@ -1,4 +1,4 @@
-//! The elements that a check compares where its `where` selects some.
+//! The elements that a check's `where` selects for comparison.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::stop::Stop;
 use runner_backend::host_memory;
 use runner_types::{CheckPlan, ElementType, INDEX};
 
-/// Returns which of the `len` elements of a check are compared, in order; `None` if it has no `where`. A mask that
-/// selects nothing is an error, since such a check passes with any result.
+/// Returns which of the `len` elements of a check are compared, in ascending order; `None` if it has no `where`. A mask
+/// that selects nothing is an error, since any result would pass.
 pub fn selected(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,

@@ -1,13 +1,13 @@
-//! Wrong results that a check should refuse, made of a right one and judged by the check itself.
+//! Wrong results that a check should refuse, derived from a right result and judged by the check itself.
 //!
-//! A tolerance that exceeds the expected values, or values that are nearly alike, let a kernel pass that computes
+//! A tolerance larger than the expected values, or values that are nearly alike, let a kernel pass that computes
 //! nothing. So before anything is timed, each check judges some mutants: zeros, a constant, an input, results for other
-//! inputs, and the result itself with elements changed, swapped or shifted. One that equals what is expected, in the
-//! type of the output, is not wrong. What a check means to accept is none either: the order below a `sort`, elements
-//! outside of its `where`, as few elements as its `fraction` allows.
+//! inputs, and the result itself with elements changed, swapped or shifted. A mutant that equals the expected result in
+//! the output's type is not wrong. Nor is one that the check means to accept: another order below a `sort`, changes
+//! outside its `where`, as few wrong elements as its `fraction` allows.
 //!
-//! Of a long array, three stretches are judged, which takes well below a millisecond. A mutant that they do not show
-//! is judged as a whole, so that what is reported is the verdict of the check.
+//! Of a long array, three ranges are judged first, which takes well below a millisecond. A mutant that survives them is
+//! judged as a whole, so that the reported verdict is the check's own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,17 +30,17 @@ use super::weak::{Found, Tried};
 use runner_backend::BufferId;
 use runner_types::{Access, BufferPlan, CheckPlan, ElementType, Elementwise, ExpectPlan, Mutant, RefExpr};
 
-/// Elements of each of the three stretches of a long array.
+/// Elements of each of the three ranges judged of a long array.
 const STRETCH: usize = 1 << 12;
 
-/// Elements that one task looks at.
+/// Elements per task.
 const BLOCK: usize = 1 << 14;
 
-/// Results for other inputs are a mutant from this many elements on. Their seeds are secret: a few numbers may be
+/// Smallest array for which results for other inputs serve as a mutant. Their seeds are secret: a few numbers may be
 /// close to those of the first inputs by chance, in one run and not in the next.
 const LEAST_OF_OTHERS: u64 = 16;
 
-/// Judges mutants by the checks of a case, which has just passed them on the first set of inputs.
+/// Judges mutants by the checks of a case that has just passed them on the first set of inputs.
 pub fn try_mutants(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     if case.is_partial || case.device_body().is_none() || bench.is_profiled() {
         return Ok(());
@@ -61,7 +61,7 @@ pub fn try_mutants(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Judges the results of a launch on another set of inputs, which it left, by what is expected of the first set.
+/// Judges the results that a launch on another set of inputs left, against the expectation for the first set.
 pub fn try_results_of_other_inputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     for check in &case.job.checks {
         let place = bench.weak.place(case.job, check);
@@ -94,7 +94,7 @@ fn find_others(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -
     }
 }
 
-/// A buffer whose elements a check compares as they are.
+/// A buffer whose elements a check compares unmodified.
 #[derive(Debug)]
 struct Output {
     id: BufferId,
@@ -112,7 +112,7 @@ fn output_of(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Opti
     Some(Output { id: buffer.id, plan: buffer.plan.clone(), range })
 }
 
-/// Judges all mutants of an output that is compared as it is.
+/// Judges all mutants of an output that is compared unmodified.
 fn find_in_place(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -141,7 +141,7 @@ fn find_in_place(
     Ok(Found { accepts, greatest })
 }
 
-/// Those of some mutants that a check accepts.
+/// Returns those of `mutants` that a check accepts.
 fn judge_all(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -172,8 +172,8 @@ fn judge_all(
     Ok(accepted.into_iter().map(|(mutant, _)| mutant).collect())
 }
 
-/// Whether a check says that a mutant of one or two elements is right: it allows a fraction of wrong ones, or an error
-/// in a norm, in which a few elements do not count.
+/// Whether a check deliberately accepts a mutant of one or two elements: it allows a fraction of wrong elements, or an
+/// error in a norm, to which a few elements contribute little.
 fn is_meant(check: &CheckPlan, mutant: &Mutant, sides: &Sides) -> bool {
     let changed = match mutant {
         Mutant::Changed => 1.0,
@@ -183,7 +183,7 @@ fn is_meant(check: &CheckPlan, mutant: &Mutant, sides: &Sides) -> bool {
     check.whole.norm > 0.0 || changed / (sides.of as f64) <= check.whole.fraction
 }
 
-/// Whether a check accepts a result that is not what it expects.
+/// Whether a check accepts a result that differs from its expectation.
 fn accepts(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -196,7 +196,7 @@ fn accepts(
     Ok(found.is_none() && !is_expected(actual, &sides.expected))
 }
 
-/// Whether every element is what is expected, in the type of the result.
+/// Whether every element equals the expectation in the result's type.
 fn is_expected(actual: &Operand, expected: &Operand) -> bool {
     let len = actual.len().or(expected.len()).unwrap_or(1);
     let element = actual.element().unwrap_or(ElementType::F64);
@@ -251,7 +251,6 @@ struct Scale {
 }
 
 impl Scale {
-    /// `None` if no element is finite.
     fn of(array: &Operand) -> Option<Self> {
         let len = array.len().unwrap_or(1);
         let extremes = parallel::blocks(len, PIECE, &|block| {
@@ -278,7 +277,7 @@ impl Scale {
         Some(Self { least, greatest, half })
     }
 
-    /// Bytes of a mutant of an array; `None` for one that needs more than the array.
+    /// Returns the bytes of a mutant of an array; `None` if it needs more than the array.
     fn make(&self, mutant: &Mutant, own: &Arc<Vec<u8>>, element: ElementType) -> Option<Vec<u8>> {
         let size = element.size();
         let (least, greatest) = (self.least.1 * size, self.greatest.1 * size);
@@ -301,7 +300,7 @@ impl Scale {
                 made.chunks_exact_mut(size).for_each(|place| place.copy_from_slice(&one));
             }
             Mutant::Changed if is_flat => {
-                // Where no element differs, a one replaces a zero, and a zero any other.
+                // If no element differs, a one replaces a zero, and a zero anything else.
                 let one = bytes_of(if self.least.0 == 0.0 { 1.0 } else { 0.0 }, element);
                 made[least..least + size].copy_from_slice(&one);
             }
@@ -317,7 +316,7 @@ impl Scale {
     }
 }
 
-/// Bytes of the nearest element of a type.
+/// Returns the bytes of the nearest element of a type.
 fn bytes_of(value: f64, element: ElementType) -> Vec<u8> {
     let mut bytes = vec![0; element.size()];
     by_type!(
@@ -328,13 +327,13 @@ fn bytes_of(value: f64, element: ElementType) -> Vec<u8> {
     bytes
 }
 
-/// Stretches of a long array that are judged first; `None` for a short one.
+/// Returns the ranges of a long array that are judged first; `None` for a short one.
 fn stretches(len: usize) -> Option<Vec<Range<usize>>> {
     let begins = [0, len / 2 - STRETCH.min(len) / 2, len.saturating_sub(STRETCH)];
     (len > 3 * STRETCH).then(|| begins.into_iter().map(|begin| begin..begin + STRETCH).collect())
 }
 
-/// Both sides of a check in those stretches; `None` if it compares few elements.
+/// Returns both sides of a check in those ranges; `None` if it compares few elements.
 fn first_look(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -356,7 +355,7 @@ fn first_look(
     Ok(Some(Sides { actual, expected, elements: Some(elements), of: len as u64 }))
 }
 
-/// Some of the expected elements, read from the device if they are there.
+/// Returns some of the expected elements, read from the device if they are there.
 fn expected_at(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -384,13 +383,13 @@ fn expected_at(
     Ok(expectation(bench, case, check)?.map(|expected| expected.select(elements)).transpose()?)
 }
 
-/// Expected values that are arrays on the device, which the host need not make.
+/// Returns expected values that are arrays on the device, so that the host need not make them.
 fn on_device(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, output: &Output) -> Option<Wanted> {
     let is_all = output.range == (0..output.plan.len as usize);
     find_wanted(bench, case, expression, output.plan.len).filter(|_| is_all)
 }
 
-/// Downloads some elements of a range of a buffer, counted from its start, or all of them.
+/// Downloads some elements of a range of a buffer, indexed from the range's start, or all of them.
 fn read_elements(
     bench: &mut Bench<'_>,
     id: BufferId,
@@ -404,7 +403,7 @@ fn read_elements(
         return Ok(bytes);
     };
     let mut found = Vec::with_capacity(elements.len() * size);
-    // Elements that a mask selects lie close to each other, so a stretch is read at once.
+    // The elements that a mask selects lie close together, so a whole range is read at once.
     for part in elements.chunks(STRETCH) {
         let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
         let mut bytes = vec![0; (last + 1 - first) * size];
@@ -416,7 +415,7 @@ fn read_elements(
     Ok(found)
 }
 
-/// Inputs with the type and the length of an output, as they are before the launch.
+/// Returns the inputs with an output's type and length, as they are before the launch.
 fn inputs_like(bench: &Bench<'_>, case: &ReadyCase<'_>, output: &BufferPlan) -> Vec<(String, BufferId)> {
     let slots = case.device_body().map(|body| body.slots.as_slice()).unwrap_or_default();
     let alike = slots.iter().filter_map(|(name, slot)| {
@@ -427,8 +426,8 @@ fn inputs_like(bench: &Bench<'_>, case: &ReadyCase<'_>, output: &BufferPlan) -> 
     alike.collect()
 }
 
-/// Judges mutants by a check that computes something of the outputs. Functions such as `sum` do not depend on the
-/// places of elements, so outputs are only replaced as a whole.
+/// Judges mutants by a check that computes something from the outputs. Functions such as `sum` do not depend on the
+/// elements' positions, so outputs are only replaced as a whole.
 fn find_computed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Found, Stop> {
     let names = reference::names(&check.actual);
     let is_output = |plan: &&BufferPlan| names.contains(&plan.name.as_str()) && plan.access != Access::In;

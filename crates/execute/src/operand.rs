@@ -1,7 +1,7 @@
 //! Values that a check compares: arrays and numbers, read in small pieces as 64-bit lanes.
 //!
-//! An array stays as it lies in memory; what a reference function makes of it element by element is worked out piece
-//! by piece where it is needed. So a gigabyte is compared without a second gigabyte, and every core works in its cache.
+//! An array stays as it is in memory; element-wise reference functions are evaluated piece by piece where needed. So
+//! comparing a gigabyte takes no second gigabyte, and every core works in its cache.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,10 +12,10 @@ use super::parallel;
 use super::typed::{Float, Integer, Typed, by_type};
 use runner_types::{ElementType, Elementwise, Value};
 
-/// Elements of one piece: 8 KiB of lanes, so that a few of them stay in the first-level cache.
+/// Elements per piece: 8 KiB of lanes, so that a few pieces stay in the first-level cache.
 pub const PIECE: usize = 1024;
 
-/// A stretch of elements, widened: integers to 64 bits (u64 by its bits), floats to f64.
+/// A range of elements, widened: integers to 64 bits (u64 by its bits), floats to f64.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lanes {
     Int(Vec<i64>),
@@ -31,7 +31,6 @@ impl Lanes {
     }
 }
 
-/// One number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     Int(i128),
@@ -46,7 +45,7 @@ impl Number {
         }
     }
 
-    /// Returns a constant of the manifest; `None` for what is not a number.
+    /// Returns a constant of the manifest; `None` if it is not a number.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Int(value) => Some(Self::Int(i128::from(*value))),
@@ -57,7 +56,7 @@ impl Number {
 }
 
 impl fmt::Display for Number {
-    /// Returns the shortest text that reads back as the same number.
+    /// Writes the shortest text that reads back as the same number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(value) => write!(f, "{value}"),
@@ -66,7 +65,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// Writes a number of a type as a reader of that type expects it: the f32 next to one tenth is `0.1`.
+/// Formats a number as a reader of its type expects it: the f32 next to one tenth is `0.1`.
 pub fn show(number: Number, element: Option<ElementType>) -> String {
     match (number, element) {
         (Number::Float(value), Some(ElementType::F32)) => format!("{:?}", value as f32),
@@ -76,15 +75,15 @@ pub fn show(number: Number, element: Option<ElementType>) -> String {
     }
 }
 
-/// An array or a number, perhaps not worked out yet.
+/// An array or a number, perhaps not computed yet.
 #[derive(Debug, Clone)]
 pub enum Operand {
-    /// Elements as they lie in memory.
+    /// Elements in their memory format.
     Bytes { element: ElementType, bytes: Arc<Vec<u8>> },
-    /// Results that are kept wider than their type: references of floats are not rounded.
+    /// Results kept wider than their type: float references are not rounded.
     Wide { element: ElementType, lanes: Arc<Lanes> },
-    /// Arithmetic element by element; both sides are arrays of one length and one type, or numbers. An operation on one
-    /// operand ignores the right one.
+    /// Element-wise arithmetic. Both sides are numbers, or arrays of one length and type. A unary operation ignores the
+    /// right side.
     Elementwise { element: ElementType, operation: Elementwise, left: Box<Self>, right: Box<Self> },
     /// One number; a constant of the manifest has no element type.
     Scalar { element: Option<ElementType>, value: Number },
@@ -100,7 +99,7 @@ impl Operand {
         }
     }
 
-    /// Whether both are one array in one place.
+    /// Whether both are the same array in the same memory.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Bytes { bytes, element: e }, Self::Bytes { bytes: other, element }) => {
@@ -121,7 +120,6 @@ impl Operand {
         }
     }
 
-    /// Whether its lanes are floats.
     pub fn is_float(&self) -> bool {
         match self {
             Self::Bytes { element, .. } | Self::Elementwise { element, .. } => element.is_float(),
@@ -130,8 +128,8 @@ impl Operand {
         }
     }
 
-    /// Returns the elements of `range`, which must lie inside the array and should be no longer than a [`PIECE`]; a
-    /// number is repeated.
+    /// Returns the elements of `range`, which must be inside the array and should not exceed a [`PIECE`]; a number is
+    /// repeated.
     pub fn lanes(&self, range: Range<usize>) -> Lanes {
         if self.is_float() {
             let mut lanes = vec![0.0; range.len()];
@@ -144,7 +142,7 @@ impl Operand {
         }
     }
 
-    /// Fills `out` with the elements from `start` on. Floats have no lanes of integers and leave it as it is.
+    /// Fills `out` with the elements from `start` on. Floats have no integer lanes and leave it unchanged.
     pub fn read_integers(&self, start: usize, out: &mut [i64]) {
         match self {
             Self::Bytes { element, bytes } => by_type!(
@@ -203,7 +201,7 @@ impl Operand {
         }
     }
 
-    /// Whether an element of an array of integers, or the number, is zero.
+    /// Whether the number, or any element of an array of integers, is zero.
     pub fn has_zero(&self) -> bool {
         let Some(len) = self.len() else { return self.number(0) == Number::Int(0) };
         let is_zero = |block| matches!(self.lanes(block), Lanes::Int(lanes) if lanes.contains(&0));
@@ -219,7 +217,7 @@ impl Operand {
         }
     }
 
-    /// Returns the array of some elements; a number stays what it is. An index past the end is an error.
+    /// Returns the selected elements as an array; a number stays the same. An index past the end is an error.
     pub fn select(&self, elements: &[usize]) -> Result<Self, String> {
         if let (Some(len), Some(last)) = (self.len(), elements.iter().max())
             && *last >= len
@@ -250,7 +248,7 @@ impl Operand {
         })
     }
 
-    /// Returns the element at `index`; a number is every element.
+    /// Returns the element at `index`, or the number itself.
     pub fn number(&self, index: usize) -> Number {
         if let Self::Scalar { value, .. } = self {
             return *value;
@@ -262,7 +260,7 @@ impl Operand {
     }
 }
 
-/// Puts the results of an operation in place of its left operands. One loop for each operation: the compiler vectorises
+/// Replaces the left operands by the results of an operation. One loop per operation, so that the compiler vectorises
 /// it.
 fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
     let pairs = left.iter_mut().zip(right);
@@ -272,7 +270,7 @@ fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
         Elementwise::Multiply => pairs.for_each(|(x, y)| *x *= y),
         Elementwise::Divide => pairs.for_each(|(x, y)| *x /= y),
         Elementwise::Negate => pairs.for_each(|(x, _)| *x = -*x),
-        // NaN is ignored, as the functions of CUDA do.
+        // NaN is ignored, as in CUDA's `fmin` and `fmax`.
         Elementwise::Min => pairs.for_each(|(x, y)| *x = x.min(*y)),
         Elementwise::Max => pairs.for_each(|(x, y)| *x = x.max(*y)),
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = x.abs()),
@@ -283,7 +281,7 @@ fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
     }
 }
 
-/// Fills `out` with 1 where an operation on truth values or a comparison holds, and with 0 elsewhere.
+/// Fills `out` with 1 where a logical operation or comparison holds, and with 0 elsewhere.
 fn read_truth(operation: Elementwise, [left, right]: [&Operand; 2], start: usize, out: &mut [i64]) {
     let in_floats = left.is_float() || right.is_float();
     for (place, out) in out.chunks_mut(PIECE).enumerate() {
@@ -310,7 +308,7 @@ fn read_truth(operation: Elementwise, [left, right]: [&Operand; 2], start: usize
     }
 }
 
-/// Whether an operation holds for operands of this order (`None` where one is NaN), which are true if they are not 0.
+/// Whether an operation holds for operands of this order (`None` if one is NaN) and truth.
 fn holds(operation: Elementwise, order: Option<Ordering>, [left, right]: [bool; 2]) -> bool {
     match operation {
         Elementwise::Less => order == Some(Ordering::Less),
@@ -326,8 +324,8 @@ fn holds(operation: Elementwise, order: Option<Ordering>, [left, right]: [bool; 
     }
 }
 
-/// Computes the operation for lanes of integers, which wrap as their type does. Division by zero gives zero: it was
-/// refused before.
+/// Computes an operation on integer lanes, which wrap as their type does. Division by zero gives zero, because it was
+/// refused earlier.
 fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i64], right: &[i64]) {
     let of = |lane: i64| whole(Some(element), lane);
     let pairs = left.iter_mut().zip(right);
@@ -341,7 +339,7 @@ fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i6
         Elementwise::Max => pairs.for_each(|(x, y)| *x = of(*x).max(of(*y)) as i64),
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = of(*x).wrapping_abs() as i64),
         Elementwise::Remainder => pairs.for_each(|(x, y)| *x = of(*x).checked_rem(of(*y)).unwrap_or(0) as i64),
-        // The first is one of floats, and the others are not combined here.
+        // `Sqrt` applies to floats only, and the others are not combined here.
         _ => debug_assert!(operation == Elementwise::Sqrt || operation.gives_truth()),
     }
     by_type!(
@@ -355,17 +353,16 @@ fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i6
     );
 }
 
-/// Returns the value of a lane of the type.
 pub fn whole(element: Option<ElementType>, lane: i64) -> i128 {
     if element == Some(ElementType::U64) { i128::from(lane as u64) } else { i128::from(lane) }
 }
 
-/// Returns a lane as the integer type holds it, after arithmetic that may have left its range. Floats have no lanes.
+/// Returns a lane reduced to the integer type's range, after arithmetic that may have left it. Floats have no lanes.
 pub fn wrapped(element: ElementType, lane: i64) -> i64 {
     by_type!(element, integer T => T::from_lane(lane).lane(), float _T => lane)
 }
 
-/// Visits as many elements as `out` has places, from `start` on. One loop for each type: the compiler vectorises it.
+/// Visits as many elements as `out` has places, from `start` on. One loop per type, so that the compiler vectorises it.
 fn each<T: Typed, L>(bytes: &[u8], start: usize, out: &mut [L], put: impl Fn(&mut L, T)) {
     let bytes = &bytes[start * T::SIZE..(start + out.len()) * T::SIZE];
     out.iter_mut().zip(bytes.chunks_exact(T::SIZE)).for_each(|(place, raw)| put(place, T::load(raw)));

@@ -1,4 +1,4 @@
-//! Writes what the first run of a case left, for a look at it: every buffer, both sides of every check, and the text that
+//! Writes what the first run of a case left, for inspection: every buffer, both sides of every check, and the text that
 //! kernels printed.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use runner_files::atomic;
 use runner_files::npy;
 use runner_types::{CaseJob, ElementType, LineCounts};
 
-/// Writes the outputs of the last run of a case to the folder that its job names, if it names one.
+/// Writes the outputs of a case's last run to the folder that its job names, if any.
 pub fn keep_outputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>, printed: &str) -> Result<(), Stop> {
     let job = case.job;
     let Some(folder) = &job.outputs else { return Ok(()) };
@@ -38,7 +38,7 @@ pub fn keep_outputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>, printed: &str) 
     Ok(())
 }
 
-/// Writes the counts per line of the first run of a case, if its job names a folder and the device counted them.
+/// Writes the per-line counts of a case's first run, if its job names a folder and the device counted them.
 pub fn keep_lines(job: &CaseJob, lines: &[LineCounts]) -> Result<(), Stop> {
     for folder in [&job.outputs, &job.line_counts].into_iter().flatten().filter(|_| !lines.is_empty()) {
         atomic::create_folder(folder).map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
     atomic::write(path, bytes).map_err(|error| Stop::unresolved(error.to_string()))
 }
 
-/// Returns the file of a value. What is wider than its type stays so; a number is an array of one element.
+/// Returns the `.npy` file of a value. Widened results stay wide; a number is an array of one element.
 fn file_of(value: &Operand) -> Vec<u8> {
     if let Operand::Bytes { element, bytes } = value {
         return npy::file(*element, bytes);

@@ -1,8 +1,8 @@
-//! What is compared of a case of which a sample of the blocks ran: the elements that its launch has changed.
+//! What is compared if only a sample of a case's blocks ran: the elements that its launch changed.
 //!
-//! The device knows which elements of an output were written. An `inout` buffer has its first content before the launch:
-//! an element that is as before was not written, or written with what it held, and is not compared. Expected values are
-//! computed for the others alone.
+//! The device knows which elements of an output were written. An `inout` buffer holds its initial content before the
+//! launch: an element that is unchanged was not written, or rewritten with the same value, and is not compared.
+//! Expected values are computed only for the other elements.
 
 use std::ops::Range;
 
@@ -20,27 +20,27 @@ use super::values::{expectation, read_actual};
 use super::whole;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
 
-/// Elements that one task looks at.
+/// Elements per task.
 const BLOCK: usize = 1 << 12;
 
 /// The two sides of a check.
 pub struct Sides {
     pub actual: Operand,
     pub expected: Operand,
-    /// Where the compared elements are in the checked array; `None` if it is compared as a whole.
+    /// Indices of the compared elements in the checked array; `None` if it is compared as a whole.
     pub elements: Option<Vec<usize>>,
-    /// How many elements the checked array has.
+    /// Length of the checked array.
     pub of: u64,
 }
 
 impl Sides {
-    /// Returns how much is compared; `None` if it is everything.
+    /// Returns a note on how much is compared; `None` if it is everything.
     pub fn note(&self, check: &CheckPlan) -> Option<Note> {
         let elements = self.elements.as_ref()?.len() as u64;
         Some(Note::Judged { check: check.text.clone(), elements, of: self.of })
     }
 
-    /// Returns what is wrong; `None` if everything is right. Elements that are known to be unwritten are wrong.
+    /// Returns what is wrong; `None` if everything is right. Elements known to be unwritten are wrong.
     pub fn mismatch(
         &self,
         check: &CheckPlan,
@@ -75,7 +75,7 @@ impl Sides {
     }
 }
 
-/// Returns the places in an ascending list of the elements that are in one of these ranges.
+/// Returns the positions, in an ascending list of elements, of those within the ranges.
 fn among(ranges: &[Range<usize>], elements: &[usize]) -> Vec<Range<usize>> {
     let place = |element: usize| elements.partition_point(|other| *other < element);
     ranges.iter().map(|range| place(range.start)..place(range.end)).filter(|places| !places.is_empty()).collect()
@@ -89,7 +89,7 @@ fn is_poison(actual: &Operand, difference: &Difference) -> bool {
     has(Poison::Checked) || has(Poison::Timed)
 }
 
-/// Returns what a check compares; `None` if it expects what the case itself computes.
+/// Returns both sides of a check; `None` if it expects what the case itself computes.
 pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Sides>, Stop> {
     if !case.is_partial {
         let Some(expected) = expectation(bench, case, check)? else { return Ok(None) };
@@ -120,7 +120,7 @@ pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
     Ok(Some(Sides { actual: actual.select(&elements)?, expected, elements: Some(elements), of }))
 }
 
-/// Returns the checked array, and its elements that are not as before the launch.
+/// Returns the checked array, and the elements that changed during the launch.
 fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<(Operand, Vec<usize>), Stop> {
     let cannot = || Stop::unresolved(format!("check `{}`: a sample of blocks gives no such value", check.text));
     let (name, from) = part_of(&check.actual).ok_or_else(cannot)?;
@@ -142,7 +142,7 @@ fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) 
     Ok((actual, elements))
 }
 
-/// Returns the elements of a range that are in none of some others, counted from its start.
+/// Returns the elements of `range`, counted from its start, that are in none of the `unwritten` ranges.
 fn written(unwritten: &[Range<usize>], range: &Range<usize>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut next = range.start;
@@ -153,7 +153,6 @@ fn written(unwritten: &[Range<usize>], range: &Range<usize>) -> Vec<usize> {
     found
 }
 
-/// Returns the elements whose bytes differ.
 fn differing(now: &[u8], before: &[u8], element: ElementType) -> Vec<usize> {
     let size = element.size();
     let len = now.len().min(before.len()) / size;

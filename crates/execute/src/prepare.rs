@@ -8,13 +8,13 @@ use super::{host, launch, reference, steps};
 use runner_backend::{HostCall, ModuleId, Step};
 use runner_types::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr, StepsPlan};
 
-/// Cases of which each has its code, its memory and its inputs on the device. None has run.
+/// Cases whose code, memory and inputs are on the device. None has run.
 pub struct Prepared<'b, 'a> {
     pub cases: Cases<'b, 'a>,
 }
 
 impl<'b, 'a> Prepared<'b, 'a> {
-    /// Makes the cases at these places of the group ready, one after the other; one that cannot be is settled.
+    /// Makes the cases with these indices ready, one after the other; settles those that fail.
     pub fn prepare(bench: &'b mut Bench<'a>, places: &[usize]) -> Result<Self, Lost> {
         let mut cases = Cases::new(bench);
         let jobs: &'a [CaseJob] = &cases.bench.job.cases;
@@ -62,7 +62,7 @@ fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
         }
         BodyPlan::Launches(launches) => {
             if job.has_device_runtime() {
-                // The limit applies to the device, and the cases of a group are interleaved.
+                // The limit applies to the whole device, and the cases of a group are interleaved.
                 bench.device.set_pending_launches(pending_launches(bench))?;
             }
             let mut named = names_of_arguments(launches);
@@ -75,7 +75,7 @@ fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
     }
 }
 
-/// Adds launches to a body, each once in order unless there is a plan of the steps.
+/// Adds launches to a body, each once and in order unless there is a plan of the steps.
 fn add_launches(
     bench: &mut Bench<'_>,
     mut body: DeviceBody,
@@ -106,7 +106,7 @@ fn add_launches(
     Ok(body)
 }
 
-/// Returns the most launches from kernels that a case of the group asks for.
+/// Returns the largest number of pending launches from kernels that a case of the group requests.
 fn pending_launches(bench: &Bench<'_>) -> Option<u32> {
     let launches = bench.job.cases.iter().filter_map(|job| match &job.body {
         BodyPlan::Launches(launches) => Some(launches),
@@ -115,12 +115,12 @@ fn pending_launches(bench: &Bench<'_>) -> Option<u32> {
     launches.flatten().filter_map(|launch| launch.settings.pending_launches).max().map(|most| most as u32)
 }
 
-/// Works out the arguments that are functions themselves, which is not timed.
+/// Computes, untimed, the arguments that are functions themselves.
 fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) -> Result<Body, Stop> {
     let RefExpr::Call { function, buffers, integers } = expression else {
         return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
     };
-    // The arguments come first: an expected value is then computed from them, and not from parts that are made again.
+    // Arguments first: the expected value is then computed from them, and their parts are not made again.
     let mut arguments = Vec::new();
     for buffer in buffers {
         arguments.push(bench.expected.reference(&mut bench.store, job, buffer)?);
@@ -130,8 +130,8 @@ fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) 
     host::prepare(*function, &arguments, integers, &value).map(Body::Host)
 }
 
-/// Binds the buffers that the body or a check names, and every variable of a module, which a kernel reaches
-/// without an argument.
+/// Binds the buffers that the body or a check names, and every variable of a module, which a kernel reaches without an
+/// argument.
 fn bind_buffers(
     bench: &mut Bench<'_>,
     job: &CaseJob,
@@ -153,7 +153,7 @@ fn bind_buffers(
     Ok(slots)
 }
 
-/// Returns the module and the mangled name of a buffer that is a variable.
+/// Returns the module and mangled name of a buffer that is a variable.
 fn find_variable(
     bench: &mut Bench<'_>,
     plan: &BufferPlan,

@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use runner_files::regular;
 use runner_types::{Mismatch, PrintedPlan};
 
-/// How often the launch ran that printed the text.
+/// How often the launch that printed the text ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     Once,
-    /// The text is of a launch in a profiler, which replays it an unknown number of times. It restores memory, not
-    /// printed text.
+    /// A profiler replayed the launch an unknown number of times. It restores memory, not printed text.
     Replayed,
 }
 
@@ -34,8 +33,7 @@ pub fn judge(plan: &PrintedPlan, text: &str, made: Made) -> Result<Option<Mismat
     }
 }
 
-/// Names the first expected line that is missing, in the order of the expected lines, and the first unexpected line, in
-/// the order of the text.
+/// Names the first expected line that is missing and the first unexpected line of the text.
 fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Made) -> Option<Mismatch> {
     let once: Vec<&str> = expected.collect();
     let times = match made {
@@ -70,7 +68,7 @@ fn multiset<'l>(lines: impl Iterator<Item = &'l str>) -> BTreeMap<&'l str, usize
     counts
 }
 
-/// Removes one such line; false if there is none left.
+/// Removes one such line; false if none is left.
 fn take(counts: &mut BTreeMap<&str, usize>, line: &str) -> bool {
     match counts.get_mut(line) {
         Some(count @ 1..) => {

@@ -1,22 +1,22 @@
 //! How many processes measure a group, and what share of the samples each takes.
 //!
-//! The first process decides by the time of a run before it samples, so that it takes no more than its share. The
-//! dispatcher decides again by what was measured: the medians of as many processes are joined.
+//! The first process decides by the time of a run before it samples, so that it takes only its share. The dispatcher
+//! decides again from the measurement: the medians of all processes are joined.
 
 use runner_types::{CaseJob, MeasurePlan, Measurement, Regime, Spread, Unit};
 
-/// Largest number of processes per group, unless the manifest asks for more. Each takes the time of a whole
-/// measurement, and the fifth reduces the remaining difference by a tenth.
+/// Largest number of processes per group, unless the manifest asks for more. Each takes as long as a whole measurement,
+/// and the fifth reduces the remaining difference by only a tenth.
 pub const MOST_UNASKED: u32 = 5;
 
 /// Half-width of a 95 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.959_963_984_540_054;
 
-/// Number of processes that should measure: as the manifest states, or enough to reduce the half-width from
-/// differences between processes to the precision. 1 if the differences are unknown.
+/// Number of processes that should measure: what the manifest states, or enough to reduce the half-width from
+/// differences between processes to the required precision. 1 if the differences are unknown.
 ///
-/// The known differences are of kernels without the device runtime. Kernels that launch kernels differ by 1 to 4 %
-/// between processes (H200, driver 580), so they get the largest number allowed without asking.
+/// The known differences are those of kernels without the device runtime. Kernels that launch kernels differ by 1 to 4
+/// % between processes (H200, driver 580), so they get the largest number allowed without asking.
 pub fn wanted_processes(measured: &Measurement, job: &CaseJob, spread: Option<&Spread>) -> u32 {
     let is_timed = measured.unit == Unit::DeviceNanoseconds;
     let mean = measured.rounds.iter().map(|round| round.whole).sum::<f64>() / measured.rounds.len() as f64;
@@ -54,11 +54,11 @@ fn processes_for(nanoseconds: f64, launches: u32, job: &CaseJob, spread: &Spread
     if wanted.is_finite() { (wanted as u32).clamp(1, MOST_UNASKED) } else { 1 }
 }
 
-/// Least number of samples with a 95 % interval.
+/// Fewest samples that have a 95 % interval.
 const FEWEST_SAMPLES: u32 = 6;
 
-/// Plan of one of `processes`. The mean of their medians is as precise as one median if each has a half-width √N
-/// times as wide, which takes an Nth of the samples.
+/// Plan for one of `processes`. The mean of their medians is as precise as one median if each half-width is √N times as
+/// wide, which takes an Nth of the samples.
 pub fn share(plan: &MeasurePlan, processes: u32) -> MeasurePlan {
     if processes < 2 {
         return plan.clone();
@@ -97,8 +97,8 @@ mod tests {
         job
     }
 
-    /// A standard deviation of 50 ns is a half-width of 98 ns: 0.98 % of 10 µs, which four processes bring to 0.49 %, and
-    /// three to 0.57 %.
+    /// A standard deviation of 50 ns is a half-width of 98 ns: 0.98 % of 10 µs, which four processes reduce to 0.49 %,
+    /// and three to 0.57 %.
     #[test]
     fn so_many_processes_measure_as_make_their_difference_as_small_as_the_precision() {
         let mut job = job(Regime::Cold, false);
@@ -154,7 +154,7 @@ mod tests {
         let four = share(&plan, 4);
         assert!((four.precision - 0.01).abs() < 1e-12 && (four.budget - 0.125).abs() < 1e-12);
         assert_eq!((four.min_samples, four.max_samples), (10, 2000));
-        // Fewer than six samples have no interval of 95 %, unless the manifest wants no more.
+        // Fewer than six samples have no 95 % interval, unless the manifest wants no more.
         plan.min_samples = 15;
         assert_eq!(share(&plan, 5).min_samples, 6);
         plan.min_samples = 1;

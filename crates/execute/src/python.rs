@@ -1,4 +1,4 @@
-//! Functions in Python: arguments are arrays of numpy.
+//! Reference functions in Python; their arguments are numpy arrays.
 
 use std::fs;
 use std::io;
@@ -15,12 +15,12 @@ use runner_process::programs;
 use runner_process::sandbox;
 use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
 
-/// What the child runs: a request in JSON on standard input, the result into a file. Isolated mode keeps modules of the
-/// working directory away.
+/// The script that the child runs: it reads a JSON request from standard input and writes the result to a file.
+/// Isolated mode ignores modules in the working directory.
 const DRIVER: &str = include_str!("python_driver.py");
 
-/// Prints the path of the interpreter, and the folders that it reads: those of a virtual environment and of the
-/// installation that this was made from, and those of packages.
+/// Prints the interpreter's path and the folders it reads: those of a virtual environment, of the installation it was
+/// made from, and of packages.
 const WHERE: &str = "import json, sys; print(json.dumps([sys.executable, [sys.prefix, sys.base_prefix, *sys.path]]))";
 
 /// Returns what the result depends on besides the arguments: the driver, the sandbox and the script.
@@ -72,12 +72,12 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
 #[derive(Debug)]
 struct Interpreter {
     program: PathBuf,
-    /// Where its libraries and the installed packages are.
+    /// Folders of its libraries and of the installed packages.
     folders: Vec<PathBuf>,
 }
 
 impl Interpreter {
-    /// Returns the interpreter that references use. It is asked once, before anything of a manifest runs in it.
+    /// Returns the interpreter for reference functions. Asked once, before any manifest code runs in it.
     fn of_this_machine() -> Result<&'static Self, String> {
         static KNOWN: OnceLock<Result<Interpreter, String>> = OnceLock::new();
         KNOWN.get_or_init(|| Self::ask(&programs::python())).as_ref().map_err(Clone::clone)
@@ -99,7 +99,7 @@ impl Interpreter {
     }
 }
 
-/// Returns a file for numpy, which has no bf16: these become f32.
+/// Returns an array in the `.npy` format. numpy has no bf16: these become f32.
 fn array(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     if element != ElementType::Bf16 {
         return npy::file(element, bytes);

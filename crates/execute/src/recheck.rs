@@ -1,4 +1,4 @@
-//! What happens between the samples of the rounds, outside of every timed span: inputs change, and results are checked.
+//! What happens between the samples of the rounds, outside every timed span: inputs change, and results are checked.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,20 @@ use super::variables::look_at_variables;
 use runner_backend::Series;
 use runner_types::{Access, Activity, Outcome, Phase, Regime};
 
-/// Changes of the inputs take at most one part in so many of the time of the rounds, after the first few.
+/// After the first few, changes of the inputs take at most one part in this many of the rounds' time.
 const RARITY: u32 = 30;
 
 /// Most runs of a sample that are checked one by one.
 const MOST_RUNS: u32 = 32;
 
-/// Places of an output that are poisoned between two runs, and the bytes of each.
+/// Number of places of an output that are poisoned between two runs, and bytes of each.
 const PLACES: usize = 4;
 const PIECE: usize = 64;
 
-/// Changes of the inputs that the rounds of a regime may have, however long they take.
+/// Changes of the inputs that the rounds of a regime may always have, however long they take.
 const LEAST: u32 = 3;
 
-/// The changes of the inputs in the rounds of a regime.
+/// The changes of the inputs during the rounds of a regime.
 #[derive(Debug)]
 pub struct Changes {
     began: Instant,
@@ -63,7 +63,7 @@ pub fn change_between_rounds(cases: &mut Cases<'_, '_>, changes: &mut Changes) -
     Ok(())
 }
 
-/// Chooses a set of inputs, after a look at the present one.
+/// Chooses a set of inputs, after checking that the current one is unchanged.
 fn change_to(cases: &mut Cases<'_, '_>, set: usize) -> Result<(), Halt> {
     let Some(first) = cases.on_device().first().copied() else { return Ok(()) };
     if cases.bench.store.sets.current == set {
@@ -78,8 +78,8 @@ fn change_to(cases: &mut Cases<'_, '_>, set: usize) -> Result<(), Halt> {
     looked
 }
 
-/// Runs each case once more on each set of inputs but that of its last sample, and checks it: what it has stored
-/// meanwhile is wrong for one of them. Leaves the first set.
+/// Runs each case once more on each set of inputs except that of its last sample, and checks it: a result stored
+/// meanwhile is wrong for one of them. Leaves the first set chosen.
 pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[Track]) -> Result<(), Halt> {
     let _span = tracing::debug_span!("check on the other sets of inputs").entered();
     let count = cases.bench.store.sets.count;
@@ -95,7 +95,7 @@ pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[Track]) -> Res
     Ok(())
 }
 
-/// Checks a run that is timed as one of a sample, and does not count.
+/// Checks a run that is timed like a run of a sample but does not count.
 fn judge_another_run(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     let Track { place, regime, .. } = *track;
     // Other sets of buffers and a graph would cost more than the check.
@@ -124,19 +124,19 @@ fn judge_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
         return Err(attribute(cases, &found, Some(place)));
     }
     if cases.step(place, |bench, case| look_at_variables(bench, case))? == Some(true) {
-        // It is restored from now on; the times so far may be those of launches that found a result in it.
+        // From now on it is restored; the times so far may come from launches that found a result in it.
         return Err(Halt::Spoiled);
     }
     judge_result(cases, place, &name_last_sample(track)).map(drop)
 }
 
-/// Returns which sample the last one of a track is, for a message.
+/// Names the last sample of a track, for a message.
 fn name_last_sample(track: &Track) -> String {
     format!(", in timed sample {} ({})", track.rounds.len(), track.regime)
 }
 
-/// Checks the result of the last timed run of a track. Where a sample is several runs, some checks repeat it, run by
-/// run or up to any run, so that its last one is not the only one that is checked.
+/// Checks the result of a track's last timed run. If a sample has several runs, some checks repeat it, run by run or up
+/// to a random run, so that not only its last run is ever checked.
 pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut Track) -> Result<(), Halt> {
     let start = Instant::now();
     let phase = cases.bench.spend(Phase::Check);
@@ -156,7 +156,7 @@ fn judge_sample(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     }
     if is_several && choice == 1 {
         let runs = 1 + below(&mut cases.bench.secret, u64::from(series.launches)) as u32;
-        // A graph of its own for every number of runs would cost more than the check.
+        // A graph for every number of runs would cost more than the check.
         let shorter = if *regime == Regime::Graph { Regime::Warm } else { *regime };
         cases.step(*place, |bench, case| {
             let batch = timed_batch(bench, case, shorter, &Series { launches: runs, ..series.clone() });
@@ -167,9 +167,9 @@ fn judge_sample(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     judge_result(cases, *place, &at).map(drop)
 }
 
-/// Repeats the runs of a sample, untimed, and checks each. Cold ones are prepared one by one; those of the other
-/// regimes follow each other as in their span, but for a few places of the outputs, which are poisoned again: a kernel
-/// that returns because a part of its output is right leaves them as they are.
+/// Repeats the runs of a sample, untimed, and checks each. Cold runs are prepared one by one. Those of the other
+/// regimes follow each other as in their span, except that a few places of the outputs are poisoned again: a kernel
+/// that returns early because part of its output is right leaves the poison.
 fn judge_runs(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     for run in 1..=track.series.launches.min(MOST_RUNS) {
         let follows = track.regime != Regime::Cold && run > 1;
@@ -189,7 +189,7 @@ fn judge_runs(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Poisons a few places of each output, at random.
+/// Poisons a few random places of each output.
 fn poison_places(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     for buffer in case.slots().into_iter().filter_map(|slot| bench.store.get(slot)) {
         let size = bench.device.size(buffer.id);
@@ -205,7 +205,7 @@ fn poison_places(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop
     Ok(())
 }
 
-/// Checks what the last run left; false if the case has ended. `at` says in a message which run it was.
+/// Checks what the last run left; false if the case has ended. `at` names the run in a message.
 fn judge_result(cases: &mut Cases<'_, '_>, place: usize, at: &str) -> Result<bool, Halt> {
     let judgement = cases.step(place, |bench, case| {
         bench.announce(case.job, Activity::Rechecking, host_allowance(case.job));
@@ -213,7 +213,7 @@ fn judge_result(cases: &mut Cases<'_, '_>, place: usize, at: &str) -> Result<boo
     })?;
     let Some(judgement) = judgement else { return Ok(false) };
     let Some(mut mismatch) = judgement.mismatch() else { return Ok(true) };
-    // A changed input makes wrong results of right kernels.
+    // A changed input makes a correct kernel's results wrong.
     look_at_inputs(cases)?;
     mismatch.what.push_str(at);
     match cases.try_step(place, |bench, case| advise(bench, case)) {

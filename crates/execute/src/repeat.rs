@@ -1,13 +1,13 @@
 //! Further launches of a case before anything is timed, in the state that the first one left.
 //!
-//! A kernel may store a constant that is right for the inputs of the manifest alone, or return early because it finds its
-//! result already there: in its outputs, in a variable, in `scratch`. A span of launches that are timed together never
-//! shows that, since all of them have one result. So the inputs change between the launches, and nothing else is
-//! prepared; where no input is random, there are two launches, and outputs are poisoned between them.
+//! A kernel may store a constant that is right only for the manifest's inputs, or return early because it finds its
+//! result already present: in its outputs, in a variable, in `scratch`. Timing back-to-back launches never shows that,
+//! since all of them have one result. So the inputs change between the launches, and nothing else is prepared. If no
+//! input is random, there are two launches, and outputs are poisoned between them.
 //!
-//! A device that takes times launches every case again, on each set of inputs. The simulator does where a kernel has
-//! variables that may keep something, and where other inputs cost at most about a second. What they cost is computed
-//! from counts, and not taken from a clock: a case is checked in the same way on every machine.
+//! A device that measures time launches every case again, on each set of inputs. The simulator does so for kernels with
+//! variables that may keep something, and if other inputs cost at most about a second. That cost is computed from
+//! counts, not from a clock: a case is checked in the same way on every machine.
 
 use super::bench::{Bench, host_allowance, multiplications};
 use super::buffers::Poison;
@@ -24,20 +24,19 @@ use super::variables::{look_at_variables, preparation, undeclared_variables};
 use runner_backend::{Batch, CountReport, Prepare};
 use runner_types::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped};
 
-/// The most that the second set of inputs may cost on the simulator, seconds, unless `--thorough` is given.
+/// Most that the second set of inputs may cost on the simulator, in seconds, unless `--thorough` is given.
 const MOST_SECONDS: f64 = 1.0;
 
-/// What its cost is computed with: warp instructions that the simulator executes in a second on two cores with
-/// its sanitizer, bytes that the host makes, copies and compares, and multiplications of its references.
+/// Rates for that cost: warp instructions that the simulator executes per second on two cores with its sanitizer, bytes
+/// that the host makes, copies and compares, and multiplications of its references.
 const INSTRUCTIONS_PER_SECOND: f64 = 2e7;
 const BYTES_PER_SECOND: f64 = 5e8;
 const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
 
-/// Where a result is wrong, by the set of inputs of the launch.
+/// Suffix of a mismatch, by the launch's set of inputs.
 const PLACES: [&str; MIXED + 1] = [", in a second launch", ", on a second set of inputs", ", on a third set of inputs"];
 
-/// Returns the warp instructions that a run executed. Counts of a sample of blocks stand for all blocks, of which it
-/// ran a part.
+/// Returns how many warp instructions a run executed. The counts of a sampled launch are extrapolated to all blocks.
 pub fn count_instructions(report: &CountReport) -> Option<f64> {
     let share = report.run.notes.iter().find_map(|note| match note {
         Note::Sampled { ran, of } => Some(*ran as f64 / *of as f64),
@@ -47,8 +46,8 @@ pub fn count_instructions(report: &CountReport) -> Option<f64> {
     Some(counted * share.unwrap_or(1.0))
 }
 
-/// Whether another set of inputs costs the simulator at most [`MOST_SECONDS`], by what the first one cost. How long a
-/// function in Python or C++ takes is unknown, and taken for longer.
+/// Whether another set of inputs costs the simulator at most [`MOST_SECONDS`], judging by the first set. The cost of a
+/// function in Python or C++ is unknown, so it counts as too much.
 pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
     let seconds = instructions / INSTRUCTIONS_PER_SECOND
         + job.buffer_bytes().0 as f64 / BYTES_PER_SECOND
@@ -56,7 +55,7 @@ pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
     seconds <= MOST_SECONDS && job.checks.iter().all(|check| called(&check.expect).is_none())
 }
 
-/// What the further launches of a case have shown.
+/// What the further launches of a case showed.
 pub enum Repeated {
     /// Every result was right, on every set of inputs that the case has.
     Right,
@@ -65,8 +64,8 @@ pub enum Repeated {
     Skipped(Skipped),
 }
 
-/// Returns why a case is not launched again where no time is taken; `None` if it is. It is launched for its variables
-/// or for other inputs.
+/// Returns why a case is not launched again on a device that measures no time; `None` if it is. It is launched again
+/// for its variables or for other inputs.
 fn skipped(bench: &Bench<'_>, case: &ReadyCase<'_>) -> Option<Skipped> {
     let job = case.job;
     let keeps_variables = !undeclared_variables(bench, case).is_empty();
@@ -81,7 +80,7 @@ fn skipped(bench: &Bench<'_>, case: &ReadyCase<'_>) -> Option<Skipped> {
 }
 
 /// Launches a case that has passed its check again, and says what is wrong with the result. Leaves the first set of
-/// inputs. A profiler measures one launch.
+/// inputs chosen. A profiler measures one launch.
 pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Repeated, Stop> {
     let is_launched = matches!(case.job.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
     if !is_launched || bench.is_profiled() {
@@ -95,13 +94,13 @@ pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Repeate
     }
     match repeat_on_each_set(bench, case)? {
         (Some(mismatch), _) => Ok(Repeated::Wrong(mismatch)),
-        // On a device that takes times, a note says why inputs do not change.
+        // On a device that measures time, a note says why inputs do not change.
         (None, false) if can_vary && bench.device.clock().is_none() => Ok(Repeated::Skipped(Skipped::Memory)),
         (None, _) => Ok(Repeated::Right),
     }
 }
 
-/// Returns what is wrong with a result, and whether the inputs have varied.
+/// Returns what is wrong with a result, and whether the inputs varied.
 fn repeat_on_each_set<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(Option<Mismatch>, bool), Stop> {
     let is_timed = bench.device.clock().is_some();
     if !is_timed {
@@ -136,14 +135,14 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
     }
     let (job, slots) = (case.job, case.slots());
     let prepare: Vec<Prepare> = if job.sampled {
-        // Elements that its blocks write are distinguished from those that they leave, as after the first launch.
+        // The elements that its blocks write must differ from those they leave, as after the first launch.
         bench.store.prepare(&slots, Poison::Checked)
     } else if varies {
         slots.iter().filter_map(|slot| bench.store.restoration(*slot)).collect()
     } else {
         bench.store.prepare(&slots, Poison::Timed)
     };
-    // This is no step of the first check: what this launch prints was printed before, and it has the time of a launch.
+    // Not part of the first check: its output was reported before, and it gets the time limit of a launch.
     bench.announce(job, Activity::Rechecking, job.measure.timeout);
     let done = bench.device.run(&Batch::once(prepare, case.steps().to_vec())).map_err(Stop::from);
     done.map_err(|stop| on_set(set, stop))?;
@@ -172,7 +171,7 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
     Ok(None)
 }
 
-/// Says which inputs a fault of a kernel needs, if those of the manifest do not show it.
+/// Names the inputs that trigger a kernel's fault, if the manifest's do not.
 fn on_set(set: usize, stop: Stop) -> Stop {
     match stop {
         Stop::Case(Outcome::Trap { message }) if set != FIRST => {

@@ -1,9 +1,9 @@
-//! Times the right cases in one regime, in interleaved rounds, each in a random order from a seed.
+//! Times the correct cases in one regime, in interleaved rounds, each in a random order from a seed.
 //!
 //! Drift (clocks, temperature) affects all variants alike, and samples of one round may be divided by each other. A
-//! variant stops when the interval of its median is narrow enough, or at its limits; the baseline and its A/A control go
-//! on to the end, so that every round has them. The control is the baseline under another name: its difference from the
-//! baseline is noise.
+//! variant stops when the interval of its median is narrow enough, or at its limits. The baseline and its A/A control
+//! go on to the end, so that every round has them. The control is the baseline under another name: its difference from
+//! the baseline is noise.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use super::watch::Watch;
 use runner_backend::Series;
 use runner_types::{Activity, MeasurePlan, Regime, Sharing};
 
-/// Measures every case of the device that asks for a regime.
+/// Measures every device case that requests a regime.
 pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Halt> {
     let _span = tracing::debug_span!("measure the device", %regime).entered();
     let mut tracks = warm_up_all(cases, regime)?;
@@ -70,7 +70,7 @@ fn warm_up_all(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, 
     Ok(tracks)
 }
 
-/// Runs untimed, and finds how long a sample has to be.
+/// Warms up with untimed runs, and finds how long a sample has to be.
 fn warm_up<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, regime: Regime) -> Result<Series, Stop> {
     let plan = &case.job.measure;
     bench.announce(case.job, Activity::Measuring, plan.timeout);
@@ -104,8 +104,8 @@ fn add_control(tracks: &mut Vec<Track>, baseline: Option<usize>) {
     }
 }
 
-/// Takes one sample of one case, and checks what it left if it is drawn for that, or the last. `at` is the round, and
-/// the place in its order.
+/// Takes one sample of a case, and checks its result if the sample is drawn for that or is the last. `at` is the round
+/// and the position in its order.
 fn extend_track(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize, at: (u32, u32)) -> Result<(), Halt> {
     let (place, regime) = (tracks[own].place, tracks[own].regime);
     let sample = cases.step(place, |bench, case| {
@@ -146,12 +146,12 @@ fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize)
     Ok(())
 }
 
-/// Ends the tracks of a case, which take no more samples.
+/// Ends the tracks of a case.
 fn end(tracks: &mut [Track], place: usize) {
     tracks.iter_mut().filter(|track| track.place == place).for_each(|track| track.done = true);
 }
 
-/// Whether a track needs no more samples, for its own sake and for its ratio to the baseline's.
+/// Whether a track needs no more samples, for its own median and for its ratio to the baseline.
 fn is_enough(tracks: &mut [Track], own: usize, baseline: Option<usize>, plan: &MeasurePlan) -> bool {
     let base = tracks.iter().position(|track| baseline == Some(track.place) && track.role == Role::Variant);
     match base.and_then(|base| tracks.get_disjoint_mut([base, own]).ok()) {
@@ -160,7 +160,7 @@ fn is_enough(tracks: &mut [Track], own: usize, baseline: Option<usize>, plan: &M
     }
 }
 
-/// Shuffles by the method of Fisher and Yates.
+/// Shuffles by the Fisher-Yates method.
 fn shuffle(order: &mut [usize], rng: &mut ChaCha8Rng) {
     for last in (1..order.len()).rev() {
         order.swap(last, below(rng, last as u64 + 1) as usize);

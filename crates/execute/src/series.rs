@@ -22,24 +22,23 @@ use runner_backend::{
 };
 use runner_types::{Access, Persist, Regime};
 
-/// Nanoseconds of a span of runs: the overhead of its two events is a thousandth of that.
+/// Nanoseconds per span of runs. The overhead of its two events is a thousandth of that.
 const SPAN: f64 = 2e6;
-/// Most operations of a span, so that they fit the queue behind a gate.
+/// Most operations per span, so that they fit the queue behind a gate.
 const MOST_STEPS: usize = 384;
-/// Most runs of a cold sample.
+/// Most runs per cold sample.
 const MOST_COLD: u32 = 32;
-/// A kernel below so many nanoseconds is short: how its time changes over a cycle of the device would show.
+/// A kernel below this many nanoseconds is short: the variation of its time over one device cycle would show.
 const SHORT: f64 = 50e3;
-/// The fraction of the precision that the clock's tick may take.
+/// Fraction of the precision that the clock's tick may take.
 const SHARE_OF_TICK: f64 = 0.125;
-/// Most sets of buffers.
 const MOST_SETS: usize = 32;
-/// The sets take half of the memory that is free at most.
+/// The sets take at most one part in this many of the free memory.
 const SHARE_OF_FREE: u64 = 2;
-/// With textures or surfaces they take a third: a GPU may have an array beside each buffer.
+/// The same with textures or surfaces: a GPU may keep an array for each buffer.
 const SHARE_WITH_ARRAYS: u64 = 3;
 
-/// Returns the work of a case as it is timed, to be run `repeat` times.
+/// Returns a case's work as it is timed, to be run `repeat` times.
 pub fn timed_run(bench: &mut Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch {
     Batch { repeat, ..Batch::once(preparation(bench, case, Poison::Timed), case.steps().to_vec()) }
 }
@@ -61,7 +60,7 @@ pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) ->
     Ok(Series { others, ..Series::default() })
 }
 
-/// Returns how many sets a regime takes of one part in `share` of the free memory.
+/// Returns how many sets a regime uses if they may take one part in `share` of the free memory.
 fn sets_wanted(bench: &Bench<'_>, slots: &[Slot], regime: Regime, share: u64) -> usize {
     let bytes = |slot: &Slot| bench.store.get(*slot).map_or(0, |buffer| buffer.plan.bytes().0);
     let working_set: u64 = slots.iter().map(bytes).sum();
@@ -89,7 +88,7 @@ fn is_copied(bench: &Bench<'_>, slot: Slot, regime: Regime) -> bool {
     bench.store.get(slot).is_some_and(|buffer| !buffer.is_symbol() && fits(buffer.plan.access))
 }
 
-/// Returns the buffers of another set beside those of the first.
+/// Returns copy number `nth` of the buffers.
 fn copy_set(bench: &mut Bench<'_>, slots: &[Slot], nth: usize) -> Result<Vec<(BufferId, BufferId)>, DeviceError> {
     let mut pairs = Vec::new();
     for slot in slots {
@@ -139,7 +138,7 @@ pub fn timed_batch(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, 
     if !series.others.is_empty() {
         prepare.extend(slots.iter().flat_map(|slot| bench.store.prepare_copies(*slot, series.others.len())));
     }
-    // The report has one line for each entry of the manifest, and an entry may run many times.
+    // The report has one line per entry of the manifest, and an entry may run many times.
     series.whole_only = case.job.steps.is_some();
     if regime == Regime::Host {
         series.fresh = slots.iter().filter_map(|slot| bench.store.allocated_each_run(*slot)).collect();
@@ -147,12 +146,12 @@ pub fn timed_batch(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, 
     TimedBatch { prepare, steps, regime, series, samples: 1 }
 }
 
-/// Returns the bytes of the buffers that a run works on.
+/// Returns the total size in bytes of the buffers that a run works on.
 pub fn working_set(bench: &Bench<'_>, case: &ReadyCase<'_>) -> u64 {
     case.slots().into_iter().filter_map(|slot| bench.store.get(slot)).map(|buffer| buffer.plan.bytes().0).sum()
 }
 
-/// Returns the step with other buffers.
+/// Returns the step with its buffers replaced.
 fn move_step(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     let other = |id: BufferId| pairs.iter().find(|(from, _)| *from == id).map_or(id, |(_, to)| *to);
     let argument = |argument: &LaunchArg| match argument {
@@ -192,7 +191,7 @@ pub fn take_sample(bench: &mut Bench<'_>, case: &ReadyCase<'_>, batch: &TimedBat
     find_sound(times)
 }
 
-/// Returns the one sample of a timed batch. A time that is not a number of nanoseconds is none.
+/// Returns the single sample of a timed batch. A time that is not a valid number of nanoseconds is an error.
 fn find_sound(samples: Vec<Timing>) -> Result<Timing, Stop> {
     let sample = samples.into_iter().next();
     let sample = sample.ok_or_else(|| Stop::launch_error("the device timed nothing"))?;

@@ -1,4 +1,7 @@
-//! Keeps which set of inputs the buffers of a group hold, and draws the seeds that no kernel knows.
+//! Which set of inputs the buffers of a group hold, and the seeds that no kernel knows.
+//!
+//! Apart from [`super::inputs`], which moves the contents: a group's sets outlive its memory, because the next group
+//! may reuse them.
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
@@ -9,20 +12,20 @@ use runner_types::{BufferPlan, FillPlan, Vary};
 pub const FIRST: usize = 0;
 /// The set of secret seeds.
 pub const OTHER: usize = 1;
-/// The first set but for a stretch of each buffer, in which it has the elements of the other.
+/// The first set, except that a range of each buffer comes from the secret one.
 pub const MIXED: usize = 2;
 
-/// The set that the inputs of a group hold.
+/// The set that the inputs of a group hold, out of how many.
 #[derive(Debug, Clone)]
 pub struct Sets {
     pub current: usize,
-    /// How many sets there are: those of lower numbers.
+    /// Number of sets.
     pub count: usize,
-    /// What the seeds of the second set differ by.
+    /// Changes the seeds of the second set.
     pub secret: u64,
-    /// Where the stretches of the third set are.
+    /// Decides where the ranges of the third set are.
     place: u64,
-    /// Whether expected values exist for the first set alone.
+    /// Whether expected values exist only for the first set.
     pub expects_first: bool,
 }
 
@@ -55,7 +58,7 @@ impl Sets {
         plan
     }
 
-    /// Returns where the third set has the elements of the second: a half to a sixteenth of them, anywhere.
+    /// Returns where the third set has elements of the second: a half to a sixteenth of the buffer, anywhere.
     fn stretch(&self, len: u64) -> Range<u64> {
         let part = (len >> (1 + (self.place >> 1) % 4)).max(len.min(1));
         let begin = (u128::from(self.place) * u128::from(len - part + 1)) >> 64;
@@ -63,7 +66,7 @@ impl Sets {
     }
 }
 
-/// Returns a number that is different in every process and for every caller, and never zero.
+/// Returns a number that differs in every process and for every caller, and is never zero.
 pub fn secret() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }

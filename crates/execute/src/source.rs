@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use sha2::{Digest as _, Sha256};
 
-/// The generator of one buffer.
+/// Generator of one buffer's streams, as its key.
 pub struct Source([u8; 32]);
 
 impl Source {

@@ -1,11 +1,11 @@
-//! Makes steps of a device of the plan of steps: every name is a piece of memory, every condition is parsed.
+//! Makes device steps from the plan of steps: names become memory, conditions are parsed.
 
 use super::stop::Stop;
 use runner_backend::{BufferId, Condition, Iteration, Loop, Read, Step};
 use runner_lang::Program;
 use runner_types::{ConditionPlan, IterationPlan, StepPlan};
 
-/// Resolves steps. `launches` are those that the plan refers to by index, `buffer` gives the memory of a named buffer.
+/// Resolves steps. The plan refers to `launches` by index; `buffer` gives the memory of a named buffer.
 pub fn resolve(
     plan: &[StepPlan],
     launches: &[Step],

@@ -1,27 +1,26 @@
-//! How a step of a case fails.
+//! The ways in which a step of a case fails.
 
 use runner_backend::DeviceError;
 use runner_types::Outcome;
 
-/// The device context is gone: this process can run nothing more. The case that did it is settled.
+/// The device context is gone: this process can run nothing more. The case that destroyed it is settled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the device's context is lost: {message}")]
 pub struct Lost {
-    /// The device's error.
     pub message: String,
 }
 
-/// Why a step did not do its work.
+/// Why a step failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
-    /// The case ends here; the device lives on.
+    /// The case ends here; the device remains usable.
     Case(Outcome),
     /// The case ends here and the device is lost.
     Lost(Lost),
 }
 
 impl Stop {
-    /// Stops since an expression of the manifest has no value for this case.
+    /// Stops because an expression of the manifest has no value for this case.
     pub fn unresolved(message: impl Into<String>) -> Self {
         Self::Case(Outcome::Unresolved { message: message.into() })
     }
@@ -32,7 +31,7 @@ impl Stop {
 }
 
 impl From<String> for Stop {
-    /// Messages of the stages below are faults of the manifest at this point.
+    /// A bare message from a lower stage means that the manifest is wrong for this case.
     fn from(message: String) -> Self {
         Self::unresolved(message)
     }

@@ -2,7 +2,6 @@
 
 use runner_types::{Note, Regime, Round, ThrottleReason};
 
-/// Throttling during the samples of a track.
 #[derive(Debug, Default)]
 pub struct Throttling {
     /// Samples that count although they were affected.

@@ -1,8 +1,8 @@
 //! The samples of one case in one regime, and when they are enough.
 //!
 //! A track ends when the interval of its median is as narrow as the manifest requires, and that of its ratio to the
-//! baseline is too or will not be soon; at its largest number of samples; at its time budget; or when its samples show that
-//! it would not get there within these limits. Knows no device.
+//! baseline is too or will not be soon; at its largest number of samples; at its time budget; or when its samples show
+//! that it would not converge within these limits. Independent of any device.
 
 use super::audit::Audit;
 use super::sets::FIRST;
@@ -14,59 +14,58 @@ use runner_types::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit}
 /// Coverage of the interval that decides when to stop.
 const CONFIDENCE: f64 = 0.95;
 
-/// How many samples a track must have before it may be given up.
+/// Fewest samples before a track may be given up.
 const JUDGED_FROM: usize = 60;
 
 /// A track is given up if it would need this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
 
-/// Number of samples from which two groups of times are reported.
+/// Fewest samples from which two clusters of times are reported.
 const MODES_FROM: usize = 20;
 
-/// Launch-bound times, as a multiple of the interval between empty launches. On an H200 that is 1.9 µs, and a copy that
-/// takes 1.5 µs alone is launched every 2.0 µs.
+/// Largest time that counts as launch-bound, as a multiple of the interval between empty launches. On an H200 that
+/// interval is 1.9 µs, and a copy that takes 1.5 µs alone is launched every 2.0 µs.
 const LAUNCH_BOUND: f64 = 1.25;
 
 /// Fewest samples from which a search drops a case.
 const DROPPED_FROM: usize = 2;
 
-/// The most samples that a track takes for its ratio, as a multiple of what its own median needed.
+/// Most samples that a track takes for its ratio, as a multiple of what its own median needed.
 const PATIENCE: usize = 4;
 
-/// The variant that a track belongs to.
+/// Which variant a track belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Variant,
-    /// The baseline once more, as if it were another variant: what its ratios to the baseline show is noise.
+    /// The baseline measured again as if it were another variant: its ratios to the baseline are noise.
     Control,
 }
 
 /// The samples of one case in one regime.
 pub struct Track {
-    /// The place of the case in the group.
+    /// Index of the case in the group.
     pub place: usize,
     pub role: Role,
     pub regime: Regime,
     pub unit: Unit,
     pub series: Series,
     pub rounds: Vec<Round>,
-    /// The set of inputs of the last sample.
+    /// Set of inputs of the last sample.
     pub set: usize,
-    /// Samples that do not count, since the device was throttled.
+    /// Samples that do not count because the device was throttled.
     pub discarded: Vec<Round>,
     pub throttling: Throttling,
-    /// The samples that are checked.
     pub audit: Audit,
     pub looks: Vec<Look>,
-    /// Nanoseconds: the sum of the samples, or the time to take them if that is more.
+    /// Total of the samples in nanoseconds, or the time to take them if that is more.
     spent: f64,
-    /// The number of samples at which the interval is computed next: each time would cost n² log n.
+    /// Number of samples at which the interval is computed next: each computation costs n² log n.
     look_at: usize,
     /// Half-width of the interval as a fraction of the median, when last computed.
     pub half_width: Option<f64>,
     /// Whether the ratio to the baseline was precise enough, when last computed.
     ratio_is_narrow: bool,
-    /// The number of samples at which the median was precise enough.
+    /// Number of samples at which the median was precise enough.
     precise_at: Option<usize>,
     pub done: bool,
 }
@@ -94,8 +93,8 @@ impl Track {
         }
     }
 
-    /// Gives the samples of several cold runs one number of them, so that what the first runs of a sample have of their
-    /// own weighs the same in all.
+    /// Truncates the samples of several cold runs to the same number of runs, so that what is peculiar to a sample's
+    /// first runs weighs the same in all.
     pub fn take_as_many_runs(tracks: &mut [Self]) {
         let most = tracks.iter().map(|track| track.series.launches).max().unwrap_or(1);
         for track in tracks.iter_mut().filter(|track| track.series.launches > 1) {
@@ -107,13 +106,13 @@ impl Track {
         Self { role: Role::Control, ..Self::new(self.place, self.regime, self.unit, self.series.clone()) }
     }
 
-    /// Takes in a sample and how long it took to take, seconds.
+    /// Adds a sample, which took `seconds` to take.
     pub fn record(&mut self, (round, order): (u32, u32), timing: Timing, took: f64) {
         self.spent += (timing.whole * f64::from(self.series.launches)).max(took * 1e9);
         self.rounds.push(Round { round, place: order, whole: timing.whole, each: timing.each, process: 0 });
     }
 
-    /// Whether no more samples are needed; `base` are the baseline's, where this is compared with it.
+    /// Whether no more samples are needed. `base` are the baseline's samples, if this track is compared with it.
     pub fn is_enough(&mut self, plan: &MeasurePlan, base: Option<&[Round]>) -> bool {
         let n = self.rounds.len();
         if n >= plan.min_samples as usize && n >= self.look_at {
@@ -138,7 +137,7 @@ impl Track {
         self.rounds.len() >= DROPPED_FROM && plan.drop_above.is_some_and(is_longer)
     }
 
-    /// Whether the samples that the precision takes are far more than the limits allow: a half-width shrinks with the
+    /// Whether the required precision takes far more samples than the limits allow: a half-width shrinks with the
     /// square root of their number.
     fn is_hopeless(&self, plan: &MeasurePlan) -> bool {
         let n = self.rounds.len();
@@ -159,7 +158,7 @@ impl Track {
         self.done = false;
     }
 
-    /// Returns the time of the samples so far.
+    /// Returns the total time of the samples.
     pub const fn seconds(&self) -> f64 {
         self.spent / 1e9
     }
@@ -183,7 +182,8 @@ impl Track {
         self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
     }
 
-    /// Returns the half-width that was reached: of too few samples, that of their whole range; a single one has none.
+    /// Returns the half-width that was reached. For too few samples it is that of their range; a single sample has
+    /// none.
     pub fn reached(&self) -> f64 {
         let samples = self.samples();
         let range = || median_interval(&samples, CONFIDENCE).filter(|_| samples.len() > 1);
@@ -191,13 +191,13 @@ impl Track {
         self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
     }
 
-    /// Says so if the device could not start launches faster.
+    /// Returns a note if the device could not start launches faster.
     pub fn launch_bound(&self, interval: f64) -> Option<Note> {
         let median = runner_stats::median(&self.samples())?;
         (median < LAUNCH_BOUND * interval).then_some(Note::LaunchBound { regime: self.regime, interval })
     }
 
-    /// Returns what is odd about the samples and wider than the precision.
+    /// Returns what is odd about the samples, if it exceeds the precision.
     pub fn oddities(&self, precision: f64, tick: f64) -> Vec<Note> {
         let (samples, regime) = (self.samples(), self.regime);
         let mut found: Vec<Note> = self.throttling.note(regime, self.discarded.len()).into_iter().collect();
@@ -205,13 +205,13 @@ impl Track {
         let drift =
             runner_stats::trend(&samples).filter(runner_stats::Trend::is_significant).map(|trend| trend.drift / median);
         found.extend(drift.filter(|drift| drift.abs() > precision).map(|drift| Note::Trend { regime, drift }));
-        // A time between two readings of the clock shows as both of them, and few samples always fall into two groups.
+        // A time between two clock ticks shows as both of them, and few samples always fall into two clusters.
         let modes = runner_stats::two_modes(&samples)
             .filter(|m| samples.len() >= MODES_FROM && (m.high - m.low) > 2.0 * (precision * median).max(tick));
         found.extend(modes.map(|m| Note::Bimodal { regime, share: m.share_high, slower: m.high / m.low - 1.0 }));
         let correlated = runner_stats::autocorrelation(&samples).filter(|r| *r > 0.0 && found.is_empty());
         if let (Some(correlation), Some(half)) = (correlated, self.half_width) {
-            // Samples that resemble their neighbours count for fewer.
+            // Autocorrelated samples carry less information.
             let half_width = half * ((1.0 + correlation) / (1.0 - correlation)).sqrt();
             let noise = runner_stats::AUTOCORRELATION_OF_NOISE / (samples.len() as f64).sqrt();
             if correlation > noise && half_width > precision {
@@ -222,8 +222,8 @@ impl Track {
     }
 }
 
-/// Returns half the width of the interval of the ratio of two tracks over the rounds that both have, as a fraction;
-/// infinite where these are too few for one.
+/// Returns the relative half-width of the interval of two tracks' ratio over their common rounds; infinite if there are
+/// too few.
 fn ratio_half_width(base: &[Round], this: &[Round]) -> f64 {
     let mut base = base.iter().peekable();
     let mut logs = Vec::with_capacity(this.len());

@@ -1,7 +1,7 @@
 //! The twelve element types as Rust types, and the choice between them at run time.
 //!
-//! Bytes are little-endian, as on all supported devices, and need not be aligned. All functions are inlined: they are in
-//! the innermost loops of references that are timed, and an incremental build inlines nothing of another module by itself.
+//! Bytes are little-endian, as on all supported devices, and need not be aligned. All functions are `inline`: they are
+//! in the innermost loops of timed references, and an incremental build inlines nothing across modules by itself.
 
 use half::{bf16, f16};
 
@@ -23,7 +23,7 @@ pub trait Integer: Typed + Ord {
 
     fn lane(self) -> i64;
 
-    /// Returns the low bits of a lane: how results of arithmetic on lanes wrap as the type does.
+    /// Returns the low bits of a lane, so that results of lane arithmetic wrap as the type does.
     fn from_lane(lane: i64) -> Self;
 
     /// Returns the nearest value of the type; NaN becomes 0.
@@ -112,8 +112,8 @@ macro_rules! float {
     )*};
 }
 
-/// Widens without branches or calls, so that loops over it are vectorised: the bits are placed as those of an f32 whose
-/// exponent is 112 too small, which a multiplication puts right, for subnormals too.
+/// Widens without branches or calls, so that loops over it are vectorised. The bits are placed as those of an f32 whose
+/// exponent is 112 too small; a multiplication corrects that, for subnormals too.
 #[inline]
 fn widen_f16(value: f16) -> f64 {
     const TWO_TO_112: f32 = f32::from_bits((112 + 127) << 23);

@@ -1,7 +1,8 @@
-//! Results that are NaN where no input is: those of a kernel that reads an output before it writes it, or never writes it.
+//! Results that are NaN although no input is: those of a kernel that reads an output before it writes it, or never
+//! writes it.
 //!
-//! Outputs are poisoned with NaN, so two kernels that read theirs agree in NaN, whatever else they compute. A device that
-//! knows what was written ends such a kernel with a fault; on others, this finds it.
+//! Outputs are poisoned with NaN, so two kernels that read theirs agree in NaN, whatever else they compute. A device
+//! that tracks writes stops such a kernel with a fault; on others, this module finds it.
 
 use super::bench::Bench;
 use super::buffers::Poison;
@@ -16,11 +17,11 @@ use super::variables::preparation;
 use runner_backend::Batch;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, RefExpr, Unchecked, Verdict};
 
-/// What to do about it.
+/// Advice that ends the message.
 const REMEDY: &str = "an output that a kernel reads before it writes it needs `access = \"inout\"` and a `fill` \
                       (`runner try`: --arg NAME=inout)";
 
-/// What it means that a result is right or wrong by what outputs hold before a launch.
+/// Explains why the verdict depends on the outputs' content before the launch.
 const UNWRITTEN_READ: &str = ", and right where outputs hold other values before the launch: one is read before it is \
                               written, and needs `access = \"inout\"` with a `fill`";
 
@@ -35,8 +36,8 @@ pub fn advise(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<&'static st
     Ok(if are_right == [true, false] { UNWRITTEN_READ } else { "" })
 }
 
-/// Finds NaN in what a case, or a case that is compared with it, is right by; `None` if there is none, or an input is NaN
-/// or infinite.
+/// Finds NaN in the values that a passed verdict rests on, for a case or one compared with it. `None` if there is none,
+/// or an input is NaN or infinite.
 pub fn find_unfounded(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -65,7 +66,7 @@ pub fn find_unfounded(
 }
 
 /// Returns the values that may show NaN: results that other cases are compared with, the results of functions in this
-/// case's checks, and its outputs where neither contains them.
+/// case's checks, and its outputs if neither contains them.
 fn grounds(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Result<Vec<(String, Operand)>, Stop> {
     let set = bench.store.sets.current;
     let mut grounds = Vec::new();
@@ -96,7 +97,7 @@ fn grounds(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Re
     Ok(grounds)
 }
 
-/// Whether an element of an input is NaN or infinite, from which a right kernel may make NaN.
+/// Whether an element of an input is NaN or infinite, from which a correct kernel may make NaN.
 fn has_special_input(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool, Stop> {
     let is_input = |access: Access| matches!(access, Access::In | Access::InOut);
     for plan in case.job.buffers.iter().filter(|plan| is_input(plan.access) && plan.element.is_float()) {
@@ -108,7 +109,7 @@ fn has_special_input(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool
     Ok(false)
 }
 
-/// Whether what a check expects is computed by a function or an expression of the manifest's, which may divide by zero.
+/// Whether a function or an expression of the manifest, which may divide by zero, computes the expected value.
 fn is_computed(check: &CheckPlan) -> bool {
     matches!(
         check.expect,
@@ -116,7 +117,7 @@ fn is_computed(check: &CheckPlan) -> bool {
     )
 }
 
-/// Returns the first of these elements of an array of floats, and how many there are.
+/// Returns the index and value of the first element of a float array for which `is_one` holds.
 fn find(value: &Operand, is_one: fn(f64) -> bool) -> Option<(u64, u64)> {
     if !value.element().is_some_and(ElementType::is_float) {
         return None;

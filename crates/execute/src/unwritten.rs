@@ -1,5 +1,5 @@
-//! Elements of outputs that no launch has written, on a device that knows which bytes were: they are wrong, whatever they
-//! hold. A poison alone does not show them where it is what a check expects.
+//! Elements of outputs that no launch has written, on a device that tracks writes: they are wrong, whatever they hold.
+//! The poison alone does not reveal them if it equals the expected value.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use super::cases::ReadyCase;
 use super::stop::Stop;
 use runner_types::{CheckPlan, ElementType, Mismatch, RefExpr, RefFunction};
 
-/// What a check reads of a buffer, and no launch has written.
+/// The part of a buffer that a check reads and no launch has written.
 #[derive(Debug, PartialEq)]
 pub struct Unwritten {
-    /// The buffer that the check reads.
+    /// Name of the buffer that the check reads.
     buffer: String,
-    /// Elements of the buffer, in order.
+    /// Unwritten elements of the buffer, in ascending order.
     pub elements: Vec<Range<usize>>,
     /// Elements of the buffer that the check reads.
     pub read: Range<usize>,
-    /// Whether these are the elements that are compared.
+    /// Whether the unwritten elements are compared directly.
     is_compared: bool,
 }
 
@@ -27,7 +27,8 @@ impl Unwritten {
         self.elements.iter().map(|range| range.len() as u64).sum()
     }
 
-    /// Returns the unwritten elements by their places in the check; `None` if the check compares what it computes from them.
+    /// Returns the unwritten elements, as indices in the check; `None` if the check compares what it computes from
+    /// them.
     pub fn compared(&self) -> Option<Vec<Range<usize>>> {
         let start = self.read.start;
         self.is_compared.then(|| self.elements.iter().map(|range| range.start - start..range.end - start).collect())
@@ -48,8 +49,8 @@ impl Unwritten {
     }
 }
 
-/// Returns what a check of a case reads of a buffer that no launch has written, of the first such buffer; `None` if
-/// there is nothing of the kind, or the device does not know.
+/// Returns the unwritten part of the first buffer of a case's check that has one; `None` if there is none, or the
+/// device does not track writes.
 pub fn find_unwritten(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Unwritten>, Stop> {
     let mut read = Vec::new();
     collect(&check.actual, &mut read);
@@ -63,8 +64,8 @@ pub fn find_unwritten(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
     Ok(None)
 }
 
-/// Returns the elements of a stretch of a buffer of a case that no launch has written; `None` if the device does not
-/// know.
+/// Returns the elements in a range of a case's buffer that no launch has written; `None` if the device does not track
+/// writes.
 pub fn find_unwritten_among(
     bench: &Bench<'_>,
     case: &ReadyCase<'_>,
@@ -81,14 +82,14 @@ pub fn find_unwritten_among(
     }))
 }
 
-/// Returns the elements of a range of which a byte is among these.
+/// Returns the elements of `among` that contain one of these bytes.
 fn elements_of(bytes: &[Range<u64>], element: ElementType, among: &Range<usize>) -> Vec<Range<usize>> {
     let size = element.size();
     let mut found: Vec<Range<usize>> = Vec::new();
     for bytes in bytes {
         let start = (bytes.start as usize / size).max(among.start);
         let end = (bytes.end as usize).div_ceil(size).min(among.end);
-        // The end of the range before may be in the same element.
+        // The previous range may end in the same element.
         let start = found.last().map_or(start, |last| start.max(last.end));
         if start >= end {
             continue;
@@ -101,7 +102,7 @@ fn elements_of(bytes: &[Range<u64>], element: ElementType, among: &Range<usize>)
     found
 }
 
-/// Returns the buffer of which an expression is a stretch, and where that begins.
+/// The buffer and range that the expression slices.
 pub fn part_of(expression: &RefExpr) -> Option<(&str, Range<usize>)> {
     match expression {
         RefExpr::Buffer(name) => Some((name, 0..usize::MAX)),
@@ -116,7 +117,7 @@ pub fn part_of(expression: &RefExpr) -> Option<(&str, Range<usize>)> {
     }
 }
 
-/// Collects the stretches of buffers that an expression reads.
+/// Collects the ranges of buffers that an expression reads.
 fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<(&'e str, Range<usize>)>) {
     match (part_of(expression), expression) {
         (Some(part), _) => found.push(part),

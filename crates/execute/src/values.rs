@@ -1,4 +1,4 @@
-//! Both sides of a check: what a case left, and what is expected of it.
+//! Both sides of a check: the case's result, and its expected value.
 
 use super::bench::Bench;
 use super::cases::{Body, ReadyCase};
@@ -23,7 +23,8 @@ pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPla
     value
 }
 
-/// Returns the current content of a buffer; an input has its first content, since a case that changes it fails anyway.
+/// Returns the current content of a buffer. An input has its initial content, since a case that changes it fails
+/// anyway.
 pub fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> Result<Operand, Stop> {
     let slot = case.slot_after(bench, name);
     let Some((slot, plan)) = slot.and_then(|slot| Some((slot, bench.store.get(slot)?.plan.clone()))) else {
@@ -62,7 +63,7 @@ pub fn expectation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPla
     }
 }
 
-/// Starts to work out what the functions of a case's checks expect of the current set of inputs.
+/// Starts computing what the functions of a case's checks expect of the current set of inputs.
 pub fn begin_functions(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
     for check in &case.job.checks {
         if let (Some(function), Some(element)) = (called(&check.expect), element_of(case, check)) {
@@ -72,13 +73,13 @@ pub fn begin_functions(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
     }
 }
 
-/// Returns the type of what a check compares, where that is a buffer or a part of one.
+/// Returns the element type that a check compares, if that is a buffer or a part of one.
 fn element_of(case: &ReadyCase<'_>, check: &CheckPlan) -> Option<ElementType> {
     let (name, _) = part_of(&check.actual)?;
     case.job.buffers.iter().find(|buffer| buffer.name == name).map(|buffer| buffer.element)
 }
 
-/// Keeps what others compare with a case while its outputs exist.
+/// Keeps what others compare with a case, while its outputs exist.
 pub fn keep_for_others(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     let set = bench.store.sets.current;
     bench.expected.forget(case.place, set);

@@ -1,8 +1,9 @@
 //! Variables of modules that the manifest does not name: which of them kernels write.
 //!
-//! Those that a launch of a case wrote are restored before every later launch. Libraries bring hundreds that no kernel
-//! writes, and restoring these would take longer than a short kernel and change its times. So all are compared with what
-//! they held when the module was loaded: before and after the first launches of a case, and once it has been timed.
+//! Variables that a case's launch wrote are restored before every later launch. Libraries bring hundreds that no kernel
+//! writes; restoring these would take longer than a short kernel and change its times. So all are compared with what
+//! they held when the module was loaded: before and after the first launches of a case, and again once it has been
+//! timed.
 
 use std::rc::Rc;
 
@@ -13,13 +14,12 @@ use super::launch::Variable;
 use super::stop::Stop;
 use runner_backend::{BufferId, Device, ModuleId, Prepare};
 
-/// Bytes that are compared at a time.
+/// Bytes compared at a time.
 const PIECE: usize = 1 << 20;
 
-/// Returns the operations that bring the memory of a case into its state before a launch: its buffers, and the
-/// variables of its modules that the manifest does not name and launches write.
-///
-/// `scratch` that the case was not the last to use is poisoned, or, as a variable, restored.
+/// Returns the operations that restore a case's memory before a launch: its buffers, and those variables of its modules
+/// that the manifest does not name and launches write. `scratch` that another case used last is poisoned or, if it is a
+/// variable, restored.
 pub fn preparation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
     let slots = case.slots();
     let mut prepare = bench.store.prepare(&slots, poison);
@@ -35,8 +35,8 @@ pub fn preparation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, poison: Poison) 
     prepare
 }
 
-/// Brings what outlives the launches of a case into the state that a new process has, so that its verdict depends on no
-/// other case: `scratch` becomes unused, variables are as their modules were loaded, and the heap is empty.
+/// Resets what outlives a case's launches to the state of a new process, so that its verdict depends on no other case:
+/// `scratch` becomes unused, variables are as their modules were loaded, and the heap is empty.
 pub fn begin(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     let slots = case.slots();
     bench.store.forget_users(&slots);
@@ -56,7 +56,7 @@ pub fn begin(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     restore_from_now_on(bench, &variables)
 }
 
-/// Keeps the initial content of variables on the device.
+/// Keeps the initial content of variables on the device, to restore them from.
 fn restore_from_now_on(bench: &mut Bench<'_>, variables: &[(BufferId, Rc<[u8]>)]) -> Result<(), Stop> {
     for (id, initial) in variables {
         let kept = bench.device.alloc(initial.len(), 0)?;

@@ -2,9 +2,9 @@
 //! discarded.
 //!
 //! Reads the state between two rounds, when nothing runs, and takes at most a twentieth of the time for that. A state
-//! applies to the samples since the previous one. Samples next to a state in which the device was throttled are discarded
-//! and taken again, unless that lasts: kernels may themselves cause throttling (a matrix product at the power limit), and
-//! then the samples count, with a note. Changes no setting, and has no opinion on the right clock.
+//! applies to the samples since the previous one. Samples next to a throttled state are discarded and taken again,
+//! unless throttling lasts: kernels may themselves cause it (a matrix product at the power limit), and then the samples
+//! count, with a note. Changes no setting, and does not decide which clock is right.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,17 @@ use super::track::Track;
 use runner_backend::Device;
 use runner_types::{Look, ThrottleReason};
 
-/// Reading the state takes at most one part in so many of the time.
+/// Reading the state takes at most one part in this many of the time.
 const RARITY: u32 = 20;
 
-/// Throttling that lasts for so long without a break is taken for permanent.
+/// Throttling that lasts this long without a break counts as permanent.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Observes the device during one regime.
 pub struct Watch {
-    /// The earliest time of the next state.
+    /// Earliest time of the next state.
     next: Instant,
-    /// The first round without a state.
+    /// First round without a state.
     from: u32,
     /// Why the device was throttled in the last state, and since when.
     reasons: Vec<ThrottleReason>,
@@ -34,8 +34,8 @@ impl Watch {
         Self { next: Instant::now(), from: 0, reasons: Vec::new(), since: None }
     }
 
-    /// Reads the state after `round`, if it is time or the measurement has ended. Tracks that lose samples continue if
-    /// `may_reopen` returns true for the place of their case.
+    /// Reads the state after `round`, if it is due or the measurement has ended. Tracks that lose samples continue if
+    /// `may_reopen` allows it for their case.
     pub fn look(
         &mut self,
         device: &mut dyn Device,

@@ -1,9 +1,9 @@
-//! What the checks of a group accept besides right results, as [`super::mutants`] finds it.
+//! Which wrong results the checks of a group accept, as found by [`super::mutants`].
 
 use super::reference;
 use runner_types::{Access, BufferPlan, CaseJob, CheckPlan, Mutant, Value, WeakCheck};
 
-/// Checks of a group that were tried. Cases with the same check are tried once.
+/// Checks of a group that were tried. Cases with the same check share one trial.
 #[derive(Debug, Default)]
 pub struct WeakChecks {
     pub tried: Vec<Tried>,
@@ -44,7 +44,7 @@ impl Tried {
     }
 }
 
-/// Whether a buffer is one that the check reads, or may be copied from.
+/// Whether a check reads a buffer, or may compare with it.
 fn concerns(check: &CheckPlan, plan: &BufferPlan) -> bool {
     plan.access == Access::In
         || plan.access == Access::InOut
@@ -52,7 +52,7 @@ fn concerns(check: &CheckPlan, plan: &BufferPlan) -> bool {
 }
 
 impl WeakChecks {
-    /// Checks of a case that accept a mutant.
+    /// Returns the checks of a case that accept a mutant.
     pub fn of(&self, job: &CaseJob) -> Vec<WeakCheck> {
         let tried = job.checks.iter().filter_map(|check| self.tried.iter().find(|tried| tried.is_of(job, check)));
         tried.map(|tried| tried.weak.clone()).filter(|weak| !weak.accepts.is_empty()).collect()

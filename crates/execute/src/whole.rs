@@ -1,4 +1,4 @@
-//! Judges arrays as a whole, where a check tolerates wrong elements: a fraction of them, or an error in a norm.
+//! Judges arrays as a whole, for checks that tolerate wrong elements: a fraction of them, or an error in a norm.
 
 use super::compare::Difference;
 use super::operand::{Operand, PIECE};
@@ -6,20 +6,19 @@ use super::parallel;
 use super::typed::{Float, by_type};
 use runner_types::{ElementType, WholeTolerance};
 
-/// Elements that one task sums.
+/// Elements per task.
 const BLOCK: usize = 1 << 16;
 
-/// Sums over elements.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
-    /// The sums of the squares of errors and of expected values.
+    /// Sums of squares of the errors and of the expected values.
     squares: (f64, f64),
-    /// The greatest absolute error and expected value.
+    /// Greatest absolute error and greatest absolute expected value.
     greatest: (f64, f64),
 }
 
-/// Returns why a result with wrong elements is wrong as a whole, for the message; `None` if the tolerance allows it.
-/// The second number is how many of them were never written: these have no error that a norm could judge.
+/// Returns, for the message, why a result with wrong elements is wrong as a whole; `None` if the tolerance allows it.
+/// `unwritten` of them were never written: these have no error that a norm could judge.
 pub fn refusal(
     actual: &Operand,
     expected: &Operand,
@@ -73,7 +72,7 @@ fn not_finite(actual: &Operand, expected: &Operand, len: usize) -> u64 {
     parts.into_iter().sum()
 }
 
-/// Returns an error as a fraction of what is expected; not a number is infinite.
+/// Returns an error relative to the expected value; NaN counts as infinite.
 fn relative(error: f64, expected: f64) -> f64 {
     if error == 0.0 {
         return 0.0;
@@ -100,7 +99,7 @@ fn sums(actual: &Operand, expected: &Operand, len: usize) -> Sums {
     parts.into_iter().fold(Sums::default(), Sums::join)
 }
 
-/// Returns the absolute error of an element. One that is not finite must be what is expected, in the element's type.
+/// Returns the absolute error of an element. A non-finite one must equal the expected value, in the element's type.
 fn error(got: f64, wanted: f64, element: ElementType) -> f64 {
     let rounded = by_type!(element, integer _T => wanted, float T => T::nearest(wanted).wide());
     let overflows = got.is_infinite() && rounded.is_infinite();
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn an_error_is_judged_in_the_norm_of_the_array() {
-        // Norms of the error: 5 and 4. Norms of what is expected: 50 and 40.
+        // Norms of the error: 5 and 4. Norms of the expected values: 50 and 40.
         let (wanted, got) = ([30.0, 40.0, 0.0], [30.0, 36.0, 3.0]);
         let norm = |norm| WholeTolerance { norm, ..WholeTolerance::default() };
         assert_eq!(judged(&got, &wanted, norm(0.1)), None);

@@ -1,4 +1,4 @@
-//! Verdicts on single elements by hand, and whole arrays against a loop that judges one element after the other.
+//! Verdicts on single elements, worked out by hand, and whole arrays against a loop that judges one element at a time.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -127,7 +127,7 @@ fn a_reference_past_the_largest_value_of_the_type_is_infinite() {
     assert!(passes(ElementType::F16, f64::INFINITY, 65_520.0, Tolerance::default_for(ElementType::F16)));
 }
 
-/// The least value above 0, and the least normal one, of each type.
+/// The smallest positive value and the smallest normal value of each type.
 const LEAST: [(ElementType, i32, i32); 3] =
     [(ElementType::F16, -24, -14), (ElementType::Bf16, -133, -126), (ElementType::F32, -149, -126)];
 
@@ -157,7 +157,7 @@ fn what_the_reference_rounds_to_passes_below_the_normal_values_too() {
         }
     }
     assert!(passes(ElementType::F32, 0.0, 1e-60, EXACT) && !passes(ElementType::F32, 1e-38, 1e-60, EXACT));
-    // Every f64 is what it rounds to.
+    // Every f64 rounds to itself.
     let least = f64::from_bits(1);
     assert!(passes(ElementType::F64, least, least, EXACT) && !passes(ElementType::F64, 0.0, least, EXACT));
 }
@@ -195,7 +195,7 @@ fn an_error_that_is_allowed_at_an_element_counts_there_only_and_not_for_what_was
     assert_eq!((difference.index, difference.wrong), (PIECE as u64 + 1, 3));
     assert_eq!(asked.borrow()[0], [5, PIECE + 1, PIECE + 2, len - 1], "no other element is asked for");
     assert!((difference.allowed.unwrap().abs - 0.2).abs() < 1e-15);
-    // Two unwritten elements, one of which holds what is expected.
+    // Two unwritten elements, one of which holds the expected value.
     let unwritten = std::slice::from_ref(&(4..6));
     let difference = compare(&got, &expected, &EXACT, unwritten, &leeway).unwrap().unwrap();
     assert_eq!((difference.index, difference.wrong), (4, 5));
@@ -230,7 +230,7 @@ fn integers_are_exact_whatever_the_tolerance() {
         assert_eq!((difference.index, difference.got, difference.expected), (2, Number::Int(8), Number::Int(7)));
         assert_eq!((difference.wrong, difference.of), (1, 3));
     }
-    // 2^53 + 1 is no f64: an f64 comparison would take it for 2^53.
+    // 2^53 + 1 is not an f64: an f64 comparison would take it for 2^53.
     let large = ints(ElementType::I64, &[(1 << 53) + 1]);
     assert!(judged(&large, &wide(ElementType::F64, &[2f64.powi(53) + 2.0]), generous).is_some());
     assert!(judged(&large, &ints(ElementType::I64, &[(1 << 53) + 1]), EXACT).is_none());
@@ -336,7 +336,8 @@ fn bytes_are_told_apart_by_their_bits() {
     assert_eq!((difference.expected, difference.got), (Number::Int(0x0707), Number::Int(0x0808)));
 }
 
-/// What a float type makes of a number, and the distance to the next value away from zero (or, at the end, towards it).
+/// Rounds a number to a float type; returns it with the distance to the next value away from zero (or, at the end,
+/// towards it).
 fn held(element: ElementType, value: f64) -> (f64, f64) {
     macro_rules! by {
         ($type:ty) => {{
@@ -355,7 +356,7 @@ fn held(element: ElementType, value: f64) -> (f64, f64) {
     (size.copysign(value), place)
 }
 
-/// Decides by the rule in the words of the manual, for one element.
+/// Applies the rule as the manual states it, to one element.
 fn rule(element: ElementType, got: f64, expected: f64, tolerance: Tolerance) -> bool {
     if expected.is_nan() || got.is_nan() {
         return expected.is_nan() && got.is_nan();
@@ -393,7 +394,7 @@ fn float_type() -> impl Strategy<Value = ElementType> {
     prop::sample::select(vec![ElementType::F16, ElementType::Bf16, ElementType::F32, ElementType::F64])
 }
 
-/// What a loop finds: the first wrong element and how many are.
+/// Result of a plain loop: the first wrong element and how many are wrong.
 fn one_by_one(len: usize, right: impl Fn(usize) -> bool) -> Option<(u64, u64)> {
     let wrong: Vec<usize> = (0..len).filter(|i| !right(*i)).collect();
     wrong.first().map(|first| (*first as u64, wrong.len() as u64))

@@ -1,4 +1,5 @@
-//! Contents of buffers, against `ChaCha8` and SHA-256 written out from their descriptions, and against their statistics.
+//! Contents of buffers, compared with `ChaCha8` and SHA-256 written from their specifications, and with expected
+//! statistics.
 
 #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; fills are known to the bit")]
 
@@ -38,7 +39,7 @@ fn uniform(low: impl Into<Number>, high: impl Into<Number>, seed: u64) -> FillPl
     FillPlan::Uniform { low: low.into().0, high: high.into().0, seed }
 }
 
-/// A literal of a test as a value of the manifest.
+/// A literal of a test as a manifest value.
 struct Number(Value);
 
 impl From<i64> for Number {
@@ -64,7 +65,7 @@ fn every_fill() -> [FillPlan; 4] {
 
 #[test]
 fn uniform_integers_are_those_of_the_generator_as_it_is_described() {
-    // Worked out by a program that has ChaCha8, SHA-256 and the multiplication from their papers.
+    // Computed by a separate program with ChaCha8, SHA-256 and the multiplication written from their papers.
     let bytes = made("input", ElementType::I32, CHUNK + 3, &uniform(0, 255, 1));
     let values = numbers(ElementType::I32, &bytes);
     assert_eq!(values[..6], [217.0, 63.0, 67.0, 150.0, 62.0, 155.0]);
@@ -97,7 +98,7 @@ fn normal_numbers_are_those_of_box_and_muller() {
     );
     let expected = [9.967_146_349_219_526, 6.324_594_625_444_558, 14.082_621_184_570_534, 7.610_060_557_053_792];
     for (value, expected) in values.iter().zip(expected) {
-        // The logarithm and the cosine of the other program may err in the last place.
+        // The other program's logarithm and cosine may err in the last place.
         assert!((value - expected).abs() <= 1e-14 * expected, "{value} {expected}");
     }
 }
@@ -166,7 +167,7 @@ fn uniform_floats_never_reach_the_upper_bound() {
             let values = filled(element, 1 << 14, &uniform(low, high, 6));
             assert!(values.iter().all(|v| (low..high).contains(v)), "{element} on [{low}, {high})");
             let mean = values.iter().sum::<f64>() / values.len() as f64;
-            // The mean of so many deviates by 0.0023 of the range, and bf16 rounds by up to 2^-9.
+            // The mean of this many draws deviates by 0.0023 of the range, and bf16 rounds by up to 2^-9.
             assert!((mean - f64::midpoint(low, high)).abs() < 0.015 * (high - low), "{element}: {mean}");
         }
         assert_eq!(filled(element, 3, &uniform(0.5, 0.5, 6)), [0.5; 3], "{element}");
@@ -210,7 +211,7 @@ fn iota_counts_from_its_start_and_wraps_in_integers() {
     let halves = FillPlan::Iota { start: Value::Float(0.5), step: Value::Float(0.25) };
     assert_eq!(filled(ElementType::F32, 4, &halves), [0.5, 0.75, 1.0, 1.25]);
     assert_eq!(filled(ElementType::I32, CHUNK + 2, &iota(0, 1))[CHUNK..], [CHUNK as f64, (CHUNK + 1) as f64]);
-    // Not added up: element 2^20 has the error of one product.
+    // Not accumulated: element 2^20 has the error of a single product.
     let tenths =
         filled(ElementType::F64, (1 << 20) + 1, &FillPlan::Iota { start: Value::Int(0), step: Value::Float(0.1) });
     assert_eq!(tenths[1 << 20], 0.1 * 1_048_576.0);
@@ -267,7 +268,7 @@ proptest! {
         seed in any::<u64>(),
         element in prop::sample::select(vec![ElementType::Bf16, ElementType::F32, ElementType::F64]),
     ) {
-        // As the type has them: bounds between two values of the type are rounded to one.
+        // Rounded to the type: bounds between two values of the type become one of them.
         let round = |x: f64| by_type!(element, integer _T => x, float T => T::nearest(x).wide());
         let (low, high) = (round(a.min(b)), round(a.max(b)));
         prop_assume!(low < high);
@@ -326,7 +327,7 @@ fn a_permuted_content_has_the_same_elements_in_an_order_of_its_seed_and_buffer()
     assert!(equal < 20, "{equal} of {len} elements kept their place");
     assert_eq!(permuted, shuffled("x", 3));
     assert!(permuted != shuffled("x", 4) && permuted != shuffled("y", 3));
-    // A buffer with the content of another keeps it.
+    // A buffer that copies another's content keeps it.
     let like = FillPlan::Like { buffer: "x".to_owned(), fill: Box::new(iota.clone()) };
     assert_eq!(
         numbers(ElementType::I32, &made("y", ElementType::I32, len, &like.permuted(3, 0..len as u64))),

@@ -1,8 +1,8 @@
-//! Comparisons on the device: whether every element of an output surely passes.
+//! Comparisons on the device: whether every element of an output certainly passes.
 //!
-//! The rule is that of [`compare`](crate::compare). If an element is not surely right (wrong, or within the last
-//! places of a 16-bit float), the host decides, so the device can only save work. Handles `x`, `copy(x)`, `add(x, y)` and
-//! numbers; results of reductions are small and compared on the host.
+//! The rule is that of [`compare`](crate::compare). If an element is doubtful (wrong, or within the last places of a
+//! 16-bit float), the host decides, so the device can only save work. Handles `x`, `copy(x)`, `add(x, y)` and numbers;
+//! results of reductions are small and compared on the host.
 
 use super::{Kernels, code, double, number, word};
 use crate::bench::Bench;
@@ -13,7 +13,7 @@ use crate::values::expectation;
 use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
 
-/// Uploaded expected values take at most one part in so many of the free memory.
+/// Uploaded expected values take at most one part in this many of the free memory.
 const SHARE_OF_FREE: u64 = 4;
 
 /// Expected values that the device can read.
@@ -21,7 +21,7 @@ const SHARE_OF_FREE: u64 = 4;
 pub enum Wanted {
     Number {
         value: Number,
-        /// The element type; `None` for a constant of the manifest.
+        /// Element type; `None` for a constant of the manifest.
         element: Option<ElementType>,
     },
     Array(ElementType, BufferId),
@@ -30,7 +30,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Returns the type of its lanes: constants and wide results are f64 or i64.
+    /// Returns the type of the lanes: constants and wide results are f64 or i64.
     const fn element(&self) -> ElementType {
         match *self {
             Self::Number { value: Number::Float(_), .. } => ElementType::F64,
@@ -39,7 +39,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the number's bits; `None` for one that the kernels have no room for.
+    /// Returns the number's bits; `None` if the kernels have no room for it.
     fn bits(&self) -> Option<u64> {
         match *self {
             Self::Number { value: Number::Float(value), .. } => Some(value.to_bits()),
@@ -51,7 +51,7 @@ impl Wanted {
 }
 
 impl Kernels {
-    /// Whether every one of the `len` elements of `got` surely passes.
+    /// Whether every one of the `len` elements of `got` certainly passes.
     pub fn passes(
         &self,
         device: &mut dyn Device,
@@ -89,13 +89,13 @@ impl Kernels {
         let hidden = self.expected.iter().position(|(_, id)| *id == left).map(|stream| stream as u64);
         hidden.map_or(Ok(()), |stream| self.mask(device, left, stream))?;
         self.run(device, self.compare, len, args)?;
-        // Read before the next run of a kernel clears it.
+        // Read now: the next kernel clears it.
         let [doubtful] = self.found(device)?;
         hidden.map_or(Ok(()), |stream| self.mask(device, left, stream))?;
         Ok(doubtful == 0)
     }
 
-    /// Uploads expected values of the host, masked, once; `None` if they do not fit, or are not computed.
+    /// Uploads the host's expected values once, masked; `None` if they do not fit or have not been computed.
     pub fn upload_expected(
         &mut self,
         device: &mut dyn Device,
@@ -138,7 +138,7 @@ impl Kernels {
     }
 }
 
-/// Whether the device finds that all of what a check compares is right.
+/// Whether the device finds everything that a check compares right.
 pub fn surely_passes(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<bool, Stop> {
     if case.is_partial {
         return Ok(false);
@@ -149,7 +149,7 @@ pub fn surely_passes(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckP
     Ok(kernels.passes(bench.device, (got, element, len), &wanted, &check.tolerance)?)
 }
 
-/// Returns the output that a check compares as it is.
+/// Returns the output that a check compares unmodified.
 fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Option<(BufferId, ElementType, u64)> {
     bench.store.kernels.as_ref()?;
     let name = name_of(actual)?;
@@ -158,7 +158,7 @@ fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Opt
     Some((buffer.id, buffer.plan.element, buffer.plan.len))
 }
 
-/// Returns what a check expects, on the device; `None` where it is not there, or of another length.
+/// Returns what a check expects, on the device; `None` if it is not there or has another length.
 fn upload_wanted(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -178,7 +178,7 @@ fn upload_wanted(
     Ok(kernels.upload_expected(bench.device, &operand)?)
 }
 
-/// Returns an expectation of arrays that the case has on the device.
+/// Returns an expected array or sum that the case already has on the device.
 pub fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, len: u64) -> Option<Wanted> {
     let first = |expression: &RefExpr| {
         let slot = case.device_body()?.slot(name_of(expression)?)?;
@@ -195,7 +195,7 @@ pub fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr
     }
 }
 
-/// Returns the buffer of `x` and of `copy(x)`.
+/// Returns the buffer of `x` or `copy(x)`.
 fn name_of(expression: &RefExpr) -> Option<&str> {
     match expression {
         RefExpr::Buffer(name) => Some(name),
@@ -204,7 +204,7 @@ fn name_of(expression: &RefExpr) -> Option<&str> {
     }
 }
 
-/// Writes the bytes of the first lanes, as many as there is room for.
+/// Writes the bytes of the first lanes, as many as fit.
 fn store<L: Copy>(lanes: &[L], to: &mut [u8], bytes: impl Fn(L) -> [u8; 8]) {
     to.chunks_exact_mut(8).zip(lanes).for_each(|(place, lane)| place.copy_from_slice(&bytes(*lane)));
 }

@@ -1,7 +1,7 @@
-//! First contents made on the device, with the bits that the host would make.
+//! Initial contents made on the device, with the bits that the host would make.
 //!
-//! Elements are drawn as documented in [`fill`](crate::fill), one per thread. A draw that the host's method
-//! rejects shifts all that follow in its chunk of 2^16: such chunks are listed, and made on the host. Fills that need
+//! Elements are drawn as documented in [`fill`](crate::fill), one per thread. A draw that the host's method rejects
+//! shifts all later ones in its chunk of 2^16: such chunks are listed and made on the host. Fills that need
 //! transcendental functions, a file, or rounding to 16-bit floats are left to the host.
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::typed::{Float as _, Typed as _, by_type};
 use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 use runner_types::{BufferPlan, ElementType, FillPlan};
 
-/// Rejected draws from which on the host makes the whole buffer: the list is as long, and each costs a chunk.
+/// With more rejected draws than this, the host makes the whole buffer: the list is full, and each draw costs a chunk.
 const MOST_REJECTED: usize = FOUND - 1;
 
 /// Arguments of the kernel: the rule and its four numbers.
@@ -28,7 +28,7 @@ struct Rule {
 }
 
 impl Kernels {
-    /// Fills a buffer; false, with the content undefined, where the host must do it.
+    /// Fills a buffer. False, with the content undefined, if the host must do it.
     pub fn fill(&self, device: &mut dyn Device, plan: &BufferPlan, to: BufferId) -> Result<bool, DeviceError> {
         match &plan.fill {
             None => Ok(false),
@@ -42,7 +42,7 @@ impl Kernels {
         }
     }
 
-    /// Writes the elements that a fill has in a range of the buffer; chunks that the host must make have the plan's.
+    /// Writes the elements of a range of the buffer. Chunks that the host must make come from `plan`.
     fn fill_range(
         &self,
         device: &mut dyn Device,
@@ -73,7 +73,7 @@ impl Kernels {
     }
 }
 
-/// Makes the listed chunks on the host; false where it cannot.
+/// Makes the listed chunks on the host; false if it cannot.
 fn mend(device: &mut dyn Device, plan: &BufferPlan, to: BufferId, listed: &[u64]) -> Result<bool, DeviceError> {
     let mut chunks = listed.to_vec();
     chunks.sort_unstable();
@@ -93,7 +93,7 @@ impl Rule {
     }
 }
 
-/// Returns the rule of a fill; `None` for one that the host must do, or refuses.
+/// Returns the rule of a fill; `None` if the host must make or refuse it.
 fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
     let plain = |kind, a, b| Rule { kind, numbers: [a, b, 0, 0], seed: None, width: 32, rejected: 0 };
     by_type!(
@@ -120,7 +120,7 @@ fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
             _ if T::SIZE == 2 => None,
             FillPlan::Iota { start, step } => {
                 let (start, step) = (fill::number::<T>(start).ok()?, fill::number::<T>(step).ok()?);
-                // The bits of a NaN are each machine's own.
+                // The bits of a NaN differ between machines.
                 let sound = start.is_finite() && step.is_finite();
                 sound.then(|| plain(2, start.to_bits(), step.to_bits()))
             }
@@ -136,7 +136,8 @@ fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
     )
 }
 
-/// Returns the rule of Lemire's method on 32 bits where the span allows it, else on 64; a span of 0 is all of them.
+/// Returns the rule of Lemire's method, on 32 bits if the span allows it, else on 64. A span of 0 means all 64-bit
+/// numbers.
 fn uniform(from: u64, span: u64, seed: u64) -> Rule {
     let seed = Some(seed);
     if (1..=1 << 32).contains(&span) {

@@ -1,8 +1,8 @@
-//! Expected values in device memory, out of reach of the code under test.
+//! Expected values in device memory, unreadable for the code under test.
 //!
-//! Uploaded expected values lie in the memory of the process whose kernels are judged, and a kernel could look for them.
-//! So they are masked with a stream of `ChaCha8`, under a key that is drawn for each group and that only the comparison
-//! gets. They are masked before they are uploaded, so that no buffer of a transfer holds them either.
+//! Uploaded expected values lie in the memory of the process whose kernels are judged, and a kernel could look for
+//! them. So they are masked with a `ChaCha8` stream under a key that is drawn for each group and that only the
+//! comparison gets. They are masked before the upload, so that no transfer buffer holds them in the clear.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -12,16 +12,15 @@ use crate::parallel;
 use crate::sets::secret;
 use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 
-/// Bytes of a block of the generator, which one thread masks.
+/// Bytes of a generator block, which one thread masks.
 const BLOCK: usize = 64;
 
 /// Bytes that one core masks at a time.
 const PIECE: usize = 1 << 20;
 
-/// Bytes that are uploaded at a time.
+/// Bytes uploaded at a time.
 const UPLOAD: usize = 1 << 24;
 
-/// The key of a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Key([u64; 4]);
 
@@ -57,7 +56,7 @@ impl Kernels {
         self.run(device, self.mask, bytes.div_ceil(BLOCK) as u64, args)
     }
 
-    /// Uploads the `len` bytes of values masked. `read` fills its slice with the bytes from an offset on, a multiple of
+    /// Uploads `len` bytes of values, masked. `read` fills its slice with the bytes from an offset on, a multiple of
     /// eight. The host never holds all of them a second time.
     pub fn upload_masked(
         &self,

@@ -1,9 +1,9 @@
 //! Fills, digests and compares buffers on the device.
 //!
 //! Reading a gigabyte takes a millisecond on the device and a hundred over the bus. These kernels never decide that a
-//! result is wrong: a buffer that does not surely pass is downloaded and judged on the host, which finds the element
-//! and describes the mismatch. So reports are the same with and without them. Used neither on devices that do not run
-//! PTX nor on those without a clock: a simulated device is slower than the host.
+//! result is wrong: a doubtful buffer is downloaded and judged on the host, which finds the element and describes the
+//! mismatch. So reports are the same with and without them. Devices that do not run PTX cannot use them, and devices
+//! without a clock do not: a simulated device is slower than the host.
 
 pub mod check;
 mod fill;
@@ -15,11 +15,11 @@ use runner_types::{Dim3, ElementType, ScalarValue};
 use super::operand::Operand;
 use hidden::Key;
 
-/// Made from `kernels.cu`, see `tests/own_kernels.rs`.
+/// Built from `kernels.cu`; see `tests/own_kernels.rs`.
 const PTX: &str = include_str!("kernels.ptx");
 
 const THREADS: u32 = 256;
-/// Blocks of a launch, for each SM.
+/// Blocks per SM in a launch.
 const BLOCKS_PER_SM: u32 = 8;
 /// Words of the result buffer.
 const FOUND: usize = 512;
@@ -34,7 +34,7 @@ pub struct Kernels {
     key: Key,
     found: BufferId,
     most_blocks: u32,
-    /// Expected values that were computed on the host and uploaded, each masked with the stream of its place.
+    /// Expected values that the host computed and uploaded. Each is masked with the stream of its index.
     expected: Vec<(Operand, BufferId)>,
 }
 
@@ -66,7 +66,6 @@ impl Kernels {
         })
     }
 
-    /// Frees the memory.
     pub fn free(mut self, device: &mut dyn Device) {
         self.free_expected(device);
         let _ = device.free(self.found);
@@ -74,15 +73,15 @@ impl Kernels {
 
     /// Frees the memory of the expected values. A failed free leaks memory, which the next allocation reports.
     pub fn free_expected(&mut self, device: &mut dyn Device) {
-        // Streams are used once.
+        // A stream masks only one content.
         self.key = Key::draw();
         for (_, id) in self.expected.drain(..) {
             let _ = device.free(id);
         }
     }
 
-    /// Returns a digest of the bytes of a buffer and their positions. A change within one 8-byte word always changes
-    /// it, a wider one with probability 1 - 2^-64.
+    /// Returns a digest of a buffer's bytes and their positions. A change within one 8-byte word always changes it, a
+    /// wider one with probability 1 - 2^-64.
     pub fn digest(&self, device: &mut dyn Device, buffer: BufferId) -> Result<u64, DeviceError> {
         let bytes = device.size(buffer) as u64;
         let args = vec![LaunchArg::Buffer(buffer), word(bytes), LaunchArg::Buffer(self.found)];
@@ -104,7 +103,6 @@ impl Kernels {
         device.run(&Batch::once(vec![clear], vec![Step::Launch(launch)])).map(drop)
     }
 
-    /// Returns the first words of the result buffer.
     fn found<const N: usize>(&self, device: &mut dyn Device) -> Result<[u64; N], DeviceError> {
         let mut bytes = vec![0; N * 8];
         device.download(self.found, 0, &mut bytes)?;
@@ -116,7 +114,7 @@ impl Kernels {
     }
 }
 
-/// Returns the number by which the kernels know an element type.
+/// Returns the kernels' code for an element type.
 const fn code(element: ElementType) -> LaunchArg {
     number(match element {
         ElementType::I8 => 0,

@@ -32,7 +32,7 @@ fn plan(element: ElementType, len: u64, fill: FillPlan) -> BufferPlan {
     BufferPlan { fill: Some(fill), ..fake_backend::buffer_plan("x", element, len, Access::In) }
 }
 
-/// What the device makes of a fill; `None` where it leaves it to the host.
+/// Result of a fill on the device; `None` if it leaves it to the host.
 fn made(device: &mut dyn Device, kernels: &Kernels, plan: &BufferPlan) -> Option<Vec<u8>> {
     let size = plan.bytes().0 as usize;
     let id = device.alloc(size, 0).unwrap();
@@ -100,7 +100,8 @@ fn integers_of_the_whole_range_and_of_spans_past_32_bits_are_drawn_alike() {
     }
 }
 
-/// For this span 1,967,296 of 2^32 draws are rejected: about thirty of these 66,000, which shift all that follow.
+/// For this span 1,967,296 of 2^32 draws are rejected: about thirty of these 66,000, each of which shifts all later
+/// ones.
 #[test]
 fn chunks_with_a_rejected_draw_are_made_anew() {
     let (mut device, kernels) = bench();
@@ -112,7 +113,7 @@ fn chunks_with_a_rejected_draw_are_made_anew() {
     assert!(count > 0, "the seed draws no rejected number: choose another");
 }
 
-/// The stretch begins and ends within blocks of draws and within chunks; the span of the first rejects some draws.
+/// The range begins and ends within blocks of draws and within chunks; the first one's span rejects some draws.
 #[test]
 fn a_stretch_has_the_elements_of_another_seed() {
     let (mut device, kernels) = bench();
@@ -171,10 +172,10 @@ fn a_digest_depends_on_every_byte_and_its_place() {
     assert!(!changed(&|_| ()));
 }
 
-/// Numbers of a type that judges disagree about: zeros, neighbours, limits, infinities, NaN.
+/// Numbers of a type that implementations treat differently: zeros, neighbours, limits, infinities, NaN.
 fn specials(element: ElementType) -> Vec<Vec<u8>> {
     let floats = [0.0, -0.0, 1.0, -1.0, 1.0 + f64::EPSILON, 1.0 + f64::from(f32::EPSILON), 3e38, -3e38, 1e300, 1e-310];
-    // Between 0 and the least f32, in the middle of both, subnormal as f32 and as f16, and the least normal f32.
+    // Between 0 and the smallest f32, midway between them, subnormal as f32 and as f16, and the smallest normal f32.
     let small = [1e-60, 7.006_492_321_624_085e-46, 1e-45, 1e-40, 1.175_494_350_822_287_5e-38, 1e-8, 6e-8];
     let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     let floats = floats.into_iter().chain(small).chain(special);
@@ -205,7 +206,7 @@ fn tolerances() -> [Tolerance; 4] {
     [of(0.0, 0.0, 0), of(0.0, 1e-5, 0), of(2.5, 0.0, 0), of(0.0, 0.0, 1)]
 }
 
-/// How many pairs the host refuses and how many the device doubts.
+/// Number of pairs that the host refuses, and that the device doubts.
 fn judged(got: ElementType, wanted: ElementType, tolerance: &Tolerance) -> (u64, u64) {
     let (mut device, kernels) = bench();
     let (left, right) = pairs(got, wanted);
@@ -301,7 +302,7 @@ fn one_number_is_expected_of_every_element() {
     assert!(kernels.passes(device, side, &of(Number::Int(1), None), &exact).unwrap());
     assert!(kernels.passes(device, side, &of(Number::Float(1.0), None), &exact).unwrap());
     assert!(!kernels.passes(device, side, &of(Number::Int(2), None), &exact).unwrap());
-    // As u64 these are large, as i64 they are −1: a number of the other kind is never equal.
+    // These are large as u64 and −1 as i64: a number of the other kind is never equal.
     let all = holding(device, &[0xff; 8]);
     let side = (all, ElementType::U64, 1);
     assert!(!kernels.passes(device, side, &of(Number::Int(-1), None), &exact).unwrap());
@@ -324,14 +325,14 @@ fn expected_values_of_the_host_are_brought_once() {
     let got = holding(device, &[0.5_f32, f32::INFINITY].map(f32::to_le_bytes).concat());
     let side = (got, ElementType::F32, 2);
     let tolerance = Tolerance::default_for(ElementType::F32);
-    // As an f32 the second one is infinite.
+    // The second one is infinite as an f32.
     assert!(kernels.passes(device, side, &Wanted::Array(element, first), &tolerance).unwrap());
 }
 
 #[test]
 fn expected_values_lie_masked_on_the_device_and_are_unmasked_for_a_comparison_only() {
     let (mut device, mut kernels) = bench();
-    // Of two pieces of the host, and not a whole number of words.
+    // Two pieces of the host, and not a whole number of words.
     let values: Vec<u8> = (0..(1 << 20) + 131u32).map(|i| (i % 251) as u8).collect();
     let element = ElementType::U8;
     let operand = Operand::Bytes { element, bytes: Arc::new(values.clone()) };

@@ -1,4 +1,4 @@
-//! Errors that are allowed of sums and expressions: results in every order pass, and one that lacks a term does not.
+//! Errors that are allowed for sums and expressions: results in every order pass, and one that lacks a term does not.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -27,7 +27,7 @@ fn floats(element: ElementType, values: &[f64]) -> Operand {
     Operand::Bytes { element, bytes: Arc::new(raw) }
 }
 
-/// Numbers of both signs, about normally distributed, as the type has them.
+/// Random numbers of both signs, approximately normal, rounded to the type.
 fn random(rng: &mut ChaCha8Rng, element: ElementType, len: usize) -> Vec<f64> {
     let mut uniform = || f64::from(rng.next_u32()) / f64::from(u32::MAX) - 0.5;
     (0..len).map(|_| rounded(element, (0..6).map(|_| uniform()).sum::<f64>())).collect()
@@ -97,7 +97,7 @@ fn random_sums_pass_in_sequence_and_as_a_tree_and_not_without_one_of_their_terms
             for got in of(&x) {
                 assert!(passes(element, &[got], &sum, &arrays), "{element}, seed {seed}, {len} terms: {got}");
             }
-            // A term of typical size or more: the root of the mean square is 0.7.
+            // A term of at least typical size: the root mean square is 0.7.
             let place = x.iter().position(|value| value.abs() > 0.7);
             let Some(place) = place else { continue };
             let fewer: Vec<f64> = [&x[..place], &x[place + 1..]].concat();
@@ -182,7 +182,7 @@ fn bounds_are_those_worked_out_by_hand() {
     // (x + y) / y: terms of 5 / 2 and 4.5 / 0.5, and two operations.
     let sum = binary(Elementwise::Add, x.clone(), y.clone());
     close(of(&binary(Elementwise::Divide, sum, y)), [2.0 * 2.5, 2.0 * 9.0]);
-    // 1/10 is no f32, 1/2 is one.
+    // 1/10 is not an f32, 1/2 is.
     let times = |value: f64| binary(Elementwise::Multiply, RefExpr::Constant(Value::Float(value)), x.clone());
     close(of(&times(0.1)), [2.0 * 0.3, 2.0 * 0.4]);
     close(of(&times(0.5)), [1.5, 2.0]);

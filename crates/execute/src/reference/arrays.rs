@@ -1,4 +1,4 @@
-//! Arrays from arrays: sorted, scanned, counted, normalised, convolved, cut out.
+//! Reference functions from arrays to an array: sorted, scanned, counted, normalised, convolved, sliced.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub fn sorted(element: ElementType, x: &Operand) -> Operand {
     wide(element, lanes)
 }
 
-/// Returns inclusive sums; of floats, with compensation (Neumaier).
+/// Returns inclusive sums; those of floats are compensated (Neumaier).
 pub fn scanned(element: ElementType, x: &Operand) -> Operand {
     let lanes = match all_lanes(x) {
         Lanes::Int(mut lanes) => {
@@ -48,7 +48,7 @@ pub fn scanned(element: ElementType, x: &Operand) -> Operand {
                 let next = sum + *lane;
                 lost += if sum.abs() >= lane.abs() { (sum - next) + *lane } else { (*lane - next) + sum };
                 sum = next;
-                // An infinite sum has lost nothing that can be added.
+                // An infinite sum has no meaningful correction.
                 *lane = if sum.is_finite() { sum + lost } else { sum };
             }
             Lanes::Float(lanes)
@@ -57,7 +57,7 @@ pub fn scanned(element: ElementType, x: &Operand) -> Operand {
     wide(element, lanes)
 }
 
-/// Returns the counts of 0, 1, …, `bins` - 1. Other integers are not counted.
+/// Counts the elements equal to 0, 1, …, `bins` - 1. Other integers are not counted.
 pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Operand, String> {
     if element.is_float() {
         return Err(format!("counts integers, and got {element}"));
@@ -73,7 +73,7 @@ pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Opera
     Ok(wide(ElementType::I64, Lanes::Int(counts)))
 }
 
-/// Computes the softmax of each row, after its greatest element is subtracted.
+/// Computes the softmax of each row, after subtracting its greatest element.
 pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Operand, String> {
     let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
     parallel::chunks(&mut lanes, columns.max(1), &|_, row| {
@@ -89,25 +89,25 @@ pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Oper
     Ok(wide(element, Lanes::Float(lanes)))
 }
 
-/// Applies a function to each element by itself.
+/// Applies a function to each element.
 pub fn each(element: ElementType, x: &Operand, function: fn(f64) -> f64) -> Result<Operand, String> {
     let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
     parallel::chunks(&mut lanes, PIECE, &|_, piece| piece.iter_mut().for_each(|lane| *lane = function(*lane)));
     Ok(wide(element, Lanes::Float(lanes)))
 }
 
-/// Returns x times the probability that a standard normal number is at most x.
+/// Returns x times the probability that a standard normal variable is at most x.
 pub fn gelu(x: f64) -> f64 {
     0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Approximates [`gelu`] as Hendrycks and Gimpel do (2016), which GPT-2 uses.
+/// Approximates [`gelu`] by the formula of Hendrycks and Gimpel (2016), which GPT-2 uses.
 pub fn gelu_tanh(x: f64) -> f64 {
     let scale = (2.0 / std::f64::consts::PI).sqrt();
     0.5 * x * (1.0 + libm::tanh(scale * (x + 0.044_715 * x * x * x)))
 }
 
-/// What is added to a variance before its root is taken.
+/// Added to a variance before its root is taken.
 pub const LAYERNORM_EPSILON: f64 = 1e-5;
 
 /// Normalises each row.
@@ -134,8 +134,8 @@ pub fn normal_of(row: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) 
     (mean, 1.0 / (variance + LAYERNORM_EPSILON).sqrt())
 }
 
-/// Convolves: every element is the sum of the products of its surroundings with the filter, whose middle is at half of
-/// its extents. `elements`: those to compute.
+/// Convolves: every element is the sum of its neighbourhood times the filter, whose centre is at half its extents.
+/// `elements` are those to compute.
 pub fn convolution(
     element: ElementType,
     [x, filter]: [&Operand; 2],
@@ -167,7 +167,7 @@ fn convolved<T: Copy + Send + Sync>(
     zero: T,
     step: impl Fn(T, T, T) -> T + Sync,
 ) -> Vec<T> {
-    // The index of the image under a place of the filter, if it is inside.
+    // The index in the image below a filter element, if it is inside.
     let under = |place: usize, offset: usize, middle: usize, end: usize| {
         (place + offset).checked_sub(middle).filter(|index| *index < end)
     };
@@ -185,7 +185,7 @@ fn convolved<T: Copy + Send + Sync>(
     let columns = columns.max(1);
     let Some(elements) = elements else {
         let mut out = vec![zero; x.len()];
-        // A weight is added to a whole row at once, which has the same sums and is several times as fast.
+        // Adds a weight to a whole row at once: the same sums, several times as fast.
         parallel::chunks(&mut out, columns, &|row, sums| {
             for i in 0..down {
                 let Some(y) = under(row, i, down / 2, rows) else { continue };
@@ -210,7 +210,6 @@ fn convolved<T: Copy + Send + Sync>(
     out
 }
 
-/// Returns a part of the elements.
 pub fn slice(element: ElementType, x: &Operand, range: Range<usize>) -> Operand {
     if let Operand::Bytes { bytes, .. } = x {
         let size = element.size();
@@ -281,13 +280,13 @@ mod tests {
             let Ok(Lanes::Float(found)) = found.map(|found| lanes(&found)) else { panic!("floats") };
             found
         };
-        // By Python: x times the distribution function of the normal distribution, and the formula with tanh.
+        // Computed in Python: x times the normal distribution function, and the formula with tanh.
         let is = |function: fn(f64) -> f64, expected: [f64; 4]| {
             for (found, expected) in values(function).iter().zip(expected) {
                 assert!((found - expected).abs() < 1e-14, "{found} {expected}");
             }
         };
-        // By Python: x times the distribution function of the normal distribution, and the formula with tanh.
+        // Computed in Python: x times the normal distribution function, and the formula with tanh.
         is(libm::exp, [0.367_879_441_171_442_33, 1.0, std::f64::consts::E, 20.085_536_923_187_668]);
         is(gelu, [-0.158_655_253_931_457_07, 0.0, 0.841_344_746_068_542_9, 2.995_950_305_905_11]);
         is(gelu_tanh, [-0.158_808_009_391_723_24, 0.0, 0.841_191_990_608_276_8, 2.996_362_607_918_227]);

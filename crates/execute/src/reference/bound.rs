@@ -1,12 +1,12 @@
-//! How far a right result may be from a reference: a bound of the rounding errors of any order of its operations.
+//! How far a right result may be from a reference: a bound on the rounding errors for any order of its operations.
 //!
-//! A result near 0 that is a sum of large terms has an error that is small beside the terms and not beside the result.
-//! So the sizes of the terms are followed through the expression next to its values. An expression of k operations has an
-//! error of at most k·u·Σ|terms| to first order, in any order of them, where u is the unit roundoff (Higham, Accuracy
-//! and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.4). For n terms that are reduced, this worst
-//! case is far from what happens (section 4.2): their sum passes through values of about the root of the sum of their
-//! squares, and its roundings, of both signs, grow with √n. [`SUMMATION`]·√n·u times that root leaves room for every
-//! order, and finds one term of many that is missing.
+//! A result near 0 that is a sum of large terms has an error that is small relative to the terms and not relative to
+//! the result. So the sizes of the terms are followed through the expression together with its values. An expression of
+//! k operations has an error of at most k·u·Σ|terms| to first order, for any order of the terms, where u is the unit
+//! roundoff (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.4). For a
+//! reduction of n terms, this worst case is far from what happens (section 4.2): the sum passes through values of about
+//! the root of the sum of squares, and its roundings, of both signs, grow with √n. [`SUMMATION`]·√n·u times that root
+//! allows every order, and still detects one missing term of many.
 
 use std::sync::Arc;
 
@@ -16,17 +16,16 @@ use super::matrix::all_lanes;
 use super::{call, evaluate};
 use runner_types::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
 
-/// How many times the typical error of a sum in sequence is allowed. Of random terms, one in many millions exceeds it.
+/// Allowed multiple of the typical error of a sequential sum. Of random terms, one sum in many millions exceeds it.
 const SUMMATION: f64 = 2.0;
 
-/// Sizes of the terms of an expression at some elements, and the count of roundings of that size.
+/// Sizes of an expression's terms at some elements, and the number of roundings of that size.
 struct Terms {
     sizes: Operand,
     roundings: f64,
 }
 
-/// Returns the error that is allowed at some elements of the value of an expression of floats, in units of the unit
-/// roundoff.
+/// Returns the allowed error at some elements of a float expression's value, in units of the unit roundoff.
 pub fn bounds<E: From<String>>(
     expression: &RefExpr,
     elements: &[usize],
@@ -41,7 +40,7 @@ pub fn bounds<E: From<String>>(
     Ok(bounds)
 }
 
-/// `elements`: those that are wanted of an array; all without.
+/// `elements` selects elements of an array; `None` means all.
 fn terms<E: From<String>>(
     expression: &RefExpr,
     elements: Option<&[usize]>,
@@ -51,7 +50,7 @@ fn terms<E: From<String>>(
         RefExpr::Buffer(name) => Ok(Terms { sizes: size(selected(buffer(name)?, elements)?), roundings: 0.0 }),
         RefExpr::Constant(value) => {
             let value = Number::from_value(value).map_or(0.0, Number::as_f64);
-            // A fraction may have no value in the type of the buffers.
+            // A fraction may be inexact in the type of the buffers.
             let is_exact = f64::from(value as f32).to_bits() == value.to_bits();
             let roundings = if is_exact { 0.0 } else { 1.0 };
             Ok(Terms { sizes: constant(value.abs()), roundings })
@@ -69,7 +68,7 @@ fn terms<E: From<String>>(
                 Elementwise::Add | Elementwise::Subtract => rounded(combined(Elementwise::Add, sizes)),
                 Elementwise::Multiply => rounded(combined(Elementwise::Multiply, sizes)),
                 Elementwise::Divide => {
-                    // Errors of the divisor count as often as it is smaller than its terms.
+                    // Errors of the divisor count the more the smaller it is than its terms.
                     let divisor = value(1)?;
                     rounded(divide(combined(Elementwise::Multiply, sizes), square(divisor)))
                 }
@@ -116,8 +115,8 @@ fn terms<E: From<String>>(
     }
 }
 
-/// Returns the terms of a function that needs only those of its arguments. Products and convolutions give the wanted
-/// `elements` only.
+/// Returns the terms of a function that needs only those of its arguments. Products and convolutions compute only the
+/// wanted `elements`.
 fn of_call(
     function: RefFunction,
     mut parts: Vec<Terms>,
@@ -178,7 +177,7 @@ fn of_call(
     }
 }
 
-/// Returns the terms of a function that needs the values of its arguments as well.
+/// Returns the terms of a function that also needs the values of its arguments.
 fn of_values(function: RefFunction, values: &[Operand], parts: &[Terms], integers: &[i64]) -> Result<Terms, String> {
     let roundings = parts.iter().map(|part| part.roundings).sum::<f64>() + 1.0;
     let lanes = |operand: &Operand| match all_lanes(operand) {
@@ -199,7 +198,7 @@ fn of_values(function: RefFunction, values: &[Operand], parts: &[Terms], integer
         // The mean, the difference from it, two products, and the sum.
         return Ok(Terms { sizes: wide(sizes), roundings: roundings + summed(Some(columns)) + 3.0 });
     }
-    // An error of the exponent, which is of the size of its terms, is a relative one of the result.
+    // An error of the exponent, which has the size of its terms, is a relative error of the result.
     let results = lanes(&call(function, values, integers, None)?);
     let most = sizes.iter().copied().fold(0.0, f64::max);
     for (size, result) in sizes.iter_mut().zip(results) {
@@ -209,7 +208,7 @@ fn of_values(function: RefFunction, values: &[Operand], parts: &[Terms], integer
     Ok(Terms { sizes: wide(sizes), roundings })
 }
 
-/// Returns the roundings that are allowed of a sum, relative to the root of the sum of its squares.
+/// Returns the roundings allowed for a sum, relative to the root of its sum of squares.
 fn summed(len: Option<usize>) -> f64 {
     SUMMATION * (len.unwrap_or(1) as f64).sqrt()
 }
@@ -229,7 +228,7 @@ fn wide(lanes: Vec<f64>) -> Operand {
     Operand::Wide { element: ElementType::F64, lanes: Arc::new(Lanes::Float(lanes)) }
 }
 
-/// Combines sizes element by element. All of them are taken for f64, whatever type their buffers have.
+/// Combines sizes element by element, as f64 whatever the type of their buffers.
 fn combined(operation: Elementwise, operands: impl IntoIterator<Item = Operand>) -> Operand {
     let mut operands = operands.into_iter();
     let mut next = || Box::new(operands.next().unwrap_or_else(|| constant(0.0)));

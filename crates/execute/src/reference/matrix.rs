@@ -1,4 +1,4 @@
-//! Matrix product and transpose, row-major.
+//! Reference functions on row-major matrices: product and transpose.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use super::super::operand::{Lanes, Operand, PIECE, wrapped};
 use super::super::parallel;
 use runner_types::ElementType;
 
-/// Rows of the result that one task makes: each row of the right side that it reads serves all of them.
+/// Rows of the result per task. All of them use each row of the right side that the task reads.
 const ROWS: usize = 8;
 
-/// Side of the tiles in which a transpose walks, so that both sides stay in the cache.
+/// Side of the tiles that a transpose walks, so that both matrices stay in the cache.
 const TILE: usize = 32;
 
 /// Shape of a product: rows×inner times inner×columns gives rows×columns.
@@ -20,7 +20,7 @@ pub struct Shape {
     pub inner: usize,
 }
 
-/// Multiplies matrices: every element sums over the inner dimension in order, for any number of threads. `elements`:
+/// Multiplies matrices. Every element sums over the inner dimension in order, for any number of threads. `elements` are
 /// those to compute.
 pub fn product(
     element: ElementType,

@@ -1,9 +1,9 @@
 //! The reference functions: what a check expects, computed on the host.
 //!
-//! Integers wrap as their type does; floats are computed in f64 and not rounded to their type, with compensated sums,
-//! so that the reference has a smaller error than the results it is compared with. All cores share the work, in pieces
-//! whose bounds do not depend on their number: the result is the same on every host. Mixed element types and the minimum
-//! or maximum of nothing are errors; nothing is converted silently.
+//! Integers wrap as their type does. Floats are computed in f64 with compensated sums and not rounded to their type, so
+//! that the reference has a smaller error than the results compared with it. All cores share the work, in pieces whose
+//! bounds do not depend on the number of cores: the result is the same on every host. Mixed element types and the
+//! minimum or maximum of nothing are errors; nothing is converted silently.
 
 mod arrays;
 mod bound;
@@ -26,8 +26,8 @@ use runner_types::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunctio
 
 /// Evaluates a reference expression. `buffer` gives the content of a named buffer.
 ///
-/// Arithmetic on elements and copies stay unevaluated until they are read. Errors name the function and its
-/// arguments' types or sizes.
+/// Element-wise arithmetic and copies stay unevaluated until they are read. Errors name the function and its arguments'
+/// types or sizes.
 pub fn evaluate<E: From<String>>(
     expression: &RefExpr,
     buffer: &mut dyn FnMut(&str) -> Result<Operand, E>,
@@ -48,12 +48,12 @@ pub fn evaluate<E: From<String>>(
     }
 }
 
-/// Does arithmetic on the elements of arrays of one type and length, with numbers for all of them.
+/// Builds element-wise arithmetic on arrays of one type and length; numbers apply to every element.
 fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand, String> {
     let name = "arithmetic";
     let mut types = operands.iter().filter_map(Operand::element);
     let Some(element) = types.next() else { return Err(format!("{name} got no array")) };
-    // Integers of all types can be compared with each other, and truth values are not 0, whatever their type is.
+    // Integers of all types can be compared with each other. Truth values are nonzero numbers of any type.
     let is_alike = |other: ElementType| match operation {
         Elementwise::And | Elementwise::Or => true,
         operation if operation.compares() => other.is_float() == element.is_float(),
@@ -77,7 +77,7 @@ fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand
         Ok([left, right]) => [left, right],
         Err(mut only) => {
             let Some(operand) = only.pop() else { return Err(format!("{name} got no operand")) };
-            // An operation on one operand ignores the other.
+            // A unary operation ignores the right operand.
             [operand, Operand::Scalar { element: None, value: Number::Int(1) }]
         }
     };
@@ -89,8 +89,7 @@ fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand
     Ok(Operand::Elementwise { element, operation, left: Box::new(left), right: Box::new(right) })
 }
 
-/// Returns some elements of the value of a reference expression. Of a product or a convolution, the others are not
-/// computed.
+/// Returns some elements of a reference expression. Products and convolutions do not compute the others.
 pub fn evaluate_at<E: From<String>>(
     expression: &RefExpr,
     elements: &[usize],
@@ -128,17 +127,16 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     }
 }
 
-/// A function that makes some elements of one of the arrays that a reduction takes, which have one length. The error
-/// says why there are none.
+/// Writes a range of one array argument of a reduction; the arguments have equal lengths. The error says why it cannot.
 pub type Part<'a> = dyn Fn(usize, Range<usize>, &mut Vec<u8>) -> Result<(), String> + Sync + 'a;
 
 thread_local! {
-    /// Memory for the parts of arrays, one for each array. A thread keeps it, since fresh pages take as long as the numbers
-    /// that fill them.
+    /// Memory for the ranges, one for each array. A thread keeps it, since touching fresh pages takes as long as
+    /// computing their content.
     static ROOM: Cell<Vec<Arc<Vec<u8>>>> = const { Cell::new(Vec::new()) };
 }
 
-/// Returns the buffers that a reduction takes as they are; `None` for any other expression.
+/// Returns the buffers that a reduction takes unmodified; `None` for any other expression.
 pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
     let RefExpr::Call { function, buffers, .. } = expression else { return None };
     if !matches!(function.kind(), RefKind::Reduction(_)) || buffers.len() != function.buffers() {
@@ -147,8 +145,8 @@ pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
     buffers.iter().map(|buffer| if let RefExpr::Buffer(name) = buffer { Some(name.as_str()) } else { None }).collect()
 }
 
-/// Evaluates a reduction of [`reduced_buffers`], which are of one type and length, without all of their elements in
-/// memory: `part` makes the bytes of a stretch of one of them.
+/// Evaluates a reduction from [`reduced_buffers`] without holding all elements in memory. The buffers have one type and
+/// length; `part` makes the bytes of a range.
 pub fn evaluate_in_parts(
     expression: &RefExpr,
     element: ElementType,
@@ -204,7 +202,7 @@ fn call(
     }
 }
 
-/// Applies a function. The counts of `arguments` and `integers` are those of its signature.
+/// Applies a function. The counts of `arguments` and `integers` match its signature.
 fn apply(
     map: Map,
     (name, element): (&str, ElementType),
@@ -281,7 +279,7 @@ fn apply(
     }
 }
 
-/// Returns the element type of arrays that a function takes together.
+/// Returns the element type that the array arguments of a function share.
 fn common_element(name: &str, arguments: &[Operand]) -> Result<ElementType, String> {
     let mut common = None;
     for argument in arguments {

@@ -1,6 +1,7 @@
 //! Reductions: arrays to one number, block by block.
 //!
-//! An array may be in memory, or made as its blocks are needed: a reduction of gigabytes then needs no gigabytes.
+//! An array may be in memory, or made as its blocks are needed: a reduction of gigabytes then needs no gigabytes of
+//! memory.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use super::super::operand::{Number, Operand, PIECE, whole, wrapped};
 use super::super::parallel;
 use runner_types::{ElementType, Reduction};
 
-/// Elements that one task reduces; the tasks' results are combined in order.
+/// Elements that one task reduces; the results are combined in order.
 pub const BLOCK: usize = 1 << 16;
 
 /// Independent chains of additions, which the processor executes in parallel.
@@ -19,17 +20,17 @@ const CHAINS: usize = 4;
 #[derive(Debug)]
 pub struct Block<'a> {
     arguments: Cow<'a, [Operand]>,
-    /// The index of the arguments' first element.
+    /// Index of the arguments' first element.
     start: usize,
 }
 
 impl<'a> Block<'a> {
-    /// Takes arrays that are in memory as a whole.
+    /// Uses arrays that are in memory as a whole.
     pub const fn of_whole(arguments: &'a [Operand]) -> Self {
         Self { arguments: Cow::Borrowed(arguments), start: 0 }
     }
 
-    /// Takes arrays that hold the elements of the block alone, which begins at `start`.
+    /// Uses arrays that hold only the elements of the block, which begins at `start`.
     pub const fn alone(arguments: Vec<Operand>, start: usize) -> Self {
         Self { arguments: Cow::Owned(arguments), start }
     }
@@ -49,8 +50,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Gives the arguments for a block of at most [`BLOCK`] elements, whose bounds are multiples of it or the end. The error
-/// says why there are none.
+/// Gives the arguments for a block of at most [`BLOCK`] elements, bounded by multiples of it or the end. The error says
+/// why it cannot.
 pub type Blocks<'a> = dyn Fn(Range<usize>) -> Result<Block<'a>, String> + Sync + 'a;
 
 /// Reduces arrays of `len` elements each. The error says what is wrong with them.
@@ -70,7 +71,7 @@ fn pieces(block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     block.clone().step_by(PIECE).map(move |start| start..block.end.min(start + PIECE))
 }
 
-/// Reduces in arithmetic modulo 2^64, of which the type's own is the low bits.
+/// Reduces in arithmetic modulo 2^64, whose low bits are those of the type's own arithmetic.
 fn integers(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
     let unsigned = element == ElementType::U64;
     let read = |block: &Block<'_>, start, lanes: &mut [i64]| block.read_integers(0, start, lanes);
@@ -88,7 +89,7 @@ fn integers(reduction: Reduction, element: ElementType, len: usize, given: &Bloc
     }
 }
 
-/// Returns the sum of the first argument's products with `other`.
+/// Returns the sum of products of the first argument with `other`.
 fn integer_products(other: usize, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
     let read = |block: &Block<'_>, start, lanes: &mut [i64]| {
         let mut factors = [0; PIECE];
@@ -113,7 +114,7 @@ fn floats(reduction: Reduction, element: ElementType, len: usize, given: &Blocks
     }
 }
 
-/// Combines all elements, block after block. `read` gives the elements from a place on.
+/// Combines all elements, block by block. `read` gives the elements from an index on.
 fn folded<T: Copy + Send + Sync>(
     len: usize,
     identity: T,
@@ -134,7 +135,7 @@ fn folded<T: Copy + Send + Sync>(
     parts.try_fold(identity, |total, part: Result<T, String>| Ok(combine(total, part?)))
 }
 
-/// Least and greatest that keep NaN: a part of the output that was never written must not vanish in a `max`.
+/// Minimum and maximum that keep NaN: an unwritten part of the output must not vanish in a `max`.
 trait OrNan {
     fn minimum_or_nan(self, other: Self) -> Self;
     fn maximum_or_nan(self, other: Self) -> Self;
@@ -150,7 +151,7 @@ impl OrNan for f64 {
     }
 }
 
-/// Sums of independent chains, and what the roundings of each lost.
+/// Sums of independent chains, and their rounding errors.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     sums: [f64; CHAINS],
@@ -158,8 +159,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds a value to a chain. The error of the addition is computed without a branch (Knuth, TAOCP 2, 4.2.2), so that
-    /// the chains are added at the same time.
+    /// Adds a value to a chain. The rounding error is computed without a branch (Knuth, TAOCP 2, 4.2.2), so that the
+    /// chains run in parallel.
     fn add(&mut self, chain: usize, value: f64) {
         let sum = self.sums[chain];
         let total = sum + value;
@@ -168,14 +169,13 @@ impl Sums {
         self.sums[chain] = total;
     }
 
-    /// Adds the chains up.
     fn total(self) -> Sum {
         let chains = self.sums.into_iter().zip(self.lost);
         chains.fold(Sum::default(), |total, (sum, lost)| total.join(Sum { sum, lost }))
     }
 }
 
-/// A sum and what its roundings lost (Neumaier 1974).
+/// A sum and its accumulated rounding error (Neumaier 1974).
 #[derive(Clone, Copy, Default)]
 struct Sum {
     sum: f64,
@@ -212,7 +212,7 @@ fn compensated(
     Ok(sum.value())
 }
 
-/// Returns the sum of the first argument's products with `other`.
+/// Returns the sum of products of the first argument with `other`.
 fn float_products(element: ElementType, other: usize, len: usize, given: &Blocks<'_>) -> Result<f64, String> {
     // The product of two narrower floats is exact in f64; that of two f64 leaves a remainder, which is added too.
     let exact = element != ElementType::F64;

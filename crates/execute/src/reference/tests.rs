@@ -1,4 +1,4 @@
-//! Each function against values worked out another way: by hand, in i128, or in exact fixed point.
+//! Each function against values computed another way: by hand, in i128, or in exact fixed point.
 
 #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; exact values are meant")]
 
@@ -11,7 +11,7 @@ use super::super::typed::{Float, Typed, by_type};
 use super::{ElementType, Elementwise, RefExpr, RefFunction, evaluate, names};
 use runner_types::Value;
 
-/// Elements enough for several tasks and an uneven rest.
+/// Enough elements for several tasks and an uneven rest.
 const MANY: usize = 3 * (1 << 16) + 4321;
 
 fn ints(element: ElementType, values: &[i128]) -> Operand {
@@ -78,13 +78,13 @@ fn float_types() -> impl Iterator<Item = ElementType> {
     ElementType::ALL.iter().copied().filter(|element| element.is_float())
 }
 
-/// Returns the least and the greatest value of an integer type, by its size and sign alone.
+/// Returns the least and greatest value of an integer type, from its size and sign.
 fn range(element: ElementType) -> (i128, i128) {
     let bits = 8 * element.size() as u32;
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// A whole number as the type holds it: its remainder modulo two to the number of bits.
+/// Wraps an integer to the type: its remainder modulo two to the number of bits.
 fn wrapped(element: ElementType, value: i128) -> i128 {
     let (low, high) = range(element);
     (value - low).rem_euclid(high - low + 1) + low
@@ -158,7 +158,7 @@ fn arithmetic_on_elements_wraps_integers_and_keeps_floats_unrounded() {
     assert_eq!(elements(&halved), [Number::Int(i128::from(u64::MAX / 2))]);
     let greater = arithmetic(Max, &[number(3), x.clone()], &largest).unwrap();
     assert_eq!(elements(&greater), [Number::Int(i128::from(u64::MAX))]);
-    // The f16 next to a third is 1365 / 4096; three of these are no f16.
+    // The f16 next to a third is 1365 / 4096; three times that is not an f16.
     let third = [floats(ElementType::F16, &[1.0 / 3.0])];
     let one = arithmetic(Multiply, &[number(3), x.clone()], &third).unwrap();
     assert_eq!(elements(&one), [Number::Float(4095.0 / 4096.0)]);
@@ -170,7 +170,7 @@ fn arithmetic_on_elements_wraps_integers_and_keeps_floats_unrounded() {
         panic!()
     };
     assert!(infinite.is_infinite());
-    // One number of all elements: 1, 2, 3 over their sum.
+    // One number for all elements: 1, 2, 3 over their sum.
     let sum = RefExpr::Call { function: RefFunction::Sum, buffers: vec![x.clone()], integers: vec![] };
     let shares = arithmetic(Divide, &[x.clone(), sum], &[floats(ElementType::F64, &[1.0, 2.0, 3.0])]).unwrap();
     assert_eq!(elements(&shares), [1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0].map(Number::Float));
@@ -300,7 +300,7 @@ fn functions_of_nothing_are_neutral_or_refused() {
     assert_eq!(none.len(), Some(0));
     assert_eq!(apply(RefFunction::Copy, std::slice::from_ref(&empty), &[]).unwrap().len(), Some(0));
     assert_eq!(apply(RefFunction::Transpose, std::slice::from_ref(&empty), &[0, 5]).unwrap().len(), Some(0));
-    // Sums over an inner dimension of nothing.
+    // Sums over an empty inner dimension.
     let zeros = apply(RefFunction::Matmul, &[empty.clone(), empty], &[2, 3, 0]).unwrap();
     assert_eq!(whole_elements(&zeros), [0; 6]);
 }
@@ -329,7 +329,7 @@ fn infinities_stay_in_sums_unless_they_are_opposed() {
 
 #[test]
 fn a_sum_keeps_what_a_plain_loop_loses() {
-    // Ten thousand ones vanish one by one beside 2^60, and the two large values cancel.
+    // Ten thousand ones vanish one by one next to 2^60, and the two large values cancel.
     let mut values = vec![1.0; 10_000];
     values[0] = 2f64.powi(60);
     values[9_999] = -2f64.powi(60);
@@ -417,7 +417,7 @@ fn a_constant_is_a_number_or_refused() {
     assert_eq!(error, "the check's bool `true` is not a number");
 }
 
-/// Returns a type and values that it holds: often at its ends, where arithmetic wraps.
+/// Returns a type and values of it, often at its ends, where arithmetic wraps.
 fn typed_integers(len: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = (ElementType, Vec<i128>)> {
     let len = len.into();
     prop::sample::select(integer_types().collect::<Vec<_>>()).prop_flat_map(move |element| {
@@ -427,7 +427,7 @@ fn typed_integers(len: impl Into<prop::collection::SizeRange>) -> impl Strategy<
     })
 }
 
-/// Multiples of 2^-64 below 2^40 that f32 holds, so that sums of them are exact in i128.
+/// Multiples of 2^-64 below 2^40 that are exact in f32, so that sums of them are exact in i128.
 fn fixed_point() -> impl Strategy<Value = f64> {
     (any::<i32>(), -64i32..16).prop_map(|(mantissa, exponent)| f64::from(mantissa >> 8) * 2f64.powi(exponent))
 }
@@ -438,7 +438,7 @@ fn exact(value: f64) -> i128 {
     (value * 2f64.powi(SCALE)) as i128
 }
 
-/// Returns the error that a compensated sum of `n` values may have (Ogita, Rump and Oishi 2005, theorems on Sum2 and
+/// Returns the allowed error of a compensated sum of `n` values (Ogita, Rump and Oishi 2005, theorems on Sum2 and
 /// Dot2).
 fn allowed(sum: f64, magnitudes: f64, n: usize) -> f64 {
     f64::EPSILON * sum.abs() + (n as f64 * f64::EPSILON).powi(2) * magnitudes
@@ -542,7 +542,7 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
     );
 }
 
-/// Returns what an operation on elements gives.
+/// Returns the result of an element-wise operation.
 fn apply_elementwise(operation: Elementwise, operands: &[Operand]) -> Result<Operand, String> {
     let places = (0..operands.len()).map(|i| RefExpr::Buffer(i.to_string())).collect();
     let expression = RefExpr::Elementwise { operation, operands: places };

@@ -1,4 +1,4 @@
-//! Tests that a group takes over the inputs of the one before it where the buffers are the same.
+//! A group reuses the inputs of the previous one if the buffers are the same.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use super::rig::{N, case, device, group, kernel, right};
 use crate::{Carried, run_group};
 use runner_types::{CaseJob, ElementType, FillPlan, Value};
 
-/// A copy of random integers, of which there are so many.
+/// A copy of `len` random integers.
 fn random(len: u64) -> CaseJob {
     let mut job = case("it", ElementType::I32);
     job.buffers.iter_mut().for_each(|buffer| buffer.len = len);
@@ -15,7 +15,7 @@ fn random(len: u64) -> CaseJob {
     job
 }
 
-/// Runs groups of one process, of which each has so many elements; returns the inputs that the kernel saw in each.
+/// Runs groups in one process, one of each length; returns the inputs that the kernel saw in each.
 fn inputs_of(lengths: &[u64]) -> Vec<HashSet<Vec<u8>>> {
     let mut carried = Carried::default();
     let run = |len: &u64| {
@@ -37,7 +37,7 @@ fn the_next_group_with_the_same_buffers_has_the_same_sets_of_inputs() {
     assert_eq!((first.len(), &first), (3, &second));
 }
 
-/// The third group shares only the set of the manifest's seeds with the first.
+/// The third group shares only the manifest's set of inputs with the first.
 #[test]
 fn after_a_group_with_other_buffers_the_seeds_are_new() {
     let [first, _, third] = <[_; 3]>::try_from(inputs_of(&[N, N / 2, N])).unwrap();

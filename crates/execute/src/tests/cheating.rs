@@ -1,4 +1,4 @@
-//! Kernels that cheat: right where they are looked at, or fast because they compute nothing.
+//! Kernels that cheat: right where they are checked, or fast because they compute nothing.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ fn run_random(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + S
     run(device(vec![("it", kernel(body))]), &group(vec![random("it")]))
 }
 
-/// Returns a kernel that is right until a launch and writes the result of that one ever after.
+/// Returns a kernel that is right until a launch and writes that launch's result ever after.
 fn remembers(from: u32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     let first: Mutex<Option<Vec<u8>>> = Mutex::default();
     move |call| {
@@ -40,7 +40,7 @@ fn a_kernel_that_remembers_its_first_result_is_wrong_on_other_inputs() {
     assert_eq!(what, "out, on a second set of inputs");
 }
 
-/// What is said of a kernel that is wrong in a timed launch.
+/// Asserts that a kernel is reported wrong in a timed launch.
 #[track_caller]
 fn assert_is_wrong_once_timed(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) {
     let what = run_random(body).mismatch("it").what;
@@ -55,7 +55,8 @@ fn a_kernel_that_remembers_a_result_once_it_is_timed_is_wrong_when_inputs_change
     }
 }
 
-/// Returns a kernel that from a launch on finds two results by an element of the input, and is right on other inputs.
+/// Returns a kernel that from a launch on recognises two inputs by one element and returns the stored results, and
+/// computes the others.
 fn finds(from: u32, element: usize) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     let known: Mutex<Vec<(Vec<u8>, Vec<u8>)>> = Mutex::default();
     move |call| {
@@ -125,7 +126,7 @@ fn a_kernel_that_is_wrong_in_every_eighth_launch_is_wrong() {
         right(call)?;
         if call.nth % 8 == 7 { call.write(1, 4 * 3, &[0; 4]) } else { Ok(()) }
     });
-    // Every sample is checked, as long as a check takes less than a fortieth of a sample: here 25 s.
+    // Every sample is checked as long as a check takes less than a fortieth of a sample, here 25 s.
     let said = run(device(vec![("it", eighth.taking(|_| 1e12))]), &group(vec![case("it", ElementType::I32)]));
     let mismatch = said.mismatch("it");
     // A check, a second launch, a warm-up: launch 7 is the fifth sample.
@@ -142,7 +143,7 @@ fn a_kernel_that_changes_a_random_input_is_named() {
     assert_eq!((mismatch.what.as_str(), mismatch.index, mismatch.wrong), ("input `input` was changed", 500, 1));
 }
 
-/// Returns the different contents of its input that a right kernel sees.
+/// Returns the different contents of its input that a correct kernel sees.
 fn seen(job: &CaseJob, memory: u64) -> (Said, Vec<Vec<u8>>) {
     let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let kept = Arc::clone(&seen);
@@ -171,7 +172,7 @@ fn random_inputs_have_three_contents_of_which_the_first_is_the_manifests() {
     assert!(contents[0] == manifest);
     let equal = contents[0].chunks(4).zip(contents[1].chunks(4)).filter(|(one, other)| one == other).count();
     assert!(equal < 5, "{equal} of {N} integers are equal");
-    // The third is the first but for a stretch of a half to a sixteenth, which is that of the second.
+    // The third differs from the first in a range of a half to a sixteenth, which comes from the second.
     let others: Vec<usize> = (0..4 * N as usize).filter(|byte| contents[2][*byte] != contents[0][*byte]).collect();
     let stretch = others[0] / 4..others[others.len() - 1] / 4 + 1;
     assert!((N as usize / 16 - 2..=N as usize / 2).contains(&stretch.len()), "{stretch:?}");
@@ -193,7 +194,8 @@ fn fixed(said: &Said) -> Vec<Fixed> {
 fn inputs_that_are_not_random_or_have_no_room_for_a_second_set_stay() {
     let (said, contents) = seen(&case("it", ElementType::I32), 256 << 20);
     assert_eq!((contents.len(), fixed(&said)), (1, vec![Fixed::NotRandom]));
-    // Two buffers of 4000 bytes between guard zones of 65536 leave 27,856 bytes; a quarter is less than three copies.
+    // Two buffers of 4000 bytes between guard zones of 65536 leave 27,856 bytes; a quarter of that is less than three
+    // copies.
     let (said, contents) = seen(&random("it"), 2 * (4000 + 2 * 65536) + 27_856);
     assert_eq!((said.outcome("it"), contents.len(), fixed(&said)), (Outcome::Measured, 1, vec![Fixed::Memory]));
     assert_eq!(fixed(&seen(&random("it"), 256 << 20).0), []);
@@ -261,7 +263,7 @@ fn a_variable_holds_in_every_timed_launch_what_it_held_when_the_module_was_loade
     let said = run(device(vec![("it", kernel(counts))]).with_symbol("launches", 4), &group(vec![random("it")]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let mut seen = seen.lock().unwrap().clone();
-    // Only the launches on other inputs find what the one before left.
+    // Only launches on other inputs find what the previous one left.
     assert_eq!([seen.remove(1), seen.remove(1)], [[1; 4], [2; 4]]);
     assert!(seen.len() > 10 && seen.iter().all(|found| *found == seen[0]), "{seen:?}");
     assert_eq!(said.device.memory_free(), Some((256 << 20) - 4));
@@ -271,7 +273,7 @@ fn a_variable_holds_in_every_timed_launch_what_it_held_when_the_module_was_loade
 fn a_variable_that_no_launch_writes_costs_no_copy_and_one_that_is_written_late_voids_the_samples() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&seen);
-    // Written for the first time in the 12th launch, long after the two that are checked.
+    // First written in the 12th launch, long after the two that are checked.
     let late = move |call: &mut Call<'_>| {
         kept.lock().unwrap().push((u64::from(call.nth), call.variable("stored")?));
         if call.nth >= 11 {
@@ -304,7 +306,7 @@ fn a_result_that_depends_on_what_an_earlier_launch_left_in_a_variable_is_reporte
     assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
 }
 
-/// Returns the different contents of `scratch` memory that a right kernel finds.
+/// Returns the different contents of `scratch` memory that a correct kernel finds.
 fn found_in_scratch(poison: bool) -> Vec<Vec<u8>> {
     let found: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let kept = Arc::clone(&found);
@@ -323,7 +325,7 @@ fn found_in_scratch(poison: bool) -> Vec<Vec<u8>> {
 #[test]
 fn poisoned_scratch_keeps_nothing_from_one_launch_to_the_next() {
     let found = found_in_scratch(true);
-    // The first launch has a poison of its own; the next two find what it left, so that carried state shows.
+    // The first launch has its own poison; the next two find what it left, so that carried state shows.
     assert_eq!((&found[0], &found[1], &found[2]), (&vec![0xFF; 400], &vec![7; 400], &vec![7; 400]));
     assert!(found.len() > 10 && found[3..].iter().all(|bytes| *bytes == [0xCB; 400]));
     assert!(found_in_scratch(false)[1..].iter().all(|bytes| *bytes == [7; 400]));
@@ -331,7 +333,7 @@ fn poisoned_scratch_keeps_nothing_from_one_launch_to_the_next() {
 
 #[test]
 fn a_kernel_that_is_wrong_in_every_eighth_run_is_wrong_though_a_sample_ends_with_another() {
-    // A tick of 320 ns calls for 32 runs a sample, of which the last is never the eighth.
+    // A tick of 320 ns calls for 32 runs per sample; the last is never the eighth.
     let every_eighth = |call: &mut Call<'_>| {
         right(call)?;
         if call.nth % 8 == 3 { call.write(1, 4 * 3, &[0; 4]) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Negative controls: every way to be wrong is caught, and named with its first place.
+//! Negative controls: every way to be wrong is caught, and named with its first position.
 
 use super::rig::{N, call, case, copies, device, group, kernel, right, run, run_one, run_one_of};
 use fake_backend::Call;
@@ -166,7 +166,7 @@ fn right_the_first_time_and_wrong_on_the_last_timed_launch_is_wrong() {
     });
     assert_eq!(said.verdict("it"), Some(&Verdict::Pass));
     assert_eq!(place(&said.mismatch("it")), ("out, in timed sample 10 (cold)", 7, 1, N));
-    // Two more look for the reason.
+    // Two more find the cause.
     assert_eq!(said.device.launched().len(), 13 + 2);
 }
 
@@ -285,7 +285,7 @@ fn the_second_of_two_checks_counts_as_much_as_the_first() {
 
 #[test]
 fn an_inout_buffer_that_was_not_restored_would_be_caught() {
-    // Doubles in place: twice run without a restore it would quadruple.
+    // Doubles in place: run twice without a restore, it would quadruple.
     let mut job = case("it", ElementType::I32);
     job.buffers = vec![super::rig::buffer("input", ElementType::I32, N, Access::InOut)];
     let expected = RefExpr::Call {
@@ -318,11 +318,11 @@ fn elements_outside_of_the_bins_of_a_histogram_are_wrong_although_the_counts_are
     let mut job = case("it", ElementType::I32);
     (job.checks[0].text, job.checks[0].actual) = ("histogram(out, 500)".to_owned(), bins("out"));
     job.checks[0].expect = ExpectPlan::Reference(bins("input"));
-    // The input is 1 to 1000: the first 499 are counted, of input and output alike.
+    // The input is 1 to 1000: the first 499 are counted, in input and output alike.
     let mismatch = run(device(vec![("it", kernel(right))]), &group(vec![job.clone()])).mismatch("it");
     assert_eq!(place(&mismatch), ("histogram(out, 500): elements that are counted", 499, 501, N));
     assert_eq!((mismatch.expected.as_str(), mismatch.got.as_str()), ("an integer from 0 to 499", "500"));
-    // Every bin has its count, and one element more is negative.
+    // Every bin has its count, and one element is negative.
     let body = |call: &mut Call<'_>| {
         right(call)?;
         call.write(1, 0, &(-1_i32).to_le_bytes())

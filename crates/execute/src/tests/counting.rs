@@ -1,10 +1,10 @@
-//! What a profiler that watches is shown, and what is said of it.
+//! What is announced to a watching profiler, and which notes are reported.
 
 use super::rig::{Said, case, device, group, kernel, launch, right, run};
 use fake_backend::FakeDevice;
 use runner_types::{BodyPlan, Dim3, ElementType, Event, MarkedLaunch, Outcome};
 
-/// Returns the announcements: whose, and of which kernels.
+/// Returns the announced launches: whose, and of which kernels.
 fn announced(said: &Said) -> Vec<(&str, Vec<&str>)> {
     let marked = |event: &'_ Event| matches!(event, Event::LaunchesMarked { .. });
     let names = |launches: &'_ [MarkedLaunch]| launches.iter().map(|l| l.kernel.clone()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Cases that have no room beside the others of their group.
+//! Cases that do not fit in memory together with the others of their group.
 
 use super::rig::{buffer, case, device, group, kernel, right, run};
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
@@ -91,7 +91,7 @@ fn several_that_have_no_room_each_run_alone() {
     assert_eq!(said.device.memory_free(), Some(ROOM));
 }
 
-/// A kernel whose local memory finds no room in its third launch, the first sample.
+/// A kernel that runs out of local memory in its third launch, the first sample.
 #[test]
 fn memory_that_runs_out_while_samples_are_taken_is_tried_alone_too() {
     let needy = kernel(|call: &mut Call<'_>| match call.nth {

@@ -22,7 +22,7 @@ fn counting(kernel_body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Sen
     device.with_kernel("it", kernel(kernel_body))
 }
 
-/// Counts stores, and makes none that changes anything.
+/// Reports stores, but changes nothing.
 fn counts(stores: f64) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     move |call| {
         let names = [("ptx_gst_requests", stores), ("ptx_global_atomics", 0.0)];

@@ -15,10 +15,10 @@ fn with_scratch(name: &str, regime: Regime) -> CaseJob {
     job
 }
 
-/// The contents of scratch memory that the launches of a kernel found.
+/// Contents of scratch memory that the launches of a kernel found.
 type Found = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Returns a right kernel that fills its scratch memory with `mark`.
+/// Returns a correct kernel that fills its scratch memory with `mark`.
 fn marks(mark: u8) -> (FakeKernel, Found) {
     let found = Found::default();
     let kept = Arc::clone(&found);
@@ -50,7 +50,7 @@ fn scratch_memory_holds_poison_or_what_the_case_itself_left_in_every_regime() {
     }
 }
 
-/// Returns the case with the module that all of these have.
+/// Returns the case with the module that all of these share.
 fn in_one_module(mut job: CaseJob) -> CaseJob {
     let BodyPlan::Launches(launches) = &mut job.body else { panic!("a launch") };
     launches[0].compiled.as_mut().unwrap().key = CompileKey("shared".to_owned());

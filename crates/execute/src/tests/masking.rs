@@ -1,11 +1,11 @@
-//! Checks that compare some of the elements, by their `where`.
+//! Checks that compare only the elements that their `where` selects.
 
 use super::rig::*;
 use fake_backend::Call;
 use runner_backend::DeviceError;
 use runner_types::{CaseJob, ElementType, Elementwise, INDEX, Outcome, RefExpr, Value};
 
-/// Returns a case that compares the elements whose index is at least so large.
+/// Returns a case that compares the elements from index `first` on.
 fn from_index(first: i64) -> CaseJob {
     let mut job = case("it", ElementType::I32);
     job.checks[0].mask = Some(RefExpr::Elementwise {
@@ -15,7 +15,7 @@ fn from_index(first: i64) -> CaseJob {
     job
 }
 
-/// Copies its first argument to its second, but for element 5.
+/// Copies its first argument to its second, except element 5.
 fn wrong_at_5(call: &mut Call<'_>) -> Result<(), DeviceError> {
     let mut copy = call.read(0)?;
     copy[5 * 4] ^= 1;

@@ -16,7 +16,7 @@ pub fn copy(name: &str) -> CaseJob {
     case(name, ElementType::I32)
 }
 
-/// Right kernels with the times that `nanoseconds` gives for each launch: 0 is the check, 1 the warm-up.
+/// Correct kernels that take `nanoseconds` of each launch: 0 is the check, 1 the warm-up.
 pub fn timed(nanoseconds: impl Fn(u32) -> f64 + Send + Sync + 'static) -> FakeKernel {
     kernel(right).taking(nanoseconds)
 }
@@ -43,8 +43,8 @@ fn three(seed: u64) -> Said {
 #[test]
 fn every_round_holds_each_variant_once_in_an_order_of_its_own() {
     let said = three(7);
-    // Nine rounds of three and the A/A control; in the tenth the baseline may end, and the control with it, before
-    // others have had their turn.
+    // Nine rounds of three and the A/A control. In the tenth round the baseline may end, and the control with it,
+    // before the others have run.
     let order = order_of(&said, 3);
     let rounds: Vec<&[&str]> = order[..36].chunks_exact(4).collect();
     for round in &rounds {
@@ -128,7 +128,7 @@ fn a_copy_by_the_driver_is_measured_and_checked_as_a_kernel_is() {
     assert_eq!(said.outcome("memcpy"), Outcome::Unresolved { message });
 }
 
-/// Returns a case on the host: `function` of `input`, checked against the sum of it.
+/// Returns a case on the host: `function` of `input`, checked against its sum.
 fn on_the_host(function: RefFunction) -> CaseJob {
     let mut job = copy("cpu");
     job.body = BodyPlan::Cpu(call(function, "input"));
@@ -331,7 +331,7 @@ fn a_case_larger_than_the_memory_leaves_it_to_the_others() {
     large.body = BodyPlan::Launches(vec![launch("large", &["small", "out"])]);
     let kernels = ["first", "large", "last"].map(|name| (name, kernel(right))).to_vec();
     let said = run(device(kernels), &group(vec![copy("first"), large, copy("last")]));
-    // It is tried alone in the end: of 256 MiB it has a buffer of 2000 bytes between two zones of 64 KiB then.
+    // It is tried alone in the end: out of 256 MiB it then has a buffer of 2000 bytes between two zones of 64 KiB.
     let available = (256 << 20) - 2000 - 131_072;
     assert_eq!(said.outcome("large"), Outcome::OutOfMemory { needed: (4 << 30) + 131_072, available });
     assert_eq!(said.outcome("first"), Outcome::Measured);
@@ -346,7 +346,7 @@ fn launches<'s>(said: &'s Said, variant: &str) -> &'s [LaunchRecord] {
     checked.unwrap()
 }
 
-/// Runs one launch as `change` makes it: its record, and the shape that the kernel saw.
+/// Runs one launch modified by `change`; returns its record, and the shape that the kernel saw.
 fn shaped(change: impl Fn(&mut LaunchPlan)) -> (LaunchRecord, (Dim3, Dim3)) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let shapes = Arc::clone(&seen);
@@ -375,7 +375,7 @@ fn occupancy_chooses_the_block_and_fills_the_device_with_blocks() {
         plan.block = BlockPlan::Occupancy;
         plan.grid = GridPlan::Occupancy;
     });
-    // The fake device finds 256 best; 2048 threads an SM are 8 blocks, on 4 SMs 32.
+    // The fake device recommends 256; 2048 threads per SM are 8 blocks, on 4 SMs 32.
     assert_eq!(seen, (Dim3::new(32, 1, 1), Dim3::new(256, 1, 1)));
     assert_eq!((record.grid, record.block), seen);
     let occupancy = record.occupancy.unwrap();
@@ -492,7 +492,7 @@ fn a_search_drops_a_case_when_two_samples_are_above_its_limit() {
         job.measure.drop_above = Some(1500.0);
         job
     };
-    // The second one has a short sample, its second.
+    // The second kernel's second sample is short.
     let kernels = vec![
         ("good", timed(|_| 1000.0)),
         ("mixed", timed(|launch| if launch == 3 { 1400.0 } else { 2000.0 })),

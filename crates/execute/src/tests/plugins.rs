@@ -1,4 +1,4 @@
-//! Host functions, which are bound, checked, measured and moved to other buffers as kernels are.
+//! Host functions are bound, checked, measured and moved to other buffers just as kernels are.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,8 @@ fn where_buffers_rotate_each_set_reaches_the_function_and_a_call_counts_as_eight
     job.measure.regimes = vec![Regime::Rotate];
     let said = run(device(vec![("it", kernel(body).taking(|_| 100.0))]), &group(vec![job]));
     let measured = said.measurement("it").unwrap();
-    // The fake L2 has a megabyte, and the sets are never more than 32; 384 operations are 48 calls, half of which lead.
+    // The fake L2 has one megabyte, and there are never more than 32 sets; 384 operations are 48 calls, half of which
+    // are lead-in.
     assert_eq!((seen.lock().unwrap().len(), measured.sets), (32, 32));
     assert_eq!(measured.launches, 24);
 }

@@ -17,7 +17,7 @@ fn adds(factor: f32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send
     }
 }
 
-/// Adds integers, like the kernel above adds floats.
+/// Adds integers, as the kernel above adds floats.
 fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
     let integers = |bytes: Vec<u8>| -> Vec<i32> {
         bytes.chunks(4).map(|bytes| i32::from_le_bytes(bytes.try_into().unwrap_or_default())).collect()
@@ -27,7 +27,7 @@ fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
     call.write(1, 0, &sums.collect::<Vec<u8>>())
 }
 
-/// Returns a group in which the second case expects what the first one computes, which has no check.
+/// Returns a group whose second case expects what the first, unchecked one computes.
 fn pair(element: ElementType) -> [runner_types::CaseJob; 2] {
     let (mut plain, mut other) = (case("plain", element), case("other", element));
     plain.checks.clear();
@@ -85,7 +85,7 @@ fn integers_that_depend_on_the_poison_are_wrong_and_the_message_says_why() {
     let kernels = || vec![("plain", kernel(adds_integers)), ("other", kernel(adds_integers))];
     let what = run(device(kernels()), &group(pair(ElementType::I32).into())).mismatch("other").what;
     assert!(what.contains("in a second launch") && what.contains("read before it is written"), "{what}");
-    // Where inputs change, the further launches find what the one before left, as in the launches of the reference.
+    // If inputs change, the further launches find what the previous one left, as in the reference's launches.
     let mut jobs = pair(ElementType::I32);
     for job in &mut jobs {
         job.buffers[0].fill = Some(FillPlan::Uniform { low: Value::Int(0), high: Value::Int(1 << 30), seed: 5 });

@@ -1,4 +1,4 @@
-//! What samples are made of in each regime, and the A/A control.
+//! What samples consist of in each regime, and the A/A control.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -41,8 +41,8 @@ fn a_case_is_measured_in_each_of_its_regimes() {
         assert!(found.rounds.iter().all(|round| (round.whole - 50_000.0).abs() < 1e-6), "{regime}");
         (found.launches, found.sets, found.rounds.len(), found.working_set)
     };
-    // Two arrays of 1000 integers; forty runs of 50 µs fill two milliseconds; the fake L2 has a megabyte, and the sets
-    // are never more than 32.
+    // Two arrays of 1000 integers; forty runs of 50 µs fill two milliseconds; the fake L2 has one megabyte, and there
+    // are never more than 32 sets.
     assert_eq!(shape(Regime::Cold), (1, 1, 10, 8000));
     assert_eq!(shape(Regime::Warm), (40, 1, 10, 8000));
     assert_eq!(shape(Regime::Graph), (40, 1, 10, 8000));
@@ -61,18 +61,18 @@ fn memory_that_each_run_allocates_is_fresh_on_the_hosts_clock_and_stays_elsewher
     job.body = BodyPlan::Launches(vec![launch("it", &["input", "out", "sums"])]);
     let said = run(device(vec![("it", taking(1000.0))]), &group(vec![job]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
-    // Ten samples, none of the runs before them, none of the other regime.
+    // Ten samples; none of the runs before them, and none of the other regime.
     assert_eq!(said.device.fresh(), [(400, Allocation::EachRunAsync); 10]);
 }
 
 #[test]
 fn a_span_is_no_longer_than_a_queue_takes() {
     let said = run(device(vec![("it", taking(100.0))]), &group(vec![copy_in("it", &[Regime::Warm])]));
-    // 384 operations, of which the run that leads is one.
+    // 384 operations, one of which is the lead-in run.
     assert_eq!(measured(&said, "it", Regime::Warm).launches, 383);
 }
 
-/// Returns the kernel's buffers, as often as they differ.
+/// Returns the distinct buffers that the kernel saw.
 fn sets_seen(access: Access, regime: Regime) -> (BTreeSet<String>, Said) {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let body = {
@@ -94,7 +94,7 @@ fn a_run_that_consumes_its_input_has_a_copy_of_its_own_in_a_warm_span() {
     for regime in [Regime::Warm, Regime::Graph] {
         let (seen, said) = sets_seen(Access::InOut, regime);
         assert_eq!((seen.len(), measured(&said, "it", regime).sets), (32, 32));
-        // The last set leads and is not timed.
+        // The last set is for the untimed lead-in.
         assert_eq!(measured(&said, "it", regime).launches, 31);
         assert_eq!((said.outcome("it"), said.verdict("it")), (Outcome::Measured, Some(&Verdict::Pass)));
         assert_eq!(sets_seen(Access::In, regime).0.len(), 1);
@@ -110,7 +110,7 @@ fn rotating_sets_hold_the_first_ones_content() {
     assert_eq!((seen.len(), measured(&said, "it", Regime::Rotate).launches), (32, 32));
 }
 
-/// A run on an array that counts up, and is right only where the array was restored before.
+/// A run that counts an array up, and is right only if the array was restored before.
 #[test]
 fn copies_that_are_consumed_are_restored_before_each_span() {
     let wrong = Arc::new(Mutex::new(0));
@@ -141,7 +141,7 @@ fn all_copies_are_given_back() {
 
 #[test]
 fn a_cold_sample_is_the_mean_of_as_many_runs_as_hide_the_clocks_step() {
-    // An eighth of 1 % of 5 µs is 6.25 ns; a step of 32 ns is hidden by six runs.
+    // An eighth of 1 % of 5 µs is 6.25 ns; six runs hide a step of 32 ns.
     for (nanoseconds, launches) in [(5000.0, 6), (40_000.0, 1), (100.0, 32)] {
         let device = device(vec![("it", taking(nanoseconds))]).with_tick(32.0);
         let said = run(device, &group(vec![copy_in("it", &[Regime::Cold])]));
@@ -158,7 +158,7 @@ fn the_baseline_has_a_control_where_anything_is_compared_with_it() {
     let baseline = measured(&said, "a", Regime::Cold);
     assert!((9..=11).contains(&baseline.control.len()), "{}", baseline.control.len());
     assert!(measured(&said, "b", Regime::Cold).control.is_empty());
-    // Each place of a round is taken once.
+    // Each position of a round is taken once.
     let mut places: Vec<(u32, u32)> =
         baseline.rounds.iter().chain(&baseline.control).map(|r| (r.round, r.place)).collect();
     places.extend(
@@ -193,7 +193,7 @@ fn what_is_odd_about_samples_is_noted() {
         said.notes("it")
     };
     assert_eq!(notes(|_| 1000.0), Vec::<Note>::new());
-    // Forty samples, from the second launch after the check on, each 2 ns above the one before.
+    // Forty samples, from the second launch after the check on, each 2 ns above the previous one.
     let drifting = notes(|nth| 1000.0 + 2.0 * f64::from(nth));
     let [Note::Trend { regime: Regime::Cold, drift }] = drifting.as_slice() else { panic!("{drifting:?}") };
     assert!((drift - 0.075).abs() < 0.0005, "{drift}");
@@ -212,8 +212,8 @@ fn a_case_beyond_hope_is_given_up() {
     assert!(matches!(said.outcome("it"), Outcome::Unstable { .. }));
 }
 
-/// For a precision of 1 %, a tick of 32 ns over the runs of a sample may be an eighth of that: 8 runs of a kernel of
-/// 3.2 µs, and 4 of one of 6.4.
+/// For a precision of 1 %, a tick of 32 ns may be an eighth of that over the runs of a sample: 8 runs of a 3.2 µs
+/// kernel, and 4 of a 6.4 µs one.
 #[test]
 fn short_kernels_of_a_group_have_samples_of_the_same_number_of_runs() {
     let times = [("base", 3200.0), ("slower", 6400.0), ("long", 1e6)];

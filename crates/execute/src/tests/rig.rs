@@ -1,4 +1,4 @@
-//! A group of copies and sums on the fake device, and what it said.
+//! A group of copies and sums on the fake device, and what it reported.
 
 use crate::{Carried, Lost, run_group};
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
@@ -12,7 +12,7 @@ use runner_types::{
 /// Elements of every array, unless a test says otherwise.
 pub const N: u64 = 1000;
 
-/// Everything that a group said, and the device afterwards.
+/// Everything that a group reported, and the device afterwards.
 pub struct Said {
     pub events: Vec<Event>,
     pub device: FakeDevice,
@@ -28,7 +28,7 @@ impl Said {
         self.events.iter().filter_map(settled).collect()
     }
 
-    /// Returns the one outcome of a variant; more or fewer fail the test.
+    /// Returns the single outcome of a variant; more or fewer fail the test.
     pub fn outcome(&self, variant: &str) -> Outcome {
         let outcomes = self.outcomes(variant);
         assert_eq!(outcomes.len(), 1, "{variant} settled {} times: {outcomes:?}", outcomes.len());
@@ -52,7 +52,7 @@ impl Said {
         })
     }
 
-    /// Returns the notes on a variant, besides the one that its inputs are fixed, which most tests have.
+    /// Returns the notes on a variant, except that its inputs are fixed, which most tests have.
     pub fn notes(&self, variant: &str) -> Vec<Note> {
         let note = |event: &Event| match event {
             Event::CaseNote { case, note } if case.key.variant == variant => Some(note.clone()),
@@ -76,7 +76,7 @@ pub fn run(mut device: FakeDevice, job: &GroupJob) -> Said {
     Said { events, device, result }
 }
 
-/// Returns a device with one kernel a variant, of the variant's name.
+/// Returns a device with one kernel per variant, of the variant's name.
 pub fn device(kernels: Vec<(&str, FakeKernel)>) -> FakeDevice {
     kernels.into_iter().fold(FakeDevice::new(device_info()), |device, (name, kernel)| device.with_kernel(name, kernel))
 }
@@ -122,7 +122,7 @@ pub fn measure() -> MeasurePlan {
         warmup: 1,
         min_samples: 10,
         max_samples: 40,
-        // More than any test takes on a busy machine: what counts is the greater of the host's time and the device's.
+        // More than any test takes on a busy machine: the greater of the host's and the device's time counts.
         budget: 1e6,
         energy: false,
         processes: None,
@@ -155,7 +155,7 @@ pub fn group(cases: Vec<CaseJob>) -> GroupJob {
     GroupJob { ordinal: 0, key: GroupKey(vec![]), cases, baseline: Some(0), seed: 7, sharing: Sharing::Alone }
 }
 
-/// Runs one kernel as the only variant `it`, on i32.
+/// Runs one kernel as the only variant, `it`, on i32.
 pub fn run_one(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> Said {
     run_one_of(ElementType::I32, body)
 }

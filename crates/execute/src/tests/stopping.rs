@@ -1,4 +1,4 @@
-//! When a variant has samples enough.
+//! When a variant has enough samples.
 
 use super::measuring::{copy, rounds, samples, timed};
 use super::rig::{Said, device, group, kernel, right, run};
@@ -27,8 +27,8 @@ fn a_steady_variant_stops_at_the_least_number_of_samples_and_not_before() {
     }
 }
 
-/// A microsecond with a deviation of 50 ns takes more processes than there may be, five; a microsecond that is known
-/// exactly takes one.
+/// A microsecond with a deviation of 50 ns needs more processes than the maximum of five; an exactly known microsecond
+/// needs one.
 #[test]
 fn the_first_of_several_processes_takes_its_share_of_the_samples() {
     for (nanoseconds, processes, samples_taken) in [(50.0, 5, 8), (0.0, 1, 40)] {
@@ -48,9 +48,10 @@ fn the_first_of_several_processes_takes_its_share_of_the_samples() {
 
 #[test]
 fn a_variant_stops_when_its_interval_is_narrow_enough() {
-    // Three early samples are 10 % low. The 95 % interval reaches from the k-th smallest to the k-th largest sample;
-    // k is 3 of 12 to 14 samples and 4 of 15 (Conover's table). Of 13 the end lies 0.684 of the way from the third to
-    // the fourth, at 968; of 14 it lies 0.949 of the way, at 995, and the half-width is a quarter of a percent.
+    // Three early samples are 10 % low. The 95 % interval reaches from the k-th smallest to the k-th largest sample; k
+    // is 3 of 12 to 14 samples and 4 of 15 (Conover's table). With 13 samples the end lies 0.684 of the way from the
+    // third to the fourth, at 968; with 14 it lies 0.949 of the way, at 995, and the half-width is a quarter of a
+    // percent.
     let mut job = copy("it");
     job.measure.min_samples = 6;
     let early = |nth| if (3..6).contains(&nth) { 900.0 } else { 1000.0 };
@@ -64,7 +65,7 @@ fn five_equal_samples_are_too_few_for_an_interval() {
     let mut job = copy("it");
     job.measure.min_samples = 3;
     let said = run(device(vec![("it", kernel(right))]), &group(vec![job.clone()]));
-    // Six are the fewest whose range covers the median with 95 %.
+    // Six is the fewest whose range covers the median with 95 %.
     assert_eq!(samples(&said, "it").len(), 6);
     job.measure.max_samples = 5;
     let said = run(device(vec![("it", kernel(right))]), &group(vec![job]));
@@ -85,7 +86,7 @@ fn one_sample_says_nothing_about_its_precision() {
 fn the_largest_number_of_samples_ends_an_unstable_variant() {
     let said = run(device(vec![("it", timed(restless))]), &group(vec![copy("it")]));
     assert_eq!(samples(&said, "it").len(), 40);
-    // Twenty samples of 1000 and twenty of 1200: median 1100, and the interval has both.
+    // Twenty samples of 1000 and twenty of 1200: median 1100, and the interval contains both.
     assert!((reached(&said, "it") - 100.0 / 1100.0).abs() < 1e-12);
 }
 
@@ -121,11 +122,11 @@ fn the_baseline_goes_on_until_the_last_of_the_others_has_stopped() {
         for (place, name) in names.into_iter().enumerate().filter(|(_, name)| *name != "restless") {
             let taken = rounds(&said, name);
             if place == baseline {
-                // One more where it was the first of the last round.
+                // One more if it was the first of the last round.
                 assert!((40..=41).contains(&taken.len()), "{name}: {taken:?}");
                 assert_eq!(taken, (0..taken.len() as u32).collect::<Vec<_>>());
             } else {
-                // Beside a restless baseline the ratio stays wide: it has four times the ten samples to narrow.
+                // Next to a restless baseline the ratio stays wide: it may take four times the ten samples to narrow.
                 let last = if baseline == 1 { 40 } else { 10 };
                 assert_eq!(taken, (0..last).collect::<Vec<_>>(), "{name} beside baseline {baseline}");
             }
@@ -134,9 +135,9 @@ fn the_baseline_goes_on_until_the_last_of_the_others_has_stopped() {
     }
 }
 
-/// A baseline that takes 1000 in one round, as its A/A control does, and 1060 in the next; and a steady variant, whose own
-/// median is precise from the tenth sample on. The log ratios lie half of ln 1.06, 2.9 %, from their mean, and of n
-/// samples 0.6 n are left: the half-width is t · 2.9 % · √n / √(0.6 n (0.6 n − 1)), 4.3 % of 10 and 1.6 % of 40.
+/// A baseline (and its A/A control) that takes 1000 in one round and 1060 in the next; and a steady variant, whose own
+/// median is precise from the tenth sample on. The log ratios lie half of ln 1.06, 2.9 %, from their mean, and 0.6 n of
+/// n samples are left: the half-width is t · 2.9 % · √n / √(0.6 n (0.6 n − 1)), 4.3 % of 10 and 1.6 % of 40.
 #[test]
 fn a_variant_goes_on_for_its_ratio_no_longer_than_four_times_its_own_samples() {
     let alternating = |nth: u32| if (nth / 2).is_multiple_of(2) { 1000.0 } else { 1060.0 };

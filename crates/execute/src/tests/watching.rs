@@ -1,4 +1,4 @@
-//! What the device says of itself between the rounds, and which samples count.
+//! What the device reports of itself between the rounds, and which samples count.
 
 use super::rig::{Said, case, device, group, kernel, right, run};
 use runner_types::{DeviceState, ElementType, Note, Outcome, Regime, Round, ThrottleReason};
@@ -7,7 +7,7 @@ fn state(sm_clock_mhz: u32, throttled_by: &[ThrottleReason]) -> DeviceState {
     DeviceState { sm_clock_mhz: Some(sm_clock_mhz), throttled_by: throttled_by.to_vec(), ..DeviceState::default() }
 }
 
-/// Two variants on a device that says this of itself, look after look.
+/// Two variants on a device that reports these states, one after another.
 fn in_states(states: Vec<DeviceState>) -> Said {
     let kernels = vec![("base", kernel(right)), ("other", kernel(right))];
     let jobs = ["base", "other"].map(|name| {

@@ -142,7 +142,7 @@ fn as_few_elements_as_a_fraction_or_a_norm_allows_are_no_mutant() {
     let none = WholeTolerance::default();
     assert_eq!(whole(WholeTolerance { fraction: 0.25, ..none }), []);
     assert_eq!(whole(WholeTolerance { fraction: 0.5, ..none }), [Mutant::SmallerHalfZero]);
-    // The norm of the errors of the shift is sqrt(7 + 49), that of the values sqrt(204): 0.524 of it.
+    // The norm of the shift's errors is sqrt(7 + 49), that of the values sqrt(204): 0.524 of it.
     assert_eq!(whole(WholeTolerance { norm: 0.5, ..none }), [Mutant::SmallerHalfZero, Mutant::Constant]);
 }
 
@@ -155,7 +155,7 @@ fn what_equals_the_expected_values_once_rounded_is_right() {
         operands: vec![RefExpr::Buffer("input".to_owned()), RefExpr::Constant(Value::Float(1.0 + 1e-9))],
     });
     assert_eq!(accepted(job.clone()), []);
-    // In f32, 1 + 1e-6 is another number.
+    // In f32, 1 + 1e-6 differs from 1.
     job.checks[0].tolerance = abs(1e-5);
     if let ExpectPlan::Reference(RefExpr::Elementwise { operands, .. }) = &mut job.checks[0].expect {
         operands[1] = RefExpr::Constant(Value::Float(1.0 + 1e-6));
@@ -171,11 +171,11 @@ fn zeros_are_right_where_zeros_are_expected() {
 
 #[test]
 fn a_long_array_is_judged_as_a_whole_before_its_check_is_called_weak() {
-    // Element 80,000 is in none of the stretches that are judged first.
+    // Element 80,000 is in none of the ranges that are judged first.
     let mut values: Vec<f64> = (0..1 << 18).map(|i| f64::from(i % 7) / 8.0).collect();
     assert_eq!(accepted(copy_of(&values, abs(0.75))).len(), 6);
     values[80_000] = 1000.0;
-    // Still the half, since it is the other elements, and the shift is wrong beside this one.
+    // Still the half, which concerns other elements; the shift is wrong at this one.
     assert_eq!(accepted(copy_of(&values, abs(0.75))), [Mutant::SmallerHalfZero]);
 }
 
@@ -196,7 +196,7 @@ fn elements() -> impl Strategy<Value = ElementType> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A mutant that an exact comparison accepts equals what is expected.
+    /// A mutant that an exact comparison accepts equals the expected result.
     #[test]
     fn an_exact_check_accepts_no_mutant(
         element in elements(),
