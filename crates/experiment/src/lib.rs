@@ -15,6 +15,7 @@ use runner_types::{
 };
 
 mod buffers;
+mod changes;
 mod checks;
 mod function;
 mod located;
@@ -24,6 +25,7 @@ mod search;
 mod steps;
 
 pub use buffers::{BufferSpec, FileSpec, FillSpec, StructureSpec, TensorSpec};
+pub use changes::changes;
 pub use checks::{CheckSpec, Expectation, PrintedSpec, ToleranceSpec};
 pub use function::{FunctionParameter, FunctionSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};

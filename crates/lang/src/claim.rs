@@ -10,7 +10,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use super::node::{Callee, Kind, Operator, Syntax};
 use super::{ExprError, parser};
 use crate::diagnostics::nearest;
-use runner_types::Value;
+use runner_types::{Claim, Effect, Value};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimProgram {
@@ -153,6 +153,159 @@ impl ClaimProgram {
     }
 }
 
+/// A claim that two manifests do not state alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Revision<'a> {
+    /// `None` for a claim that was added.
+    pub base: Option<&'a Claim>,
+    /// `None` for a claim that was removed.
+    pub new: Option<&'a Claim>,
+    pub effect: Effect,
+}
+
+/// Every claim that is not in both, in the order of the new ones, removed ones last. A claim is a revision of another if
+/// both compare the same quantities and differ in one number, in their relation or in where they apply.
+pub fn revisions<'a>(base: &'a [Claim], new: &'a [Claim]) -> Vec<Revision<'a>> {
+    let mut left: Vec<&Claim> = base.iter().filter(|claim| !new.contains(claim)).collect();
+    let mut found: Vec<Revision<'_>> = Vec::new();
+    for claim in new.iter().filter(|claim| !base.contains(claim)) {
+        let of_base = left.iter().enumerate().find_map(|(place, base)| Some((place, revise(base, claim)?)));
+        found.push(match of_base {
+            Some((place, effect)) => Revision { base: Some(left.remove(place)), new: Some(claim), effect },
+            None => Revision { base: None, new: Some(claim), effect: Effect::Tightened },
+        });
+    }
+    found.extend(left.into_iter().map(|claim| Revision { base: Some(claim), new: None, effect: Effect::Loosened }));
+    found
+}
+
+/// What a revision does to a claim; `None` if the new claim is another one.
+fn revise(base: &Claim, new: &Claim) -> Option<Effect> {
+    let same_place = (&base.condition, base.regime, base.backend) == (&new.condition, new.regime, new.backend);
+    if base.text == new.text {
+        // It is judged in fewer places, in more, or in others.
+        let restricted = |claim: &Claim| [claim.condition.is_some(), claim.regime.is_some(), claim.backend.is_some()];
+        let (before, after) = (restricted(base), restricted(new));
+        return Some(match before.iter().zip(&after).all(|(before, after)| before <= after) {
+            true if before != after => Effect::Loosened,
+            false if before.iter().zip(&after).all(|(before, after)| before >= after) => Effect::Tightened,
+            _ => Effect::Neutral,
+        });
+    }
+    let [old, now] = [&base.text, &new.text].map(|text| ClaimProgram::parse(text).ok());
+    let (old, now) = (old?, now?);
+    let grows = [old.left.growth(&now.left)?, old.right.growth(&now.right)?];
+    let is_upper = match (old.relation, now.relation) {
+        (Relation::Less | Relation::LessEqual, Relation::Less | Relation::LessEqual) => true,
+        (Relation::Greater | Relation::GreaterEqual, Relation::Greater | Relation::GreaterEqual) => false,
+        (a, b) if a == b => return Some(Effect::Neutral),
+        _ => return None,
+    };
+    // The room between the sides grows with the greater side's bound, and shrinks with the other's.
+    let room = match (grows, is_upper) {
+        ([Growth::None, Growth::None], _) => {
+            let admits_equal = |relation| matches!(relation, Relation::LessEqual | Relation::GreaterEqual);
+            match (admits_equal(old.relation), admits_equal(now.relation)) {
+                (false, true) => Growth::Up,
+                (true, false) => Growth::Down,
+                _ => Growth::Unknown,
+            }
+        }
+        ([Growth::None, right], true) => right,
+        ([Growth::None, right], false) => right.opposite(),
+        ([left, Growth::None], true) => left.opposite(),
+        ([left, Growth::None], false) => left,
+        _ => Growth::Unknown,
+    };
+    Some(match room {
+        Growth::Up if same_place => Effect::Loosened,
+        Growth::Down if same_place => Effect::Tightened,
+        _ => Effect::Neutral,
+    })
+}
+
+/// How the value of a quantity changes with its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    None,
+    Up,
+    Down,
+    Unknown,
+}
+
+impl Growth {
+    const fn opposite(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+            other => other,
+        }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, only) | (only, Self::None) => only,
+            (Self::Up, Self::Up) => Self::Up,
+            (Self::Down, Self::Down) => Self::Down,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Quantity {
+    /// How the value grows if its numbers become those of `new`; `None` if the quantities differ in more than numbers.
+    /// Results are never negative.
+    fn growth(&self, new: &Self) -> Option<Growth> {
+        Some(match (self, new) {
+            (Self::Number(a), Self::Number(b)) if a == b => Growth::None,
+            (Self::Number(a), Self::Number(b)) => {
+                if a < b {
+                    Growth::Up
+                } else {
+                    Growth::Down
+                }
+            }
+            (Self::Result(a), Self::Result(b)) => a.is_like(b).then_some(Growth::None)?,
+            (Self::Negate(a), Self::Negate(b)) => a.growth(b)?.opposite(),
+            (Self::Binary(a, old), Self::Binary(b, now)) if a == b => {
+                let [left, right] = [old[0].growth(&now[0])?, old[1].growth(&now[1])?];
+                let right = match a {
+                    Arithmetic::Add | Arithmetic::Multiply => right,
+                    Arithmetic::Subtract | Arithmetic::Divide => right.opposite(),
+                };
+                let is_product = matches!(a, Arithmetic::Multiply | Arithmetic::Divide);
+                let both = left.and(right);
+                let is_positive = |side: &Self| !side.may_be_negative();
+                if is_product && both != Growth::None && !old.iter().chain(now.iter()).all(is_positive) {
+                    Growth::Unknown
+                } else {
+                    both
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    fn may_be_negative(&self) -> bool {
+        match self {
+            Self::Number(value) => *value < 0.0,
+            Self::Result(_) => false,
+            Self::Negate(_) | Self::Binary(Arithmetic::Subtract, _) => true,
+            Self::Binary(_, sides) => sides.iter().any(Self::may_be_negative),
+        }
+    }
+}
+
+impl Measured {
+    /// Whether both are the same result, wherever they are written.
+    fn is_like(&self, other: &Self) -> bool {
+        let names = |measured: &Self| -> Vec<String> {
+            measured.counter.iter().chain(&measured.cases).map(|named| named.name.clone()).collect()
+        };
+        self.function == other.function && names(self) == names(other)
+    }
+}
+
 impl Quantity {
     fn collect<'q>(&'q self, found: &mut Vec<&'q Measured>) {
         match self {
@@ -256,6 +409,59 @@ mod tests {
         let Quantity::Binary(Arithmetic::Add, sides) = &claim.right else { panic!("{claim:?}") };
         assert!(matches!(sides[0], Quantity::Binary(Arithmetic::Multiply, _)));
         assert_eq!(sides[1], Quantity::Number(1.0));
+    }
+
+    fn claim(text: &str) -> Claim {
+        Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
+    }
+
+    /// The effect of replacing the first claim by the second; `None` if that removes one and adds another.
+    fn effect(base: &Claim, new: &Claim) -> Option<Effect> {
+        let (base, new) = ([base.clone()], [new.clone()]);
+        match &revisions(&base, &new)[..] {
+            [one] => Some(one.effect),
+            [added, removed] => {
+                assert_eq!((added.base, removed.new), (None, None));
+                None
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_bound_that_moves_loosens_or_tightens_a_claim() {
+        use Effect::{Loosened, Neutral, Tightened};
+        for (base, new, expected) in [
+            ("time(\"a\") < 5", "time(\"a\") < 6", Some(Loosened)),
+            ("time(\"a\") < 5", "time(\"a\") < 4.5", Some(Tightened)),
+            ("time(\"a\") < 5", "time(\"a\") <= 5", Some(Loosened)),
+            ("time(\"a\") <= 5", "time(\"a\") < 5", Some(Tightened)),
+            ("speedup(\"a\", \"b\") >= 5", "speedup(\"a\", \"b\") >= 4", Some(Loosened)),
+            ("speedup(\"a\", \"b\") >= 5", "speedup(\"a\", \"b\") >= 10", Some(Tightened)),
+            ("5 > time(\"a\")", "6 > time(\"a\")", Some(Loosened)),
+            ("time(\"a\") < 0.5 * time(\"b\")", "time(\"a\") < 0.9 * time(\"b\")", Some(Loosened)),
+            ("2 * time(\"a\") < time(\"b\")", "3 * time(\"a\") < time(\"b\")", Some(Tightened)),
+            ("time(\"a\") / 2 < time(\"b\")", "time(\"a\") / 3 < time(\"b\")", Some(Loosened)),
+            ("time(\"a\") < time(\"b\") - 3", "time(\"a\") < time(\"b\") - 2", Some(Loosened)),
+            ("-2 * time(\"a\") < 3", "-1 * time(\"a\") < 3", Some(Neutral)),
+            ("spills(\"a\") == 0", "spills(\"a\") == 8", Some(Neutral)),
+            // Another quantity, or the other way round.
+            ("time(\"a\") < 5", "time(\"b\") < 5", None),
+            ("time(\"a\") < 5", "time(\"a\") > 5", None),
+        ] {
+            assert_eq!(effect(&claim(base), &claim(new)), expected, "{base} → {new}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_is_judged_in_fewer_places_is_loosened() {
+        let everywhere = claim("time(\"a\") < 5");
+        let large = Claim { condition: Some("n > 4".to_owned()), ..everywhere.clone() };
+        let larger = Claim { condition: Some("n > 8".to_owned()), ..everywhere.clone() };
+        assert_eq!(effect(&everywhere, &large), Some(Effect::Loosened));
+        assert_eq!(effect(&large, &everywhere), Some(Effect::Tightened));
+        assert_eq!(effect(&large, &larger), Some(Effect::Neutral));
+        assert!(revisions(&[everywhere.clone(), large.clone()], &[large, everywhere]).is_empty());
     }
 
     /// Each with a part of the message and the text that the error points at.

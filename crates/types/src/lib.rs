@@ -22,6 +22,7 @@ mod job;
 pub mod limits;
 mod line_counts;
 mod machine;
+mod manifest_change;
 mod measurement;
 mod mutant;
 mod note;
@@ -76,6 +77,7 @@ pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
     SurveyRequest, ThrottleReason,
 };
+pub use manifest_change::{Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use mutant::{Mutant, WeakCheck};
 pub use note::{Crowded, Fixed, Note, Skipped};

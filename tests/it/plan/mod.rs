@@ -2,6 +2,7 @@
 
 mod fixture;
 
+mod changes;
 mod expansion;
 mod fingerprints;
 mod narrowing;

@@ -1,0 +1,620 @@
+//! What differs between two manifests of one experiment, by name and value.
+//!
+//! Each manifest is listed as entries, one for each thing that it states, with the text that a reader would know it by.
+//! Entries of the same place are then compared. What a manifest states for all variants is an entry of each of them, so
+//! that it makes no difference where a manifest states it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::{
+    ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, ExpectedFailure,
+    Expression, FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, LoopSpec, Manifest, MeasureSpec, PackageSpec,
+    PrintedSpec, SearchSpec, StepSpec, StructureSpec, Times, ToleranceSpec, VariantSpec, WorkSpec,
+};
+use runner_lang::claim::{Revision, revisions};
+use runner_types::{Acceptance, Claim, Effect, ElementType, ManifestChange, ManifestPart as Part, Tolerance, Value};
+
+/// Folder of kernels, next to the manifest's folder.
+const KERNELS: &str = "kernels";
+
+/// Every difference: what is loosened first, then by part.
+pub fn changes(base: &Manifest, new: &Manifest) -> Vec<ManifestChange> {
+    let [of_base, of_new] = [base, new].map(Listing::of);
+    let mut found = Vec::new();
+    differences(&of_base.shared, &of_new.shared, None, &mut found);
+    let renamed = renamed(&of_base, &of_new);
+    for (name, entries) in &of_new.variants {
+        let before = renamed.get(name).unwrap_or(name);
+        if before != name {
+            found.push(change(Part::Variant, "", None, [Some(before), Some(name)], Effect::Neutral));
+        }
+        match of_base.variants.iter().find(|(known, _)| known == before) {
+            Some((_, of_base)) => differences(of_base, entries, Some(name), &mut found),
+            None => found.push(change(Part::Variant, "", None, [None, Some(name)], Effect::Neutral)),
+        }
+    }
+    let is_kept = |name: &String| renamed.values().any(|before| before == name) || of_new.has(name);
+    let gone = of_base.variants.iter().map(|(name, _)| name).filter(|name| !is_kept(name));
+    found.extend(gone.map(|name| change(Part::Variant, "", None, [Some(name), None], Effect::Neutral)));
+    found.extend(revisions(&base.claims, &new.claims).into_iter().map(revised));
+    merge(found, of_new.variants.len())
+}
+
+/// What a manifest states at one place.
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    part: Part,
+    name: String,
+    text: String,
+    /// Bounds of a tolerance.
+    bounds: Option<ToleranceSpec>,
+}
+
+#[derive(Debug, Default)]
+struct Entries(Vec<Entry>);
+
+impl Entries {
+    fn add(&mut self, part: Part, name: impl Into<String>, text: impl Into<String>) {
+        self.0.push(Entry { part, name: name.into(), text: text.into(), bounds: None });
+    }
+
+    fn add_some(&mut self, part: Part, name: &str, text: Option<impl Into<String>>) {
+        if let Some(text) = text {
+            self.add(part, name, text);
+        }
+    }
+
+    /// Entries by place. Of several with one name, the first are compared with the first.
+    fn by_place(&self) -> BTreeMap<(Part, &str, usize), &Entry> {
+        let mut counts: BTreeMap<(Part, &str), usize> = BTreeMap::new();
+        let placed = self.0.iter().map(|entry| {
+            let count = counts.entry((entry.part, &entry.name)).or_default();
+            *count += 1;
+            ((entry.part, entry.name.as_str(), *count), entry)
+        });
+        placed.collect()
+    }
+}
+
+fn differences(base: &Entries, new: &Entries, variant: Option<&str>, found: &mut Vec<ManifestChange>) {
+    let [base, new] = [base, new].map(Entries::by_place);
+    let places: BTreeSet<_> = base.keys().chain(new.keys()).copied().collect();
+    for place in places {
+        let sides = [base.get(&place).copied(), new.get(&place).copied()];
+        if let [Some(base), Some(new)] = sides
+            && base.text == new.text
+        {
+            continue;
+        }
+        let texts = sides.map(|side| side.map(|entry| entry.text.as_str()));
+        found.push(change(place.0, place.1, variant, texts, effect(place.0, sides)));
+    }
+}
+
+fn change(part: Part, name: &str, variant: Option<&str>, sides: [Option<&str>; 2], effect: Effect) -> ManifestChange {
+    let [base, new] = sides.map(|side| side.map(str::to_owned));
+    let variants = variant.into_iter().map(str::to_owned).collect();
+    ManifestChange { effect, part, name: name.to_owned(), variants, base, new }
+}
+
+fn effect(part: Part, [base, new]: [Option<&Entry>; 2]) -> Effect {
+    let only = |if_removed: Effect, if_added: Effect| match (base, new) {
+        (Some(_), None) => if_removed,
+        (None, Some(_)) => if_added,
+        _ => Effect::Neutral,
+    };
+    match part {
+        Part::Check | Part::Printed => only(Effect::Loosened, Effect::Tightened),
+        Part::Mask | Part::ExpectedFailure | Part::Sanitizer | Part::Acceptance => {
+            only(Effect::Tightened, Effect::Loosened)
+        }
+        Part::Tolerance => match [base, new].map(|side| side.and_then(|entry| entry.bounds)) {
+            [Some(base), Some(new)] => of_tolerances(&base, &new),
+            // The check itself was added or removed.
+            _ => Effect::Neutral,
+        },
+        _ => Effect::Neutral,
+    }
+}
+
+/// What another tolerance does: one greater bound accepts more.
+fn of_tolerances(base: &ToleranceSpec, new: &ToleranceSpec) -> Effect {
+    let bounds = |ToleranceSpec { abs, rel, ulp, fraction, norm, max_norm }: &ToleranceSpec| {
+        let ulp = ulp.map(|ulp| ulp as f64);
+        [*abs, *rel, ulp, *fraction, *norm, *max_norm].map(Option::unwrap_or_default)
+    };
+    let pairs = || bounds(base).into_iter().zip(bounds(new));
+    if pairs().any(|(base, new)| new > base) {
+        Effect::Loosened
+    } else if pairs().any(|(base, new)| new < base) {
+        Effect::Tightened
+    } else {
+        Effect::Neutral
+    }
+}
+
+fn revised(Revision { base, new, effect }: Revision<'_>) -> ManifestChange {
+    let text = |Claim { text, condition, regime, backend }: &Claim| {
+        let mut all = text.clone();
+        if let Some(condition) = condition {
+            all += &format!(" where {condition}");
+        }
+        for word in [regime.map(|regime| regime.name().to_owned()), backend.map(|backend| backend.to_string())] {
+            all += &word.map(|word| format!(" on {word}")).unwrap_or_default();
+        }
+        all
+    };
+    let [base, new] = [base, new].map(|claim| claim.map(text));
+    change(Part::Claim, "", None, [base.as_deref(), new.as_deref()], effect)
+}
+
+/// Gives changes that are alike in several variants once.
+fn merge(found: Vec<ManifestChange>, of: usize) -> Vec<ManifestChange> {
+    let mut merged: Vec<ManifestChange> = Vec::new();
+    for change in found {
+        let same = |other: &&mut ManifestChange| {
+            let key = |change: &ManifestChange| (change.part, change.effect, change.variants.is_empty());
+            key(other) == key(&change)
+                && (&other.name, &other.base, &other.new) == (&change.name, &change.base, &change.new)
+        };
+        match merged.iter_mut().find(same) {
+            Some(known) => {
+                for variant in change.variants {
+                    if !known.variants.contains(&variant) {
+                        known.variants.push(variant);
+                    }
+                }
+            }
+            None => merged.push(change),
+        }
+    }
+    for change in &mut merged {
+        if change.variants.len() == of {
+            change.variants.clear();
+        }
+    }
+    merged.sort_by_key(|change| (change.effect, change.part));
+    merged
+}
+
+/// New names of variants, each with its name in the base: those that state the same, each like no other.
+fn renamed(base: &Listing, new: &Listing) -> BTreeMap<String, String> {
+    let gone: Vec<_> = base.variants.iter().filter(|(name, _)| !new.has(name)).collect();
+    let added: Vec<_> = new.variants.iter().filter(|(name, _)| !base.has(name)).collect();
+    let alike: Vec<(&String, &String)> = added
+        .iter()
+        .flat_map(|(name, entries)| {
+            gone.iter().filter(|(_, before)| before.0 == entries.0).map(move |(before, _)| (name, before))
+        })
+        .collect();
+    let is_alone = |(new, base): &&(&String, &String)| alike.iter().filter(|(n, b)| n == new || b == base).count() == 1;
+    alike.iter().filter(is_alone).map(|(new, base)| ((*new).clone(), (*base).clone())).collect()
+}
+
+/// Everything that a manifest states, but its claims.
+#[derive(Debug, Default)]
+struct Listing {
+    shared: Entries,
+    /// In the manifest's order.
+    variants: Vec<(String, Entries)>,
+}
+
+impl Listing {
+    fn has(&self, name: &str) -> bool {
+        self.variants.iter().any(|(known, _)| known == name)
+    }
+
+    fn of(manifest: &Manifest) -> Self {
+        let Manifest {
+            source,
+            project: _,
+            hash: _,
+            name,
+            title,
+            question,
+            template,
+            baseline,
+            compare,
+            steps,
+            packages,
+            axes,
+            zip,
+            exclude,
+            include,
+            on,
+            lets,
+            buffers,
+            checks,
+            printed,
+            work,
+            measure,
+            search,
+            variants,
+            claims: _,
+            comparison,
+        } = manifest;
+        let folder = source.path.parent().unwrap_or(Path::new(""));
+        let mut shared = Entries::default();
+        shared.add(Part::Experiment, "", name);
+        shared.add(Part::Report, "title", title);
+        shared.add_some(Part::Report, "question", question.clone());
+        shared.add_some(Part::Report, "template", template.as_ref().map(|(path, _)| path.display().to_string()));
+        let baseline = baseline.as_ref().map(|baseline| {
+            let at = baseline.at.iter().map(|(axis, value)| format!("{axis} = {value}"));
+            std::iter::once(baseline.variant.clone()).chain(at).collect::<Vec<_>>().join(", ")
+        });
+        shared.add_some(Part::Baseline, "", baseline);
+        shared.add(Part::Compared, "", compare.join(", "));
+        shared.add(Part::Steps, "steps", steps.to_string());
+        for PackageSpec { name, registry, published, version, sha256, license: _, bytes: _ } in packages {
+            let text = format!("{} {published} {version}, SHA-256 {sha256:.12}", registry.key());
+            shared.add(Part::Package, name, text);
+        }
+        axes.iter().for_each(|axis| add_axis(axis, "", &mut shared));
+        zip.iter().for_each(|axes| shared.add(Part::Zip, axes.join(", "), "zipped"));
+        exclude.iter().for_each(|rule| shared.add(Part::Exclude, rule.when.text(), &rule.why));
+        for point in include {
+            let values: Vec<String> = point.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
+            shared.add(Part::Include, values.join(", "), "included");
+        }
+        for (backend, replaced) in on {
+            replaced.axes.iter().for_each(|axis| add_axis(axis, &format!(" on {backend}"), &mut shared));
+            add_lets(&replaced.lets, &format!(" on {backend}"), &mut shared);
+        }
+        add_lets(lets, "", &mut shared);
+        buffers.iter().for_each(|buffer| add_buffer(buffer, &mut shared));
+        add_measure(measure, &mut shared);
+        add_search(search, &mut shared);
+        shared.add_some(Part::Threshold, "", comparison.threshold.map(|threshold| format!("{} %", threshold * 100.0)));
+        for Acceptance { variant, condition, reason, commit, by } in &comparison.accept {
+            let of = variant.as_deref().unwrap_or("every variant");
+            let of = condition.as_ref().map_or_else(|| of.to_owned(), |condition| format!("{of} where {condition}"));
+            shared.add(Part::Acceptance, of, format!("up to +{} % ({commit}: {reason})", by * 100.0));
+        }
+        let of_variant = |variant: &VariantSpec| {
+            let all = (checks.as_slice(), printed.as_ref(), work, buffers.as_slice());
+            (variant.name.text().to_owned(), of_variant(variant, all, folder))
+        };
+        Self { shared, variants: variants.iter().map(of_variant).collect() }
+    }
+}
+
+type Shared<'a> = (&'a [CheckSpec], Option<&'a PrintedSpec>, &'a WorkSpec, &'a [BufferSpec]);
+
+fn of_variant(variant: &VariantSpec, (checks, printed, work, shared): Shared<'_>, folder: &Path) -> Entries {
+    let VariantSpec {
+        name: _,
+        axes,
+        requires,
+        lets,
+        buffers,
+        work: own_work,
+        checks: own_checks,
+        printed: own_printed,
+        fails,
+        on,
+        unsanitized,
+        sampled,
+        body,
+        span: _,
+    } = variant;
+    let mut found = Entries::default();
+    axes.iter().for_each(|axis| add_axis(axis, "", &mut found));
+    add_requires(requires, "", &mut found);
+    add_lets(lets, "", &mut found);
+    buffers.iter().for_each(|buffer| add_buffer(buffer, &mut found));
+    let WorkSpec { bytes, flops } = own_work.as_ref().unwrap_or(work);
+    found.add_some(Part::Work, "bytes", bytes.as_ref().map(|bytes| bytes.text()));
+    found.add_some(Part::Work, "flops", flops.as_ref().map(|flops| flops.text()));
+    let printed = own_checks.as_ref().map_or(printed, |_| own_printed.as_ref());
+    for check in own_checks.as_deref().unwrap_or(checks) {
+        add_check(check, [buffers, shared], &mut found);
+    }
+    found.add_some(
+        Part::Printed,
+        "",
+        printed.map(|printed| match printed {
+            PrintedSpec::Lines(lines) => lines.iter().map(|line| line.text()).collect::<Vec<_>>().join(" / "),
+            PrintedSpec::File(_, name) => name.text().to_owned(),
+        }),
+    );
+    add_fails(fails, "", &mut found);
+    for (backend, own) in on {
+        add_requires(&own.requires, &format!(" on {backend}"), &mut found);
+        if let Some(fails) = &own.fails {
+            add_fails(fails, &format!(" on {backend}"), &mut found);
+        }
+    }
+    if let Some(unsanitized) = unsanitized {
+        let classes: Vec<&str> = unsanitized.classes.iter().map(|class| class.name()).collect();
+        let classes = if classes.is_empty() { "everything".to_owned() } else { classes.join(", ") };
+        found.add(Part::Sanitizer, "", format!("{classes} ({})", unsanitized.reason));
+    }
+    if *sampled {
+        found.add(Part::Setting, "sampled", "true");
+    }
+    match body {
+        BodySpec::Launches { rounds, launches, steps } => {
+            found.add_some(Part::Steps, "rounds", rounds.as_ref().map(|rounds| rounds.text()));
+            launches.iter().for_each(|launch| add_launch(launch, folder, &mut found));
+            found.add_some(Part::Steps, "order", steps.as_deref().map(steps_text));
+        }
+        BodySpec::Builtin(BuiltinSpec::Memcpy(copies)) => {
+            let copies: Vec<String> = copies.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+            found.add(Part::Kernel, "", format!("memcpy of {}", copies.join(", ")));
+        }
+        BodySpec::Cpu(reference) => found.add(Part::Kernel, "", format!("cpu {}", reference.text())),
+        BodySpec::Host(host) => {
+            let HostSpec { source, function, args, libraries, compile } = host.as_ref();
+            found.add(Part::Source, "", file(source, folder));
+            found.add(Part::Kernel, "", function.text());
+            found.add(Part::Arguments, "", arguments(args));
+            libraries.iter().for_each(|library| found.add(Part::Option, format!("-l{}", library.text()), "linked"));
+            add_compile(compile, folder, &mut found);
+        }
+    }
+    found
+}
+
+fn add_axis(Axis { name, values, span: _ }: &Axis, on: &str, found: &mut Entries) {
+    let values: Vec<String> = values.iter().map(Value::to_string).collect();
+    found.add(Part::Axis, format!("{name}{on}"), values.join(", "));
+}
+
+fn add_requires(requires: &[Expression], on: &str, found: &mut Entries) {
+    requires.iter().for_each(|condition| found.add(Part::Requires, format!("{}{on}", condition.text()), "required"));
+}
+
+fn add_lets(lets: &[LetBinding], on: &str, found: &mut Entries) {
+    lets.iter().for_each(|LetBinding { name, value }| found.add(Part::Let, format!("{name}{on}"), value.text()));
+}
+
+fn add_fails(fails: &[ExpectedFailure], on: &str, found: &mut Entries) {
+    for ExpectedFailure { failure, condition } in fails {
+        let text = condition.as_ref().map_or("always", |condition| condition.text());
+        found.add(Part::ExpectedFailure, format!("{}{on}", failure.name()), text);
+    }
+}
+
+fn add_buffer(buffer: &BufferSpec, found: &mut Entries) {
+    let BufferSpec { name, element, len, fill, access, symbol, allocate, vary, poison } = buffer;
+    let mut parts = vec![format!("{}[{}]", element.text(), len.text())];
+    parts.extend(fill.as_ref().map(fill_text));
+    // Every word below is a key of the manifest with its value.
+    parts.push(format!("access {access:?}").to_lowercase());
+    parts.extend(symbol.as_ref().map(|symbol| format!("symbol {}", symbol.text())));
+    if *allocate != runner_types::Allocation::default() {
+        parts.push(format!("allocate {allocate:?}").to_lowercase());
+    }
+    parts.extend(vary.map(|vary| format!("vary {vary:?}").to_lowercase()));
+    parts.extend(poison.then(|| "poison".to_owned()));
+    found.add(Part::Buffer, name, parts.join(", "));
+}
+
+fn fill_text(fill: &FillSpec) -> String {
+    match fill {
+        FillSpec::Constant(value) => format!("all {}", value.text()),
+        FillSpec::Iota { start, step } => format!("from {} by {}", start.text(), step.text()),
+        FillSpec::Uniform { low, high, seed } => {
+            format!("uniform from {} to {}, seed {seed}", low.text(), high.text())
+        }
+        FillSpec::Normal { mean, deviation, seed } => {
+            format!("normal with mean {} and deviation {}, seed {seed}", mean.text(), deviation.text())
+        }
+        FillSpec::Npy(spec) | FillSpec::Raw(spec) => format!("the file {}", spec.name.text()),
+        FillSpec::Tensor(spec) => format!("{} of the file {}", spec.tensor.text(), spec.file.name.text()),
+        FillSpec::List(values) => format!("[{}]", texts(values)),
+        FillSpec::Like { buffer, fill } => format!("like {buffer} ({})", fill_text(fill)),
+        FillSpec::Structured { structure, seed } => format!("{}, seed {seed}", structure_text(structure)),
+    }
+}
+
+fn structure_text(structure: &StructureSpec) -> String {
+    match structure {
+        StructureSpec::Sorted { low, high } => format!("sorted from {} to {}", low.text(), high.text()),
+        StructureSpec::Permutation => "permutation".to_owned(),
+        StructureSpec::OneHot(columns) => format!("one-hot rows of {}", columns.text()),
+        StructureSpec::Identity(columns) => format!("identity of {} columns", columns.text()),
+        StructureSpec::Dominant(columns) => format!("diagonally dominant of {} columns", columns.text()),
+        StructureSpec::Zipf { values, exponent } => {
+            format!("Zipf of {} values, exponent {}", values.text(), exponent.text())
+        }
+        StructureSpec::CsrRows { nonzeros, columns } => {
+            format!("CSR rows of {} in {} columns", nonzeros.text(), columns.text())
+        }
+        StructureSpec::CsrColumns { rows, begins: _, nonzeros, columns } => {
+            format!("CSR columns of {rows}, {} in {} columns", nonzeros.text(), columns.text())
+        }
+    }
+}
+
+fn add_check(check: &CheckSpec, buffers: [&[BufferSpec]; 2], found: &mut Entries) {
+    let CheckSpec { actual, expect, tolerance, mask, error: _ } = check;
+    let name = actual.text();
+    let expected = match expect {
+        Expectation::Reference(reference) => reference.text().to_owned(),
+        Expectation::Variant { name, span: _ } => format!("that of {name}"),
+        Expectation::Npy(spec) | Expectation::Raw(spec) => format!("the file {}", spec.name.text()),
+        Expectation::Tensor(spec) => format!("{} of the file {}", spec.tensor.text(), spec.file.name.text()),
+        Expectation::List(values) => format!("[{}]", texts(values)),
+        Expectation::Python(function) | Expectation::Cpp(function) => function.text.clone(),
+    };
+    found.add(Part::Check, name, format!("{name} = {expected}"));
+    let element = buffers.into_iter().flatten().find(|buffer| actual.buffers().contains(&buffer.name));
+    let element = element.and_then(|buffer| buffer.element.text().parse().ok());
+    found.0.push(Entry {
+        part: Part::Tolerance,
+        name: name.to_owned(),
+        text: tolerance_text(tolerance),
+        bounds: Some(effective(tolerance, element)),
+    });
+    found.add_some(Part::Mask, name, mask.as_ref().map(|mask| mask.text()));
+}
+
+/// The bounds, with the type's default if none is given.
+fn effective(spec: &ToleranceSpec, element: Option<ElementType>) -> ToleranceSpec {
+    let is_default = ToleranceSpec { fraction: None, ..*spec } == ToleranceSpec::default();
+    let default = element.filter(|_| is_default).map(Tolerance::default_for);
+    default.map_or(*spec, |default| ToleranceSpec { rel: Some(default.rel), ulp: Some(default.ulp), ..*spec })
+}
+
+fn tolerance_text(ToleranceSpec { abs, rel, ulp, fraction, norm, max_norm }: &ToleranceSpec) -> String {
+    let ulp = ulp.map(|ulp| ulp as f64);
+    let named =
+        [("abs", *abs), ("rel", *rel), ("ulp", ulp), ("fraction", *fraction), ("norm", *norm), ("max_norm", *max_norm)];
+    let given: Vec<String> = named
+        .into_iter()
+        .filter_map(|(name, bound)| {
+            let bound = bound?;
+            // Small bounds are written as in manifests.
+            Some(if bound != 0.0 && bound < 1e-3 { format!("{name} {bound:e}") } else { format!("{name} {bound}") })
+        })
+        .collect();
+    if given.is_empty() { "the type's default".to_owned() } else { given.join(", ") }
+}
+
+fn add_launch(launch: &LaunchSpec, folder: &Path, found: &mut Entries) {
+    let LaunchSpec { label, source, kernel, grid, block, settings, args, repeat, cluster, persist, lets, compile } =
+        launch;
+    found.add(Part::Source, "", file(source, folder));
+    found.add(Part::Kernel, "", kernel.text());
+    found.add_some(Part::Setting, "label", label.clone());
+    let grid = match grid {
+        GridSpec::Dims(dims) => format!("[{}]", texts(dims)),
+        GridSpec::Occupancy => "occupancy".to_owned(),
+    };
+    let block = match block {
+        BlockSpec::Dims(dims) => format!("[{}]", texts(dims)),
+        BlockSpec::Occupancy => "occupancy".to_owned(),
+    };
+    found.add(Part::Grid, "", grid);
+    found.add(Part::Block, "", block);
+    found.add(Part::Arguments, "", arguments(args));
+    for (setting, value) in settings.given() {
+        found.add(Part::Setting, setting.name, value.map_or("true", |value| value.text()));
+    }
+    found.add_some(Part::Setting, "repeat", repeat.as_ref().map(|repeat| repeat.text()));
+    found.add_some(Part::Setting, "cluster", cluster.as_ref().map(|cluster| format!("[{}]", texts(cluster))));
+    let persist = persist.as_ref().map(|persist| format!("{}, ratio {}", persist.buffer, persist.ratio.text()));
+    found.add_some(Part::Setting, "persist", persist);
+    add_lets(lets, "", found);
+    add_compile(compile, folder, found);
+}
+
+fn add_compile(compile: &CompileSpec, folder: &Path, found: &mut Entries) {
+    let CompileSpec { defines, options, include_paths, settings, compiler, linked } = compile;
+    defines.iter().for_each(|(name, value)| found.add(Part::Define, name, value.text()));
+    options.iter().for_each(|option| found.add(Part::Option, option.text(), "given"));
+    include_paths.iter().for_each(|path| found.add(Part::IncludePath, file(path, folder), "searched"));
+    for (setting, value) in settings.given() {
+        found.add(Part::Setting, setting.name, value.map_or("true", |value| value.text()));
+    }
+    found.add(Part::Compiler, "", compiler.name());
+    linked.iter().for_each(|path| found.add(Part::Source, "linked", file(path, folder)));
+}
+
+fn add_measure(measure: &MeasureSpec, found: &mut Entries) {
+    let MeasureSpec {
+        regimes,
+        precision,
+        timeout,
+        warmup,
+        min_samples,
+        max_samples,
+        budget,
+        energy,
+        processes,
+        metrics,
+    } = measure;
+    let regimes: Vec<&str> = regimes.iter().map(|regime| regime.name()).collect();
+    let texts = [
+        ("regimes", regimes.join(", ")),
+        ("precision", format!("{} %", precision * 100.0)),
+        ("timeout", format!("{timeout} s")),
+        ("warmup", warmup.to_string()),
+        ("min_samples", min_samples.to_string()),
+        ("max_samples", max_samples.to_string()),
+        ("budget", format!("{budget} s")),
+        ("energy", energy.to_string()),
+    ];
+    texts.into_iter().for_each(|(name, text)| found.add(Part::Measure, name, text));
+    found.add_some(Part::Measure, "processes", processes.map(|processes| processes.to_string()));
+    metrics.iter().for_each(|metric| found.add(Part::Measure, format!("metric {metric}"), "counted"));
+}
+
+fn add_search(search: &SearchSpec, found: &mut Entries) {
+    let SearchSpec { strategy, budget, seed, objectives, finalists, samples, drop_above, axes } = search;
+    let texts = [
+        ("strategy", strategy.clone()),
+        ("budget", budget.clone()),
+        ("seed", seed.map(|seed| seed.to_string())),
+        ("objectives", Some(objectives.join(", ")).filter(|text| !text.is_empty())),
+        ("finalists", finalists.map(|count| count.to_string())),
+        ("samples", samples.map(|count| count.to_string())),
+        ("drop_above", drop_above.map(|factor| factor.to_string())),
+    ];
+    texts.into_iter().for_each(|(name, text)| found.add_some(Part::Search, name, text));
+    for Axis { name, values, span: _ } in axes {
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        found.add(Part::Search, format!("axis {name}"), values.join(", "));
+    }
+}
+
+fn steps_text(steps: &[StepSpec]) -> String {
+    let one = |step: &StepSpec| match step {
+        StepSpec::Launch(index) => format!("launch {}", index + 1),
+        StepSpec::Memset { buffer, value } => format!("{buffer} = {}", value.text()),
+        StepSpec::Copy { from, to } => format!("copy {from} to {to}"),
+        StepSpec::Swap(a, b) => format!("swap {a} and {b}"),
+        StepSpec::Loop(LoopSpec { times, lets, steps }) => {
+            let times = match times {
+                Times::Fixed(count) => format!("{} times", count.text()),
+                Times::Until { condition, at_most } => {
+                    format!("until {}, at most {} times", condition.text(), at_most.text())
+                }
+            };
+            let lets: Vec<String> =
+                lets.iter().map(|LetBinding { name, value }| format!("{name} = {}; ", value.text())).collect();
+            format!("{times} ({}{})", lets.concat(), steps_text(steps))
+        }
+    };
+    steps.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn arguments(args: &[ArgSpec]) -> String {
+    args.iter().map(argument).collect::<Vec<_>>().join(", ")
+}
+
+fn argument(arg: &ArgSpec) -> String {
+    match arg {
+        ArgSpec::Buffer(name) => name.clone(),
+        ArgSpec::Offset { buffer, offset } => format!("{buffer} + {}", offset.text()),
+        ArgSpec::Struct(fields) => format!("{{{}}}", arguments(fields)),
+        ArgSpec::Named(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(name, arg)| format!("{name} = {}", argument(arg))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        ArgSpec::Array { of, count, align } => format!("{} × {}, align {align}", argument(of), count.text()),
+        ArgSpec::Texture(texture) => {
+            let sampler =
+                texture.sampler.as_ref().map_or_else(|| "surface".to_owned(), |sampler| format!("{sampler:?}"));
+            format!("{} {}[{}] {sampler}", texture.kind.name(), texture.buffer, texts(&texture.size))
+        }
+        ArgSpec::Scalar { element, value } => format!("{}({})", element.text(), value.text()),
+    }
+}
+
+fn texts(expressions: &[Expression]) -> String {
+    expressions.iter().map(|expression| expression.text()).collect::<Vec<_>>().join(", ")
+}
+
+/// The name that a manifest in `folder` has for a file.
+fn file(path: &Path, folder: &Path) -> String {
+    let kernels = folder.parent().map(|above| above.join(KERNELS));
+    let folders = kernels.into_iter().chain([folder.join("..").join(KERNELS), folder.to_owned()]);
+    let named = folders.filter_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned)).next();
+    // A package is in a folder of the cache, which is no name for readers.
+    let named = named.or_else(|| path.file_name().map(|name| Path::new(name).to_owned()));
+    named.unwrap_or_else(|| path.to_owned()).display().to_string()
+}

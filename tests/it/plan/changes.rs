@@ -1,0 +1,169 @@
+//! What differs between two manifests: by name, with the values of both, and whether it accepts more.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use runner_experiment::{Manifest, changes};
+use runner_files::project::Project;
+use runner_types::Effect::{self, Loosened, Neutral, Tightened};
+use runner_types::{ManifestPart as Part, SourceText};
+use tempfile::TempDir;
+
+const MANIFEST: &str = include_str!("../cli/pull_requests/sum.toml");
+const KERNEL: &str = include_str!("../cli/pull_requests/sum.cu");
+
+/// Folders with the files that the manifest names.
+fn project() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("experiments/sum.toml", MANIFEST), ("kernels/sum.cu", KERNEL), ("kernels/load.cuh", "")] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn read(folder: &Path, text: &str) -> Manifest {
+    let path = folder.join("experiments/sum.toml");
+    let source = Arc::new(SourceText { path: path.clone(), text: text.to_owned() });
+    let read = runner_manifest::parse_within(&source, Project::from_manifest(&path));
+    read.unwrap_or_else(|faults| panic!("{}", faults.render_within(false, Some(100))))
+}
+
+/// A change as `part name (variants): base → new`, with `-` for what is not stated.
+fn described(base: &str, new: &str) -> Vec<(Effect, Part, String)> {
+    // The revision's files are in another folder.
+    let (there, here) = (project(), project());
+    let found = changes(&read(there.path(), base), &read(here.path(), new));
+    let one = |change: runner_types::ManifestChange| {
+        let side = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let of = change.variants.join(" ");
+        let text = format!("{} ({of}): {} → {}", change.name, side(change.base), side(change.new));
+        (change.effect, change.part, text)
+    };
+    found.into_iter().map(one).collect()
+}
+
+#[test]
+fn every_change_of_a_manifest_is_named_with_the_values_of_both() {
+    let tree = "[128]\nargs   = [\"input\", \"sums\"]";
+    let edits: [(&str, &str, Effect, Part, &str); 22] = [
+        ("baseline = \"tree\"", "baseline = \"two\"", Neutral, Part::Baseline, " (): tree → two"),
+        ("[4096]", "[8192, 16384]", Neutral, Part::Axis, "n (): 4096 → 8192, 16384"),
+        ("rel = 1e-5", "rel = 1e-2", Loosened, Part::Tolerance, "sum(sums) (): rel 1e-5 → rel 0.01"),
+        ("rel = 1e-5", "rel = 1e-6", Tightened, Part::Tolerance, "sum(sums) (): rel 1e-5 → rel 1e-6"),
+        ("rel = 1e-5", "rel = 1e-6, abs = 1", Loosened, Part::Tolerance, "sum(sums) (): rel 1e-5 → abs 1, rel 1e-6"),
+        (
+            "rel = 1e-5",
+            "rel = 1e-5, fraction = 0.01",
+            Loosened,
+            Part::Tolerance,
+            "sum(sums) (): rel 1e-5 → rel 1e-5, fraction 0.01",
+        ),
+        (
+            "\"sum(input)\"",
+            "\"sum(input) + 1\"",
+            Neutral,
+            Part::Check,
+            "sum(sums) (): sum(sums) = sum(input) → sum(sums) = sum(input) + 1",
+        ),
+        (
+            "seed = 7",
+            "seed = 8",
+            Neutral,
+            Part::Buffer,
+            "input (): f32[n], uniform from 0 to 1, seed 7, access in → f32[n], uniform from 0 to 1, seed 8, access in",
+        ),
+        (
+            "< 0.6 *",
+            "< 0.9 *",
+            Loosened,
+            Part::Claim,
+            " (): counter(\"inst_executed\", \"four\") < 0.6 * counter(\"inst_executed\", \"tree\") → \
+             counter(\"inst_executed\", \"four\") < 0.9 * counter(\"inst_executed\", \"tree\")",
+        ),
+        (
+            "< 0.6 *",
+            "< 0.5 *",
+            Tightened,
+            Part::Claim,
+            " (): counter(\"inst_executed\", \"four\") < 0.6 * counter(\"inst_executed\", \"tree\") → \
+             counter(\"inst_executed\", \"four\") < 0.5 * counter(\"inst_executed\", \"tree\")",
+        ),
+        (
+            "[[claim]]\nthat = 'counter(\"inst_executed\", \"four\") < 0.6 * counter(\"inst_executed\", \"tree\")'",
+            "",
+            Loosened,
+            Part::Claim,
+            " (): counter(\"inst_executed\", \"four\") < 0.6 * counter(\"inst_executed\", \"tree\") → -",
+        ),
+        ("name   = \"two\"", "name   = \"pairs\"", Neutral, Part::Variant, " (): two → pairs"),
+        (
+            tree,
+            &format!("{tree}\noptions = [\"--use_fast_math\"]"),
+            Neutral,
+            Part::Option,
+            "--use_fast_math (tree): - → given",
+        ),
+        (tree, &format!("{tree}\ndefines = {{ FAST = 1 }}"), Neutral, Part::Define, "FAST (tree): - → 1"),
+        (tree, &format!("{tree}\nshared = 1024"), Neutral, Part::Setting, "shared (tree): - → 1024"),
+        ("block  = [64]", "block  = [32]", Neutral, Part::Block, " (two): [64] → [32]"),
+        ("kernel = \"sum<2>\"", "kernel = \"sum<8>\"", Neutral, Part::Kernel, " (two): sum<2> → sum<8>"),
+        (
+            tree,
+            &format!("{tree}\nsanitize = {{ off = [\"race\"], reason = \"benign\" }}"),
+            Loosened,
+            Part::Sanitizer,
+            " (tree): - → race (benign)",
+        ),
+        (
+            "block  = [64]",
+            "block  = [64]\nfails  = \"wrong\"",
+            Loosened,
+            Part::ExpectedFailure,
+            "wrong (two): - → always",
+        ),
+        (tree, &format!("{tree}\nrequires = [\"n > 1\"]"), Neutral, Part::Requires, "n > 1 (tree): - → required"),
+        ("steps    = false", "steps    = true", Neutral, Part::Steps, "steps (): false → true"),
+        ("[axes]", "[measure]\nwarmup = 7\n\n[axes]", Neutral, Part::Measure, "warmup (): 2 → 7"),
+    ];
+    for (from, to, effect, part, text) in edits {
+        let new = MANIFEST.replace(from, to);
+        assert_ne!(new, MANIFEST, "{from}");
+        assert_eq!(described(MANIFEST, &new), [(effect, part, text.to_owned())], "{from} → {to}");
+    }
+}
+
+/// A tolerance that is given where the type's default applied: 1e-5 and one unit for f32.
+#[test]
+fn a_tolerance_is_compared_with_the_default_that_it_replaces() {
+    let without = MANIFEST.replace("tolerance = { rel = 1e-5 }\n", "");
+    assert_ne!(without, MANIFEST);
+    for (bound, expected) in [("1e-2", Loosened), ("1e-7", Tightened)] {
+        let given = MANIFEST.replace("1e-5", bound);
+        let found = described(&without, &given);
+        assert_eq!(
+            found.iter().map(|(effect, part, _)| (*effect, *part)).collect::<Vec<_>>(),
+            [(expected, Part::Tolerance)]
+        );
+    }
+}
+
+#[test]
+fn what_is_said_of_all_variants_is_named_once_and_what_is_of_some_names_them() {
+    let every = MANIFEST.replace("args   = [\"input\", \"sums\"]", "args   = [\"input\", \"sums\"]\nshared = 64");
+    assert_eq!(described(MANIFEST, &every), [(Neutral, Part::Setting, "shared (): - → 64".to_owned())]);
+    let [first, second] = ["block  = [64]", "block  = [32]"];
+    let some = MANIFEST.replace(first, &format!("{first}\nshared = 64"));
+    let some = some.replace(second, &format!("{second}\nshared = 64"));
+    assert_eq!(described(MANIFEST, &some), [(Neutral, Part::Setting, "shared (two four): - → 64".to_owned())]);
+}
+
+#[test]
+fn comments_and_the_order_of_keys_are_no_change() {
+    let moved =
+        MANIFEST.replace("source = \"sum.cu\"\nkernel = \"sum<1>\"", "kernel = \"sum<1>\"\nsource = \"sum.cu\"");
+    assert_ne!(moved, MANIFEST);
+    assert_eq!(described(MANIFEST, &format!("# A comment.\n{moved}")), []);
+}
