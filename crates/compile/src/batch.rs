@@ -21,6 +21,7 @@ use super::log;
 use super::on_demand::OnDemand;
 use super::options::{Target, UnitOptions};
 use super::plugin::PluginBuild;
+use super::ptx_digest::add_digests;
 use super::ready;
 use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
@@ -120,6 +121,7 @@ pub fn compile_all(
                 while let Some(&unit) = distinct.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let start = Instant::now();
                     let result = batch.compile_or_load(unit).map(|compiled| batch.list_machine_code(unit, compiled));
+                    let result = result.map(add_digests);
                     // The receiver outlives every sender.
                     let _ = sender.send((unit, result, start.elapsed().as_secs_f64()));
                 }

@@ -24,6 +24,7 @@ pub mod package;
 pub mod pinned;
 mod plugin;
 mod program;
+mod ptx_digest;
 mod ready;
 mod replaced;
 pub mod sanitizer;

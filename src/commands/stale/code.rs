@@ -1,14 +1,11 @@
 //! Whether cases have the code that was measured, although their sources or options differ.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 
 use super::tree::{Definition, TreeCase};
 use runner_compile::{Cache, CompileOptions, Installed, Network, OnDemand, Target, Toolkit, UnitResult, compile_all};
 use runner_process::programs::Programs;
-use runner_types::{
-    BackendKind, BodyPlan, CaseKey, CaseRecord, CodeKind, CompileUnit, Compiled, Records, ToolkitInfo, sha256_hex,
-};
+use runner_types::{BackendKind, BodyPlan, CaseKey, CaseRecord, CompileUnit, Records, ToolkitInfo};
 
 type Units = BTreeMap<CompileUnit, UnitResult>;
 
@@ -97,25 +94,8 @@ fn code_of(case: &TreeCase, units: &Units) -> Result<String, String> {
     };
     for launch in launches {
         let Some(compiled) = units.get(&launch.unit) else { return Err("it was not compiled".to_owned()) };
-        let mut compiled =
-            compiled.clone().map_err(|failure| format!("it does not compile here: {}", failure.summary))?;
-        if compiled.kind == CodeKind::Ptx {
-            compiled.digests.insert(launch.kernel.clone(), of_ptx(&compiled)?);
-        }
-        launch.compiled = Some(compiled);
+        let compiled = compiled.clone();
+        launch.compiled = Some(compiled.map_err(|failure| format!("it does not compile here: {}", failure.summary))?);
     }
     runner_plan::hash_code(&job).ok_or_else(|| "its code has no hash".to_owned())
-}
-
-/// Returns the hash of PTX without its tables of lines.
-fn of_ptx(compiled: &Compiled) -> Result<String, String> {
-    let code = fs::read_to_string(&compiled.code);
-    let code = code.map_err(|error| format!("cannot read {}: {error}", compiled.code.display()))?;
-    let is_code = |line: &&str| {
-        let line = line.trim_start();
-        !(line.is_empty() || [".loc", ".file", "//"].iter().any(|mark| line.starts_with(mark)))
-    };
-    // The sections of debugging information are the end of the file.
-    let lines = code.lines().take_while(|line| !line.trim_start().starts_with(".section")).filter(is_code);
-    Ok(sha256_hex(lines.collect::<Vec<_>>().join("\n").as_bytes()))
 }

@@ -94,17 +94,18 @@ pub(super) fn is_same_code(sides: [&CaseRecord; 2], causes: &[Differs<CauseKind>
     sides.iter().all(|side| side.hashes.is_some()) && !causes.iter().any(is_of_code)
 }
 
-/// How the machine code of both sides compares.
+/// What is known of the compiled code of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// Same machine code, source and options.
+    /// The code is the same, and so are source and options.
     Same,
-    /// Same machine code, although source or options differ.
+    /// The code is the same, although source or options differ.
     SameOfOtherSource,
+    /// The code differs.
     Changed,
 }
 
-/// Compares the machine code; `None` if a side does not know it, as on the simulator.
+/// Returns what is known of the compiled code: machine code, or PTX on the simulator. `None` where a side does not know it.
 pub(super) fn compare_code(base: &CaseRecord, new: &CaseRecord) -> Option<Code> {
     let (base, new) = (base.hashes.as_ref()?, new.hashes.as_ref()?);
     let (of_base, of_new) = (base.code.as_ref()?, new.code.as_ref()?);
