@@ -42,6 +42,11 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.to_string(), is_rendered: false, is_held: false }
     }
 
+    /// The error in one line.
+    pub fn first_line(&self) -> &str {
+        self.message.lines().next().unwrap_or_default()
+    }
+
     /// The machine lacks something.
     pub fn environment(message: impl Display) -> Self {
         Self { exit: Exit::Environment, message: message.to_string(), is_rendered: false, is_held: false }

@@ -59,8 +59,8 @@ pub struct CompareArgs {
     /// Let hardware counters decide, too.
     #[arg(long)]
     pub gate_counters: bool,
-    /// Fail also if a claim is undecided, not judged or removed, a case is gone, a check changed or accepts wrong results,
-    /// or a report was measured before its sources or its manifest changed.
+    /// Fail also if a check is loosened or accepts wrong results, a claim, a case or a report is gone, or a report was
+    /// measured before its sources or its manifest changed.
     #[arg(long)]
     pub strict: bool,
     /// Form of the output.

@@ -145,8 +145,9 @@ pub struct GateArgs {
     /// Exit with code 5 if a claim of the manifest is broken; --against always does.
     #[arg(long)]
     pub gate: bool,
-    /// Exit with code 1 if a check accepts wrong results. With --gate or --against, fail also if a claim is undecided
-    /// or not judged; with --against, also if a claim or a case is gone, or a check changed.
+    /// Exit with code 1 if a check accepts wrong results; with --gate, fail also if a claim is undecided or not judged.
+    /// With --against, exit with code 6 instead if a check accepts wrong results or is loosened, or a claim, a case or an
+    /// experiment is gone.
     #[arg(long)]
     pub strict: bool,
 }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use super::stale::tree::{self, Exports, Site};
 use super::stale::{self, Placed, Tree};
 use crate::cli::{AllowedDifference, CompareArgs, ComparisonFormat};
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::write_file;
+use runner_experiment::Manifest;
 use runner_process::programs::Programs;
 use runner_report::comparison::{self, Compared};
 use runner_report::html::Samples;
@@ -17,6 +19,7 @@ use runner_results::analyse::stale::Staleness;
 use runner_results::journal::JOURNAL_FILE;
 use runner_results::stored::{self, ReadError, Source, Stored};
 use runner_revision::{Files, describe_checkout};
+use runner_types::{ManifestComparison, ManifestState};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     let [base, new] = [read(&args.base, console)?, read(&args.new, console)?];
@@ -28,17 +31,17 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let mut found = compare::compare(&pairs, &options(args));
     found.stale = stale_sides(args, [&base, &new], &matched.pairs);
+    found.manifests = manifests(args, reports());
     let places: Vec<[String; 2]> = reports().map(|(b, n)| [b.place.clone(), n.place.clone()]).collect();
     let alone = |all: &[Stored], which: &[usize]| which.iter().map(|i| all[*i].place.clone()).collect();
-    let alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
+    found.alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
     let names = [args.base.clone(), args.new.clone()];
     let labels = labels(args);
     let samples = match args.format {
         ComparisonFormat::Html => reports().map(|(b, n)| [b, n].map(|stored| samples(stored, console))).collect(),
         _ => Vec::new(),
     };
-    let compared =
-        Compared { comparison: &found, names: &names, labels: &labels, places: &places, alone: &alone, faults: &[] };
+    let compared = Compared { comparison: &found, names: &names, labels: &labels, places: &places, faults: &[] };
     write(
         compared,
         &Output {
@@ -75,6 +78,57 @@ fn stale_sides(args: &CompareArgs, [base, new]: [&[Stored]; 2], pairs: &[(usize,
         Source::Revision { revision, .. } => stale_in(&revision, new),
     };
     [of_base, of_new]
+}
+
+/// What differs between the manifests that the records were measured by, each experiment once.
+fn manifests<'a>(args: &CompareArgs, pairs: impl Iterator<Item = (&'a Stored, &'a Stored)>) -> Vec<ManifestComparison> {
+    let sides = [&args.base, &args.new].map(|argument| Manifests::new(argument));
+    let mut found: Vec<ManifestComparison> = Vec::new();
+    for (base, new) in pairs {
+        let header = &new.records.header;
+        let is_known = found.iter().any(|known| known.experiment == header.experiment);
+        if is_known || base.records.header.manifest_text == header.manifest_text {
+            continue;
+        }
+        let read = sides[0].read(base).and_then(|base| Ok((base, sides[1].read(new)?)));
+        let state = match read.map(|(base, new)| runner_experiment::changes(&base, &new)) {
+            Ok(changes) if changes.is_empty() => continue,
+            Ok(changes) => ManifestState::Changed(changes),
+            Err(why) => ManifestState::Unknown(why),
+        };
+        found.push(ManifestComparison { experiment: header.experiment.clone(), state });
+    }
+    found
+}
+
+/// Manifests of one side, read from the records among the files of their tree.
+struct Manifests {
+    /// The revision with the beginning of the places in it; `None` for the working tree.
+    revision: Option<(Files, String)>,
+    exports: Exports,
+}
+
+impl Manifests {
+    fn new(argument: &str) -> Self {
+        let revision = match Source::parse(argument) {
+            Source::Path(_) => None,
+            Source::Revision { revision, .. } => {
+                let files = Files::open(Path::new("."), &revision, &Programs::of_this_machine());
+                files.ok().map(|files| (files, format!("{revision}:")))
+            }
+        };
+        Self { revision, exports: Exports::default() }
+    }
+
+    fn read(&self, stored: &Stored) -> Result<Manifest, String> {
+        match &self.revision {
+            Some((files, before)) => self.exports.site(files, Placed::new(stored, before))?.measured(&stored.records),
+            None => match tree::around(Placed::new(stored, ""))? {
+                Some(site) => site.measured(&stored.records),
+                None => Site::of_command(&stored.records).measured(&stored.records),
+            },
+        }
+    }
 }
 
 fn stale_in<'a>(revision: &str, reports: impl IntoIterator<Item = &'a Stored>) -> Vec<Staleness> {

@@ -50,5 +50,5 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = RunOptions::of_run(args, manifest)?;
     let manifest = load_manifest(manifest, &args.trust.reach, network(args.offline), console)?;
     let ended = run_with_pages(options, &manifest, &interrupt()?, console)?;
-    ended.both.map_or(Ok(ended.exit), |both| compare(vec![both], args, console))
+    ended.both.map_or(Ok(ended.exit), |both| compare(vec![both], Vec::new(), args, console))
 }

@@ -5,7 +5,7 @@
 //! of today, so that a comment makes nothing stale.
 
 mod code;
-mod tree;
+pub mod tree;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `run --against`: measures the variants of a base next to the manifest's own, and compares both.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,12 @@ use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
 use runner_process::programs::Programs;
 use runner_report::comparison::Compared;
 use runner_report::html::Samples;
-use runner_results::analyse::compare::{DifferenceKind, Differs, Fact, Options, Together, compare_together};
+use runner_results::analyse::compare::{
+    Comparison, DifferenceKind, Differs, Fact, Failed, Options, Together, compare_together,
+};
 use runner_results::journal::{self, Contents, JOURNAL_FILE};
-use runner_revision::{Files, RevisionError};
-use runner_types::{CaseKey, Claim, ComparisonRules, Event, Records};
+use runner_revision::{File, Files, RevisionError};
+use runner_types::{CaseKey, Claim, ComparisonRules, Event, ManifestComparison, ManifestState, Records};
 use runner_workers::RunEnd;
 
 /// A git revision or a folder, with the files that the manifest reaches.
@@ -129,6 +131,19 @@ impl Base {
         PlannedBase { base: self, plan: expanded.ok(), variants, groups: Vec::new(), faults }
     }
 
+    /// What differs between the base's manifest and the run's; `None` if nothing does.
+    fn compared_with(&self, new: &Manifest) -> Option<ManifestComparison> {
+        let state = match &self.manifest {
+            Ok(base) => match runner_experiment::changes(base, new) {
+                changes if changes.is_empty() => return None,
+                changes => ManifestState::Changed(changes),
+            },
+            Err(Fault::Absent) => ManifestState::Added,
+            Err(fault) => ManifestState::Unknown(self.explain(fault)),
+        };
+        Some(ManifestComparison { experiment: new.name.clone(), state })
+    }
+
     fn explain(&self, fault: &Fault) -> String {
         let place = &self.place;
         match fault {
@@ -169,7 +184,7 @@ impl PlannedBase<'_> {
         &self.groups
     }
 
-    pub fn join(self, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
+    pub fn join(self, manifest: &Manifest, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
         let mut joined = join(groups, self.groups, &self.base.label);
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
             recorder.expect(manifest, plan, &base_name("", &self.base.label), &joined.renamed);
@@ -185,6 +200,7 @@ impl PlannedBase<'_> {
                 .as_ref()
                 .map(|manifest| (manifest.claims.clone(), manifest.comparison.clone()))
                 .unwrap_or_default(),
+            manifest: self.base.compared_with(manifest),
             faults: self.faults,
         }
     }
@@ -197,6 +213,7 @@ pub struct BaseRun {
     place: String,
     joined: Joined,
     rules: (Vec<Claim>, ComparisonRules),
+    manifest: Option<ManifestComparison>,
     /// Sentences about what cannot be run of the base.
     faults: Vec<String>,
 }
@@ -223,6 +240,7 @@ impl BaseRun {
                     together: self.together(&written.records, &destination.dir)?,
                     labels: [self.label.clone(), label(&options.manifest)],
                     names: [self.place.clone(), options.manifest.display().to_string()],
+                    manifest: self.manifest.clone(),
                     faults: self.faults.clone(),
                     records: written.records,
                     dir: destination.dir.clone(),
@@ -282,8 +300,43 @@ fn label(manifest: &Path) -> String {
     commit.map_or_else(|| manifest.display().to_string(), |commit| short(&commit))
 }
 
+/// Experiments that the base has in the folders of these manifests and that are not there now.
+fn deleted(named: &str, manifests: &[PathBuf]) -> Vec<ManifestComparison> {
+    let folders: BTreeSet<&Path> = manifests.iter().filter_map(|manifest| manifest.parent()).collect();
+    let is_manifest = |text: &str| text.lines().any(|line| line.trim() == "[experiment]");
+    let mut found = Vec::new();
+    for folder in folders {
+        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        // A base that is a folder has no history: nothing is known to be deleted.
+        let Ok(files) = Files::open(here, named, &Programs::of_this_machine()) else { continue };
+        let Some(inside) =
+            files.path_of(&here.join("any")).and_then(|path| path.strip_suffix("any").map(str::to_owned))
+        else {
+            continue;
+        };
+        let is_gone = |file: &File| {
+            let name = file.path.strip_prefix(&inside).filter(|name| name.ends_with(".toml") && !name.contains('/'));
+            name.is_some_and(|name| !here.join(name).exists())
+        };
+        let listed: Vec<File> = files.list(&inside).unwrap_or_default().into_iter().filter(is_gone).collect();
+        // Reading fails only for the files after it, which are then not named.
+        let _ = files.read(&listed, |file, content| {
+            if is_manifest(&String::from_utf8_lossy(&content)) {
+                found.push(ManifestComparison { experiment: file.path.clone(), state: ManifestState::Deleted });
+            }
+            Ok::<_, RevisionError>(())
+        });
+    }
+    found
+}
+
 /// Compares base and new, with one verdict over all runs.
-pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
+pub fn compare(
+    runs: Vec<BaseAndNew>,
+    failed: Vec<Failed>,
+    args: &RunArgs,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
     let against = &args.against;
     let options = Options {
         threshold: against.threshold,
@@ -293,27 +346,22 @@ pub fn compare(runs: Vec<BaseAndNew>, args: &RunArgs, console: &mut Console) -> 
         strict: args.gate.strict,
     };
     let (mut together, mut places, mut faults, mut reports) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut manifests = Vec::new();
     let labels = runs.first().map(|run| run.labels.clone()).unwrap_or_default();
     for run in runs {
         together.push(run.together);
         places.push(run.names);
         faults.extend(run.faults);
+        manifests.extend(run.manifest);
         reports.push((run.records, run.dir));
     }
-    let found = compare_together(&together, &options);
+    manifests.extend(against.against.iter().flat_map(|named| deleted(named, &args.manifests)));
+    let found = Comparison { manifests, failed, ..compare_together(&together, &options) };
     let names = match places.as_slice() {
         [only] => only.clone(),
         all => [against.against.clone().unwrap_or_default(), format!("{} manifests", all.len())],
     };
-    let alone = [Vec::new(), Vec::new()];
-    let compared = Compared {
-        comparison: &found,
-        names: &names,
-        labels: &labels,
-        places: &places,
-        alone: &alone,
-        faults: &faults,
-    };
+    let compared = Compared { comparison: &found, names: &names, labels: &labels, places: &places, faults: &faults };
     let page = page(against.markdown.as_deref(), against.markdown_limit);
     let samples = match against.format {
         ComparisonFormat::Html => reports.iter().map(|(_, dir)| split_samples(dir, &labels[0], console)).collect(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::failure::Exit;
 use runner_results::analyse::compare::Together;
-use runner_types::Records;
+use runner_types::{ManifestComparison, Records};
 
 #[derive(Debug)]
 pub struct Ended {
@@ -22,6 +22,8 @@ pub struct BaseAndNew {
     /// Commits of base and new, or their other labels.
     pub labels: [String; 2],
     pub names: [String; 2],
+    /// What differs between the manifests; `None` if nothing does.
+    pub manifest: Option<ManifestComparison>,
     /// Sentences about what could not be run of the base.
     pub faults: Vec<String>,
     pub records: Records,

@@ -124,7 +124,7 @@ pub fn get_ready(
     // A run that cannot begin leaves nothing behind: files are written only from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
-    let beside = base.map(|base| base.join(&mut planned.groups, &mut recorder));
+    let beside = base.map(|base| base.join(task.run.manifest, &mut planned.groups, &mut recorder));
     for case in planned.groups.iter_mut().flat_map(|group| &mut group.job.cases) {
         case.lines = options.passes.lines;
     }

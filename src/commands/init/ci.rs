@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::files::write_new;
 
 /// Scripts that several jobs run, each with the template line that it replaces.
-const SCRIPTS: [(&str, &str); 4] = [
+const SCRIPTS: [(&str, &str); 5] = [
+    ("@changed.sh@", include_str!("changed.sh")),
     ("@install.sh@", include_str!("install.sh")),
     ("@compare.sh@", include_str!("compare.sh")),
     ("@comment.sh@", include_str!("comment.sh")),
@@ -52,7 +53,7 @@ pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<E
     Ok(Exit::Success)
 }
 
-/// The template with scripts in place of their lines, indented alike.
+/// The template with scripts in place of their lines, indented alike; a script may have lines of others.
 fn with_scripts(template: &str) -> String {
     let mut text = String::new();
     for line in template.lines() {
@@ -62,7 +63,7 @@ fn with_scripts(template: &str) -> String {
             continue;
         };
         let indent = &line[..line.len() - mark.len()];
-        for line in script.lines() {
+        for line in with_scripts(script).lines() {
             text.extend([if line.is_empty() { "" } else { indent }, line, "\n"]);
         }
     }

@@ -1,3 +1,4 @@
+@changed.sh@
 if [ -z "$RUNNER_SOURCE" ] || [ -z "$RUNNER_REVISION" ]; then
   echo "set RUNNER_SOURCE at the top of this file to the URL of runner's repository, RUNNER_REVISION to a commit of it"
   exit 1

@@ -1,7 +1,8 @@
 //! `runner run` with several manifests: runs one experiment after the other and prints one table at the end.
 //!
 //! Each experiment has its own worker, journal and report. A fault in any manifest ends the command before the first
-//! run. A failed experiment does not stop the next one; an interrupt does.
+//! run; with a base, the page of the comparison names it, and the others are compared. A failed experiment does not stop
+//! the next one; an interrupt does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use crate::session::{BaseAndNew, Ended, compare, interrupt};
 use runner_compile::Network;
 use runner_experiment::Manifest;
 use runner_lang::format::seconds;
+use runner_results::analyse::compare::Failed;
 use runner_workers::Urgency;
 
 pub struct Line {
@@ -30,9 +32,28 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(narrowing) = args.narrowing.describe() {
         return Err(Failure::usage(format!("{narrowing} applies to one experiment: run the manifests one by one")));
     }
-    let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
-    let interrupt = interrupt()?;
+    let is_compared = args.against.against.is_some();
     let mut lines: Vec<Line> = Vec::new();
+    let mut failed: Vec<Failed> = Vec::new();
+    let manifests = if is_compared {
+        let mut found = Vec::new();
+        for (path, manifest) in load_each(&args.manifests, &args.trust.reach, network(args.offline), console) {
+            match manifest {
+                Ok(manifest) => found.push((path, manifest)),
+                Err(failure) => {
+                    console.fail(&failure);
+                    let (experiment, why) = (path.display().to_string(), failure.first_line().to_owned());
+                    let ended = Some(Ended { exit: failure.exit, counts: why.clone(), both: None });
+                    lines.push(Line { experiment: experiment.clone(), ended, took: Duration::ZERO });
+                    failed.push(Failed { experiment, why });
+                }
+            }
+        }
+        found
+    } else {
+        load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?
+    };
+    let interrupt = interrupt()?;
     let mut runs: Vec<BaseAndNew> = Vec::new();
     for (path, manifest) in &manifests {
         let (experiment, started) = (manifest.name.clone(), Instant::now());
@@ -43,14 +64,15 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         let own = of_one(args, path, manifest)?;
         let mut ended = super::run_with_pages(own, manifest, &interrupt, console).unwrap_or_else(|failure| {
             console.fail(&failure);
-            let counts = failure.message.lines().next().unwrap_or_default().to_owned();
+            let counts = failure.first_line().to_owned();
+            failed.push(Failed { experiment: manifest.name.clone(), why: counts.clone() });
             Ended { exit: failure.exit, counts, both: None }
         });
         runs.extend(ended.both.take());
         lines.push(Line { experiment, ended: Some(ended), took: started.elapsed() });
     }
     let quiet = args.display.quiet || args.json;
-    if args.against.against.is_none() {
+    if !is_compared {
         return finish(&lines, quiet, console);
     }
     // Standard output is for the comparison, which a program may read.
@@ -58,10 +80,10 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         console.say(table(&lines).trim_end());
     }
     let exit = worst(&lines);
-    if runs.is_empty() {
+    if runs.is_empty() && failed.is_empty() {
         return Ok(exit);
     }
-    let compared = compare(runs, args, console)?;
+    let compared = compare(runs, failed, args, console)?;
     Ok(if weight(exit) > weight(compared) { exit } else { compared })
 }
 
@@ -81,20 +103,9 @@ pub fn load_all<'a>(
     console: &mut Console,
 ) -> Result<Vec<(&'a Path, Manifest)>, Failure> {
     let (mut manifests, mut faults) = (Vec::new(), Vec::new());
-    let mut places: BTreeMap<String, &Path> = BTreeMap::new();
-    for path in paths {
-        match load_manifest(path, reach, network, console) {
-            Ok(manifest) => {
-                if let Some(first) = places.insert(manifest.name.clone(), path) {
-                    let name = &manifest.name;
-                    let (first, second) = (first.display(), path.display());
-                    faults.push(format!(
-                        "error: {first} and {second} both define experiment `{name}`: one report would \
-                         overwrite the other"
-                    ));
-                }
-                manifests.push((path.as_path(), manifest));
-            }
+    for (path, manifest) in load_each(paths, reach, network, console) {
+        match manifest {
+            Ok(manifest) => manifests.push((path, manifest)),
             Err(failure) => faults.push(failure.message),
         }
     }
@@ -104,6 +115,26 @@ pub fn load_all<'a>(
     } else {
         Err(Failure { exit: Exit::Usage, message, is_rendered: true, is_held: false })
     }
+}
+
+/// Every manifest, or what is wrong with it.
+fn load_each<'a>(
+    paths: &'a [PathBuf],
+    reach: &ReachArgs,
+    network: Network,
+    console: &mut Console,
+) -> Vec<(&'a Path, Result<Manifest, Failure>)> {
+    let mut places: BTreeMap<String, &Path> = BTreeMap::new();
+    let mut load = |path: &'a PathBuf| {
+        let manifest = load_manifest(path, reach, network, console)?;
+        let Some(first) = places.insert(manifest.name.clone(), path) else { return Ok(manifest) };
+        let (name, first, second) = (&manifest.name, first.display(), path.display());
+        let message = format!(
+            "error: {first} and {second} both define experiment `{name}`: one report would overwrite the other"
+        );
+        Err(Failure { exit: Exit::Usage, message, is_rendered: true })
+    };
+    paths.iter().map(|path| (path.as_path(), load(path))).collect()
 }
 
 fn of_one(args: &RunArgs, path: &Path, manifest: &Manifest) -> Result<RunOptions, Failure> {

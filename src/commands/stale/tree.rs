@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::Placed;
 use runner_compile::{SourceReader, Sources, Toolkit};
+use runner_experiment::Manifest;
 use runner_files::project::Project;
 use runner_lang::diagnostics::Diagnostics;
 use runner_plan::{self, PlanOptions};
@@ -17,7 +18,7 @@ use runner_results::analyse::stale::{self, Defined, Launch};
 use runner_revision::{Files, RevisionError};
 use runner_types::{
     BackendKind, BlockPlan, BodyPlan, CaseJob, CaseKey, CaseRecord, CompileUnit, FINALISTS, GridPlan, LaunchPlan,
-    Records,
+    Records, SourceText,
 };
 
 /// Where a manifest is.
@@ -27,6 +28,27 @@ pub struct Site {
     root: PathBuf,
     manifest: PathBuf,
     project: Project,
+}
+
+impl Site {
+    /// The manifest where the command of the run had it, for a report in no checkout.
+    pub fn of_command(records: &Records) -> Self {
+        let manifest = PathBuf::from(&records.header.manifest_path);
+        Self { root: root_of(&manifest), project: Project::from_manifest(&manifest), manifest }
+    }
+
+    /// The manifest that was measured: its text is in the records, the files that it names are here.
+    pub fn measured(&self, records: &Records) -> Result<Manifest, String> {
+        let text = records.header.manifest_text.clone();
+        let source = Arc::new(SourceText { path: self.manifest.clone(), text });
+        let read = runner_manifest::parse_within(&source, self.project.clone());
+        read.map_err(|found| first_fault(&records.header.manifest_path, &found))
+    }
+}
+
+fn first_fault(manifest: &str, faults: &Diagnostics) -> String {
+    let first = faults.items.first().map(|fault| fault.message.as_str()).unwrap_or_default();
+    format!("{manifest}: {first}")
 }
 
 /// Returns where the manifest of a report is in the folders around it; `None` if there is neither a manifest nor a
@@ -127,10 +149,7 @@ impl Definition {
     /// Reads the manifest and the sources. Fails if the manifest cannot be used, or a source cannot be read.
     pub fn read(site: Site, records: &Records, toolkit: Option<&Toolkit>) -> Result<Self, String> {
         let header = &records.header;
-        let faults = |faults: &Diagnostics| {
-            let first = faults.items.first().map(|fault| fault.message.as_str()).unwrap_or_default();
-            format!("{}: {first}", header.manifest_path)
-        };
+        let faults = |faults: &Diagnostics| first_fault(&header.manifest_path, faults);
         let manifest =
             runner_manifest::load_within(&site.manifest, site.project.clone()).map_err(|found| faults(&found))?;
         let is_of_search = header.narrowed.as_deref() == Some(FINALISTS);

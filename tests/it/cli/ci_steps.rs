@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::against::{LOADS_TWICE, Repository};
-use super::ci::{Programs, comment_on_github, github, pull_request, written};
+use super::ci::{Programs, comment_on_github, commented, github, pull_request, written};
 use crate::programs::write_program;
 
 /// What outlives the jobs of a service: its caches, and the artifacts of the last job.
@@ -218,12 +218,12 @@ fn slower_with_report() -> Repository {
 
 fn is_as_it_should_be(first: &Ended, warm: &Ended, failing: &Ended, after: &Ended) {
     assert!(first.is_right && first.installed(), "{}", first.log);
-    assert_eq!(first.comment().matches("✓ No regression").count(), 2, "{}", first.comment());
+    assert!(first.comment().starts_with("## ✓ 0 of 2 experiments changed ("), "{}", first.comment());
     assert!(warm.is_right && !warm.installed(), "{}", warm.log);
     assert!(!failing.is_right && failing.installed(), "{}", failing.log);
     let comment = failing.comment();
-    assert!(comment.starts_with("### `committed reports, compared`: ✗ 2 with more work counted ("), "{comment}");
-    assert!(comment.contains("### `scale`: ✗ 2 with more work counted"), "{comment}");
+    assert!(comment.starts_with("## ✗ 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{comment}");
+    assert!(comment.contains("### `committed reports, compared`: ✗ 2 with more work counted ("), "{comment}");
     assert!(comment.contains("<code>committed reports</code>: ✓ What their records make"), "{comment}");
     // The job that failed left its cache.
     assert!(after.is_right && !after.installed(), "{}", after.log);
@@ -232,7 +232,7 @@ fn is_as_it_should_be(first: &Ended, warm: &Ended, failing: &Ended, after: &Ende
 #[test]
 fn the_job_for_github_installs_once_and_caches_what_a_failing_job_made() {
     let [workflow, ..] = github();
-    let (unchanged, slower) = (pull_request(|_| {}), slower_with_report());
+    let (unchanged, slower) = (commented(), slower_with_report());
     let service = Service::new();
     let [first, warm] = ["1", "2"].map(|commit| run_github(&service, &workflow, &unchanged, commit));
     let service = Service::new();
@@ -247,7 +247,7 @@ fn the_job_for_github_installs_once_and_caches_what_a_failing_job_made() {
 fn a_pull_request_of_a_fork_is_compared_by_one_job_and_commented_by_another() {
     let [workflow, ..] = github();
     let service = Service::new();
-    assert!(run_github(&service, &workflow, &pull_request(|_| {}), "1").is_right);
+    assert!(run_github(&service, &workflow, &commented(), "1").is_right);
     let fork = run_github(&service, &workflow, &slower_with_report(), "2");
     assert!(!fork.is_right && !fork.installed(), "{}", fork.log);
     let (code, said, posted) = comment_on_github(&fork.root.path().join("checkout/target/ci"));
@@ -271,7 +271,7 @@ fn no_note_is_posted_for_a_fork_on_gitlab() {
 #[test]
 fn the_job_for_gitlab_installs_once_and_caches_what_a_failing_job_made() {
     let [file] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
-    let (unchanged, slower) = (pull_request(|_| {}), slower_with_report());
+    let (unchanged, slower) = (commented(), slower_with_report());
     let service = Service::new();
     let [first, warm] = [(); 2].map(|()| run_gitlab(&service, file, &unchanged));
     let service = Service::new();

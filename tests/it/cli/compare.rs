@@ -147,8 +147,8 @@ fn a_tree_gives_one_verdict_and_pairs_reports_by_experiment_and_folder() {
     repository.store("new/regimes/h100-again", &records);
     let (code, said, error) = repository.compare(&["base", "new"]);
     assert_eq!(code, Some(4), "{error}");
-    assert!(said.starts_with("✗ 12 slower ("), "{said}");
-    assert!(said.contains("Only in the base: 1 report, not compared (base/other/h100)"), "{said}");
+    assert!(said.starts_with("✗ 12 slower, 1 report deleted ("), "{said}");
+    assert!(said.contains("\n1 report deleted: base/other/h100.\n"), "{said}");
 }
 
 #[test]

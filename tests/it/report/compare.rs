@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runner_report::Screen;
 use runner_report::comparison::{self, Compared, MOST_CHARACTERS};
-use runner_results::analyse::compare::{Options, Pair, compare};
+use runner_results::analyse::compare::{Comparison, Options, Pair, compare};
 use runner_types::{CaseRecord, Claim, Mismatch, Outcome, Records, Regime};
 
 use super::fixture;
@@ -12,12 +12,11 @@ use crate::snapshot;
 
 /// The five forms, by the file that keeps each.
 fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {
-    let found = compare(&[Pair { base, new }], &Options::default());
+    let alone = [vec!["main:reports/copy/h100".to_owned()], Vec::new()];
+    let found = Comparison { alone, ..compare(&[Pair { base, new }], &Options::default()) };
     let names = ["main:reports".to_owned(), "reports".to_owned()];
     let places = [names.clone().map(|name| format!("{name}/regimes/h100"))];
-    let alone = [vec!["main:reports/copy/h100".to_owned()], Vec::new()];
-    let compared =
-        Compared { comparison: &found, names: &names, labels: &names, places: &places, alone: &alone, faults: &[] };
+    let compared = Compared { comparison: &found, names: &names, labels: &names, places: &places, faults: &[] };
     [
         ("terminal.txt", comparison::terminal(compared, Screen { styled: false, width: Some(100) })),
         ("page.md", comparison::markdown(compared, None).unwrap()),
@@ -121,9 +120,9 @@ fn on_screen(screen: Screen) -> String {
     }
     let found = compare(&[Pair { base: &base, new: &new }], &Options::default());
     let names = ["base".to_owned(), "new".to_owned()];
-    let (places, alone) = ([names.clone()], [Vec::new(), Vec::new()]);
+    let places = [names.clone()];
     comparison::terminal(
-        Compared { comparison: &found, names: &names, labels: &names, places: &places, alone: &alone, faults: &[] },
+        Compared { comparison: &found, names: &names, labels: &names, places: &places, faults: &[] },
         screen,
     )
 }
@@ -177,7 +176,7 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
     assert!((MOST_CHARACTERS - 500..MOST_CHARACTERS).contains(&length), "{length}");
     assert!(
         page.starts_with(
-            "## ✗ 3 newly wrong, 1 claim newly broken, 1 claim still broken, 6 slower, 6 incomparable, 6 gone (regimes"
+            "## ✗ 3 newly wrong, 2 claims newly broken, 6 slower, 6 incomparable, 6 gone, 1 report deleted (regimes"
         ),
         "{page:.200}"
     );

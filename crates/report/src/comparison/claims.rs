@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{Compared, words};
 use crate::claims::detail;
 use runner_results::analyse::compare::{ClaimChange, ClaimKind, ReportComparison};
+use runner_types::{ManifestComparison, ManifestPart};
 
 /// Maximum number of claims to list; further ones are counted.
 const MOST_CLAIMS: usize = 50;
@@ -45,7 +46,17 @@ pub fn claims(compared: Compared<'_>) -> Option<Claims> {
         return None;
     }
     let counts = words::claim_counts(all.iter().map(|(_, claim)| claim.kind));
-    all.retain(|(_, claim)| claim.fails || !matches!(claim.kind, ClaimKind::Held | ClaimKind::NotApplicable));
+    // What changed in the manifest names those that were removed.
+    let is_named = |report: &ReportComparison| {
+        let of_report =
+            compared.comparison.manifests.iter().filter(|manifest| manifest.experiment == report.experiment);
+        of_report.flat_map(ManifestComparison::changes).any(|change| change.part == ManifestPart::Claim)
+    };
+    all.retain(|(report, claim)| match claim.kind {
+        ClaimKind::Held | ClaimKind::NotApplicable => false,
+        ClaimKind::Removed => !is_named(report),
+        _ => true,
+    });
     all.sort_by_key(|(_, claim)| claim.kind);
     let left_out = all.len().saturating_sub(MOST_CLAIMS);
     let several = reports.len() > 1;
@@ -53,12 +64,13 @@ pub fn claims(compared: Compared<'_>) -> Option<Claims> {
     Some(Claims { counts, lines, left_out })
 }
 
-fn line(report: &ReportComparison, ClaimChange { kind, base, new, fails }: &ClaimChange, several: bool) -> Line {
+fn line(report: &ReportComparison, change: &ClaimChange, several: bool) -> Line {
+    let ClaimChange { kind, base, new } = change;
     let place = || format!("{}, {}", report.experiment, report.device);
     Line {
         mark: words::claim_mark(*kind),
         state: words::claim_state(*kind),
-        fails: *fails,
+        fails: change.fails(),
         report: if several { place() } else { String::new() },
         claim: new.claim.text.clone(),
         condition: new.claim.condition.clone().unwrap_or_default(),

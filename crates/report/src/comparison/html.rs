@@ -22,7 +22,8 @@ struct Row<'a> {
 
 /// The page. `samples` are base's and new's for each pair of reports, empty without a journal.
 pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
-    let View { headline, facts, warnings, claims, sections, reports, places, method } = view(compared, usize::MAX);
+    let View { headline, changed, facts, warnings, claims, sections, unaffected, places, method } =
+        view(compared, usize::MAX);
     let rows: Vec<Row<'_>> = compared
         .comparison
         .reports
@@ -34,11 +35,15 @@ pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, 
     let unit = unit_of(rows.iter().map(|row| row.change));
     let details = rows.iter().map(|row| details(row, compared.labels)).collect();
     let table = Rows { columns: columns(compared, &rows, unit), unit: unit.into(), details };
-    let by_report = reports.map(|table| Part { title: "By report".to_owned(), table: Some(table), ..Part::default() });
+    let unaffected = (!unaffected.is_empty()).then(|| Part {
+        title: format!("Unaffected: {}", unaffected.len()),
+        lines: unaffected.into_iter().map(|line| Line { is_bad: false, cells: vec![Cell::plain(line)] }).collect(),
+        ..Part::default()
+    });
     let page = Page {
-        facts,
+        facts: changed.into_iter().chain(facts).collect(),
         warnings,
-        parts: claims.iter().map(claimed).chain(sections.into_iter().map(part)).chain(by_report).collect(),
+        parts: claims.iter().map(claimed).chain(sections.into_iter().map(part)).chain(unaffected).collect(),
         rows_title: "All cases",
         example: "slower change > 2 n >= 2^24",
         method,
@@ -99,7 +104,13 @@ fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Colu
     if compared.comparison.reports.len() > 1 {
         columns.push(texts("report", rows, |row| format!("{}, {}", row.report.experiment, row.report.device)));
     }
-    columns.extend(cases(rows, |row| (&row.change.case, row.change.regime)));
+    if compared.comparison.reports.len() > 1 {
+        // Axes of many experiments would take the width of the page.
+        columns.push(texts("case", rows, |row| wording::case_name(&row.change.case)));
+        columns.push(texts("regime", rows, |row| row.change.regime.map_or("", |regime| regime.name()).to_owned()));
+    } else {
+        columns.extend(cases(rows, |row| (&row.change.case, row.change.regime)));
+    }
     columns.push(texts("verdict", rows, |row| {
         format!("{} {}", words::mark(row.change.kind), words::heading(row.change.kind).to_lowercase())
     }));

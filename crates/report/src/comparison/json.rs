@@ -9,11 +9,11 @@ use crate::RenderError;
 use crate::claims::detail;
 use runner_results::analyse::JudgedClaim;
 use runner_results::analyse::compare::{
-    CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Gate,
-    InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange, Undecided,
+    CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Failed,
+    Gate, InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange, Undecided,
 };
 use runner_results::analyse::stale::Staleness;
-use runner_types::{Acceptance, BackendKind, Outcome, Regime, Unit, Value};
+use runner_types::{Acceptance, BackendKind, ManifestComparison, Outcome, Regime, Unit, Value};
 
 /// Format version, raised when a reader of the old form would misread the new one.
 const VERSION: u32 = 1;
@@ -29,11 +29,15 @@ struct Page<'a> {
     only_in_base: &'a [String],
     only_in_new: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    manifests: &'a [ManifestComparison],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     base_faults: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     base_stale: &'a [Staleness],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     new_stale: &'a [Staleness],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    failed: &'a [Failed],
     reports: Vec<Report<'a>>,
 }
 
@@ -166,8 +170,10 @@ pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
         times_compared: comparison.tests,
         base: &compared.labels[0],
         new: &compared.labels[1],
-        only_in_base: &compared.alone[0],
-        only_in_new: &compared.alone[1],
+        only_in_base: &compared.comparison.alone[0],
+        only_in_new: &compared.comparison.alone[1],
+        manifests: &compared.comparison.manifests,
+        failed: &compared.comparison.failed,
         base_faults: compared.faults,
         base_stale: &comparison.stale[0],
         new_stale: &comparison.stale[1],
@@ -210,7 +216,8 @@ fn offset(offset: &ClockOffset) -> Offset {
     Offset { group: group.as_ref().map(ToString::to_string), nanoseconds: *nanoseconds, error: *error, rows: *rows }
 }
 
-fn claim(ClaimChange { kind, base, new, fails }: &ClaimChange) -> Claim<'_> {
+fn claim(change: &ClaimChange) -> Claim<'_> {
+    let ClaimChange { kind, base, new } = change;
     let judged = |judged: &JudgedClaim| Judged {
         state: judged.state.name(),
         detail: detail(judged),
@@ -221,7 +228,7 @@ fn claim(ClaimChange { kind, base, new, fails }: &ClaimChange) -> Claim<'_> {
         text: &new.claim.text,
         condition: new.claim.condition.as_deref(),
         change: *kind,
-        fails: *fails,
+        fails: change.fails(),
         base: judged(base),
         new: judged(new),
     }

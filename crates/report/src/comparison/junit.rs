@@ -67,10 +67,11 @@ fn suite(report: &ReportComparison) -> Suite {
 }
 
 /// A claim as a test, which fails if the claim fails a gate. A claim that is undecided and does not fail is skipped.
-fn of_claim(report: &ReportComparison, ClaimChange { kind, base, new, fails }: &ClaimChange) -> Test {
+fn of_claim(report: &ReportComparison, change: &ClaimChange) -> Test {
+    let ClaimChange { kind, base, new } = change;
     let condition = new.claim.condition.as_ref().map(|condition| format!(" where {condition}")).unwrap_or_default();
     let result = match new.state {
-        _ if *fails => "failure",
+        _ if change.fails() => "failure",
         ClaimState::Undecided | ClaimState::NotApplicable => "skipped",
         ClaimState::Broken | ClaimState::Held => "",
     };

@@ -1,7 +1,8 @@
 //! The page of a comparison, short enough for a comment on a pull request.
 
-use super::view::{View, view};
+use super::view::{Section, View, view};
 use super::{Compared, words};
+use crate::escape::prose;
 use crate::{RenderError, Templates};
 
 /// Size limit of a GitHub comment.
@@ -10,28 +11,96 @@ pub const MOST_CHARACTERS: usize = 65_536;
 /// Size of the shortest row, in bytes.
 const LEAST_ROW: usize = 20;
 
+/// What is cut where a page without rows is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// How it was compared.
+    Method,
+    /// Lines of variants in folded sections, which fail nothing, and lines of unaffected reports.
+    Harmless,
+    Caveats,
+    /// All but a few lines of each section.
+    Lines,
+    /// All sentences but those about manifests, and all claims that fail nothing.
+    Facts,
+    /// Sections that fail nothing.
+    Sections,
+}
+
+/// Each cut comes after those before it.
+const CUTS: [Cut; 6] = [Cut::Method, Cut::Harmless, Cut::Caveats, Cut::Lines, Cut::Facts, Cut::Sections];
+
+/// Lines of a section after [`Cut::Lines`].
+const FEW_LINES: usize = 3;
+
+impl Cut {
+    fn apply(self, view: &mut View) {
+        match self {
+            Self::Method => {
+                view.method.clear();
+                view.places.truncate(1);
+            }
+            Self::Harmless => {
+                view.sections.iter_mut().filter(|section| !section.is_open).for_each(|section| keep(section, 0));
+                view.unaffected.clear();
+            }
+            Self::Caveats => view.warnings.clear(),
+            Self::Lines => {
+                view.sections.iter_mut().for_each(|section| keep(section, FEW_LINES));
+                view.changed.truncate(2 * FEW_LINES);
+            }
+            Self::Facts => {
+                view.facts.clear();
+                if let Some(claims) = &mut view.claims {
+                    let before = claims.lines.len();
+                    claims.lines.retain(|line| line.fails);
+                    claims.lines.truncate(FEW_LINES);
+                    claims.left_out += before - claims.lines.len();
+                }
+            }
+            Self::Sections => view.sections.retain(|section| section.is_gating),
+        }
+    }
+}
+
+/// Keeps the first lines of a section.
+fn keep(section: &mut Section, most: usize) {
+    let lines = &mut section.rollup.lines;
+    section.rollup.left_out += lines.len().saturating_sub(most);
+    lines.truncate(most);
+}
+
 /// The page, of at most `limit` bytes, or else below [`MOST_CHARACTERS`]. Rows without room are omitted from the end,
-/// where the least important are, and counted. The verdict is never omitted.
+/// where the least important are, and counted. If all rows are too many, more is cut, from what fails nothing to what
+/// fails. The verdict is never omitted.
 pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, RenderError> {
     let templates = Templates::new()?;
-    let page = |rows: usize| -> Result<(String, View), RenderError> {
-        let view = view(compared, rows);
-        Ok((templates.comparison(&view)?, view))
-    };
+    let page = |rows: usize| templates.comparison(&view(compared, rows));
     let fits = |page: &str| limit.map_or_else(|| page.chars().count() < MOST_CHARACTERS, |limit| page.len() <= limit);
     // More rows than this cannot have room.
     let mut too_many = MOST_CHARACTERS / LEAST_ROW;
-    let (text, _) = page(too_many)?;
+    let text = page(too_many)?;
     if fits(&text) {
         return Ok(text);
     }
-    let (mut shown, mut best) = (0, page(0)?.0);
+    let (mut shown, mut best) = (0, page(0)?);
     if !fits(&best) {
-        return Ok(format!("## {}\n\nThe rest of the page has no room here.\n", words::headline(compared)));
+        for cut in CUTS {
+            let mut view = view(compared, 0);
+            CUTS.iter().take_while(|other| **other != cut).chain([&cut]).for_each(|cut| cut.apply(&mut view));
+            let text = templates.comparison(&view)?;
+            if fits(&text) {
+                return Ok(text);
+            }
+        }
+        return Ok(format!(
+            "## {}\n\nThe rest of the page is omitted (size limit).\n",
+            prose(&words::headline(compared))
+        ));
     }
     while too_many - shown > 1 {
         let middle = usize::midpoint(shown, too_many);
-        let (text, _) = page(middle)?;
+        let text = page(middle)?;
         if fits(&text) {
             (shown, best) = (middle, text);
         } else {

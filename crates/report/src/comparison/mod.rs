@@ -2,11 +2,13 @@
 
 mod claims;
 pub(super) mod csv;
+mod headline;
 mod html;
 mod json;
 mod junit;
 mod lines;
 mod machine_code;
+mod manifests;
 mod markdown;
 mod rollup;
 mod summary;
@@ -36,8 +38,6 @@ pub struct Compared<'a> {
     pub labels: &'a [String; 2],
     /// Where the reports of each pair were read from.
     pub places: &'a [[String; 2]],
-    /// Reports that only one side has.
-    pub alone: &'a [Vec<String>; 2],
     /// Sentences about what could not be run of the base.
     pub faults: &'a [String],
 }

@@ -41,13 +41,26 @@ const LISTED: [Kind; 12] = [
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
     let mut lines = vec![paint(prose(&words::headline(compared), screen.width, INDENT), screen)];
-    let sentences = view.facts.iter().chain(&view.warnings);
+    let sentences = view.changed.iter().chain(&view.facts);
     lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
     let claims = view.claims.iter().flat_map(claimed);
     lines.extend(claims.map(|sentence| paint(prose(&sentence, screen.width, INDENT), screen)));
     for section in view.sections.iter().filter(|section| LISTED.contains(&section.kind)) {
         lines.push(String::new());
         lines.extend(of_section(section, screen));
+    }
+    let unaffected = view.unaffected.len();
+    if unaffected > 0 {
+        lines.push(String::new());
+        lines.push(format!("Unaffected: {unaffected}"));
+        let shown = view.unaffected.iter().take(MOST_HARMLESS);
+        lines.extend(shown.map(|line| prose(&format!(" {line}"), screen.width, "   ")));
+        let hidden = unaffected.saturating_sub(MOST_HARMLESS);
+        lines.extend((hidden > 0).then(|| format!(" … and {hidden} more in {ELSEWHERE}")));
+    }
+    if !view.warnings.is_empty() {
+        lines.push(String::new());
+        lines.extend(view.warnings.iter().map(|sentence| prose(&format!("Note: {sentence}"), screen.width, INDENT)));
     }
     lines.join("\n") + "\n"
 }

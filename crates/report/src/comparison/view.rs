@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
-use super::{Compared, rollup, summary, words};
+use super::{Compared, headline, manifests, rollup, summary, words};
 use crate::number;
 use crate::stale;
 use crate::table::{Cell, Folding, Table, in_common, number as number_column, text};
@@ -31,6 +31,8 @@ const MOST_PLACES: usize = 6;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     pub headline: String,
+    /// What changed in the manifests.
+    pub changed: Vec<String>,
     /// What was compared, and the outcome.
     pub facts: Vec<String>,
     /// Caveats of the comparison.
@@ -38,8 +40,8 @@ pub struct View {
     /// Claims of the new reports; `None` if they claim nothing.
     pub claims: Option<Claims>,
     pub sections: Vec<Section>,
-    /// Table with one row per pair of reports, if there are several.
-    pub reports: Option<Table>,
+    /// A line on each report in which nothing is known to have changed, if there are several reports.
+    pub unaffected: Vec<String>,
     pub places: Vec<String>,
     pub method: Vec<String>,
 }
@@ -69,7 +71,10 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     let comparison = compared.comparison;
     let mut left = most;
     let totals = totals(compared);
-    let sections = Kind::ALL.iter().copied().filter_map(|kind| {
+    let several = comparison.reports.len() > 1;
+    // Of several reports, those without any change have one line each.
+    let kinds = Kind::ALL.iter().copied().filter(|kind| !several || *kind != Kind::Same);
+    let sections = kinds.filter_map(|kind| {
         let rows = rows(compared, kind);
         let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left, &totals))?;
         left -= section.table.rows.len();
@@ -80,6 +85,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     let of_base = stale::sentences(base_stale).into_iter().map(|sentence| format!("In the base: {sentence}"));
     View {
         headline: words::headline(compared),
+        changed: manifests::sentences(comparison),
         facts: stale::sentences(new_stale)
             .into_iter()
             .chain(summary::summary(compared, &totals))
@@ -90,18 +96,21 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
         warnings: warnings(compared),
         claims: claims(compared),
         sections,
-        reports: (comparison.reports.len() > 1).then(|| reports(compared)),
+        unaffected: if several { unaffected(compared) } else { Vec::new() },
         places: places(compared),
         method: method(compared),
     }
 }
 
-/// Rows of a kind: the largest time changes first, others in the order of the reports.
+/// Rows of a kind: the largest changes of time or counts first, others in the order of the reports.
 fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     let all = compared.comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |c| (report, c)));
     let mut rows: Vec<Row<'_>> = all.filter(|(_, change)| change.kind == kind).collect();
     if matches!(kind, Kind::Slower | Kind::Faster) {
         let size = |(_, change): &Row<'_>| change.time.as_ref().map_or(0.0, |time| time.ratio.ln().abs());
+        rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    } else if matches!(kind, Kind::MoreWork | Kind::LessWork | Kind::Mixed) {
+        let size = |(_, change): &Row<'_>| words::leading_count(change).map_or(0.0, words::size);
         rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
     }
     rows
@@ -248,8 +257,13 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         let (same, other) = (of_code(Code::SameOfOtherSource), of_code(Code::Changed));
         if same > 0 {
             let rows = plural((same + other) as u64, "row");
-            let what = if subject.is_empty() { "Machine code" } else { "machine code" };
-            facts.push(format!("{subject}{what} changed in {other} of {rows} whose source or options changed."));
+            let what = if subject.is_empty() { "Compiled code" } else { "compiled code" };
+            let how = if other == 0 {
+                format!("identical in {rows}")
+            } else {
+                format!("changed in {other} of {rows} ({})", changed_variants(report))
+            };
+            facts.push(format!("{subject}{what} {how} whose source or options changed."));
         }
         let renamed: BTreeSet<(&str, String)> = report
             .changes
@@ -266,22 +280,49 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
     facts
 }
 
+/// Variants whose compiled code changed: `vector, sum and 2 more`.
+fn changed_variants(report: &ReportComparison) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for change in report.changes.iter().filter(|change| change.code == Some(Code::Changed)) {
+        let name = change.case.key.variant.as_str();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(MOST_PLACES);
+    names.truncate(MOST_PLACES);
+    let shown = names.join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
 fn warnings(compared: Compared<'_>) -> Vec<String> {
     let mut warnings = compared.faults.to_vec();
     if is_paired(compared) {
         return warnings;
     }
+    // A caveat of several reports is given once, with all of them.
+    let mut partial: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |caveat: String, subject: &str| match partial.iter_mut().find(|(known, _)| *known == caveat) {
+        Some((_, subjects)) => subjects.push(subject.to_owned()),
+        None => partial.push((caveat, vec![subject.to_owned()])),
+    };
     for report in &compared.comparison.reports {
         for (limits, side) in report.limits.iter().zip(["base", "new"]) {
-            let subject = format!("{}, {}: the {side} report", report.experiment, report.device);
+            let subject = format!("{}, {}", report.experiment, report.device);
             if limits.is_incomplete {
-                warnings.push(format!("{subject} is of a run that did not finish."));
+                add(format!("The {side} report is of a run that did not finish"), &subject);
             }
             if let Some(options) = &limits.narrowed {
-                warnings.push(format!("{subject} is of a part of the matrix, selected by {options}."));
+                add(format!("The {side} report is partial: {options} only"), &subject);
             }
         }
     }
+    warnings.extend(partial.into_iter().map(|(caveat, subjects)| {
+        let more = subjects.len().saturating_sub(MOST_PLACES);
+        let shown = subjects.iter().take(MOST_PLACES).map(String::as_str).collect::<Vec<_>>().join("; ");
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{caveat}: {shown}{more}.")
+    }));
     let sides = |lacks: fn(&Limits) -> bool| {
         let lacking = |side: usize| compared.comparison.reports.iter().any(|report| lacks(&report.limits[side]));
         match (lacking(0), lacking(1)) {
@@ -323,12 +364,6 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
              the first fails for none of them.",
             drivers.into_iter().collect::<Vec<_>>().join(", ")
         ));
-    }
-    for (places, side) in compared.alone.iter().zip(["base", "new"]) {
-        if !places.is_empty() {
-            let count = plural(places.len() as u64, "report");
-            warnings.push(format!("Only in the {side}: {count}, not compared ({}).", places.join(", ")));
-        }
     }
     warnings
 }
@@ -379,24 +414,15 @@ fn paces(compared: Compared<'_>) -> Option<String> {
     ))
 }
 
-fn reports(compared: Compared<'_>) -> Table {
-    let mut table = Table::new(vec![text("report", Folding::Keep)]);
-    table
-        .columns
-        .extend(Kind::ALL.iter().map(|&kind| number_column(words::heading(kind).to_lowercase(), Folding::WhenEmpty)));
-    table.columns.push(number_column("average change of time", Folding::WhenEmpty));
-    for report in &compared.comparison.reports {
+/// `copy, Simulated H100: 22 same`.
+fn unaffected(compared: Compared<'_>) -> Vec<String> {
+    let line = |report: &ReportComparison| {
         let count = |kind: Kind| report.changes.iter().filter(|change| change.kind == kind).count();
-        let mut cells = vec![Cell::plain(format!("{}, {}", report.experiment, report.device))];
-        cells.extend(Kind::ALL.iter().map(|&kind| {
-            let count = count(kind);
-            Cell::maybe((count > 0).then(|| count.to_string()))
-        }));
-        cells.push(Cell::maybe(report.geomean.map(words::geomean)));
-        table.rows.push(cells);
-    }
-    table.fold();
-    table
+        let counts = Kind::ALL.iter().filter_map(|&kind| words::tally(kind, count(kind)));
+        let counts: Vec<String> = counts.chain(report.geomean.map(words::geomean)).collect();
+        format!("{}, {}: {}", report.experiment, report.device, counts.join(", "))
+    };
+    compared.comparison.reports.iter().filter(|report| headline::is_unaffected(report)).map(line).collect()
 }
 
 fn places(compared: Compared<'_>) -> Vec<String> {

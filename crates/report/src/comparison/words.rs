@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compared, lines, machine_code};
+use super::{Compared, headline, lines, machine_code, manifests};
 use crate::number;
 use crate::stale;
 use crate::wording;
@@ -134,7 +134,7 @@ fn verdict(comparison: &Comparison) -> String {
         counts
     };
     let counts = counted(false);
-    let failing = comparison.claims().filter(|claim| claim.fails).map(|claim| claim.kind);
+    let failing = comparison.claims().filter(|claim| claim.fails()).map(|claim| claim.kind);
     let claims = claim_tallies(failing).into_iter().map(|(count, state)| {
         let claims = plural(count as u64, "claim");
         format!("{claims} {state}")
@@ -144,34 +144,47 @@ fn verdict(comparison: &Comparison) -> String {
     let mut named = tallies(&GATING);
     // Exit codes have the same order: right after what is newly wrong.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
-    named.splice(place..place, claims);
-    let mut less = tallies(&[Kind::Mixed, Kind::Undecided, Kind::Gone]);
-    let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed && !claim.fails).count();
+    let claims: Vec<String> = claims.collect();
+    named.splice(place..place, claims.clone());
+    let kinds_less = tallies(&[Kind::Mixed, Kind::Undecided, Kind::Gone]);
+    let mut less = kinds_less.clone();
+    let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed).count();
     if removed > 0 {
         less.push(plural(removed as u64, "claim") + " removed");
     }
+    less.extend(manifests::tallies(comparison));
     let checks = comparison.changed_checks();
-    if checks > 0 {
+    if checks > 0 && !comparison.manifests.iter().any(|manifest| !manifest.changes().is_empty()) {
         less.push(format!("{checks} with another check"));
     }
     let weak = comparison.weak_checks();
     if weak > 0 {
         less.push(format!("{weak} with a weak check"));
     }
+    let failed = comparison.failed.len();
+    let failed = (failed > 0).then(|| format!("{} not compared", plural(failed as u64, "experiment")));
+    let of_experiments = headline::experiments_changed(comparison);
     let stale = stale::tally(&comparison.stale[1]);
     let gate = comparison.gate();
+    let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
     let mark = match gate {
+        _ if failed.is_some() => "✗",
         Gate::Pass if stale.is_some() => "?",
+        Gate::Pass if !comparison.changes().any(is_compared) && of_experiments.is_none() => "?",
         Gate::Pass => "✓",
         Gate::Incomparable => "≠",
         Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
     };
     if gate == Gate::Pass {
-        let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
         let lead = if comparison.changes().any(is_compared) { "No regression" } else { "Nothing compared" };
         named.insert(0, lead.to_owned());
         named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
     }
+    if let Some(changed) = of_experiments {
+        named = std::iter::once(changed).chain(claims).collect();
+        less.retain(|tally| !kinds_less.contains(tally));
+    }
+    named.splice(0..0, failed);
     named.extend(less);
     named.extend(stale);
     let informing = counted(true);
@@ -509,7 +522,7 @@ pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> Stri
 }
 
 /// Shortens long sentences that differ in a few words, with `…` for their common beginning and end.
-fn without_common(base: &str, new: &str) -> (String, String) {
+pub fn without_common(base: &str, new: &str) -> (String, String) {
     let whole = || (base.to_owned(), new.to_owned());
     if base.len().max(new.len()) <= LONGEST_FACT {
         return whole();

@@ -1,8 +1,9 @@
-//! Sixteen pull requests as a team gets them: the page of each says in its first lines what changed, by how much, why, and
+//! Pull requests as a team gets them: the page of each says in its first lines what changed, by how much, why, and
 //! whether the results are still right.
 //!
-//! Fourteen are changes of an experiment, which `run --against` compares on the simulator. The updates of a toolkit and of
-//! a driver change no file; `compare` reads their records.
+//! Most are changes of an experiment, which `run --against` compares on the simulator. The updates of a toolkit and of a
+//! driver change no file; `compare` reads their records. Facts of a page that follow from the change are also checked one by
+//! one, in their order: the golden file alone would be overwritten with a wrong one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,16 @@ impl Repository {
     fn assert_page(&self, name: &str) {
         let page = fs::read_to_string(self.0.path().join("page.md")).unwrap();
         snapshot::assert_is(&page, &golden(name));
+    }
+}
+
+/// Whether the kept page says all of these, in this order.
+#[track_caller]
+fn assert_says(name: &str, facts: &[&str]) {
+    let page = fs::read_to_string(golden(name)).unwrap();
+    let mut rest = page.as_str();
+    for fact in facts {
+        rest = rest.split_once(fact).unwrap_or_else(|| panic!("`{fact}` is not in, or not in its place:\n{page}")).1;
     }
 }
 
@@ -182,16 +193,21 @@ fn a_removed_variant() {
 #[test]
 fn removed_claims() {
     assert_change("claims_removed", 0, &[(MANIFEST_PATH, |text| without(text, "[[claim]]"))]);
+    assert_says("claims_removed", &["1 claim removed (", "\n- Claim removed: `counter(", "< 0.6 * counter("]);
 }
 
 #[test]
 fn another_size() {
     assert_change("size_changed", 0, &[(MANIFEST_PATH, |text| text.replace("[4096]", "[8192]"))]);
+    // Nothing is right that was compared with nothing.
+    assert_says("size_changed", &["## ? Nothing compared, 3 new, 3 gone (", "\n- Axis `n`: `4096` → `8192`.\n"]);
 }
 
 #[test]
 fn a_loosened_tolerance() {
     assert_change("tolerance_loosened", 6, &[(MANIFEST_PATH, |text| text.replace("rel = 1e-5", "rel = 1e-2"))]);
+    let facts = ["1 check loosened (", "\n- Tolerance of `sum(sums)` loosened: `rel 1e-5` → `rel 0.01`.\n"];
+    assert_says("tolerance_loosened", &facts);
 }
 
 #[test]
@@ -251,4 +267,145 @@ fn an_update_of_the_driver() {
             scale(&mut record.result.as_mut().unwrap().time, 1.08);
         }
     });
+}
+
+#[test]
+fn another_baseline() {
+    let other = |text: &str| text.replace("baseline = \"tree\"", "baseline = \"two\"");
+    assert_change("baseline_changed", 0, &[(MANIFEST_PATH, other)]);
+    assert_says("baseline_changed", &["1 baseline changed (", "\n- Baseline: `tree` → `two`.\n"]);
+}
+
+#[test]
+fn an_added_option() {
+    let fast = |text: &str| text.replace("block  = [64]", "block  = [64]\noptions = [\"--use_fast_math\"]");
+    assert_change("option_added", 0, &[(MANIFEST_PATH, fast)]);
+    assert_says("option_added", &["## ✓ No regression (", "\n- Compiler option `--use_fast_math` added (two).\n"]);
+}
+
+/// `four` executes 3,488 warp instructions and `tree` 13,184: 0.26 times as many.
+#[test]
+fn a_tightened_claim() {
+    assert_change("claim_tightened", 5, &[(MANIFEST_PATH, |text| text.replace("< 0.6 *", "< 0.2 *"))]);
+    let facts = [
+        "## ✗ 1 claim newly broken, 1 claim tightened (",
+        "\n- Claim tightened: `counter(\"inst_executed\", \"four\") < 0.6 ",
+        "→ `counter(\"inst_executed\", \"four\") < 0.2 ",
+    ];
+    assert_says("claim_tightened", &facts);
+    let page = fs::read_to_string(golden("claim_tightened")).unwrap();
+    assert!(!page.contains("still broken") && !page.contains("removed"), "{page}");
+}
+
+#[test]
+fn a_loosened_claim() {
+    assert_change("claim_loosened", 0, &[(MANIFEST_PATH, |text| text.replace("< 0.6 *", "< 0.9 *"))]);
+    assert_says("claim_loosened", &["## ✓ No regression, 1 claim loosened (", "\n- Claim loosened: `counter("]);
+}
+
+#[test]
+fn a_comment_in_a_header() {
+    assert_change("header_comment", 0, &[("kernels/load.cuh", |text| format!("// Loads.\n{text}"))]);
+    assert_says("header_comment", &["## ✓ No regression (", "No count changed"]);
+}
+
+/// Experiments of these names, each with a kernel of its own.
+fn experiments(repository: &Repository, names: &[String]) {
+    repository.write("kernels/load.cuh", HEADER);
+    for name in names {
+        let manifest = MANIFEST.replace("\"sum\"", &format!("\"{name}\"")).replace("sum.cu", &format!("{name}.cu"));
+        repository.write(&format!("experiments/{name}.toml"), &manifest);
+        repository.write(&format!("kernels/{name}.cu"), KERNEL);
+    }
+    repository.commit("Sum blocks");
+    repository.git(&["checkout", "-qb", "change"]);
+}
+
+/// Compares all of them with the base, as the generated job does.
+fn run_all(repository: &Repository, names: &[String]) -> Option<i32> {
+    let manifests: Vec<String> = names.iter().map(|name| format!("experiments/{name}.toml")).collect();
+    let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
+    let options = ["--backend", "sim", "--against", "main", "--gate", "--lines", "--markdown", "page.md"];
+    repository.runner(&[&["run"], &manifests[..], &options].concat())
+}
+
+/// `reduce` has a barrier more in each step, `unrolling` reads the wrong elements, 24 experiments are as before.
+#[test]
+fn two_red_experiments_of_26() {
+    let others = (1..=24).map(|number| format!("other{number:02}"));
+    let names: Vec<String> = others.chain(["reduce".to_owned(), "unrolling".to_owned()]).collect();
+    let repository = Repository::new();
+    experiments(&repository, &names);
+    let twice = KERNEL
+        .replace("half];\n        __syncthreads();", "half];\n        __syncthreads();\n        __syncthreads();");
+    repository.write("kernels/reduce.cu", &twice);
+    repository.write("kernels/unrolling.cu", &KERNEL.replace("* EACH + k)", "* EACH + k / 2)"));
+    repository.commit("two_of_26");
+    assert_eq!(run_all(&repository, &names), Some(1));
+    repository.assert_page("two_of_26");
+    assert_says(
+        "two_of_26",
+        &[
+            // `tree` has one element per thread, which k / 2 leaves as it is.
+            "## ✗ 2 of 26 experiments changed: `unrolling` wrong in 2 cases",
+            "`reduce` 3 cases do more work (barriers +87.5 %, all at reduce.cu:16)",
+            "\n### ✗ Newly wrong: 2\n",
+            "\n### ▲ More work counted: 3\n",
+            "Unaffected: 24",
+            "- other01, ",
+            "- other24, ",
+        ],
+    );
+}
+
+/// The comment's size limit cuts rows, what fails nothing and caveats, and never the verdict or what is red.
+#[test]
+fn what_is_red_is_kept_where_the_page_is_cut() {
+    let names = ["calm".to_owned(), "reduce".to_owned()];
+    let repository = Repository::new();
+    experiments(&repository, &names);
+    repository.write("kernels/reduce.cu", &KERNEL.replace("* EACH + k)", "* EACH + k / 2)"));
+    repository.commit("cut");
+    let manifests = ["experiments/calm.toml", "experiments/reduce.toml"];
+    let options = ["--backend", "sim", "--against", "main", "--markdown", "page.md", "--markdown-limit"];
+    for limit in [2500, 1500, 900, 300] {
+        let limit_text = limit.to_string();
+        repository.runner(&[&["run"], &manifests[..], &options, &[limit_text.as_str()]].concat());
+        let page = fs::read_to_string(repository.0.path().join("page.md")).unwrap();
+        assert!(page.len() <= limit, "{} of {limit}: {page}", page.len());
+        assert!(page.starts_with("## ✗ 1 of 2 experiments changed: `reduce` wrong in 2 cases ("), "{page}");
+        assert_eq!(page.contains("### ✗ Newly wrong: 2"), limit > 300, "{page}");
+    }
+}
+
+#[test]
+fn a_deleted_experiment() {
+    let names = ["kept".to_owned(), "dropped".to_owned()];
+    let repository = Repository::new();
+    experiments(&repository, &names);
+    fs::remove_file(repository.0.path().join("experiments/dropped.toml")).unwrap();
+    repository.commit("experiment_deleted");
+    assert_eq!(run_all(&repository, &names[..1]), Some(0));
+    repository.assert_page("experiment_deleted");
+    let facts = ["1 experiment deleted (", "\n- Experiment `experiments/dropped.toml` deleted.\n"];
+    assert_says("experiment_deleted", &facts);
+}
+
+#[test]
+fn a_deleted_report() {
+    let records = fixture::calibrated(&fixture::regimes());
+    let text = journal::records_text(&records).unwrap();
+    let repository = Repository::new();
+    for name in ["h100", "h200"] {
+        repository.write(&format!("reports/regimes/{name}/records.jsonl"), &text);
+    }
+    repository.commit("Measure");
+    fs::remove_file(repository.0.path().join("reports/regimes/h200/records.jsonl")).unwrap();
+    repository.commit("report_deleted");
+    let page = ["compare", "HEAD^:reports", "HEAD:reports", "--markdown", "page.md"];
+    assert_eq!(repository.runner(&page), Some(0));
+    repository.assert_page("report_deleted");
+    let facts = ["No regression, 1 report deleted (", "\n- 1 report deleted: HEAD^:reports/regimes/h200.\n"];
+    assert_says("report_deleted", &facts);
+    assert_eq!(repository.runner(&[&page[..], &["--strict"]].concat()), Some(6));
 }

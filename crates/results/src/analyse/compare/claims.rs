@@ -3,8 +3,9 @@
 use serde::Serialize;
 use strum::VariantArray;
 
-use super::{Options, Pair};
+use super::Pair;
 use crate::analyse::claims::{ClaimState, JudgedClaim, judge_all};
+use runner_lang::claim::{Revision, revisions};
 use runner_types::Claim;
 
 /// How a claim changed, most important first.
@@ -12,7 +13,7 @@ use runner_types::Claim;
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
-    /// Broken by the new results, but not by the base's.
+    /// The new results are false to it; those of the base were not, or the base did not claim it.
     NewlyBroken,
     /// Broken by both.
     StillBroken,
@@ -60,26 +61,29 @@ pub struct ClaimChange {
     pub base: JudgedClaim,
     /// Judgement of the new results.
     pub new: JudgedClaim,
-    /// Whether it fails a gate.
-    pub fails: bool,
 }
 
-/// Returns the claims of a pair in the new manifest's order, followed by removed ones.
-pub(super) fn compare_claims(pair: Pair<'_>, options: &Options) -> Vec<ClaimChange> {
-    let claims = &pair.new.header.claims;
-    let change = |(base, new): (JudgedClaim, JudgedClaim)| ClaimChange {
-        kind: ClaimKind::classify(base.state, new.state),
-        fails: match new.state {
-            ClaimState::Broken => true,
-            ClaimState::Undecided | ClaimState::NotApplicable => options.strict,
-            ClaimState::Held => false,
-        },
-        base,
-        new,
-    };
-    let removed: Vec<Claim> = pair.base.header.claims.iter().filter(|claim| !claims.contains(claim)).cloned().collect();
+impl ClaimChange {
+    /// Whether it fails a gate.
+    pub const fn fails(&self) -> bool {
+        matches!(self.kind, ClaimKind::NewlyBroken | ClaimKind::StillBroken)
+    }
+}
+
+/// Returns the claims of a pair, in the new manifest's order, those that it no longer makes at the end.
+pub(super) fn compare_claims(pair: Pair<'_>) -> Vec<ClaimChange> {
+    let [of_base, of_new] = [pair.base, pair.new].map(|records| records.header.claims.as_slice());
     let judged = |claims: &[Claim]| judge_all(pair.base, claims).into_iter().zip(judge_all(pair.new, claims));
-    let removed =
-        judged(&removed).map(|(base, new)| ClaimChange { kind: ClaimKind::Removed, fails: options.strict, base, new });
-    judged(claims).map(change).chain(removed).collect()
+    let change = |(base, new): (JudgedClaim, JudgedClaim)| {
+        // The base did not claim what only the new manifest does, so nothing is broken still.
+        let kind = match ClaimKind::classify(base.state, new.state) {
+            ClaimKind::StillBroken if !of_base.contains(&new.claim) => ClaimKind::NewlyBroken,
+            kind => kind,
+        };
+        ClaimChange { kind, base, new }
+    };
+    let removed = |revision: Revision<'_>| revision.base.filter(|_| revision.new.is_none()).cloned();
+    let removed: Vec<Claim> = revisions(of_base, of_new).into_iter().filter_map(removed).collect();
+    let removed = judged(&removed).map(|(base, new)| ClaimChange { kind: ClaimKind::Removed, base, new });
+    judged(of_new).map(change).chain(removed).collect()
 }

@@ -33,7 +33,10 @@ use super::Call;
 use super::stale::Staleness;
 use evidence::Evidence;
 use matching::Matched;
-use runner_types::{Acceptance, BackendKind, Case, CaseRecord, Dim3, Outcome, Records, Regime, RunHeader, Unit};
+use runner_types::{
+    Acceptance, BackendKind, Case, CaseRecord, Dim3, ManifestChange, ManifestComparison, ManifestState, Outcome,
+    Records, Regime, RunHeader, Unit,
+};
 
 pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};
@@ -59,8 +62,7 @@ pub struct Options {
     pub inform: Vec<DifferenceKind>,
     /// Whether hardware counters also decide.
     pub gate_counters: bool,
-    /// Whether a gate also fails for what is no longer proved: claims that are undecided, not judged or removed, cases
-    /// that are gone, checks that changed, and stale reports.
+    /// Whether a gate also fails for what is no longer proved: see [`Comparison::proves_less`].
     pub strict: bool,
 }
 
@@ -124,10 +126,24 @@ pub struct Comparison {
     pub reports: Vec<ReportComparison>,
     /// Number of times that were tested.
     pub tests: usize,
-    /// Whether a gate also fails for cases that are gone, checks that changed and stale reports.
+    /// Whether a gate fails if less is proved.
     pub is_strict: bool,
     /// Reports of base and new that are not known to be current.
     pub stale: [Vec<Staleness>; 2],
+    /// Places of reports that only the base has, and only the new side.
+    pub alone: [Vec<String>; 2],
+    /// Manifests that are not the same, each experiment once.
+    pub manifests: Vec<ManifestComparison>,
+    /// Experiments that could not be run.
+    pub failed: Vec<Failed>,
+}
+
+/// An experiment that is in no pair since it could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failed {
+    pub experiment: String,
+    /// The first line of the error.
+    pub why: String,
 }
 
 /// What changed in one experiment on one device.
@@ -288,11 +304,11 @@ pub struct Geomean {
 pub enum Gate {
     /// A case fails or is wrong, and was not before.
     NewlyWrong,
-    /// A claim of a new report is broken, or undecided in strict mode.
+    /// A claim of a new report is broken.
     BrokenClaim,
     /// A case is slower or does more work.
     Regression,
-    /// A case cannot be compared; or, in strict mode, a case is gone or its check changed, or a new report is stale.
+    /// A case cannot be compared; or where that counts, less is proved.
     Incomparable,
     Pass,
 }
@@ -329,18 +345,27 @@ impl Comparison {
         self.reports.iter().map(|report| report.limits[1].weak_checks).sum()
     }
 
-    /// Returns the first verdict that a change or claim requires.
+    /// Whether less is proved than before: a claim, a case or a report was removed, a check was loosened or accepts wrong
+    /// results, or a new report is stale.
+    pub fn proves_less(&self) -> bool {
+        let manifests = || self.manifests.iter();
+        self.changes().any(|change| change.kind == Kind::Gone && !change.is_excused())
+            || self.claims().any(|claim| claim.kind == ClaimKind::Removed)
+            || !self.alone[0].is_empty()
+            || manifests().any(|manifest| manifest.state == ManifestState::Deleted)
+            || manifests().flat_map(ManifestComparison::changes).any(ManifestChange::loosens_check)
+            || self.weak_checks() > 0
+            || self.stale[1].iter().any(Staleness::is_stale)
+    }
+
+    /// Returns the first verdict that one of the changes or claims calls for.
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
-        let is_stale = || self.stale[1].iter().any(Staleness::is_stale);
-        let proves_less = || {
-            has(Kind::Gone) || has(Kind::Undecided) || self.changed_checks() > 0 || self.weak_checks() > 0 || is_stale()
-        };
         let order = [
             (self.changes().any(|change| change.kind == Kind::NewlyWrong), Gate::NewlyWrong),
-            (self.claims().any(|claim| claim.fails), Gate::BrokenClaim),
+            (self.claims().any(ClaimChange::fails), Gate::BrokenClaim),
             (has(Kind::Slower) || has(Kind::MoreWork), Gate::Regression),
-            (has(Kind::Incomparable) || (self.is_strict && proves_less()), Gate::Incomparable),
+            (has(Kind::Incomparable) || (self.is_strict && self.proves_less()), Gate::Incomparable),
         ];
         order.into_iter().find(|(applies, _)| *applies).map_or(Gate::Pass, |(_, gate)| gate)
     }
@@ -382,7 +407,7 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
         report.pace = pace;
     }
     counts::join(&mut reports);
-    Comparison { reports, tests, is_strict: options.strict, stale: Default::default() }
+    Comparison { reports, tests, is_strict: options.strict, ..Comparison::default() }
 }
 
 /// Returns what makes the records of a case in two reports incomparable.
@@ -528,7 +553,7 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         differences,
         causes: causes::of_reports(pair),
         limits: [pair.base, pair.new].map(limits),
-        claims: claims::compare_claims(pair, options),
+        claims: claims::compare_claims(pair),
         geomean: geomean(&changes),
         may_be_two_gpus: time::may_be_two_gpus(pair),
         clock_offsets: Vec::new(),

@@ -219,15 +219,13 @@ fn a_renamed_variant_is_matched_by_what_it_runs() {
 }
 
 #[test]
-fn cases_that_are_gone_and_checks_that_changed_or_are_weak_fail_where_the_caller_is_strict() {
-    let gate = |new: Vec<CaseRecord>, strict: bool| {
-        let base = records(vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)]);
-        let options = Options { strict, allow: vec![DifferenceKind::Check], ..Options::default() };
-        compared(&base, &records(new), &options).gate()
-    };
+fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_does() {
     let both = || vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)];
-    let mut other_check = both();
-    other_check[1].hashes.as_mut().unwrap().check = "looser".to_owned();
+    let judged = |new: Vec<CaseRecord>| {
+        let base = records(both());
+        let options = Options { strict: true, allow: vec![DifferenceKind::Check], ..Options::default() };
+        compared(&base, &records(new), &options)
+    };
     let mut weak_check = both();
     weak_check[1].notes.push(Note::Weak(WeakCheck {
         check: "y".to_owned(),
@@ -236,13 +234,36 @@ fn cases_that_are_gone_and_checks_that_changed_or_are_weak_fail_where_the_caller
         tolerance: Tolerance { abs: 0.01, rel: 0.0, ulp: 0, derived: false },
         whole: WholeTolerance::default(),
     }));
-    for (new, strict) in [
-        (both(), Gate::Pass),
-        (both()[..1].to_vec(), Gate::Incomparable),
-        (other_check, Gate::Incomparable),
-        (weak_check, Gate::Incomparable),
+    let mut other_check = both();
+    other_check[1].hashes.as_mut().unwrap().check = "another".to_owned();
+    let of_manifest = |state: ManifestState| {
+        let manifests = vec![ManifestComparison { experiment: "e".to_owned(), state }];
+        Comparison { manifests, ..judged(both()) }
+    };
+    let changed = |part: ManifestPart, effect: Effect| {
+        let [base, new] = ["rel 1e-5", "rel 1e-2"].map(|text| Some(text.to_owned()));
+        let change = ManifestChange { effect, part, name: "y".to_owned(), variants: Vec::new(), base, new };
+        of_manifest(ManifestState::Changed(vec![change]))
+    };
+    for (mut found, strict) in [
+        (judged(both()), Gate::Pass),
+        (judged(both()[..1].to_vec()), Gate::Incomparable),
+        (judged(weak_check), Gate::Incomparable),
+        // Another check may be as strict.
+        (judged(other_check), Gate::Pass),
+        (of_manifest(ManifestState::Deleted), Gate::Incomparable),
+        (of_manifest(ManifestState::Added), Gate::Pass),
+        (of_manifest(ManifestState::Unknown("a file is gone".to_owned())), Gate::Pass),
+        (changed(ManifestPart::Tolerance, Effect::Loosened), Gate::Incomparable),
+        (changed(ManifestPart::Tolerance, Effect::Tightened), Gate::Pass),
+        (changed(ManifestPart::Claim, Effect::Loosened), Gate::Pass),
+        (changed(ManifestPart::Baseline, Effect::Neutral), Gate::Pass),
+        (Comparison { alone: [vec!["reports/e/h100".to_owned()], Vec::new()], ..judged(both()) }, Gate::Incomparable),
+        (Comparison { alone: [Vec::new(), vec!["reports/e/h100".to_owned()]], ..judged(both()) }, Gate::Pass),
     ] {
-        assert_eq!((gate(new.clone(), false), gate(new, true)), (Gate::Pass, strict));
+        assert_eq!(found.gate(), strict, "{:?}", found.manifests);
+        found.is_strict = false;
+        assert_eq!(found.gate(), Gate::Pass, "{:?}", found.manifests);
     }
 }
 
