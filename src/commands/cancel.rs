@@ -9,7 +9,7 @@ use crate::cli::CancelArgs;
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
-use runner_cluster::scheduler::{Hands, Outcome, QueueError, listed_name};
+use runner_cluster::scheduler::{Outcome, QueueError, Submitter, listed_name};
 use runner_cluster::{Job, Known, Submission};
 use runner_lang::format::plural;
 use runner_types::calendar_time;
@@ -22,9 +22,9 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let _lock = lock(dir, console)?;
     let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
     let now = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
-    let queue = match job.settings.scheduler.hands() {
-        Hands::Program(queue) => queue,
-        Hands::User { cancelling } => {
+    let queue = match job.settings.scheduler.submitter() {
+        Submitter::Program(queue) => queue,
+        Submitter::User { cancelling } => {
             for submission in &mut submissions {
                 submission.cancelled = Some(now.clone());
                 submission.write(dir).map_err(Failure::environment)?;

@@ -134,10 +134,10 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     if !matches!(args.target.backend, BackendChoice::Sim) {
         runner_execute::leave_a_core();
     }
-    let mut carried = runner_execute::Carried::default();
+    let mut cache = runner_execute::GroupCache::default();
     runner_workers::worker::serve(
         open,
-        |device, job, emit| runner_execute::run_group(device, job, &mut carried, emit),
+        |device, job, emit| runner_execute::run_group(device, job, &mut cache, emit),
         runner_calibrate::survey,
     )
     .map_err(Failure::environment)?;

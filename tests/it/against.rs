@@ -1,7 +1,7 @@
 //! What `--against` finds and what it does not, on a device whose times have a known noise.
 
 use fake_backend::{FakeDevice, FakeKernel, device_info};
-use runner_execute::{Carried, run_group};
+use runner_execute::{GroupCache, run_group};
 use runner_results::analyse;
 use runner_results::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Options, Together, compare_together};
 use runner_results::journal::History;
@@ -61,7 +61,7 @@ fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Compa
         header.claims = claims.to_vec();
     }
     events.push(Event::CasesPlanned { todo: cases, held: Vec::new() });
-    assert!(run_group(&mut device, &job, &mut Carried::default(), &mut |event| events.push(event)).is_ok());
+    assert!(run_group(&mut device, &job, &mut GroupCache::default(), &mut |event| events.push(event)).is_ok());
     events.push(Event::RunFinished { complete: true, wall_seconds: 1.0 });
     let records = analyse::records(&events).unwrap();
     compare_together(&[Together::split(History::fold(events), &records, "@base").unwrap()], &Options::default())

@@ -134,15 +134,17 @@ impl Pair {
         let mut wrong = Vec::new();
         self.paired.arguments = arguments(group);
         let ran = &mut self.ran;
-        let done =
-            runner_execute::run_group(&mut self.paired, group, &mut runner_execute::Carried::default(), &mut |event| {
-                match event {
-                    Event::CaseSettled { outcome: Outcome::Measured, .. } => *ran += 1,
-                    Event::CaseSettled { outcome: Outcome::Invalid { .. }, .. } => {}
-                    Event::CaseSettled { case, outcome, .. } => wrong.push(format!("{}: {outcome:?}", case.key)),
-                    _ => {}
-                }
-            });
+        let done = runner_execute::run_group(
+            &mut self.paired,
+            group,
+            &mut runner_execute::GroupCache::default(),
+            &mut |event| match event {
+                Event::CaseSettled { outcome: Outcome::Measured, .. } => *ran += 1,
+                Event::CaseSettled { outcome: Outcome::Invalid { .. }, .. } => {}
+                Event::CaseSettled { case, outcome, .. } => wrong.push(format!("{}: {outcome:?}", case.key)),
+                _ => {}
+            },
+        );
         wrong.extend(done.err().map(|lost| format!("{name}: {lost:?}")));
         wrong.extend(self.paired.differences.drain(..).map(|text| format!("{name}, {}: {text}", group.key)));
         wrong

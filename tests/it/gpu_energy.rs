@@ -5,11 +5,11 @@
 
 use crate::gpu::{Gpu, gpu, launch, scalar, timed};
 use runner_backend::{BufferId, EnergyReading, LaunchArg, Series, Step, TimedBatch};
-use runner_stats::{Gain, Look, Meter, Patience, median};
+use runner_stats::{Gain, Look, Meter, MeterLimits, median};
 use runner_types::{ElementType, Regime};
 
 /// Longer than a run takes it, so that the counter's step is a small part.
-const PATIENCE: Patience = Patience { settle: 0.5, span: 3.0, moves: 20 };
+const LIMITS: MeterLimits = MeterLimits { settle: 0.5, span: 3.0, moves: 20 };
 /// No counter that works takes longer, seconds.
 const LONGEST: f64 = 30.0;
 
@@ -22,7 +22,7 @@ fn copy(gpu: &mut Gpu, from: BufferId, to: BufferId, mib: u64) -> Step {
 }
 
 fn meter(gpu: &mut Gpu, steps: &[Step]) -> Gain {
-    let mut meter = Meter::new(PATIENCE);
+    let mut meter = Meter::new(LIMITS);
     let mut continues = |EnergyReading { at, energy, runs }| {
         meter.take(Look { at, level: energy.0, done: runs });
         !meter.is_enough() && at < LONGEST

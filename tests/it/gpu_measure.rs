@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use std::time::Instant;
 
 use runner_backend::Device;
-use runner_execute::{Carried, run_group};
+use runner_execute::{GroupCache, run_group};
 use runner_results::analyse::{self, Call};
 use runner_types::{
     Access, ArgPlan, AxisColumn, BlockPlan, BodyPlan, BufferPlan, Case, CaseJob, CaseKey, CodeKind, CompileUnit,
@@ -154,7 +154,7 @@ fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
     };
     let mut events = vec![started];
     for group in groups {
-        run_group(gpu.device.as_mut(), group, &mut Carried::default(), &mut |event| events.push(event)).unwrap();
+        run_group(gpu.device.as_mut(), group, &mut GroupCache::default(), &mut |event| events.push(event)).unwrap();
     }
     if let Some(folder) = std::env::var_os(KEEP) {
         let lines: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();

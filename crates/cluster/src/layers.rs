@@ -101,12 +101,12 @@ fn faults(settings: &Settings, given: &[String]) -> Vec<String> {
         faults.extend(broken.map(|line| format!("{key}: {line:?} is more than one line")));
     }
     let scheduler = settings.scheduler;
-    let mut lacks = scheduler.lacks().to_vec();
+    let mut unsupported = scheduler.unsupported_keys().to_vec();
     if scheduler.queue().is_none() {
-        lacks.extend(OF_QUEUES);
+        unsupported.extend(OF_QUEUES);
     }
-    let other = if lacks.contains(&"extra") { "" } else { ", or write the option that it has into `extra`" };
-    let unknown = lacks.iter().filter(|key| given.iter().any(|given| given == *key));
+    let other = if unsupported.contains(&"extra") { "" } else { ", or write the option that it has into `extra`" };
+    let unknown = unsupported.iter().filter(|key| given.iter().any(|given| given == *key));
     faults.extend(unknown.map(|key| format!("{key}: {scheduler} has nothing of this kind: leave it out{other}")));
     let absent = scheduler.needs().iter().filter(|key| !given.iter().any(|given| given == *key));
     faults.extend(absent.map(|key| format!("{key}: {scheduler} needs it, in {SETTINGS_FILE}")));

@@ -5,7 +5,7 @@
 
 use super::bench::Bench;
 use super::cases::{Cases, ReadyCase};
-use super::intact::{find_changed_input, find_trespass, restore_inputs};
+use super::illegal_writes::{find_changed_input, find_trespass, restore_inputs};
 use super::series::timed_run;
 use super::stop::{Lost, Stop};
 use runner_types::{Activity, Mismatch, Outcome};

@@ -6,14 +6,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::buffers::Store;
-use super::carried::Carried;
 use super::expected::Expected;
 use super::function::called;
+use super::group_cache::GroupCache;
+use super::input_sets::secret;
 use super::kernels::Kernels;
 use super::launch::Modules;
 use super::machine_code::MachineCode;
 use super::processes::{expected_processes, share};
-use super::sets::secret;
 use super::weak::WeakChecks;
 use runner_backend::Device;
 use runner_types::{
@@ -51,10 +51,10 @@ impl<'a> Bench<'a> {
     pub fn new(
         device: &'a mut dyn Device,
         job: &'a GroupJob,
-        carried: Carried,
+        cache: GroupCache,
         emit: &'a mut dyn FnMut(Event),
     ) -> Self {
-        let (mut store, expected) = carried.for_group(job);
+        let (mut store, expected) = cache.for_group(job);
         // Files and lists hold the results for one set of inputs only.
         let mut checks = job.cases.iter().flat_map(|job| &job.checks);
         let is_fixed = |expect: &_| {
@@ -97,7 +97,7 @@ impl<'a> Bench<'a> {
 
     /// Frees the memory, unless it was lost with the context, and reports the time of each phase. Returns what the next
     /// group may reuse.
-    pub fn close(mut self, lost: bool) -> Carried {
+    pub fn close(mut self, lost: bool) -> GroupCache {
         if !lost {
             self.store.free_copies(self.device);
             self.store.retain(self.device, &[]);
@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
         for (phase, spent) in std::mem::take(&mut self.clock.spent) {
             self.say(Event::PhaseSpent { phase, seconds: spent.as_secs_f64() });
         }
-        Carried::from_group(self.store, self.expected)
+        GroupCache::from_group(self.store, self.expected)
     }
 
     /// Frees the memory of all cases so far, including that of their modules' variables.

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fill;
+use super::input_sets::Sets;
 use super::kernels::Kernels;
-use super::sets::Sets;
 use super::stop::Stop;
 use runner_backend::{Batch, BufferId, Device, DeviceError, ModuleId, Prepare};
 use runner_types::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_BYTES};

@@ -9,7 +9,7 @@ use super::buffers::{Slot, Store};
 use super::host::HostBody;
 use super::stop::{Lost, Stop};
 use runner_backend::{BufferId, ModuleId, Step};
-use runner_types::{CaseJob, Crowded, Event, ExpectPlan, LaunchRecord, Note, Outcome};
+use runner_types::{CaseJob, Event, ExpectPlan, LaunchRecord, Note, Outcome, RanAloneReason};
 
 /// A case whose code is loaded and whose memory is allocated.
 pub struct ReadyCase<'a> {
@@ -179,16 +179,16 @@ impl<'b, 'a> Cases<'b, 'a> {
     }
 
     /// Returns why a case removed from `ready` may succeed alone; `None` if this outcome is final.
-    fn reason_to_defer(&self, job: &CaseJob, outcome: &Outcome) -> Option<Crowded> {
+    fn reason_to_defer(&self, job: &CaseJob, outcome: &Outcome) -> Option<RanAloneReason> {
         if self.bench.is_alone {
             return None;
         }
         match outcome {
-            Outcome::OutOfMemory { .. } if !self.on_device().is_empty() => Some(Crowded::Memory),
+            Outcome::OutOfMemory { .. } if !self.on_device().is_empty() => Some(RanAloneReason::Memory),
             Outcome::NotRun { .. } => job.checks.iter().find_map(|check| {
                 let ExpectPlan::Variant(name) = &check.expect else { return None };
                 let other = self.bench.find_variant(job, name)?;
-                self.bench.deferred.contains(&other).then(|| Crowded::Reference(name.clone()))
+                self.bench.deferred.contains(&other).then(|| RanAloneReason::Reference(name.clone()))
             }),
             _ => None,
         }

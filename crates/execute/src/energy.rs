@@ -11,11 +11,11 @@ use super::cases::{Cases, ReadyCase};
 use super::series::{make_sets, timed_batch};
 use super::stop::{Lost, Stop};
 use runner_backend::{DeviceError, EnergyReading, Step};
-use runner_stats::{Look, Meter, Patience};
+use runner_stats::{Look, Meter, MeterLimits};
 use runner_types::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
 
 /// Lets power settle first; then waits for this many steps of the counter.
-const PATIENCE: Patience = Patience { settle: 0.3, span: 1.2, moves: 10 };
+const LIMITS: MeterLimits = MeterLimits { settle: 0.3, span: 1.2, moves: 10 };
 
 /// Longest wait for the steps of the counter, in seconds.
 const LONGEST: f64 = 20.0;
@@ -45,7 +45,7 @@ fn meter<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(), Stop> {
     let series = make_sets(bench, case, Regime::Warm)?;
     let batch = timed_batch(bench, case, Regime::Warm, &series);
     let bodies: Vec<&[Step]> = batch.sets().map(Vec::as_slice).collect();
-    let mut meter = Meter::new(PATIENCE);
+    let mut meter = Meter::new(LIMITS);
     let mut take = |EnergyReading { at, energy, runs }| {
         meter.take(Look { at, level: energy.0, done: runs });
         !meter.is_enough() && at < LONGEST
@@ -57,7 +57,7 @@ fn meter<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(), Stop> {
     bench.store.free_copies(bench.device);
     ran?;
     let Some(gain) = meter.gain() else {
-        let (moved, needed) = (u64::from(meter.moves()), u64::from(PATIENCE.moves));
+        let (moved, needed) = (u64::from(meter.moves()), u64::from(LIMITS.moves));
         bench.note(case.job, Note::NoEnergy { moved, seconds: LONGEST, needed });
         return Ok(());
     };

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::case_samples::CaseSamples;
 use super::cases::{Body, Cases};
 use super::host::HostBody;
-use super::track::Track;
 use runner_backend::{Series, Timing};
 use runner_types::{Activity, MeasurePlan, Regime, Unit};
 
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(10);
 struct Timed {
     plan: MeasurePlan,
     body: Box<dyn HostBody>,
-    track: Track,
+    track: CaseSamples,
 }
 
 /// The thread that times the functions of a group.
@@ -41,7 +41,7 @@ impl HostTiming {
                 Body::Host(body) => {
                     let plan = case.job.measure.clone();
                     let regime = plan.regimes.first().copied().unwrap_or(Regime::Cold);
-                    let track = Track::new(case.place, regime, Unit::HostNanoseconds, Series::default());
+                    let track = CaseSamples::new(case.place, regime, Unit::HostNanoseconds, Series::default());
                     timed.push(Timed { plan, body, track });
                 }
                 other => case.body = other,
@@ -60,7 +60,7 @@ impl HostTiming {
     }
 
     /// Waits for the samples, and puts the functions back with the result of their last run.
-    pub fn end(self, cases: &mut Cases<'_, '_>) -> Vec<Track> {
+    pub fn end(self, cases: &mut Cases<'_, '_>) -> Vec<CaseSamples> {
         let Self { thread, places, beats } = self;
         let mut seen = None;
         while !thread.is_finished() {

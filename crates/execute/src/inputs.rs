@@ -8,10 +8,10 @@
 //! where the manifest says so. Either all buffers with varying content change, or none.
 
 use super::buffers::{Content, Slot, Store};
-use super::sets::{FIRST, MIXED, OTHER};
+use super::input_sets::{FIRST, MIXED, OTHER};
 use super::stop::Stop;
 use runner_backend::{Batch, BufferId, Device, Prepare};
-use runner_types::{Access, BufferPlan, FillPlan, Fixed};
+use runner_types::{Access, BufferPlan, FillPlan, FixedInputsReason};
 
 /// The sets take at most one part in this many of the free memory.
 const SHARE_OF_FREE: u64 = 4;
@@ -66,15 +66,15 @@ impl Store {
     }
 
     /// Returns why no content of these buffers differs between the sets; `None` if one does, or none has content.
-    pub fn fixed(&self, slots: &[Slot]) -> Option<Fixed> {
+    pub fn fixed(&self, slots: &[Slot]) -> Option<FixedInputsReason> {
         let mut filled =
             slots.iter().filter_map(|slot| self.get(*slot)).filter(|buffer| buffer.has_content()).peekable();
         filled.peek()?;
         match filled.any(|buffer| is_varied(&buffer.plan)) {
             true if self.has_other_sets() => None,
-            true if self.sets.expects_first => Some(Fixed::Expected),
-            true => Some(Fixed::Memory),
-            false => Some(Fixed::NotRandom),
+            true if self.sets.expects_first => Some(FixedInputsReason::Expected),
+            true => Some(FixedInputsReason::Memory),
+            false => Some(FixedInputsReason::NotRandom),
         }
     }
 

@@ -4,10 +4,10 @@ use super::accuracy::Errors;
 use super::bench::Bench;
 use super::bins::find_outside_of_bins;
 use super::cases::{Body, ReadyCase};
-use super::intact::find_trespass;
+use super::compared_elements::{Sides, read_sides};
+use super::illegal_writes::find_trespass;
 use super::kernels::check::surely_passes;
 use super::leeway::find_mismatch;
-use super::partial::{Sides, read_sides};
 use super::stop::Stop;
 use super::unwritten::find_unwritten;
 use runner_types::{

@@ -6,65 +6,65 @@
 //! has no measurement.
 
 mod accuracy;
+mod array_tolerance;
 mod attribution;
 mod audit;
 mod bench;
 mod bins;
 mod buffers;
 mod call;
-mod carried;
+mod case_samples;
 mod cases;
 mod check;
 mod compare;
+mod compared_elements;
 mod cpp;
 mod energy;
 mod expected;
 mod fill;
 mod function;
+mod group_cache;
 mod host;
 mod host_timing;
 mod idle;
+mod illegal_writes;
+mod input_sets;
 mod inputs;
-mod intact;
 mod judge;
 mod kernels;
 mod launch;
 mod leeway;
 mod machine_code;
-mod marks;
 mod mask;
 mod measure;
 mod mutants;
+mod nan_results;
 mod operand;
 mod outputs;
 mod parallel;
-mod partial;
 mod prepare;
 mod printed;
 mod processes;
+mod profiler_marks;
 mod python;
 mod recheck;
 mod reference;
 mod repeat;
 mod rounds;
 mod series;
-mod sets;
 mod source;
 mod steps;
 mod stop;
 mod structured;
 mod throttling;
-mod track;
 mod typed;
-mod unfounded;
 mod unwritten;
 mod values;
 mod variables;
 mod watch;
 mod weak;
-mod whole;
 
-pub use carried::Carried;
+pub use group_cache::GroupCache;
 pub use machine_code::{count_ptx, read_listings};
 pub use parallel::leave_a_core;
 pub use processes::{MOST_UNASKED, is_likely_spread, share, wanted_processes};
@@ -77,7 +77,7 @@ use prepare::Prepared;
 use runner_backend::Device;
 use runner_types::{Event, GroupJob, Phase};
 
-/// Runs the cases of a group, interleaved. `carried` passes what each group leaves to the next one of the process.
+/// Runs the cases of a group, interleaved. `cache` passes what each group leaves to the next one of the process.
 ///
 /// Emits `GroupStarted`; for every case `CaseActive` before each step that could hang, the findings, and `CaseSettled`;
 /// and at the end `PhaseSpent` and `GroupFinished`.
@@ -89,13 +89,13 @@ use runner_types::{Event, GroupJob, Phase};
 pub fn run_group(
     device: &mut dyn Device,
     job: &GroupJob,
-    carried: &mut Carried,
+    cache: &mut GroupCache,
     emit: &mut dyn FnMut(Event),
 ) -> Result<(), Lost> {
     emit(Event::GroupStarted { ordinal: job.ordinal, key: job.key.clone(), cases: job.cases.len() as u32 });
-    let mut bench = Bench::new(device, job, std::mem::take(carried), emit);
+    let mut bench = Bench::new(device, job, std::mem::take(cache), emit);
     let done = run_all(&mut bench);
-    *carried = bench.close(done.is_err());
+    *cache = bench.close(done.is_err());
     done?;
     emit(Event::GroupFinished { ordinal: job.ordinal, key: job.key.clone() });
     Ok(())

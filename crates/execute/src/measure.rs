@@ -5,6 +5,7 @@
 
 use super::attribution::{Halt, look_at_inputs};
 use super::bench::Bench;
+use super::case_samples::{CaseSamples, Role};
 use super::cases::Cases;
 use super::check::Checked;
 use super::energy::meter_all;
@@ -13,13 +14,12 @@ use super::recheck::check_last;
 use super::rounds::measure_regime;
 use super::series::working_set;
 use super::stop::Lost;
-use super::track::{Role, Track};
 use runner_types::{Bytes, Event, Measurement, Note, Outcome, Phase, Regime};
 
 /// Cases whose last timed launch was right too, with their samples. On a device without a clock there are no samples.
 pub struct Measured<'b, 'a> {
     cases: Cases<'b, 'a>,
-    tracks: Vec<Track>,
+    tracks: Vec<CaseSamples>,
 }
 
 impl<'b, 'a> Measured<'b, 'a> {
@@ -60,8 +60,8 @@ impl<'b, 'a> Measured<'b, 'a> {
         let job = &bench.job.cases[place];
         let precision = bench.measure_plan(job).precision;
         let mut reached: Option<f64> = None;
-        let mut own: Vec<Track> = self.tracks.extract_if(.., |track| track.place == place).collect();
-        let mut controls: Vec<Track> = own.extract_if(.., |track| track.role == Role::Control).collect();
+        let mut own: Vec<CaseSamples> = self.tracks.extract_if(.., |track| track.place == place).collect();
+        let mut controls: Vec<CaseSamples> = own.extract_if(.., |track| track.role == Role::Control).collect();
         for track in own {
             let half = track.reached();
             if track.half_width.is_none() || half > precision {
@@ -110,7 +110,7 @@ fn clock_facts(bench: &mut Bench<'_>, regime: Regime) -> (f64, Option<f64>) {
 }
 
 /// Measures the device, and host functions at the same time unless they would disturb it.
-fn measure_all(cases: &mut Cases<'_, '_>) -> Result<Vec<Track>, Halt> {
+fn measure_all(cases: &mut Cases<'_, '_>) -> Result<Vec<CaseSamples>, Halt> {
     let early = (!cases.bench.job.needs_host()).then(|| HostTiming::begin(cases));
     let measured = match measure_device(cases) {
         lost @ Err(Halt::Lost(_)) => return lost,
@@ -126,7 +126,7 @@ fn measure_all(cases: &mut Cases<'_, '_>) -> Result<Vec<Track>, Halt> {
     Ok(tracks)
 }
 
-fn measure_device(cases: &mut Cases<'_, '_>) -> Result<Vec<Track>, Halt> {
+fn measure_device(cases: &mut Cases<'_, '_>) -> Result<Vec<CaseSamples>, Halt> {
     let mut tracks = Vec::new();
     for regime in regimes(cases) {
         tracks.extend(measure_regime(cases, regime)?);

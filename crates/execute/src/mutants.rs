@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use super::bench::Bench;
 use super::cases::ReadyCase;
+use super::compared_elements::{Sides, read_sides};
+use super::input_sets::FIRST;
 use super::kernels::check::{Wanted, find_wanted};
 use super::leeway::find_mismatch;
 use super::mask::selected;
 use super::operand::{Operand, PIECE};
 use super::parallel;
-use super::partial::{Sides, read_sides};
 use super::reference;
-use super::sets::FIRST;
 use super::stop::Stop;
 use super::typed::{Float, Integer, Typed, by_type};
 use super::unwritten::part_of;

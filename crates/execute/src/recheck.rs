@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use super::attribution::{Halt, attribute, look_at_inputs};
 use super::bench::{Bench, host_allowance};
 use super::buffers::Poison;
+use super::case_samples::{CaseSamples, Role};
 use super::cases::{Cases, ReadyCase};
 use super::fill::below;
-use super::intact::find_trespass;
+use super::illegal_writes::find_trespass;
 use super::judge::judge_results;
+use super::nan_results::explain_wrong_result;
 use super::series::{take_sample, timed_batch, timed_run};
 use super::stop::Stop;
-use super::track::{Role, Track};
-use super::unfounded::advise;
 use super::variables::look_at_variables;
 use runner_backend::Series;
 use runner_types::{Access, Activity, Outcome, Phase, Regime};
@@ -80,7 +80,7 @@ fn change_to(cases: &mut Cases<'_, '_>, set: usize) -> Result<(), Halt> {
 
 /// Runs each case once more on each set of inputs except that of its last sample, and checks it: a result stored
 /// meanwhile is wrong for one of them. Leaves the first set chosen.
-pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[Track]) -> Result<(), Halt> {
+pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[CaseSamples]) -> Result<(), Halt> {
     let _span = tracing::debug_span!("check on the other sets of inputs").entered();
     let count = cases.bench.store.sets.count;
     for set in (1..=count).map(|next| next % count) {
@@ -96,8 +96,8 @@ pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[Track]) -> Res
 }
 
 /// Checks a run that is timed like a run of a sample but does not count.
-fn judge_another_run(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
-    let Track { place, regime, .. } = *track;
+fn judge_another_run(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
+    let CaseSamples { place, regime, .. } = *track;
     // Other sets of buffers and a graph would cost more than the check.
     let timed = if matches!(regime, Regime::Graph | Regime::Rotate) { Regime::Warm } else { regime };
     cases.step(place, |bench, case| {
@@ -109,7 +109,7 @@ fn judge_another_run(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Hal
 }
 
 /// Checks the results of the last timed launch of a track.
-pub fn check_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+pub fn check_last(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     let job = &cases.bench.job.cases[track.place];
     cases.bench.announce(job, Activity::Rechecking, host_allowance(job));
     let phase = cases.bench.spend(Phase::Check);
@@ -118,7 +118,7 @@ pub fn check_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> 
     checked
 }
 
-fn judge_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+fn judge_last(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     let place = track.place;
     if let Some(found) = cases.step(place, |bench, case| find_trespass(bench, case))?.flatten() {
         return Err(attribute(cases, &found, Some(place)));
@@ -130,14 +130,14 @@ fn judge_last(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
     judge_result(cases, place, &name_last_sample(track)).map(drop)
 }
 
-/// Names the last sample of a track, for a message.
-fn name_last_sample(track: &Track) -> String {
+/// Names the last sample of a case, for a message.
+fn name_last_sample(track: &CaseSamples) -> String {
     format!(", in timed sample {} ({})", track.rounds.len(), track.regime)
 }
 
-/// Checks the result of a track's last timed run. If a sample has several runs, some checks repeat it, run by run or up
+/// Checks the result of a case's last timed run. If a sample has several runs, some checks repeat it, run by run or up
 /// to a random run, so that not only its last run is ever checked.
-pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut Track) -> Result<(), Halt> {
+pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut CaseSamples) -> Result<(), Halt> {
     let start = Instant::now();
     let phase = cases.bench.spend(Phase::Check);
     let checked = judge_sample(cases, track);
@@ -146,8 +146,8 @@ pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut Track) -> Result<(), 
     checked
 }
 
-fn judge_sample(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
-    let Track { place, regime, series, .. } = track;
+fn judge_sample(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
+    let CaseSamples { place, regime, series, .. } = track;
     let mut at = name_last_sample(track);
     let is_several = series.launches > 1 && series.others.is_empty();
     let choice = below(&mut cases.bench.secret, 3);
@@ -170,7 +170,7 @@ fn judge_sample(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
 /// Repeats the runs of a sample, untimed, and checks each. Cold runs are prepared one by one. Those of the other
 /// regimes follow each other as in their span, except that a few places of the outputs are poisoned again: a kernel
 /// that returns early because part of its output is right leaves the poison.
-fn judge_runs(cases: &mut Cases<'_, '_>, track: &Track) -> Result<(), Halt> {
+fn judge_runs(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     for run in 1..=track.series.launches.min(MOST_RUNS) {
         let follows = track.regime != Regime::Cold && run > 1;
         cases.step(track.place, |bench, case| {
@@ -216,7 +216,7 @@ fn judge_result(cases: &mut Cases<'_, '_>, place: usize, at: &str) -> Result<boo
     // A changed input makes a correct kernel's results wrong.
     look_at_inputs(cases)?;
     mismatch.what.push_str(at);
-    match cases.try_step(place, |bench, case| advise(bench, case)) {
+    match cases.try_step(place, |bench, case| explain_wrong_result(bench, case)) {
         Ok(advice) => mismatch.what.push_str(advice),
         Err(Stop::Lost(lost)) => return Err(cases.lose(place, lost).into()),
         Err(Stop::Case(_)) => {}

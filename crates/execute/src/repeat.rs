@@ -13,12 +13,12 @@ use super::bench::{Bench, host_allowance, multiplications};
 use super::buffers::Poison;
 use super::cases::ReadyCase;
 use super::function::called;
-use super::intact::find_changed_input;
+use super::illegal_writes::find_changed_input;
+use super::input_sets::{FIRST, MIXED, OTHER};
 use super::judge::judge;
 use super::mutants::try_results_of_other_inputs;
-use super::sets::{FIRST, MIXED, OTHER};
+use super::nan_results::explain_wrong_result;
 use super::stop::Stop;
-use super::unfounded::advise;
 use super::values::keep_for_others;
 use super::variables::{look_at_variables, preparation, undeclared_variables};
 use runner_backend::{Batch, CountReport, Prepare};
@@ -159,7 +159,7 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
         }
         mismatch.what.push_str(PLACES[set]);
         if bench.device.clock().is_some() {
-            mismatch.what.push_str(advise(bench, case)?);
+            mismatch.what.push_str(explain_wrong_result(bench, case)?);
         }
         return Ok(Some(mismatch));
     }

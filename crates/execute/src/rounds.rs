@@ -12,22 +12,22 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::attribution::Halt;
 use super::bench::Bench;
+use super::case_samples::{CaseSamples, Role};
 use super::cases::{Cases, ReadyCase};
 use super::fill::below;
 use super::recheck::{Changes, change_between_rounds, check_last, check_on_other_inputs, check_sample};
 use super::series::{lengthen, make_sets, take_sample, timed_batch, timed_run};
 use super::stop::{Lost, Stop};
-use super::track::{Role, Track};
 use super::watch::Watch;
 use runner_backend::Series;
 use runner_types::{Activity, MeasurePlan, Regime, Sharing};
 
 /// Measures every device case that requests a regime.
-pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Halt> {
+pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<CaseSamples>, Halt> {
     let _span = tracing::debug_span!("measure the device", %regime).entered();
     let mut tracks = warm_up_all(cases, regime)?;
     if regime == Regime::Cold {
-        Track::take_as_many_runs(&mut tracks);
+        CaseSamples::take_as_many_runs(&mut tracks);
     }
     let baseline = cases.bench.job.baseline;
     add_control(&mut tracks, baseline);
@@ -58,14 +58,14 @@ pub fn measure_regime(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<T
     Ok(tracks)
 }
 
-fn warm_up_all(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<Track>, Lost> {
+fn warm_up_all(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<CaseSamples>, Lost> {
     let mut tracks = Vec::new();
     for place in cases.on_device() {
         let series = cases.step(place, |bench, case| {
             let is_asked = case.job.measure.regimes.contains(&regime);
             if is_asked { warm_up(bench, case, regime).map(Some) } else { Ok(None) }
         })?;
-        tracks.extend(series.flatten().map(|series| Track::new(place, regime, regime.unit(), series)));
+        tracks.extend(series.flatten().map(|series| CaseSamples::new(place, regime, regime.unit(), series)));
     }
     Ok(tracks)
 }
@@ -97,16 +97,16 @@ fn warm_up<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, regime: Regime) -> R
 }
 
 /// Adds the A/A control if anything is compared with the baseline.
-fn add_control(tracks: &mut Vec<Track>, baseline: Option<usize>) {
+fn add_control(tracks: &mut Vec<CaseSamples>, baseline: Option<usize>) {
     let baseline = tracks.iter().find(|track| baseline == Some(track.place));
-    if let Some(control) = baseline.filter(|_| tracks.len() > 1).map(Track::control) {
+    if let Some(control) = baseline.filter(|_| tracks.len() > 1).map(CaseSamples::control) {
         tracks.push(control);
     }
 }
 
 /// Takes one sample of a case, and checks its result if the sample is drawn for that or is the last. `at` is the round
 /// and the position in its order.
-fn extend_track(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize, at: (u32, u32)) -> Result<(), Halt> {
+fn extend_track(cases: &mut Cases<'_, '_>, tracks: &mut [CaseSamples], own: usize, at: (u32, u32)) -> Result<(), Halt> {
     let (place, regime) = (tracks[own].place, tracks[own].regime);
     let sample = cases.step(place, |bench, case| {
         bench.announce(case.job, Activity::Measuring, case.job.measure.timeout);
@@ -125,12 +125,12 @@ fn extend_track(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize, at:
     Ok(())
 }
 
-fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize) -> Result<(), Halt> {
-    let Track { place, role, .. } = tracks[own];
+fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [CaseSamples], own: usize) -> Result<(), Halt> {
+    let CaseSamples { place, role, .. } = tracks[own];
     let baseline = cases.bench.job.baseline;
     let plan = cases.bench.measure_plan(&cases.bench.job.cases[place]);
     // The baseline and its A/A control accompany the others to the end, and end together.
-    let accompanies = |track: &Track| baseline == Some(track.place);
+    let accompanies = |track: &CaseSamples| baseline == Some(track.place);
     let alone = tracks.iter().all(|track| track.done || accompanies(track));
     let may_stop = role == Role::Variant && (alone || !accompanies(&tracks[own]));
     if may_stop && is_enough(tracks, own, baseline, &plan) {
@@ -147,12 +147,12 @@ fn check_new_sample(cases: &mut Cases<'_, '_>, tracks: &mut [Track], own: usize)
 }
 
 /// Ends the tracks of a case.
-fn end(tracks: &mut [Track], place: usize) {
+fn end(tracks: &mut [CaseSamples], place: usize) {
     tracks.iter_mut().filter(|track| track.place == place).for_each(|track| track.done = true);
 }
 
-/// Whether a track needs no more samples, for its own median and for its ratio to the baseline.
-fn is_enough(tracks: &mut [Track], own: usize, baseline: Option<usize>, plan: &MeasurePlan) -> bool {
+/// Whether a case needs no more samples, for its own median and for its ratio to the baseline.
+fn is_enough(tracks: &mut [CaseSamples], own: usize, baseline: Option<usize>, plan: &MeasurePlan) -> bool {
     let base = tracks.iter().position(|track| baseline == Some(track.place) && track.role == Role::Variant);
     match base.and_then(|base| tracks.get_disjoint_mut([base, own]).ok()) {
         Some([base, own]) => own.is_enough(plan, Some(&base.rounds)),

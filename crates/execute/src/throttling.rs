@@ -1,4 +1,4 @@
-//! Which samples of a track were taken while the device was throttled, and why it was.
+//! Which samples of a case were taken while the device was throttled, and why it was.
 
 use runner_types::{Note, Regime, Round, ThrottleReason};
 

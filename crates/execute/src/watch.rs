@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::track::Track;
+use super::case_samples::CaseSamples;
 use runner_backend::Device;
 use runner_types::{Look, ThrottleReason};
 
@@ -39,7 +39,7 @@ impl Watch {
     pub fn look(
         &mut self,
         device: &mut dyn Device,
-        tracks: &mut [Track],
+        tracks: &mut [CaseSamples],
         round: u32,
         may_reopen: impl Fn(usize) -> bool,
     ) {

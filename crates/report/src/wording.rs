@@ -6,9 +6,9 @@ use super::units::{self, TimeUnit};
 use runner_lang::format::{bytes, plural, plural_of, rough};
 use runner_results::analyse::{self, Bound};
 use runner_types::{
-    Allowed, Calibration, Case, CaseRecord, Ceilings, Clock, Crowded, DeviceInfo, Environment, Fixed, Machine,
-    Mismatch, Mutant, NoiseFloor, Note, OccupancyLimiter, Outcome, Records, Regime, RegimeResult, Roof, Settings,
-    Skipped, SmClock, Spread, ThrottleReason, Unchecked, Unit, Verdict, WeakCheck,
+    Allowed, Calibration, Case, CaseRecord, Ceilings, Clock, DeviceInfo, Environment, FixedInputsReason, Machine,
+    Mismatch, Mutant, NoiseFloor, Note, OccupancyLimiter, Outcome, RanAloneReason, Records, Regime, RegimeResult, Roof,
+    Settings, Skipped, SmClock, Spread, ThrottleReason, Unchecked, Unit, Verdict, WeakCheck,
 };
 
 /// Cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
@@ -161,17 +161,17 @@ pub fn note(note: &Note) -> String {
         }
         Note::RanAlone { why, timed } => {
             let why = match why {
-                Crowded::Memory => "device memory cannot hold it and the rest of its group".to_owned(),
-                Crowded::Reference(name) => format!("`{name}`, its reference, ran alone"),
+                RanAloneReason::Memory => "device memory cannot hold it and the rest of its group".to_owned(),
+                RanAloneReason::Reference(name) => format!("`{name}`, its reference, ran alone"),
             };
             let times = if *timed { "; it shares no rounds with other cases" } else { "" };
             format!("ran alone after its group: {why}{times}")
         }
         Note::FixedInputs { why } => {
             let why = match why {
-                Fixed::NotRandom => "none of them is random",
-                Fixed::Expected => "expected values from a file or a list are those of one content",
-                Fixed::Memory => "device memory has no room for a second set",
+                FixedInputsReason::NotRandom => "none of them is random",
+                FixedInputsReason::Expected => "expected values from a file or a list are those of one content",
+                FixedInputsReason::Memory => "device memory has no room for a second set",
             };
             format!("the inputs are the same in every launch: {why}")
         }

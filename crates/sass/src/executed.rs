@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::balance::Balance;
 use crate::blocks::{Blocks, Leaving};
-use crate::ways::{Way, find_target};
+use crate::branch_targets::{BranchTarget, find_target};
 use crate::{Instruction, Listing};
 
 /// Operations that the compiler does not move.
@@ -123,7 +123,7 @@ struct Derivation<'l> {
     staying: BTreeMap<(u32, &'l str), Vec<usize>>,
     /// Conditional PTX branches with a single machine instruction, which ends the block: where they lead, and the
     /// number of warps that continued after them.
-    ways: Vec<(usize, Way, u64)>,
+    ways: Vec<(usize, BranchTarget, u64)>,
 }
 
 impl<'l> Derivation<'l> {
@@ -281,7 +281,7 @@ impl<'l> Derivation<'l> {
     }
 
     /// Count that an instruction implies for its block: its line is in no other block, or was never executed.
-    fn says(&self, at: usize) -> Option<u64> {
+    fn implied_count(&self, at: usize) -> Option<u64> {
         let line = self.instructions[at].ptx_line?;
         let is_alone = self.places.get(&line).is_some_and(|blocks| blocks.len() == 1);
         self.counted[at].filter(|line| is_alone || line.warps == 0).map(|line| line.warps)
@@ -293,7 +293,7 @@ impl<'l> Derivation<'l> {
             if self.balance.get(block).is_some() {
                 continue;
             }
-            let says = |at: usize| {
+            let implied = |at: usize| {
                 let (instruction, line) = (&self.instructions[at], self.counted[at]?);
                 let is_branch = instruction.operation() == "BRA";
                 let stays = if is_branch {
@@ -304,12 +304,13 @@ impl<'l> Derivation<'l> {
                 let same = self.staying.get(&(instruction.ptx_line?, instruction.operation()))?;
                 (stays && (same == &[at] || line.warps == 0)).then_some(line.warps)
             };
-            if let Some((warps, _)) = most_frequent(self.blocks.members[block].clone().filter_map(says)) {
+            if let Some((warps, _)) = most_frequent(self.blocks.members[block].clone().filter_map(implied)) {
                 self.balance.set(block, warps);
             }
         }
         if self.balance.get(0).is_none() && !self.blocks.members.is_empty() {
-            let said = self.blocks.members[0].clone().filter_map(|at| self.says(at)).filter(|warps| *warps > 0);
+            let said =
+                self.blocks.members[0].clone().filter_map(|at| self.implied_count(at)).filter(|warps| *warps > 0);
             if let Some((warps, _)) = most_frequent(said) {
                 self.balance.set(0, warps);
             }
@@ -371,9 +372,10 @@ impl<'l> Derivation<'l> {
                     let instruction = &self.instructions[*at];
                     instruction.predicate.is_empty() && !["BSYNC", "BSSY"].contains(&instruction.operation())
                 };
-                let witnesses =
-                    || self.blocks.members[block].clone().filter(is_witness).filter(|at| self.says(*at).is_some());
-                let Some((warps, agreeing)) = most_frequent(witnesses().filter_map(|at| self.says(at))) else {
+                let witnesses = || {
+                    self.blocks.members[block].clone().filter(is_witness).filter(|at| self.implied_count(*at).is_some())
+                };
+                let Some((warps, agreeing)) = most_frequent(witnesses().filter_map(|at| self.implied_count(at))) else {
                     continue;
                 };
                 let all = witnesses().count() as u64;
@@ -647,7 +649,7 @@ fn find_ways<'c>(
     (listing, ptx): (&Listing, &[&str]),
     blocks: &Blocks,
     count: &dyn Fn(u32) -> Option<LineCount<'c>>,
-) -> Vec<(usize, Way, u64)> {
+) -> Vec<(usize, BranchTarget, u64)> {
     let mut branches: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, instruction) in listing.instructions.iter().enumerate() {
         let is_branch = ["BRA", "EXIT"].contains(&instruction.operation()) && !instruction.is_for_diverged_lanes();
@@ -656,7 +658,7 @@ fn find_ways<'c>(
         }
     }
     let only = branches.into_iter().filter_map(|(line, all)| if let [at] = all[..] { Some((line, at)) } else { None });
-    let ways = only.filter_map(|(line, at)| Some((blocks.of[at], Way::find(ptx, line)?)));
+    let ways = only.filter_map(|(line, at)| Some((blocks.of[at], BranchTarget::find(ptx, line)?)));
     ways.filter_map(|(block, way)| Some((block, way, count(way.next)?.warps))).collect()
 }
 

@@ -4,6 +4,7 @@
 mod accesses;
 mod balance;
 mod blocks;
+mod branch_targets;
 mod control;
 mod cubin;
 mod disassembly;
@@ -13,7 +14,6 @@ mod listing;
 mod operations;
 mod pipe;
 mod simulated;
-mod ways;
 
 pub use accesses::{Access, Fate, Fates};
 pub use control::Control;

@@ -18,7 +18,7 @@ pub use bootstrap::paired_ratio;
 pub use change_points::{ChangePoint, FEWEST_READINGS, Reading, change_points};
 pub use correction::benjamini_hochberg_level;
 pub use mean::{geometric_mean, trimmed_error, trimmed_half_width, trimmed_mean};
-pub use meter::{Gain, Look, Meter, Patience};
+pub use meter::{Gain, Look, Meter, MeterLimits};
 pub use normal::{NORMAL_TWO_SIDED, normal_tail, normal_two_sided};
 pub use quantile::{Interval, median, median_interval};
 pub use series::{AUTOCORRELATION_OF_NOISE, Modes, Trend, autocorrelation, trend, two_modes};

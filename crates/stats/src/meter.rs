@@ -15,7 +15,7 @@ pub struct Look {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Patience {
+pub struct MeterLimits {
     /// Initial seconds to ignore, until the device is in a steady state.
     pub settle: f64,
     /// Minimum seconds between the first update and the last.
@@ -25,7 +25,7 @@ pub struct Patience {
 
 #[derive(Debug)]
 pub struct Meter {
-    patience: Patience,
+    limits: MeterLimits,
     last: Option<Look>,
     /// The readings at the first update and at the last.
     moved: Option<(Look, Look)>,
@@ -47,13 +47,13 @@ pub struct Gain {
 }
 
 impl Meter {
-    pub const fn new(patience: Patience) -> Self {
-        Self { patience, last: None, moved: None, moves: 0, ended: None }
+    pub const fn new(limits: MeterLimits) -> Self {
+        Self { limits, last: None, moved: None, moves: 0, ended: None }
     }
 
     /// Adds a reading, later than all before.
     pub fn take(&mut self, look: Look) {
-        let Some(last) = self.last.replace(look).filter(|_| look.at >= self.patience.settle) else { return };
+        let Some(last) = self.last.replace(look).filter(|_| look.at >= self.limits.settle) else { return };
         if look.level > last.level {
             self.moves += u32::from(self.moved.is_some());
             self.moved = Some((self.moved.map_or(look, |(first, _)| first), look));
@@ -66,7 +66,7 @@ impl Meter {
     pub fn is_enough(&self) -> bool {
         let span = self.moved.map_or(0.0, |(first, last)| last.at - first.at);
         let has_pieces = self.ended.is_some_and(|(first, last)| last.done > first.done);
-        self.moves >= self.patience.moves && span >= self.patience.span && has_pieces
+        self.moves >= self.limits.moves && span >= self.limits.span && has_pieces
     }
 
     pub const fn moves(&self) -> u32 {
@@ -89,12 +89,12 @@ impl Meter {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience { settle: 0.2, span: 1.2, moves: 10 };
+    const LIMITS: MeterLimits = MeterLimits { settle: 0.2, span: 1.2, moves: 10 };
 
     /// Readings every `step` seconds of a device that draws `watts`. Its counter is updated every `tick` seconds, a
     /// piece takes `piece` seconds, and before `ramp` it uses no energy.
     fn watched(watts: f64, tick: f64, piece: f64, step: f64, ramp: f64) -> Meter {
-        let mut meter = Meter::new(PATIENCE);
+        let mut meter = Meter::new(LIMITS);
         for look in 0..20_000 {
             let at = f64::from(look) * step;
             let moved = (at / tick + 1e-9).floor() * tick;
@@ -134,6 +134,6 @@ mod tests {
     fn without_moves_or_without_pieces_there_is_no_gain() {
         assert_eq!(watched(0.0, 0.1, 0.01, 0.003, 0.0).gain(), None);
         assert_eq!(watched(200.0, 0.1, 1e9, 0.003, 0.0).gain(), None);
-        assert_eq!(Meter::new(PATIENCE).gain(), None);
+        assert_eq!(Meter::new(LIMITS).gain(), None);
     }
 }

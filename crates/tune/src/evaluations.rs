@@ -14,7 +14,7 @@ use crate::error::TuneError;
 use crate::log::Log;
 use crate::objective::{Objective, names};
 use crate::ranking::{Quantities, Ranking};
-use crate::seat::Seat;
+use crate::search_context::SearchContext;
 use crate::shards::part_of;
 use crate::values::values;
 use runner_lang::format;
@@ -33,7 +33,7 @@ pub type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
 /// The evaluations of a search, and the state from which it continues.
 pub struct Evaluations<'a> {
-    seat: Seat<'a>,
+    context: SearchContext<'a>,
     /// Evaluations by the objective, or by all objectives joined with the current weights.
     pub history: History,
     pub log: Log,
@@ -94,10 +94,10 @@ impl RunningGroup {
 
 impl<'a> Evaluations<'a> {
     /// Takes over the evaluations of an earlier search from the log.
-    pub fn new(seat: Seat<'a>, log: Log, say: Say<'a>) -> Result<Self, TuneError> {
+    pub fn new(context: SearchContext<'a>, log: Log, say: Say<'a>) -> Result<Self, TuneError> {
         let now = Instant::now();
         let mut known = Self {
-            seat,
+            context,
             history: History::default(),
             log,
             ranking: Ranking::new(seat.problem.objectives()),
@@ -123,14 +123,14 @@ impl<'a> Evaluations<'a> {
             known.earlier = entry.elapsed.unwrap_or(known.earlier);
         }
         known.before = known.history.len();
-        if let Some(shard) = seat.shard {
+        if let Some(shard) = context.shard {
             known.history.keep(part_of(shard));
         }
         Ok(known)
     }
 
     fn take_over(&mut self, entry: &Entry) {
-        let problem = self.seat.problem;
+        let problem = self.context.problem;
         let value = |name: &str| entry.configuration.0.iter().find(|(known, _)| known == name).map(|(_, v)| v);
         let parameters = problem.space.parameters().iter();
         let point: Option<Box<[u16]>> =
@@ -171,7 +171,7 @@ impl<'a> Evaluations<'a> {
             self.say(&format!(
                 "{} could not be derived from the machine code of {}: all configurations are ranked by {}, counts of the PTX",
                 names(&given_up),
-                self.seat.problem.case(point).key,
+                self.context.problem.case(point).key,
                 names(&used),
             ));
         }
@@ -179,11 +179,11 @@ impl<'a> Evaluations<'a> {
 
     /// Adds an evaluation with its levels.
     fn add(&mut self, point: u64, levels: Objectives) {
-        if let [_] = self.seat.problem.objectives() {
+        if let [_] = self.context.problem.objectives() {
             self.history.finish(point, history::Outcome::of_measured(levels.map(|levels| levels[0])));
             return;
         }
-        let count = self.seat.problem.objectives().len();
+        let count = self.context.problem.objectives().len();
         let joined = self.joined.get_or_insert_with(|| Joined::new(&[], vec![1.0; count]));
         self.history.finish(point, joined.outcome(&levels));
         self.rows.push(levels);
@@ -193,7 +193,7 @@ impl<'a> Evaluations<'a> {
     /// Ranks all evaluations by what decides now.
     fn rank_anew(&mut self) {
         let levels = self.recorded.iter().map(|values| self.ranking.levels(values.as_ref()));
-        if let [_] = self.seat.problem.objectives() {
+        if let [_] = self.context.problem.objectives() {
             let outcomes: Vec<history::Outcome> =
                 levels.map(|levels| history::Outcome::of_measured(levels.map(|levels| levels[0]))).collect();
             self.history.replace(&outcomes);
@@ -211,7 +211,7 @@ impl<'a> Evaluations<'a> {
 
     /// With several objectives, draws new weights from time to time.
     pub fn prepare_proposal(&mut self, random: &mut Random) {
-        let count = self.seat.problem.objectives().len();
+        let count = self.context.problem.objectives().len();
         if count == 1 {
             return;
         }
@@ -227,7 +227,7 @@ impl<'a> Evaluations<'a> {
 
     /// Records what a device reports about its cases.
     pub fn observe(&mut self, event: &Event, group: &mut RunningGroup) {
-        let problem = self.seat.problem;
+        let problem = self.context.problem;
         match event {
             Event::GroupStarted { cases, .. } => *group = RunningGroup::new(group.device, *cases),
             Event::EnergyMissing { why } => {
@@ -260,7 +260,7 @@ impl<'a> Evaluations<'a> {
 
     /// Records how the evaluation of a case ended.
     pub fn settle(&mut self, case: &Case, outcome: &Outcome, group: RunningGroup) {
-        let problem = self.seat.problem;
+        let problem = self.context.problem;
         let Some(point) = problem.point(&case.key) else { return };
         let is_right = matches!(outcome, Outcome::Measured | Outcome::Unstable { .. });
         let Measured { values: measured, times } = self.measured.remove(&point).unwrap_or_default();
@@ -320,7 +320,7 @@ impl<'a> Evaluations<'a> {
             (None, _) => "none is right yet".to_owned(),
             (Some(_), count @ 1..) => format!("no other one beats {count} of them"),
             (Some((point, value)), 0) => {
-                format!("best {} at {}", format::rough(value), self.seat.problem.case(point).key)
+                format!("best {} at {}", format::rough(value), self.context.problem.case(point).key)
             }
         }
     }
@@ -334,12 +334,12 @@ impl<'a> Evaluations<'a> {
         let best = self.found();
         let (done, took) = (self.history.len() - self.of_others, self.begun.elapsed().as_secs_f64());
         let rate = (done - self.before) as f64 / took;
-        let waited = self.waited.as_secs_f64() / took / self.seat.devices as f64;
+        let waited = self.waited.as_secs_f64() / took / self.context.devices as f64;
         let line = format!(
             "{done} of {}: {best}; {} a second, {} left, the device waited for code {:.0} % of the time",
-            self.seat.budget,
+            self.context.budget,
             format::rough(rate),
-            format::about(self.seat.budget.saturating_sub(done as u64) as f64 / rate),
+            format::about(self.context.budget.saturating_sub(done as u64) as f64 / rate),
             waited * 100.0,
         );
         self.say(&line);

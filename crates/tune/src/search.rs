@@ -14,7 +14,7 @@ use crate::error::TuneError;
 use crate::evaluations::{Evaluations, RunningGroup, Say};
 use crate::log::Log;
 use crate::objective::Objective;
-use crate::seat::Seat;
+use crate::search_context::SearchContext;
 use crate::source::{Arrivals, Proposals, Source, lock};
 use runner_types::{CompileUnit, Event};
 use runner_workers::{Pool, RunEnd, Urgency};
@@ -53,27 +53,27 @@ impl Searched {
 /// Evaluates configurations until the budget is spent, the space is exhausted or the user interrupts. Each pool
 /// belongs to another device of the same model.
 pub fn run(
-    seat: Seat<'_>,
+    context: SearchContext<'_>,
     strategy: Box<dyn Strategy>,
     log: Log,
     pools: &mut [&mut Pool],
     say: Say<'_>,
 ) -> Result<Searched, TuneError> {
-    let known = Evaluations::new(seat, log, say)?;
+    let known = Evaluations::new(context, log, say)?;
     let (ask, asked) = mpsc::channel::<CompileUnit>();
     let asked = Mutex::new(asked);
-    let (compiler, arrivals, host) = (seat.compiler, Arrivals::default(), RwLock::new(()));
+    let (compiler, arrivals, host) = (context.compiler, Arrivals::default(), RwLock::new(()));
     compiler.begin();
-    let random = Random::new(seat.problem.settings.seed);
-    let shared = Mutex::new(Proposals::new(seat, strategy, random, known, ask));
+    let random = Random::new(context.problem.settings.seed);
+    let shared = Mutex::new(Proposals::new(context, strategy, random, known, ask));
     let serve = |place: usize, pool: &mut Pool| {
         let mut source = Source::new(&shared, (&arrivals, &host), place);
-        let mut group = RunningGroup::new(Some(place as u32).filter(|_| seat.devices > 1), 1);
+        let mut group = RunningGroup::new(Some(place as u32).filter(|_| context.devices > 1), 1);
         let mut observe = |event: Event| lock(&shared).observe(&event, &mut group);
-        let end = pool.run_supplied(&mut source, &mut observe, seat.interrupt);
+        let end = pool.run_supplied(&mut source, &mut observe, context.interrupt);
         drop(source);
         if let RunEnd::Environment(why) = &end
-            && seat.devices > 1
+            && context.devices > 1
         {
             lock(&shared).known.say(&format!("device {place} takes no more configurations: {why}"));
         }
@@ -89,7 +89,7 @@ pub fn run(
     };
     let (serve, compile) = (&serve, &compile);
     let ends: Vec<RunEnd> = thread::scope(|scope| {
-        for _ in 0..seat.jobs() {
+        for _ in 0..context.jobs() {
             scope.spawn(compile);
         }
         let serving: Vec<_> =
@@ -113,12 +113,12 @@ pub fn run(
     if let Some(why) = compiler.fault().or(why_lost.filter(|_| lost)) {
         return Err(TuneError::Environment(format!("{why}; --resume continues the search")));
     }
-    let interrupted = ends.contains(&RunEnd::Interrupted) || seat.interrupt.urgency() > Urgency::None;
+    let interrupted = ends.contains(&RunEnd::Interrupted) || context.interrupt.urgency() > Urgency::None;
     let Evaluations { mut history, log, ranking, begun, waited, rows, front, .. } = known;
     if !rows.is_empty() {
         history.replace(&largest_multiples(&rows));
     }
-    let waited = waited / u32::try_from(seat.devices.max(1)).unwrap_or(u32::MAX);
+    let waited = waited / u32::try_from(context.devices.max(1)).unwrap_or(u32::MAX);
     let objectives = ranking.used();
     Ok(Searched { history, objectives, rows, front, log, interrupted, wall: begun.elapsed(), waited })
 }

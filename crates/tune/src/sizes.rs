@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::page::write;
 use crate::problem::Problem;
 use crate::search::run;
-use crate::seat::{Compiler, Seat};
+use crate::search_context::{Compiler, SearchContext};
 use crate::settings::{Settings, unknown_strategy};
 use crate::shards::share_of;
 use crate::values::Values;
@@ -81,7 +81,7 @@ impl Sizes<'_> {
                 self.settings.objective_names(),
             ));
             let first: Vec<u64> = known.iter().filter_map(|values| problem.find(values)).collect();
-            let seat = Seat {
+            let context = SearchContext {
                 problem: &problem,
                 compiler: self.compiler,
                 environment: self.environment,
@@ -93,7 +93,7 @@ impl Sizes<'_> {
                 shard: self.shard,
             };
             let strategy = named(name).ok_or_else(|| unknown_strategy(name))?;
-            let searched = run(seat, strategy, log, pools, say)?;
+            let searched = run(context, strategy, log, pools, say)?;
             if self.shard.is_none() {
                 write(&folder, candidates, &problem, &searched, say)?;
             }

@@ -9,7 +9,7 @@ use search::random::Random;
 use search::strategy::Strategy;
 
 use crate::evaluations::{Evaluations, RunningGroup};
-use crate::seat::{Seat, UnitResult};
+use crate::search_context::{SearchContext, UnitResult};
 use crate::units::Units;
 use runner_plan::link::link;
 use runner_types::{CaseJob, CompileUnit, Event, GroupJob, Outcome};
@@ -70,7 +70,7 @@ enum Turn {
 
 /// The points of a search that are in flight. All devices share it.
 pub struct Proposals<'a> {
-    seat: Seat<'a>,
+    context: SearchContext<'a>,
     strategy: Box<dyn Strategy>,
     random: Random,
     pub known: Evaluations<'a>,
@@ -91,7 +91,7 @@ pub struct Proposals<'a> {
 impl<'a> Proposals<'a> {
     /// Begins with the baseline and the points to evaluate first.
     pub fn new(
-        seat: Seat<'a>,
+        context: SearchContext<'a>,
         strategy: Box<dyn Strategy>,
         random: Random,
         known: Evaluations<'a>,
@@ -99,7 +99,7 @@ impl<'a> Proposals<'a> {
     ) -> Self {
         let started = known.history.len() as u64;
         let mut proposals = Self {
-            seat,
+            context,
             strategy,
             random,
             known,
@@ -111,15 +111,15 @@ impl<'a> Proposals<'a> {
             started,
             is_exhausted: false,
             // While a group runs, every core must have units to compile.
-            window: (if seat.learns { 2 } else { 6 } * seat.jobs()).max(GROUP * seat.devices),
-            turns: vec![Turn::Waits(0); seat.devices],
+            window: (if context.learns { 2 } else { 6 } * context.jobs()).max(GROUP * context.devices),
+            turns: vec![Turn::Waits(0); context.devices],
         };
-        for point in seat.problem.baseline().into_iter().chain(seat.first.iter().copied()) {
-            if proposals.started < seat.budget && !proposals.known.history.is_taken(point) {
+        for point in context.problem.baseline().into_iter().chain(context.first.iter().copied()) {
+            if proposals.started < context.budget && !proposals.known.history.is_taken(point) {
                 proposals.begin(point);
             }
         }
-        proposals.known.history.put_last(&seat.problem.late.last);
+        proposals.known.history.put_last(&context.problem.late.last);
         proposals
     }
 
@@ -130,11 +130,11 @@ impl<'a> Proposals<'a> {
             self.begin(point);
         }
         while !self.is_exhausted
-            && self.started < self.seat.budget
+            && self.started < self.context.budget
             && self.waiting.len() + self.linked.len() < self.window
         {
             self.known.prepare_proposal(&mut self.random);
-            let space = &self.seat.problem.space;
+            let space = &self.context.problem.space;
             match self.strategy.propose(space, &self.known.history, &mut self.random) {
                 Some(point) => self.begin(point),
                 None => self.is_exhausted = !self.known.history.release_last(),
@@ -145,7 +145,7 @@ impl<'a> Proposals<'a> {
     fn begin(&mut self, point: u64) {
         self.started += 1;
         self.known.history.start(point);
-        let problem = self.seat.problem;
+        let problem = self.context.problem;
         let case = match problem.resolve(point) {
             Ok(case) => case,
             Err(outcome) => return self.known.settle(&problem.case(point), &outcome, RunningGroup::new(None, 1)),
@@ -179,8 +179,8 @@ impl<'a> Proposals<'a> {
     }
 
     fn link(&mut self, case: CaseJob) {
-        let job = self.seat.problem.batch(vec![case], None);
-        let (job, failed) = link(job, self.units.compiled(), self.seat.environment);
+        let job = self.context.problem.batch(vec![case], None);
+        let (job, failed) = link(job, self.units.compiled(), self.context.environment);
         self.linked.extend(job.cases);
         for (case, outcome) in failed {
             self.known.settle(&case, &outcome, RunningGroup::new(None, 1));
@@ -199,16 +199,16 @@ impl<'a> Proposals<'a> {
             return None;
         }
         // The last ones are divided among the devices.
-        let share = self.linked.len().div_ceil(self.seat.devices).max(GROUP);
+        let share = self.linked.len().div_ceil(self.context.devices).max(GROUP);
         let count = self.linked.len().min(share).min(LARGEST);
         let best = self.known.history.best().map(|(_, value)| value);
-        Some(self.seat.problem.batch(self.linked.drain(..count).collect(), best))
+        Some(self.context.problem.batch(self.linked.drain(..count).collect(), best))
     }
 
     fn may_go_on(&self) -> bool {
-        self.seat.interrupt.urgency() == Urgency::None
+        self.context.interrupt.urgency() == Urgency::None
             && self.known.failure.is_none()
-            && self.seat.compiler.fault().is_none()
+            && self.context.compiler.fault().is_none()
     }
 
     /// Records what a device reports. Another device runs a case that was not run, unless the search ends.
@@ -216,7 +216,7 @@ impl<'a> Proposals<'a> {
         self.known.observe(event, group);
         if let Event::CaseSettled { case, outcome: Outcome::NotRun { .. }, .. } = event
             && self.may_go_on()
-            && let Some(point) = self.seat.problem.point(&case.key)
+            && let Some(point) = self.context.problem.point(&case.key)
         {
             self.known.history.give_up(point);
             self.started -= 1;
@@ -301,7 +301,7 @@ impl GroupSource for Source<'_, '_> {
     }
 
     fn fault(&self) -> Option<String> {
-        lock(self.shared).seat.compiler.fault()
+        lock(self.shared).context.compiler.fault()
     }
 }
 

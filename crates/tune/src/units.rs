@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::seat::UnitResult;
+use crate::search_context::UnitResult;
 use runner_plan::link::CompiledUnits;
 use runner_types::CompileUnit;
 

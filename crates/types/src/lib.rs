@@ -80,7 +80,7 @@ pub use machine::{
 pub use manifest_change::{Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use mutant::{Mutant, WeakCheck};
-pub use note::{Crowded, Fixed, Note, Skipped};
+pub use note::{FixedInputsReason, Note, RanAloneReason, Skipped};
 pub use operations::{
     ListedOperation, list_of, listed_operations, operation_counts, with_lists, write_list, write_operations,
 };

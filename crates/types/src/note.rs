@@ -47,13 +47,13 @@ pub enum Note {
     },
     /// The case ran alone, after the others of its group.
     RanAlone {
-        why: Crowded,
+        why: RanAloneReason,
         /// Whether it was timed. If so, it shares no rounds with other cases.
         timed: bool,
     },
     /// No input of the case changes between launches.
     FixedInputs {
-        why: Fixed,
+        why: FixedInputsReason,
     },
     /// Launches followed each other as fast as the device starts them, so the time is not the kernel's.
     LaunchBound {
@@ -155,7 +155,7 @@ pub enum Note {
 /// Why the inputs of a case stay the same in every launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fixed {
+pub enum FixedInputsReason {
     /// Constants, `iota`, lists and files have one content, unless they are permuted.
     NotRandom,
     /// The expected values are in a file or a list, which is right for only one content of the inputs.
@@ -181,7 +181,7 @@ pub enum Skipped {
 /// Why a case could not share its group's rounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Crowded {
+pub enum RanAloneReason {
     /// Device memory cannot hold its buffers in addition to its group's.
     Memory,
     /// The variant that it is compared with ran alone.

@@ -47,7 +47,7 @@ pub struct Pool {
     worker: Option<WorkerProcess>,
     /// Idle workers that have measured a part of earlier groups, the longest idle first. Starting a worker takes
     /// longer than its share of a group of short kernels, so they wait for the next group with open contexts.
-    resting: VecDeque<WorkerProcess>,
+    idle: VecDeque<WorkerProcess>,
     /// Limit of idle workers.
     most_resting: usize,
     /// Workers that start while the first group is prepared.
@@ -127,7 +127,7 @@ impl Pool {
             spec,
             device: ready.device.name.clone(),
             worker: Some(worker),
-            resting: VecDeque::new(),
+            idle: VecDeque::new(),
             most_resting: most_resting(&ready),
             early: None,
             calibration: None,
@@ -227,7 +227,7 @@ impl Pool {
             }
         }
         let early = self.take_early();
-        WorkerProcess::shut_down(self.worker.take().into_iter().chain(self.resting.drain(..)).chain(early));
+        WorkerProcess::shut_down(self.worker.take().into_iter().chain(self.idle.drain(..)).chain(early));
         end
     }
 
@@ -281,27 +281,27 @@ impl Pool {
     /// than measuring a group of short kernels.
     fn replace_worker(&mut self, processes: u32, interrupt: &Interrupt) -> Result<(), StartError> {
         let processes = processes as usize;
-        let may_rest = processes.saturating_sub(1) <= self.most_resting;
+        let may_idle = processes.saturating_sub(1) <= self.most_resting;
         if let Some(worker) = self.worker.take() {
-            if may_rest {
-                self.resting.push_back(worker);
+            if may_idle {
+                self.idle.push_back(worker);
             } else {
                 WorkerProcess::shut_down([worker]);
             }
         }
-        let needed = if may_rest { processes } else { 1 };
+        let needed = if may_idle { processes } else { 1 };
         let mut fresh = self.take_early();
-        let missing = if may_rest { needed.saturating_sub(self.resting.len()) } else { needed };
+        let missing = if may_idle { needed.saturating_sub(self.idle.len()) } else { needed };
         fresh.extend(start_several(&self.spec, &self.device, missing.saturating_sub(fresh.len()), interrupt));
         for worker in fresh {
             send_calibration(&worker, self.calibration);
             self.worker = Some(worker);
             self.calibrate_own(interrupt)?;
             // A worker that died in the meantime takes no part.
-            self.worker.take().into_iter().for_each(|worker| self.resting.push_front(worker));
+            self.worker.take().into_iter().for_each(|worker| self.idle.push_front(worker));
         }
-        if self.resting.len() >= needed {
-            self.worker = self.resting.pop_front();
+        if self.idle.len() >= needed {
+            self.worker = self.idle.pop_front();
             return Ok(());
         }
         self.ready_worker(interrupt)?;

@@ -51,16 +51,16 @@ fn worker_entry() {
     let file = folder.join("generation");
     let generation = fs::read_to_string(&file).map_or(1, |text| text.parse::<u32>().unwrap() + 1);
     fs::write(&file, generation.to_string()).unwrap();
-    let mut carried = runner_execute::Carried::default();
+    let mut cache = runner_execute::GroupCache::default();
     let run_group = |device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)| {
-        runner_execute::run_group(device, job, &mut carried, emit)
+        runner_execute::run_group(device, job, &mut cache, emit)
     };
     worker::serve(|| Ok(Box::new(device(generation))), run_group, runner_calibrate::survey).unwrap();
 }
 
-/// Runs a group to which nothing is carried from another one.
+/// Runs a group with an empty cache.
 fn run_alone(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), runner_execute::Lost> {
-    runner_execute::run_group(device, job, &mut runner_execute::Carried::default(), emit)
+    runner_execute::run_group(device, job, &mut runner_execute::GroupCache::default(), emit)
 }
 
 /// Runs in workers of this file.

@@ -1,15 +1,15 @@
-use super::{Hands, Part, Scheduler, Script, ScriptError, given};
+use super::{Part, Scheduler, Script, ScriptError, Submitter, given};
 
 #[derive(Debug)]
 pub struct Flux;
 
 impl Scheduler for Flux {
-    fn lacks(&self) -> &'static [&'static str] {
+    fn unsupported_keys(&self) -> &'static [&'static str] {
         &["image", "claim", "mount", "qos", "gres", "memory", "throttle", "requeues", "warning"]
     }
 
-    fn hands(&self) -> Hands {
-        Hands::User {
+    fn submitter(&self) -> Submitter {
+        Submitter::User {
             cancelling: |name| format!("flux jobs --no-header --format='{{id}}' --name={name} | xargs -r flux cancel"),
         }
     }

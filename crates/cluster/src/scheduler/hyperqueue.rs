@@ -1,12 +1,12 @@
 //! `HyperQueue`, which runs tasks on nodes that it holds, on top of Slurm or PBS or without either.
 
-use super::{Hands, Part, Scheduler, Script, ScriptError, given};
+use super::{Part, Scheduler, Script, ScriptError, Submitter, given};
 
 #[derive(Debug)]
 pub struct HyperQueue;
 
 impl Scheduler for HyperQueue {
-    fn lacks(&self) -> &'static [&'static str] {
+    fn unsupported_keys(&self) -> &'static [&'static str] {
         &[
             "image",
             "claim",
@@ -22,8 +22,8 @@ impl Scheduler for HyperQueue {
         ]
     }
 
-    fn hands(&self) -> Hands {
-        Hands::User {
+    fn submitter(&self) -> Submitter {
+        Submitter::User {
             cancelling: |name| {
                 let of_name = format!("jq -r '.[] | select(.name == \"{name}\") | .id'");
                 format!("hq job list --all --output-mode=json | {of_name} | xargs -r -n 1 hq job cancel")

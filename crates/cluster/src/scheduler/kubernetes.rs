@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Hands, Part, Scheduler, Script, ScriptError, text};
+use super::{Part, Scheduler, Script, ScriptError, Submitter, text};
 
 /// Exit code for wrong options or files, with which a task would fail on any other node, too.
 const USAGE: i32 = 2;
@@ -14,7 +14,7 @@ const LABEL: &str = "runner-job";
 pub struct Kubernetes;
 
 impl Scheduler for Kubernetes {
-    fn lacks(&self) -> &'static [&'static str] {
+    fn unsupported_keys(&self) -> &'static [&'static str] {
         &["partition", "account", "qos", "gres", "constraint", "extra", "warning"]
     }
 
@@ -22,8 +22,8 @@ impl Scheduler for Kubernetes {
         &["image", "claim", "mount"]
     }
 
-    fn hands(&self) -> Hands {
-        Hands::User { cancelling: |name| format!("kubectl delete jobs --selector={LABEL}={}", label(name)) }
+    fn submitter(&self) -> Submitter {
+        Submitter::User { cancelling: |name| format!("kubectl delete jobs --selector={LABEL}={}", label(name)) }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

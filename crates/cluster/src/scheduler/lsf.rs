@@ -1,12 +1,12 @@
 //! IBM Spectrum LSF.
 
-use super::{Hands, Part, Scheduler, Script, ScriptError, given, lines};
+use super::{Part, Scheduler, Script, ScriptError, Submitter, given, lines};
 
 #[derive(Debug)]
 pub struct Lsf;
 
 impl Scheduler for Lsf {
-    fn lacks(&self) -> &'static [&'static str] {
+    fn unsupported_keys(&self) -> &'static [&'static str] {
         &["image", "claim", "mount", "qos", "gres", "requeues", "warning"]
     }
 
@@ -14,8 +14,8 @@ impl Scheduler for Lsf {
         true
     }
 
-    fn hands(&self) -> Hands {
-        Hands::User { cancelling: |name| format!("bkill -J {name} 0") }
+    fn submitter(&self) -> Submitter {
+        Submitter::User { cancelling: |name| format!("bkill -J {name} 0") }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -42,7 +42,7 @@ impl Deref for SchedulerKind {
 /// A scheduler, for which this crate writes scripts and commands.
 pub trait Scheduler {
     /// Keys of `cluster.toml` without a meaning for this scheduler. They are refused.
-    fn lacks(&self) -> &'static [&'static str];
+    fn unsupported_keys(&self) -> &'static [&'static str];
 
     /// Keys of `cluster.toml` that this scheduler requires.
     fn needs(&self) -> &'static [&'static str] {
@@ -58,19 +58,19 @@ pub trait Scheduler {
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError>;
 
     /// Who submits scripts and cancels tasks.
-    fn hands(&self) -> Hands;
+    fn submitter(&self) -> Submitter;
 
     /// The commands of the scheduler, if this program runs them.
     fn queue(&self) -> Option<&'static dyn Queue> {
-        match self.hands() {
-            Hands::Program(queue) => Some(queue),
-            Hands::User { .. } => None,
+        match self.submitter() {
+            Submitter::Program(queue) => Some(queue),
+            Submitter::User { .. } => None,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Hands {
+pub enum Submitter {
     Program(&'static dyn Queue),
     User {
         /// Formats the shell command that cancels all jobs of a given name.

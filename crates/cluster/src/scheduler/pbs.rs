@@ -1,17 +1,17 @@
 //! PBS Pro and `OpenPBS`.
 
-use super::{Hands, Part, Scheduler, Script, ScriptError, given, lines};
+use super::{Part, Scheduler, Script, ScriptError, Submitter, given, lines};
 
 #[derive(Debug)]
 pub struct Pbs;
 
 impl Scheduler for Pbs {
-    fn lacks(&self) -> &'static [&'static str] {
+    fn unsupported_keys(&self) -> &'static [&'static str] {
         &["image", "claim", "mount", "qos", "gres", "constraint", "requeues", "warning"]
     }
 
-    fn hands(&self) -> Hands {
-        Hands::User { cancelling: |name| format!("qselect -u \"$USER\" -N {name} | xargs -r qdel") }
+    fn submitter(&self) -> Submitter {
+        Submitter::User { cancelling: |name| format!("qselect -u \"$USER\" -N {name} | xargs -r qdel") }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -6,7 +6,7 @@ use std::env;
 
 use super::command::{NO_ANSWER, run, run_as};
 use super::{
-    Answer, Cause, Hands, Outcome, Part, Placement, Queue, QueueError, Scheduler, Script, ScriptError, Seen, Sent,
+    Answer, Cause, Outcome, Part, Placement, Queue, QueueError, Scheduler, Script, ScriptError, Seen, Sent, Submitter,
     given, lines, quoted_path,
 };
 use crate::Retry;
@@ -27,7 +27,7 @@ const KILLED: &str = ":9";
 pub struct Slurm;
 
 impl Scheduler for Slurm {
-    fn lacks(&self) -> &'static [&'static str] {
+    fn unsupported_keys(&self) -> &'static [&'static str] {
         &["image", "claim", "mount"]
     }
 
@@ -35,8 +35,8 @@ impl Scheduler for Slurm {
         true
     }
 
-    fn hands(&self) -> Hands {
-        Hands::Program(&Self)
+    fn submitter(&self) -> Submitter {
+        Submitter::Program(&Self)
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use super::{Kernels, word};
+use crate::input_sets::secret;
 use crate::parallel;
-use crate::sets::secret;
 use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 
 /// Bytes of a generator block, which one thread masks.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{N, case, device, group, kernel, right};
-use crate::{Carried, run_group};
+use crate::{GroupCache, run_group};
 use runner_types::{CaseJob, ElementType, FillPlan, Value};
 
 /// A copy of `len` random integers.
@@ -17,7 +17,7 @@ fn random(len: u64) -> CaseJob {
 
 /// Runs groups in one process, one of each length; returns the inputs that the kernel saw in each.
 fn inputs_of(lengths: &[u64]) -> Vec<HashSet<Vec<u8>>> {
-    let mut carried = Carried::default();
+    let mut cache = GroupCache::default();
     let run = |len: &u64| {
         let seen: Arc<Mutex<HashSet<Vec<u8>>>> = Arc::default();
         let into = Arc::clone(&seen);
@@ -25,7 +25,7 @@ fn inputs_of(lengths: &[u64]) -> Vec<HashSet<Vec<u8>>> {
             into.lock().unwrap().insert(call.read(0)?);
             right(call)
         });
-        run_group(&mut device(vec![("it", it)]), &group(vec![random(*len)]), &mut carried, &mut |_| ()).unwrap();
+        run_group(&mut device(vec![("it", it)]), &group(vec![random(*len)]), &mut cache, &mut |_| ()).unwrap();
         seen.lock().unwrap().clone()
     };
     lengths.iter().map(run).collect()

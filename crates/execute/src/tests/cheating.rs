@@ -6,8 +6,8 @@ use super::rig::{N, Said, buffer, case, device, group, kernel, launch, right, ru
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 use runner_backend::{Device, DeviceError};
 use runner_types::{
-    Access, BodyPlan, BufferPlan, Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, Fixed, Note, Outcome,
-    RefExpr, Regime, Value, Vary,
+    Access, BodyPlan, BufferPlan, Bytes, CaseJob, ElementType, Event, ExpectPlan, FillPlan, FixedInputsReason, Note,
+    Outcome, RefExpr, Regime, Value, Vary,
 };
 
 /// Copies random integers.
@@ -182,7 +182,7 @@ fn random_inputs_have_three_contents_of_which_the_first_is_the_manifests() {
 }
 
 /// What the report says of inputs that do not change.
-fn fixed(said: &Said) -> Vec<Fixed> {
+fn fixed(said: &Said) -> Vec<FixedInputsReason> {
     let note = |event: &Event| match event {
         Event::CaseNote { note: Note::FixedInputs { why }, .. } => Some(*why),
         _ => None,
@@ -193,11 +193,14 @@ fn fixed(said: &Said) -> Vec<Fixed> {
 #[test]
 fn inputs_that_are_not_random_or_have_no_room_for_a_second_set_stay() {
     let (said, contents) = seen(&case("it", ElementType::I32), 256 << 20);
-    assert_eq!((contents.len(), fixed(&said)), (1, vec![Fixed::NotRandom]));
+    assert_eq!((contents.len(), fixed(&said)), (1, vec![FixedInputsReason::NotRandom]));
     // Two buffers of 4000 bytes between guard zones of 65536 leave 27,856 bytes; a quarter of that is less than three
     // copies.
     let (said, contents) = seen(&random("it"), 2 * (4000 + 2 * 65536) + 27_856);
-    assert_eq!((said.outcome("it"), contents.len(), fixed(&said)), (Outcome::Measured, 1, vec![Fixed::Memory]));
+    assert_eq!(
+        (said.outcome("it"), contents.len(), fixed(&said)),
+        (Outcome::Measured, 1, vec![FixedInputsReason::Memory])
+    );
     assert_eq!(fixed(&seen(&random("it"), 256 << 20).0), []);
 }
 
@@ -235,7 +238,10 @@ fn inputs_stay_where_a_list_has_the_expected_values_of_one_content() {
     let mut job = permuted("it");
     job.checks[0].expect = ExpectPlan::List((1..=N as i64).map(Value::Int).collect());
     let (said, contents) = seen(&job, 256 << 20);
-    assert_eq!((said.outcome("it"), fixed(&said), contents.len()), (Outcome::Measured, vec![Fixed::Expected], 1));
+    assert_eq!(
+        (said.outcome("it"), fixed(&said), contents.len()),
+        (Outcome::Measured, vec![FixedInputsReason::Expected], 1)
+    );
 }
 
 #[test]

@@ -4,8 +4,8 @@ use super::rig::{buffer, case, device, group, kernel, right, run};
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 use runner_backend::{Device, DeviceError};
 use runner_types::{
-    Access, ArgPlan, BodyPlan, Bytes, CaseJob, Crowded, ElementType, ExpectPlan, Mismatch, Note, Outcome, Unchecked,
-    Verdict,
+    Access, ArgPlan, BodyPlan, Bytes, CaseJob, ElementType, ExpectPlan, Mismatch, Note, Outcome, RanAloneReason,
+    Unchecked, Verdict,
 };
 
 /// Room for two buffers of some thousand bytes between their guard zones, not for three.
@@ -28,7 +28,7 @@ fn copy(name: &str, len: u64) -> CaseJob {
     job
 }
 
-const NO_ROOM: Note = Note::RanAlone { why: Crowded::Memory, timed: true };
+const NO_ROOM: Note = Note::RanAlone { why: RanAloneReason::Memory, timed: true };
 
 #[test]
 fn a_case_that_fits_alone_only_runs_after_the_others_and_says_so() {
@@ -126,6 +126,6 @@ fn those_that_are_compared_with_a_case_that_waits_wait_for_it() {
         assert_eq!((said.outcome(name), said.measurement(name).unwrap().alone), (Outcome::Measured, name != "a"));
     }
     assert_eq!(said.notes("naive"), [NO_ROOM]);
-    let why = Crowded::Reference("naive".to_owned());
+    let why = RanAloneReason::Reference("naive".to_owned());
     assert_eq!(said.notes("b"), [Note::RanAlone { why, timed: true }]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
-use crate::{Carried, run_group};
+use crate::{GroupCache, run_group};
 use fake_backend::{Call, FakeKernel};
 use runner_types::{
     Access, Allocation, BodyPlan, CaseJob, ElementType, Event, GroupJob, Measurement, Note, Outcome, Regime, Unit,
@@ -135,7 +135,7 @@ fn all_copies_are_given_back() {
     let mut device = device(vec![("it", taking(50_000.0))]);
     let before = runner_backend::Device::memory_free(&device);
     let job = group(vec![copy_in("it", Regime::ALL)]);
-    run_group(&mut device, &job, &mut Carried::default(), &mut |_| ()).unwrap();
+    run_group(&mut device, &job, &mut GroupCache::default(), &mut |_| ()).unwrap();
     assert_eq!(runner_backend::Device::memory_free(&device), before);
 }
 

@@ -1,6 +1,6 @@
 //! A group of copies and sums on the fake device, and what it reported.
 
-use crate::{Carried, Lost, run_group};
+use crate::{GroupCache, Lost, run_group};
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 use runner_backend::DeviceError;
 use runner_types::{
@@ -72,7 +72,7 @@ impl Said {
 
 pub fn run(mut device: FakeDevice, job: &GroupJob) -> Said {
     let mut events = Vec::new();
-    let result = run_group(&mut device, job, &mut Carried::default(), &mut |event| events.push(event));
+    let result = run_group(&mut device, job, &mut GroupCache::default(), &mut |event| events.push(event));
     Said { events, device, result }
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use super::rig::{N, buffer, call, case, device, group, kernel, launch, right, run};
 use crate::buffers::Store;
 use crate::expected::Expected;
+use crate::input_sets::{FIRST, OTHER};
 use crate::operand::{Number, Operand};
-use crate::sets::{FIRST, OTHER};
 use fake_backend::{Call, FakeKernel};
 use runner_backend::Device;
 use runner_types::{

@@ -71,7 +71,7 @@ impl CaseEvaluator<'_> {
         step: &mut dyn FnMut(&CaseEvaluator<'_>, u64) -> Worked<()>,
     ) -> Worked<()> {
         let Some(program) = count else { return step(self, outer) };
-        let count = self.whole(program, "repeat", &LaunchSpec::REPEATS)?;
+        let count = self.bounded_integer(program, "repeat", &LaunchSpec::REPEATS)?;
         let total = outer.saturating_mul(count);
         if !LaunchSpec::REPEATS.contains(&total) {
             let most = LaunchSpec::REPEATS.end();
@@ -87,7 +87,7 @@ impl CaseEvaluator<'_> {
     }
 
     /// Evaluates to an integer within bounds.
-    pub fn whole(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
+    pub fn bounded_integer(&self, program: &Expression, place: &str, bounds: &RangeInclusive<u64>) -> Worked<u64> {
         let value = program.evaluate_u64(self.scope).place(place)?;
         if bounds.contains(&value) {
             return Ok(value);
@@ -100,7 +100,7 @@ impl CaseEvaluator<'_> {
     fn setting(&self, setting: &Setting, program: &Expression) -> Worked<i64> {
         let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
         match u64::try_from(least) {
-            Ok(least) => self.whole(program, setting.name, &(least..=most as u64)).map(|value| value as i64),
+            Ok(least) => self.bounded_integer(program, setting.name, &(least..=most as u64)).map(|value| value as i64),
             // A number that may be negative.
             Err(_) => Ok(program.evaluate_i64(self.scope).place(setting.name)?.clamp(least, most)),
         }

@@ -125,7 +125,7 @@ impl CaseEvaluator<'_> {
         written: &mut Written<'_>,
         steps: &mut Vec<StepPlan>,
     ) -> Worked<()> {
-        let times = self.whole(times, "repeat", &LoopSpec::ITERATIONS)?;
+        let times = self.bounded_integer(times, "repeat", &LoopSpec::ITERATIONS)?;
         for nth in 0..times {
             steps.extend(self.with_index(nth, &spec.lets, |worker| worker.write_all(&spec.steps, written))?);
         }
@@ -139,7 +139,7 @@ impl CaseEvaluator<'_> {
         (condition, at_most): (&Expression, &Expression),
         written: &mut Written<'_>,
     ) -> Worked<LoopPlan> {
-        let at_most = self.whole(at_most, "at_most", &LoopSpec::BOUNDS)?;
+        let at_most = self.bounded_integer(at_most, "at_most", &LoopSpec::BOUNDS)?;
         let uses_index = uses_index(spec, written.specs) || condition.names().contains(NTH);
         let first = written.names.clone();
         let mut iterations = Vec::new();

@@ -1,6 +1,6 @@
 //! Line chart with one line per contender over an axis of sizes.
 
-use super::scale::{Scale, Spread, spread_labels};
+use super::scale::{Scale, ScaleKind, spread_labels};
 use super::style::Style;
 use super::{
     BOTTOM, Drawing, LEFT, Mark, Path, Rule, TOP, f, is_power_of_two, marked, rule, size_texts, text, tick_text, widest,
@@ -131,13 +131,13 @@ impl LineChart {
         let ends = (xs.first().copied().unwrap_or(0.0), xs.last().copied().unwrap_or(1.0));
         // A size that no block divides is often among them.
         let are_powers = 2 * xs.iter().filter(|x| is_power_of_two(**x)).count() > xs.len();
-        let spread = match ends.1 / ends.0 {
-            ratio if ends.0 <= 0.0 || ratio < 8.0 => Spread::Linear,
-            _ if are_powers => Spread::Log2,
-            ratio if ratio > 10.0 => Spread::Log10,
-            _ => Spread::Linear,
+        let kind = match ends.1 / ends.0 {
+            ratio if ends.0 <= 0.0 || ratio < 8.0 => ScaleKind::Linear,
+            _ if are_powers => ScaleKind::Log2,
+            ratio if ratio > 10.0 => ScaleKind::Log10,
+            _ => ScaleKind::Linear,
         };
-        (Scale::new(spread, ends, (across.0 + 12.0, across.1 - 12.0)), Scale::of_values((low, high), down))
+        (Scale::new(kind, ends, (across.0 + 12.0, across.1 - 12.0)), Scale::of_values((low, high), down))
     }
 
     /// Draws a label with a line sample for each line, near its end and in the order of the ends.

@@ -17,7 +17,7 @@ pub use bars::{Bar, BarChart};
 pub use lines::{Line, LineChart, Point};
 pub use map::{HeatMap, MapCell};
 pub use roofline::{RoofPoint, Roofline};
-pub use scale::{Scale, Spread};
+pub use scale::{Scale, ScaleKind};
 pub use style::{COLOURS, disc};
 
 /// A chart before layout.

@@ -1,6 +1,6 @@
 //! Roofline: the rates that cases reach over their operations per byte, below the limits of memory and arithmetic.
 
-use super::scale::{Scale, Spread, spread_labels};
+use super::scale::{Scale, ScaleKind, spread_labels};
 use super::style::Style;
 use super::{BOTTOM, Drawing, LEFT, Mark, Path, TOP, f, marked, rule, text, tick_text, widest};
 use runner_lang::format::rough;
@@ -113,8 +113,8 @@ impl Roofline {
     fn scales(&self) -> (Scale, Scale) {
         let across = self.across();
         let least = self.points.iter().map(|point| point.rate).fold(across.0 * self.memory, f64::min);
-        let x = Scale::new(Spread::Log10, across, (LEFT, LEFT + WIDTH));
-        (x, Scale::new(Spread::Log10, (least / 1.5, self.arithmetic * 1.5), (TOP + HEIGHT, TOP)))
+        let x = Scale::new(ScaleKind::Log10, across, (LEFT, LEFT + WIDTH));
+        (x, Scale::new(ScaleKind::Log10, (least / 1.5, self.arithmetic * 1.5), (TOP + HEIGHT, TOP)))
     }
 
     fn description(&self) -> String {

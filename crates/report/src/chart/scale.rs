@@ -2,7 +2,7 @@
 
 /// Kind of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spread {
+pub enum ScaleKind {
     Linear,
     Log2,
     /// For values over orders of magnitude.
@@ -18,7 +18,7 @@ const FEW_DECADES: f64 = 2.6;
 /// Maps values to a range of the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    spread: Spread,
+    kind: ScaleKind,
     /// Least and greatest value, after the logarithm if there is one.
     domain: (f64, f64),
     /// Positions of the domain's ends, in page units.
@@ -28,63 +28,63 @@ pub struct Scale {
 impl Scale {
     /// Builds a scale from `low` to `high`. If they are equal, the value is in the middle. Logarithms need positive
     /// values.
-    pub fn new(spread: Spread, (low, high): (f64, f64), range: (f64, f64)) -> Self {
-        let (low, high) = (spread.forward(low), spread.forward(high));
+    pub fn new(kind: ScaleKind, (low, high): (f64, f64), range: (f64, f64)) -> Self {
+        let (low, high) = (kind.forward(low), kind.forward(high));
         let domain = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
-        Self { spread, domain, range }
+        Self { kind, domain, range }
     }
 
     pub fn place(&self, value: f64) -> f64 {
-        let share = (self.spread.forward(value) - self.domain.0) / (self.domain.1 - self.domain.0);
+        let share = (self.kind.forward(value) - self.domain.0) / (self.domain.1 - self.domain.0);
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
     /// The value at a position.
     pub fn value(&self, place: f64) -> f64 {
         let share = (place - self.range.0) / (self.range.1 - self.range.0);
-        self.spread.back(self.domain.0 + share * (self.domain.1 - self.domain.0))
+        self.kind.back(self.domain.0 + share * (self.domain.1 - self.domain.0))
     }
 
     /// A scale with round ends for values from `low` to `high`: from zero, or logarithmic if they span more than a
     /// decade.
     pub fn of_values((low, high): (f64, f64), range: (f64, f64)) -> Self {
         if low > 0.0 && high / low > DECADE {
-            Self::new(Spread::Log10, (round_down(low), round_step(high)), range)
+            Self::new(ScaleKind::Log10, (round_down(low), round_step(high)), range)
         } else {
-            Self::new(Spread::Linear, (0.0, high * 1.02), range)
+            Self::new(ScaleKind::Linear, (0.0, high * 1.02), range)
         }
     }
 
     /// What to add to the axis' title; empty for a linear axis.
     pub const fn remark(&self) -> &'static str {
-        match self.spread {
-            Spread::Linear => "",
-            Spread::Log2 | Spread::Log10 => ", log scale",
+        match self.kind {
+            ScaleKind::Linear => "",
+            ScaleKind::Log2 | ScaleKind::Log10 => ", log scale",
         }
     }
 
     pub const fn is_logarithmic(&self) -> bool {
-        !matches!(self.spread, Spread::Linear)
+        !matches!(self.kind, ScaleKind::Linear)
     }
 
     /// Round values within the domain, about `most` at most.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high) = self.domain;
-        if self.spread == Spread::Log10 && high - low <= FEW_DECADES {
+        if self.kind == ScaleKind::Log10 && high - low <= FEW_DECADES {
             return within_decades(low, high);
         }
-        let step = match self.spread {
-            Spread::Linear => round_step((high - low) / most.max(1) as f64),
+        let step = match self.kind {
+            ScaleKind::Linear => round_step((high - low) / most.max(1) as f64),
             // The ticks are whole exponents, or every second, third … of them.
-            Spread::Log2 | Spread::Log10 => ((high - low) / most.max(1) as f64).ceil().max(1.0),
+            ScaleKind::Log2 | ScaleKind::Log10 => ((high - low) / most.max(1) as f64).ceil().max(1.0),
         };
         let first = (low / step - 1e-9).ceil() as i64;
         let last = (high / step + 1e-9).floor() as i64;
-        (first..=last).map(|i| self.spread.back(i as f64 * step)).collect()
+        (first..=last).map(|i| self.kind.back(i as f64 * step)).collect()
     }
 }
 
-impl Spread {
+impl ScaleKind {
     fn forward(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
@@ -145,11 +145,11 @@ pub fn spread_labels(places: &[f64], gap: f64, range: (f64, f64)) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scale, Spread, spread_labels};
+    use super::{Scale, ScaleKind, spread_labels};
 
     #[test]
     fn linear_ticks_are_round_and_cover_the_domain() {
-        let scale = Scale::new(Spread::Linear, (0.0, 3352.0), (400.0, 0.0));
+        let scale = Scale::new(ScaleKind::Linear, (0.0, 3352.0), (400.0, 0.0));
         assert_eq!(scale.ticks(7), [0.0, 500.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0]);
         assert!((scale.place(1676.0) - 200.0).abs() < 1e-9);
     }
@@ -169,14 +169,14 @@ mod tests {
 
     #[test]
     fn ticks_of_doubling_sizes_are_powers_of_two() {
-        let scale = Scale::new(Spread::Log2, (f64::from(1 << 20), f64::from(1 << 28)), (0.0, 800.0));
+        let scale = Scale::new(ScaleKind::Log2, (f64::from(1 << 20), f64::from(1 << 28)), (0.0, 800.0));
         assert_eq!(scale.ticks(5), [20, 22, 24, 26, 28].map(|e| f64::from(1 << e)));
         assert!((scale.place(f64::from(1 << 22)) - 200.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_single_value_lies_in_the_middle() {
-        assert!((Scale::new(Spread::Linear, (5.0, 5.0), (0.0, 10.0)).place(5.0) - 5.0).abs() < 1e-12);
+        assert!((Scale::new(ScaleKind::Linear, (5.0, 5.0), (0.0, 10.0)).place(5.0) - 5.0).abs() < 1e-12);
     }
 
     #[test]

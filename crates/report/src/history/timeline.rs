@@ -1,7 +1,9 @@
 //! Chart of a series: a point with its interval per revision, the level of each part, breaks and changes.
 
 use super::words;
-use crate::chart::{BOTTOM, COLOURS, Drawing, LEFT, Mark, Path, Rule, Scale, Spread, disc, f, rule, text, tick_text};
+use crate::chart::{
+    BOTTOM, COLOURS, Drawing, LEFT, Mark, Path, Rule, Scale, ScaleKind, disc, f, rule, text, tick_text,
+};
 use crate::number;
 use crate::units::TimeUnit;
 use runner_lang::format::plural;
@@ -19,7 +21,7 @@ const MARGIN: f64 = 0.08;
 
 pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
     let unit = TimeUnit::choose(series.points.iter().map(|point| point.time.point));
-    let x = Scale::new(Spread::Linear, (0.0, (series.points.len() - 1) as f64), (LEFT + 24.0, LEFT + WIDTH - 24.0));
+    let x = Scale::new(ScaleKind::Linear, (0.0, (series.points.len() - 1) as f64), (LEFT + 24.0, LEFT + WIDTH - 24.0));
     let y = vertical(series, unit);
     let mut drawing = Drawing {
         width: f(LEFT + WIDTH + 24.0),
@@ -86,10 +88,14 @@ fn vertical(series: &Series<'_>, unit: TimeUnit) -> Scale {
     let (low, high) = (low / unit.nanoseconds(), high / unit.nanoseconds());
     let range = (TOP + HEIGHT, TOP);
     if high / low > 10.0 {
-        return Scale::new(Spread::Log10, (10_f64.powf(low.log10().floor()), 10_f64.powf(high.log10().ceil())), range);
+        return Scale::new(
+            ScaleKind::Log10,
+            (10_f64.powf(low.log10().floor()), 10_f64.powf(high.log10().ceil())),
+            range,
+        );
     }
     let margin = (high - low).max(high * 1e-3) * MARGIN;
-    Scale::new(Spread::Linear, (low - margin, high + margin), range)
+    Scale::new(ScaleKind::Linear, (low - margin, high + margin), range)
 }
 
 /// Draws the names of the revisions that have room.

@@ -4,7 +4,7 @@ use crate::begins_function;
 
 /// Where a branch of the PTX leads, as lines counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct BranchTarget {
     /// Line of the branch.
     pub from: u32,
     /// Line of the label that it leads to; the largest number if lanes exit.
@@ -13,7 +13,7 @@ pub struct Way {
     pub next: u32,
 }
 
-impl Way {
+impl BranchTarget {
     /// Finds the conditional branch or return at a line; `None` if there is none, or if other paths reach what
     /// follows it.
     pub fn find(ptx: &[&str], from: u32) -> Option<Self> {
@@ -81,18 +81,18 @@ mod tests {
     const PTX: &str = ".visible .entry other(\n)\n{\n$L_1:\n}\n.visible .entry k(\n)\n{\n@%p1 bra \t$L_2;\n// %bb.1:\n.loc 1 2 3\n\
                        mov.u32 %r1, 1;\n$L_1:\nadd.u32 %r1, %r1, 1;\n@!%p2 bra $L_1;\n$L_2:\n@%p3 ret;\nret;\n}";
 
-    fn find(from: u32) -> Option<Way> {
-        Way::find(&PTX.lines().collect::<Vec<_>>(), from)
+    fn find(from: u32) -> Option<BranchTarget> {
+        BranchTarget::find(&PTX.lines().collect::<Vec<_>>(), from)
     }
 
     #[test]
     fn a_branch_leads_to_a_label_of_its_function_and_what_follows_has_no_other_way() {
         let jump = find(9).unwrap_or_else(|| panic!("no way"));
-        assert_eq!(jump, Way { from: 9, to: 16, next: 12 });
+        assert_eq!(jump, BranchTarget { from: 9, to: 16, next: 12 });
         assert_eq!([8, 12, 15, 16].map(|line| jump.is_past(line)), [None, Some(true), Some(true), Some(false)]);
         assert_eq!(find(15), None, "the loop is left to a label");
-        assert_eq!(find(17), Some(Way { from: 17, to: u32::MAX, next: 18 }));
-        let back = Way { from: 15, to: 13, next: 17 };
+        assert_eq!(find(17), Some(BranchTarget { from: 17, to: u32::MAX, next: 18 }));
+        let back = BranchTarget { from: 15, to: 13, next: 17 };
         assert_eq!([12, 13, 15, 17].map(|line| back.is_past(line)), [None, Some(false), Some(false), Some(true)]);
     }
 

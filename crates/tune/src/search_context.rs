@@ -25,7 +25,7 @@ pub trait Compiler: Debug + Sync {
 
 /// What a search works on and with.
 #[derive(Debug, Clone, Copy)]
-pub struct Seat<'a> {
+pub struct SearchContext<'a> {
     pub problem: &'a Problem<'a>,
     pub compiler: &'a dyn Compiler,
     /// Device and programs that results depend on.
@@ -42,7 +42,7 @@ pub struct Seat<'a> {
     pub shard: Option<Shard>,
 }
 
-impl Seat<'_> {
+impl SearchContext<'_> {
     /// Number of units compiled at once. Each device after the first leaves one core to its worker.
     pub fn jobs(&self) -> usize {
         jobs_beside(self.compiler.jobs(), self.devices)

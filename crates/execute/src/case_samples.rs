@@ -1,11 +1,11 @@
 //! The samples of one case in one regime, and when they are enough.
 //!
-//! A track ends when the interval of its median is as narrow as the manifest requires, and that of its ratio to the
+//! Sampling ends when the interval of the median is as narrow as the manifest requires, and that of the ratio to the
 //! baseline is too or will not be soon; at its largest number of samples; at its time budget; or when its samples show
 //! that it would not converge within these limits. Independent of any device.
 
 use super::audit::Audit;
-use super::sets::FIRST;
+use super::input_sets::FIRST;
 use super::throttling::Throttling;
 use runner_backend::{Series, Timing};
 use runner_stats::median_interval;
@@ -14,10 +14,10 @@ use runner_types::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit}
 /// Coverage of the interval that decides when to stop.
 const CONFIDENCE: f64 = 0.95;
 
-/// Fewest samples before a track may be given up.
+/// Fewest samples before a case may be given up.
 const JUDGED_FROM: usize = 60;
 
-/// A track is given up if it would need this many times the samples that its limits allow.
+/// A case is given up if it would need this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
 
 /// Fewest samples from which two clusters of times are reported.
@@ -30,10 +30,10 @@ const LAUNCH_BOUND: f64 = 1.25;
 /// Fewest samples from which a search drops a case.
 const DROPPED_FROM: usize = 2;
 
-/// Most samples that a track takes for its ratio, as a multiple of what its own median needed.
-const PATIENCE: usize = 4;
+/// Most samples that a case takes for its ratio, as a multiple of what its own median needed.
+const MOST_FOR_RATIO: usize = 4;
 
-/// Which variant a track belongs to.
+/// Which variant the samples belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Variant,
@@ -42,7 +42,7 @@ pub enum Role {
 }
 
 /// The samples of one case in one regime.
-pub struct Track {
+pub struct CaseSamples {
     /// Index of the case in the group.
     pub place: usize,
     pub role: Role,
@@ -70,7 +70,7 @@ pub struct Track {
     pub done: bool,
 }
 
-impl Track {
+impl CaseSamples {
     pub fn new(place: usize, regime: Regime, unit: Unit, series: Series) -> Self {
         Self {
             place,
@@ -112,7 +112,7 @@ impl Track {
         self.rounds.push(Round { round, place: order, whole: timing.whole, each: timing.each, process: 0 });
     }
 
-    /// Whether no more samples are needed. `base` are the baseline's samples, if this track is compared with it.
+    /// Whether no more samples are needed. `base` are the baseline's samples, if this case is compared with it.
     pub fn is_enough(&mut self, plan: &MeasurePlan, base: Option<&[Round]>) -> bool {
         let n = self.rounds.len();
         if n >= plan.min_samples as usize && n >= self.look_at {
@@ -124,9 +124,9 @@ impl Track {
         if reached {
             self.precise_at.get_or_insert(n);
         }
-        let is_patient = self.precise_at.is_some_and(|precise_at| n < PATIENCE * precise_at);
+        let is_worthwhile = self.precise_at.is_some_and(|precise_at| n < MOST_FOR_RATIO * precise_at);
         at_limit
-            || (reached && (self.ratio_is_narrow || !is_patient))
+            || (reached && (self.ratio_is_narrow || !is_worthwhile))
             || self.is_hopeless(plan)
             || self.is_dropped(plan)
     }
@@ -149,7 +149,7 @@ impl Track {
         self.half_width.is_some_and(|half| n as f64 * (half / plan.precision).powi(2) > BEYOND_HOPE * most)
     }
 
-    /// Discards the samples from a round on; a track that had ended continues.
+    /// Discards the samples from a round on; a case that had ended continues.
     pub fn discard(&mut self, from: u32, reasons: &[ThrottleReason]) {
         let first = self.rounds.partition_point(|round| round.round < from);
         self.discarded.extend(self.rounds.drain(first..));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::buffers::{Input, Store, same_input};
 use super::expected::Expected;
-use super::sets::{MIXED, Sets};
+use super::input_sets::{MIXED, Sets};
 use runner_types::{BufferPlan, GroupJob};
 
 /// Host memory that may remain in use between two groups, in bytes.
@@ -17,13 +17,13 @@ const MOST: usize = 1 << 30;
 
 /// The inputs and expected values that a group leaves to the next one.
 #[derive(Debug, Default)]
-pub struct Carried {
+pub struct GroupCache {
     sets: Sets,
     inputs: Vec<Input>,
     expected: Expected,
 }
 
-impl Carried {
+impl GroupCache {
     /// Keeps what a group leaves, unless it is too large.
     pub(super) fn from_group(store: Store, mut expected: Expected) -> Self {
         let (sets, mut inputs) = store.into_inputs();

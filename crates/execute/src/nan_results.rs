@@ -26,7 +26,7 @@ const UNWRITTEN_READ: &str = ", and right where outputs hold other values before
                               written, and needs `access = \"inout\"` with a `fill`";
 
 /// Returns what explains a wrong result of a launch on the current inputs; empty if nothing does.
-pub fn advise(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<&'static str, Stop> {
+pub fn explain_wrong_result(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<&'static str, Stop> {
     let mut are_right = [false; 2];
     for (is_right, poison) in are_right.iter_mut().zip([Poison::Checked, Poison::Timed]) {
         let prepare = preparation(bench, case, poison);

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::array_tolerance;
 use super::bench::Bench;
 use super::buffers::Poison;
 use super::cases::ReadyCase;
@@ -17,7 +18,6 @@ use super::parallel;
 use super::stop::Stop;
 use super::unwritten::{Unwritten, find_unwritten_among, part_of};
 use super::values::{expectation, read_actual};
-use super::whole;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
 
 /// Elements per task.
@@ -61,7 +61,9 @@ impl Sides {
             return Ok(None);
         };
         let count = missing.iter().map(|range| range.len() as u64).sum();
-        let Some(why) = whole::refusal(actual, expected, (&difference, count), &check.whole) else { return Ok(None) };
+        let Some(why) = array_tolerance::refusal(actual, expected, (&difference, count), &check.whole) else {
+            return Ok(None);
+        };
         let what = if why.is_empty() { check.text.clone() } else { format!("{}: {why}", check.text) };
         let mut mismatch = difference.mismatch(what, actual.element());
         let is_missing = |_| missing.iter().any(|range| range.contains(&(difference.index as usize)));
