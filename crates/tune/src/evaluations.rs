@@ -100,7 +100,7 @@ impl<'a> Evaluations<'a> {
             context,
             history: History::default(),
             log,
-            ranking: Ranking::new(seat.problem.objectives()),
+            ranking: Ranking::new(context.problem.objectives()),
             recorded: Vec::new(),
             rows: Vec::new(),
             front: Front::default(),
