@@ -88,7 +88,7 @@ pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Fail
     let limit = match env::var_os(LIMIT_VARIABLE) {
         None => LIMIT,
         Some(text) => humantime::parse_duration(&text.to_string_lossy()).map_err(|error| {
-            Failure::environment(format!("{LIMIT_VARIABLE} is `{}`, which is no duration: {error}", text.display()))
+            Failure::environment(format!("{LIMIT_VARIABLE} is `{}`, which is not a duration: {error}", text.display()))
         })?,
     };
     let path = template.path.clone();

@@ -229,7 +229,7 @@ fn of_confinement(is_enforced: bool) -> Finding {
     if is_enforced {
         return Finding::ok(
             "sandbox",
-            "the compiler reads the project and the toolkit, and writes nothing but its code",
+            "the compiler can read the project and the toolkit, and can write only its output",
         );
     }
     Finding::absent(
@@ -357,10 +357,12 @@ fn counters_are_roots() -> bool {
 fn of_clocks(programs: &Programs) -> Finding {
     const FIELDS: &str = "index,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,persistence_mode";
     let query = format!("--query-gpu={FIELDS}");
-    let program = programs.find("nvidia-smi").ok_or_else(|| "it was not found".to_owned());
-    match program.and_then(|path| output(Command::new(path).args([query.as_str(), "--format=csv,noheader"]))) {
+    let Some(program) = programs.find("nvidia-smi") else {
+        return Finding::absent("clocks", "nvidia-smi not found; it is part of the driver");
+    };
+    match output(Command::new(program).args([query.as_str(), "--format=csv,noheader"])) {
         Ok(text) => Finding::ok("clocks", text.lines().map(clocks_line).collect::<Vec<_>>().join("\n")),
-        Err(reason) => Finding::absent("clocks", format!("nvidia-smi failed ({reason}); it is part of the driver")),
+        Err(reason) => Finding::absent("clocks", format!("nvidia-smi failed: {reason}")),
     }
 }
 

@@ -126,7 +126,7 @@ fn find(manifest: &Manifest, args: &ShowArgs, options: &RunOptions, console: &Co
 /// Splits `variant[axis = value, …]` into the variant and its axes.
 fn split(text: &str) -> Result<(String, Vec<(String, String)>), Failure> {
     let Some((variant, rest)) = text.split_once('[') else { return Ok((text.trim().to_owned(), Vec::new())) };
-    let wrong = || Failure::usage(format!("`{text}` is no case: write variant[axis = value, …]"));
+    let wrong = || Failure::usage(format!("`{text}` is not a case: write variant[axis = value, …]"));
     let inside = rest.trim_end().strip_suffix(']').ok_or_else(wrong)?;
     let pairs = inside.split(',').filter(|pair| !pair.trim().is_empty());
     let pair = |pair: &str| {

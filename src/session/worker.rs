@@ -43,7 +43,7 @@ pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console)
             Err(StartError::Refused(why)) => {
                 let worker = open(simulator_words(None, options.sanitize)).map_err(|error| failure(&error))?;
                 let name = &worker.ready.device.name;
-                console.say(&format!("no GPU ({why})\nrunning on the simulator ({name}): counters, no times"));
+                console.say(&format!("no GPU: {why}\nrunning on the simulator ({name}): counters, no times"));
                 Ok(worker)
             }
             other => other.map_err(|error| failure(&error)),

@@ -433,7 +433,7 @@ fn a_sampled_case_is_judged_by_what_its_blocks_wrote() {
         "16320 of 65472 elements were compared",
         "element 709 is 775, expected 774, off by 1; 122 of 16320 elements are wrong",
         "the blocks that ran, a sample, have changed no element of it",
-        "simulate: an access through which blocks communicate (a sample of them cannot run alone) in kernel `histogram` at",
+        "simulate: an access through which blocks communicate (a sample of them cannot run without the others) in kernel `histogram` at",
         "never written",
     ] {
         assert!(report.contains(said), "{said}\n{report}");

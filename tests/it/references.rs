@@ -339,7 +339,7 @@ fn faults_of_a_function_are_found_before_anything_runs() {
     };
     let project = Project::cpp();
     project.change("golden.cpp", "long rows, int columns, double", "long lines, int columns, double");
-    refused(&project, "parameter `lines` is no buffer, axis or let");
+    refused(&project, "parameter `lines` is not a buffer, axis or let");
     let project = Project::cpp();
     project.change(project.manifest, "golden.cpp:softmax", "golden.cpp:hardmax");
     refused(&project, "defines no function `hardmax`");

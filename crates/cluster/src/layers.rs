@@ -114,7 +114,7 @@ fn faults(settings: &Settings, given: &[String]) -> Vec<String> {
     faults.extend(gpus.map(|gpus| format!("gpus: {scheduler} wants a number here, not {gpus:?}")));
     for (key, memory) in [("memory", &settings.memory), ("collect.memory", &settings.collect.memory)] {
         let odd = memory.as_deref().filter(|text| size(text).is_none_or(|(number, _)| number.parse::<u64>().is_err()));
-        faults.extend(odd.map(|text| format!("{key}: {text:?} is no size: write for example 32G or 500M")));
+        faults.extend(odd.map(|text| format!("{key}: {text:?} is not a size: write for example 32G or 500M")));
     }
     faults
 }
@@ -131,7 +131,9 @@ fn unfit(key: &str, value: &str) -> Option<String> {
 fn unfit_option(key: &str, option: &str) -> Option<String> {
     let fits = option.starts_with('-') && is_plain(option);
     (!fits).then(|| {
-        format!("{key}: {option:?} is no option of the scheduler: write for example --exclusive or --reservation=name")
+        format!(
+            "{key}: {option:?} is not an option of the scheduler: write for example --exclusive or --reservation=name"
+        )
     })
 }
 

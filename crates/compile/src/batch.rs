@@ -52,7 +52,7 @@ const ATTEMPTS: u32 = 3;
 pub enum OptionsError {
     #[error(transparent)]
     Cache(#[from] CacheError),
-    #[error("{LIMIT_VARIABLE} is `{0}`, which is no duration above zero; write one such as `10min` or `90s`")]
+    #[error("{LIMIT_VARIABLE} is `{0}`, which is not a duration above zero; write one such as `10min` or `90s`")]
     Limit(String),
 }
 

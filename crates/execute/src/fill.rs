@@ -169,7 +169,7 @@ pub enum Misfit {
 impl Misfit {
     fn describe(&self, element: ElementType) -> String {
         match self {
-            Self::Value(value) => format!("its fill has {value}, which is no {element}"),
+            Self::Value(value) => format!("its fill has {value}, which is not a value of {element}"),
             Self::Range(low, high) => format!("its fill is uniform on [{low}, {high}], which is empty"),
             Self::Normal(mean, deviation) => {
                 format!("its fill is normal with mean {mean} and deviation {deviation}: both must be finite numbers")

@@ -169,7 +169,7 @@ fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<Stri
 fn result(file: &[u8], element: ElementType) -> Result<Result<Operand, String>, String> {
     let header = npy::Header::from_start(&mut &*file).map_err(|e| format!("its result cannot be read: {e}"))?;
     let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));
-    let stored = stored.ok_or("its result is no array of numbers")?;
+    let stored = stored.ok_or("its result is not an array of numbers")?;
     let bytes = npy::parse(file, stored, None).map_err(|problem| format!("its result {problem}"))?;
     let words = bytes.as_chunks::<8>().0.iter();
     let lanes = match (stored, element.is_float()) {

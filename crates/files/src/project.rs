@@ -94,7 +94,7 @@ impl Project {
         let real = real(file);
         let target = if real == file { String::new() } else { format!(" ({})", real.display()) };
         let is_below = self.roots.iter().flatten().any(|root| real.starts_with(root));
-        let place = if is_below { "below .git, which is no part of the project" } else { "outside of the project" };
+        let place = if is_below { "below .git, which is not part of the project" } else { "outside of the project" };
         format!("`{}`{target} is {place} {}", file.display(), roots.join(" and "))
     }
 
@@ -138,7 +138,7 @@ mod tests {
         for name in ["p/.git/config", "p/experiments/../.git/config", "p/kernels/settings.cu", "p/.git/hooks"] {
             assert!(!project.has(&path(name)), "{name}");
             let refusal = project.refusal(&path(name));
-            assert!(refusal.contains(" is below .git, which is no part of the project /"), "{refusal}");
+            assert!(refusal.contains(" is below .git, which is not part of the project /"), "{refusal}");
         }
         assert!(Project::everywhere().has(&path("p/.git/config")));
         fs::create_dir(path("p/experiments/.git")).unwrap();

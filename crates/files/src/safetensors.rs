@@ -46,15 +46,15 @@ impl Tensor {
         let mut file = regular::open(path).map_err(|error| text(format!("cannot be read: {error}")))?;
         let size = file.metadata().map_err(|error| text(format!("cannot be read: {error}")))?.len();
         let mut length = [0; 8];
-        file.read_exact(&mut length).map_err(|_| text("is no safetensors file: it has no header".to_owned()))?;
+        file.read_exact(&mut length).map_err(|_| text("is not a safetensors file: it has no header".to_owned()))?;
         let length = u64::from_le_bytes(length);
         if length > MAX_HEADER || length > size.saturating_sub(8) {
-            return Err(text(format!("is no safetensors file: its header claims {length} bytes")));
+            return Err(text(format!("is not a safetensors file: its header claims {length} bytes")));
         }
         let mut header = vec![0; length as usize];
         file.read_exact(&mut header).map_err(|error| text(format!("cannot be read: {error}")))?;
         let mut entries: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&header)
-            .map_err(|error| text(format!("is no safetensors file: its header is not understood: {error}")))?;
+            .map_err(|error| text(format!("is not a safetensors file: its header is not understood: {error}")))?;
         entries.remove(METADATA);
         let Some(entry) = entries.remove(name) else {
             let near = nearest(name, entries.keys().map(String::as_str));
@@ -135,7 +135,7 @@ mod tests {
         };
         assert_eq!(refusal(HEADER, 32, "a.weights"), "has no tensor `a.weights`; did you mean `a.weight`?");
         assert_eq!(refusal(HEADER, 31, "b"), "has a tensor `b` whose bytes are not those of its shape");
-        assert!(refusal("{", 0, "b").starts_with("is no safetensors file: its header is not understood"));
+        assert!(refusal("{", 0, "b").starts_with("is not a safetensors file: its header is not understood"));
         let empty = tempfile::NamedTempFile::new().unwrap();
         assert!(Tensor::find(empty.path(), "b").unwrap_err().ends_with("it has no header"));
         std::fs::write(empty.path(), [0xff; 20]).unwrap();

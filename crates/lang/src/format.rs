@@ -124,6 +124,14 @@ pub fn count(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
+/// Writes a count with its digits grouped: `33,984`.
+pub fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let first = (digits.len() + 2) % 3 + 1;
+    let groups = (first..digits.len()).step_by(3).map(|start| &digits[start..start + 3]);
+    std::iter::once(&digits[..first]).chain(groups).collect::<Vec<_>>().join(",")
+}
+
 /// Writes `value` rounded to a multiple of `10^place`.
 pub fn at_place(value: f64, place: i32) -> String {
     if place <= 0 {
@@ -166,6 +174,12 @@ mod tests {
     fn an_estimated_duration_is_rounded() {
         let shown = [0.74, 8.0, 9.97, 40.0, 89.0, 91.0, 719.0, 5400.0, 12_000.0].map(about);
         assert_eq!(shown, ["0.7 s", "8 s", "10 s", "40 s", "89 s", "2 min", "12 min", "90 min", "3 h 20 min"]);
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        let shown = [0, 7, 999, 1000, 33_984, 131_072, 1_048_576].map(thousands);
+        assert_eq!(shown, ["0", "7", "999", "1,000", "33,984", "131,072", "1,048,576"]);
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn string(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
                 let replaced = escape(&mut take);
                 let place = start + at..start + taken;
                 let wrong = || {
-                    let message = format!("`{}` is no escape of a string", &text[at..taken]);
+                    let message = format!("`{}` is not a string escape", &text[at..taken]);
                     let hint = r#"there are \\, \", \n, \r, \t, \x41, \u0041 and \U00000041"#;
                     ExprError::new(message).hint(hint).at(place)
                 };

@@ -44,7 +44,7 @@ pub fn start(verbose: u8, is_worker: bool) -> Result<(), String> {
         (0, None) => LevelFilter::WARN,
         (0, Some(level)) => level
             .parse::<LevelFilter>()
-            .map_err(|_| format!("{VARIABLE} is `{}`, which is no level: set it to info or debug", visible(&level)))?,
+            .map_err(|_| format!("{VARIABLE} is `{}`, which is not a level: set it to info or debug", visible(&level)))?,
         (1, _) => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };

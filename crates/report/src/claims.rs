@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::table::Cell;
 use super::units;
-use runner_lang::format::{plural, rough};
+use runner_lang::format::{plural, rough, thousands};
 use runner_results::analyse::{self, ClaimGroup, ClaimState, JudgedClaim, Range};
 use runner_types::Records;
 
@@ -109,7 +109,7 @@ pub fn detail(judged: &JudgedClaim) -> String {
     let (count, of) = (judged.count(), judged.groups.len());
     let worst = match (judged.state, of) {
         (_, 1) => String::new(),
-        (ClaimState::Held, _) if count == of => format!("in all {of} groups; tightest: "),
+        (ClaimState::Held, _) if count == of => format!("in all {of} groups; closest: "),
         (_, _) if count == 1 => format!("in 1 of {of} groups: "),
         _ => format!("in {count} of {of} groups; worst: "),
     };
@@ -136,7 +136,7 @@ fn place(group: &ClaimGroup, of: usize) -> String {
 fn values(judged: &JudgedClaim, group: &ClaimGroup) -> String {
     let left = range(&group.left);
     let is_written = judged.claim.text.ends_with(|c: char| c.is_ascii_digit());
-    if is_written && group.right.is_exact() { left } else { format!("{left} and {}", range(&group.right)) }
+    if is_written && group.right.is_exact() { left } else { format!("{left} against {}", range(&group.right)) }
 }
 
 /// Writes a range like `4.21 (4.18 to 4.25)`, and an exact number in full.
@@ -148,5 +148,10 @@ fn range(range: &Range) -> String {
 }
 
 fn exact(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { rough(value) }
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        let sign = if value < 0.0 { "−" } else { "" };
+        format!("{sign}{}", thousands(value.abs() as u64))
+    } else {
+        rough(value)
+    }
 }

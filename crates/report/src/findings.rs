@@ -64,7 +64,7 @@ fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -
         findings.extend(steps(summary, regime));
     }
     if findings.is_empty() {
-        findings.extend(FEWEST.iter().filter_map(|(name, does)| fewest(records, summary, name, does)));
+        findings.extend(FEWEST.iter().filter_map(|counted| fewest(records, summary, *counted)));
     }
     findings
 }
@@ -72,7 +72,7 @@ fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -
 /// Whether the only result is a count of instructions, which does not say what is fast.
 fn is_lone_count(records: &Records, findings: &[Finding]) -> bool {
     let has_results = records.cases.iter().any(|record| record.result.is_some());
-    !has_results && matches!(findings, [only] if only.iter().any(|cell| cell.text.contains(FEWEST[0].1)))
+    !has_results && matches!(findings, [only] if only.iter().any(|cell| cell.text.contains(FEWEST[0].2)))
 }
 
 /// Finding for an experiment of expected failures: its cases end as the manifest says.
@@ -110,7 +110,7 @@ fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec
     let place = group_text(&last.group, constant);
     let place = if place.is_empty() { place } else { format!(" at {place}") };
     let worst = vec![
-        Cell::plain("The furthest off is "),
+        Cell::plain("The least exact is "),
         Cell::code(last.contender.clone()),
         Cell::plain(format!(": {} ulp{place}.", rough(last.ulp))),
     ];
@@ -133,20 +133,20 @@ fn listed(names: &[&str]) -> Finding {
 }
 
 /// The most informative counters without times, each with the statement about the variant that has least.
-const FEWEST: [(&str, &str); 2] =
-    [("inst_executed", "executes the fewest warp instructions"), ("gld_sectors", "loads the fewest sectors")];
+const FEWEST: [(&str, &str, &str); 2] =
+    [("inst_executed", "executes", "warp instructions"), ("gld_sectors", "loads", "sectors")];
 
 /// The variant with the least of a counter, relative to the baseline.
-fn fewest(records: &Records, summary: &Summary, name: &str, does: &str) -> Option<Finding> {
+fn fewest(records: &Records, summary: &Summary, (name, does, what): (&str, &str, &str)) -> Option<Finding> {
     let (variant, mean) = counters::fewest(records, summary, name)?;
     let (baseline, _) = records.header.baseline.as_ref()?;
     if variant == baseline || rough(mean) == rough(1.0) {
         return None;
     }
-    let mean_of = if summary.groups.len() > 1 { " by the geometric mean" } else { "" };
+    let mean_of = if summary.groups.len() > 1 { " (geomean)" } else { "" };
     Some(vec![
         Cell::code(variant).strong_if(true),
-        Cell::plain(format!(" {does}: {} times as many as ", rough(mean))),
+        Cell::plain(format!(" {does} {}× the {what} of ", rough(mean))),
         Cell::code(baseline.clone()),
         Cell::plain(format!("{mean_of}.")),
     ])
@@ -170,13 +170,13 @@ impl Superlative {
     const fn words(self, is_tied: bool) -> &'static str {
         match (self.basis, is_tied, self.is_outrun) {
             (Basis::Time, false, false) => "is the fastest",
-            (Basis::Time, true, false) => "ties for the fastest",
+            (Basis::Time, true, false) => "is tied for the fastest",
             (Basis::Time, false, true) => "is the fastest of the checked variants",
-            (Basis::Time, true, true) => "ties for the fastest of the checked variants",
+            (Basis::Time, true, true) => "is tied for the fastest of the checked variants",
             (_, false, false) => "has the highest rate",
-            (_, true, false) => "ties for the highest rate",
+            (_, true, false) => "is tied for the highest rate",
             (_, false, true) => "has the highest rate of the checked variants",
-            (_, true, true) => "ties for the highest rate of the checked variants",
+            (_, true, true) => "is tied for the highest rate of the checked variants",
         }
     }
 }
@@ -286,7 +286,7 @@ fn leader(
         Cell::plain(format!(" {}", won(leader, decided.len(), Superlative::new(records, decided)))),
     ];
     if !others.is_empty() {
-        first.push(Cell::plain(", as often as "));
+        first.push(Cell::plain(if leader.alone == 0 { ", tied with " } else { ", as often as " }));
         first.extend(listed(&others).into_iter().map(|cell| cell.strong_if(false)));
     }
     first.extend(mean_gain(records, leader, decided));
@@ -296,7 +296,7 @@ fn leader(
     findings
 }
 
-/// Describes the mean gain: `: 6.70 ± 0.11 times as fast as `x` by the geometric mean, from 1.98 to 10.2`. Empty for
+/// Describes the mean gain: `: 6.70 ± 0.11 times as fast as `x` (geomean), from 1.98 to 10.2`. Empty for
 /// the baseline.
 fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &Best)]) -> Finding {
     let Some((range, (variant, at))) = leader.speedup.as_ref().zip(records.header.baseline.as_ref()) else {
@@ -317,7 +317,7 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
         return vec![
             Cell::plain(format!("{over} as fast as ")),
             Cell::code(baseline),
-            Cell::plain(format!(" by the geometric mean ({geomean}), from {least} to {greatest}")),
+            Cell::plain(format!(" (geomean {geomean}), from {least} to {greatest}")),
         ];
     }
     let by_time = decided.iter().all(|(group, _)| group.basis == Basis::Time);
@@ -325,7 +325,7 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
     vec![
         Cell::plain(format!("{over} {geomean} {than} ")),
         Cell::code(baseline),
-        Cell::plain(format!(" by the geometric mean, from {least} to {greatest}")),
+        Cell::plain(format!(" (geomean), from {least} to {greatest}")),
     ]
 }
 
@@ -388,11 +388,11 @@ fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(Str
     let place = if place.is_empty() { place } else { format!(" at {place}") };
     let name = |i: usize| Cell::code(analyse::contender(&records.header, &records.cases[i].case));
     let by_rate = group.basis != Basis::Time;
-    let lead = if by_rate { "The lowest rate is that of " } else { "The slowest is " };
+    let lead = if by_rate { "The lowest rate has " } else { "The slowest is " };
     Some(vec![
         Cell::plain(lead),
         name(index).strong_if(true),
-        Cell::plain(format!("{place}: {} times as long as ", rough(factor))),
+        Cell::plain(format!("{place}, which takes {} times as long as ", rough(factor))),
         name(best.index),
         Cell::plain(if by_rate { " for the same work." } else { "." }),
     ])
@@ -440,7 +440,7 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     let verb = match (is_timed, unchecked) {
         (_, 1..) if let Some(reference) = only_reference(records).filter(|_| matching > 0) => {
             let (verb, when) = if is_timed { ("measured", ", before and after the timing") } else { ("ran", "") };
-            format!("{verb}; {} `{reference}`, the reference{when}", plural_of(matching as u64, "matches", "match"))
+            format!("{verb}; {} `{reference}`{when}", matching_names(records, matching))
         }
         (false, 0) => "passed".to_owned(),
         (false, _) => format!("ran, {unchecked} unchecked"),
@@ -461,6 +461,17 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
 }
 
 /// The variant that others are compared with, if only its cases are unchecked.
+/// Whose results match the reference: `` `saxpy_vec` matches `` or `3 match`.
+fn matching_names(records: &Records, matching: usize) -> String {
+    let passed = |r: &&CaseRecord| {
+        r.verdict == Verdict::Pass && matches!(r.outcome, Outcome::Measured | Outcome::Unstable { .. })
+    };
+    match records.cases.iter().find(passed) {
+        Some(record) if matching == 1 => format!("`{}` matches", record.case.key.variant),
+        _ => format!("{matching} match"),
+    }
+}
+
 fn only_reference(records: &Records) -> Option<&str> {
     let unchecked = records.cases.iter().filter(|record| matches!(record.verdict, Verdict::Unchecked(_)));
     let mut references = unchecked.map(|r| {

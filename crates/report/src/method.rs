@@ -50,8 +50,8 @@ fn timing(records: &Records) -> Vec<String> {
     if records.environment.machine.ceilings.is_some() {
         lines.push(
             "% of ceiling: the least time that the measured ceilings allow for the stated work (memory by the highest \
-             of the rates, arithmetic by f32 multiply-adds), over the median; bound says which of the two is greater. A \
-             time that is up to a tenth less is at the ceiling."
+             of the rates, arithmetic by f32 multiply-adds), over the median; bound says which of the two is greater. Times \
+             up to 10 % below the least time count as at the ceiling."
                 .to_owned(),
         );
     }

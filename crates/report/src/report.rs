@@ -229,7 +229,7 @@ fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
 fn warnings(records: &Records, summary: &Summary) -> Vec<String> {
     let mut warnings: Vec<String> = incomplete_line(records, summary).into_iter().collect();
     if let Some(options) = &records.header.narrowed {
-        warnings.push(format!("Narrowed: part of the matrix, selected by {options}."));
+        warnings.push(format!("Partial: only the cases selected by {options}."));
     }
     warnings.extend(weak_checks(records));
     warnings.extend(wording::doubts(&records.environment.machine).into_iter().map(|doubt| sentence(&doubt)));

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::csv::table;
 use super::{RenderError, Templates};
+use runner_lang::format::thousands;
 use runner_types::Counters;
 
 /// Sources of the kernels of a case, line by line.
@@ -139,14 +140,16 @@ impl SourceView {
         let unplaced = self.machine.iter().filter(|one| one.source.is_none()).count();
         let known = self.machine.iter().filter_map(|one| one.executed);
         let (executed, unknown) = (known.clone().sum::<u64>(), all - known.count());
-        let without = format!("; {unknown} have no count, because the counts of the PTX do not say");
-        (all > 0).then(|| {
-            format!(
-                "{all} machine instructions, of which {unplaced} come from no line of the sources; warps executed \
-                 {executed} of them{}",
-                if unknown > 0 { &without } else { "" }
-            )
-        })
+        let mapped = match unplaced {
+            0 => "all mapped to source".to_owned(),
+            count => format!("{count} without a source line"),
+        };
+        let without = match unknown {
+            0 => String::new(),
+            count => format!("; {count} without a count, because the PTX counts do not determine it"),
+        };
+        let executed = thousands(executed);
+        (all > 0).then(|| format!("{all} machine instructions, {mapped}; executed {executed} times by warps{without}"))
     }
 
     /// How many instructions each pipeline executed for warps, in a sentence; `None` if nothing is known.
@@ -363,8 +366,8 @@ mod tests {
     fn a_terminal_shows_counts_and_the_machine_code_below_each_line() {
         let expected = "\
 k[n = 8]
-3 machine instructions, of which 0 come from no line of the sources; warps executed 10 of them; 1 have no count, because \
-the counts of the PTX do not say
+3 machine instructions, all mapped to source; executed 10 times by warps; 1 without a count, because the PTX counts do \
+not determine it
 by pipeline: lsu 8, alu 2
 
 k.cu

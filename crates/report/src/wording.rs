@@ -114,7 +114,7 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
         Outcome::FailedAsExpected { end } => format!("{}: {}", name(end), reason(end)?),
         Outcome::DidNotFail { fails } => {
             let ways: Vec<String> = fails.iter().map(|failure| failure.name().replace('_', " ")).collect();
-            format!("expected to end as {}, but the result is right", ways.join(" or "))
+            format!("expected to fail as {}, but the result is right", ways.join(" or "))
         }
         other => other.words()?.to_owned(),
     })
@@ -170,7 +170,7 @@ pub fn note(note: &Note) -> String {
         Note::FixedInputs { why } => {
             let why = match why {
                 FixedInputsReason::NotRandom => "none of them is random",
-                FixedInputsReason::Expected => "expected values from a file or a list are those of one content",
+                FixedInputsReason::Expected => "expected values from a file or a list fit only one set of inputs",
                 FixedInputsReason::Memory => "device memory has no room for a second set",
             };
             format!("the inputs are the same in every launch: {why}")
@@ -294,7 +294,7 @@ pub fn samples(records: &Records) -> Vec<String> {
         Some(match regime {
             Regime::Cold if most == 1 => return None,
             Regime::Cold => {
-                format!("cold: a sample is the trimmed mean of {launches} runs, each with a flush of its own")
+                format!("cold: a sample is the trimmed mean of {launches} runs, each with its own flush")
             }
             Regime::Warm => format!(
                 "warm: a sample is the mean of {launches} runs back to back{sets}, each with the gap to the next launch"
@@ -332,12 +332,12 @@ pub fn above_ceiling(share: f64, record: &CaseRecord, ceilings: &Ceilings, devic
     let above = format!("{} % faster than the ceiling", rough((share - 1.0) * 100.0));
     if bound_of(record, ceilings) == Bound::Arithmetic {
         return format!(
-            "{above}: that is the rate which a kernel of f32 multiply-adds reached on this device; other units, or a \
-             better mix of instructions, can be faster"
+            "{above}, which is the rate of a kernel of f32 multiply-adds on this device; other units, or a better mix of \
+             instructions, can be faster"
         );
     }
     format!(
-        "{above}: of what a run writes up to {} may still be in L2 when it ends, and the ceiling may be of more data",
+        "{above}: up to {} of a run's writes may still be in L2 when it ends, and the ceiling may come from more data",
         bytes(device.l2_bytes)
     )
 }

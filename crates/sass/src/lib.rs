@@ -38,7 +38,7 @@ pub enum SassError {
     #[error("not machine code of an NVIDIA GPU: the ELF machine is {0}, expected 190")]
     Machine(u16),
     /// A function does not consist of whole instructions.
-    #[error("the code of `{function}` has {bytes} bytes, which is no multiple of 16: only Volta and later are read")]
+    #[error("the code of `{function}` has {bytes} bytes, which is not a multiple of 16: only Volta and later are read")]
     Length {
         /// Name of the function.
         function: String,

@@ -181,6 +181,7 @@ pub struct Coordinates {
 }
 
 impl Image {
+    /// Returns the size of a texel in bytes.
     pub const fn texel_bytes(&self) -> u32 {
         self.channel.bytes() * self.channels
     }
@@ -204,7 +205,7 @@ impl Image {
             return Some("a cube has six square faces");
         }
         if !self.address.is_multiple_of(u64::from(self.texel_bytes())) {
-            return Some("its address is no multiple of the size of a texel");
+            return Some("its address is not a multiple of the texel size");
         }
         let Some(sampler) = sampler else {
             return matches!(geometry, Geometry::Linear | Geometry::Cube)
@@ -224,6 +225,7 @@ impl Image {
         (repeats && !sampler.normalized).then_some("`wrap` and `mirror` need normalized coordinates")
     }
 
+    /// Whether fetches return floats.
     pub fn gives_floats(&self) -> bool {
         self.channel.is_float() || self.sampler.is_some_and(|sampler| sampler.as_float)
     }

@@ -344,6 +344,7 @@ impl Machine {
         heap::clear(&self.memory, &self.heap);
     }
 
+    /// Returns how many more bytes can be allocated.
     pub fn free_bytes(&self) -> u64 {
         self.memory.free_bytes()
     }
@@ -397,7 +398,7 @@ impl Machine {
         }
         if self.samples && (spec.cooperative || spec.cluster.or(kernel.cluster).is_some_and(|size| size != [1; 3])) {
             let how = if spec.cooperative { "a cooperative launch" } else { "a launch in clusters" };
-            let message = format!("{how}: its blocks communicate, and a sample of them cannot run alone");
+            let message = format!("{how}: its blocks communicate, and a sample of them cannot run without the others");
             return Err(SimError::Launch(message));
         }
         let exceeded = violation(kernel, &shape, &self.profile, self.profile.shared_per_block_optin);
@@ -417,7 +418,7 @@ fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     for (k, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
         if param.bytes as usize != arg.len() {
             let (name, wanted, given) = (&kernel.name, param.bytes, arg.len());
-            let of_struct = "; in a struct, a field with an alignment of its own, such as a `float4`, needs `align`";
+            let of_struct = "; in a struct, a field with its own alignment, such as a `float4`, needs `align`";
             let hint = if wanted > 8 { of_struct } else { "" };
             return Err(SimError::Arguments(format!(
                 "parameter {} of kernel `{name}` has {wanted} bytes, the argument has {given}{hint}",

@@ -318,7 +318,7 @@ impl<'a> Evaluations<'a> {
     fn found(&self) -> String {
         match (self.history.best(), self.front.places().len()) {
             (None, _) => "none is right yet".to_owned(),
-            (Some(_), count @ 1..) => format!("no other one beats {count} of them"),
+            (Some(_), count @ 1..) => format!("Pareto front of {count}"),
             (Some((point, value)), 0) => {
                 format!("best {} at {}", format::rough(value), self.context.problem.case(point).key)
             }

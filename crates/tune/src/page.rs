@@ -190,8 +190,8 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
     let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
     let is_one = searched.objectives.len() == 1;
     let mut text = format!(
-        "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}), {} of them failed. The \
-         search took {}, in which the device waited for code for {}.{}\n\n\
+        "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}); {} failed. The \
+         search took {}, including {} in which the device waited for code.{}\n\n\
          Single short timings choose candidates. {} {}{} are measured in the same rounds after the search: \
          [report.md](report.md).\n",
         searched.history.len(),
@@ -203,7 +203,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
         seconds(searched.wall),
         seconds(searched.waited),
         if searched.interrupted { " It was interrupted." } else { "" },
-        if is_one { "The best" } else { "Of those that no other one beats, up to" },
+        if is_one { "The best" } else { "Of the Pareto front, up to" },
         settings.finalists,
         if problem.baseline().is_some() { " and the baseline" } else { "" },
     );
@@ -232,9 +232,9 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
     }
     let ranked = importance(space, &searched.history, settings.seed);
     if !ranked.is_empty() {
-        text += "\n## Importance\n\nHow much worse a model of the evaluations predicts the logarithm of the objective \
-                 when a parameter is shuffled, as a share of twice its variance, with the standard deviation over shuffles. It \
-                 is of the configurations that were evaluated, which are not a random sample.\n\n\
+        text += "\n## Importance\n\nPermutation importance, normalised: how much worse a model of the evaluations predicts the \
+                 logarithm of the objective when a parameter is shuffled (± standard deviation over shuffles). The evaluated \
+                 configurations are not a random sample of the space.\n\n\
                  | parameter | importance |\n|---|---:|\n";
         for Importance { parameter, share, error } in &ranked {
             let name = &space.parameters()[*parameter].name;
@@ -311,7 +311,7 @@ fn front(problem: &Problem<'_>, searched: &Searched) -> String {
 
 fn kinds(title: &str, list: &[Kind]) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
-    let mut text = format!("\n## {title}\n\n| reason | configurations | one of them |\n|---|---:|---|\n");
+    let mut text = format!("\n## {title}\n\n| reason | configurations | example |\n|---|---:|---|\n");
     for Kind { reason, count, example } in list.iter().take(REASONS) {
         let _ = writeln!(text, "| {} | {count} | {} |", cell(reason), cell(example.as_deref().unwrap_or_default()));
     }

@@ -75,7 +75,7 @@ impl Sizes<'_> {
             let budget = self.shard.map_or(whole, |shard| share_of(shard, whole, points));
             let name = &self.settings.strategy;
             say(&format!(
-                "{}{points} configurations, of which {budget} are evaluated{} by {}, strategy {name}",
+                "{}evaluating {budget} of {points} configurations{} by {}, strategy {name}",
                 if is_one { String::new() } else { format!("{}: ", problem.size()) },
                 self.shard.map(|shard| format!(" in shard {shard}")).unwrap_or_default(),
                 self.settings.objective_names(),

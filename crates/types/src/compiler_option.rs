@@ -125,7 +125,7 @@ const SET_BY_KEYS: [(&[&str], &str); 8] = [
 ];
 
 const ARCHITECTURE_HINT: &str =
-    "the architecture is that of the device; one with instructions of its own may be named, `-arch=sm_90a`";
+    "the architecture is that of the device; one with its own instructions may be named, `-arch=sm_90a`";
 
 /// Options of later versions.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
@@ -136,7 +136,10 @@ impl KernelCompiler {
     pub fn check_option(self, option: &str) -> Result<(), RefusedOption> {
         let refused = |message: String, hint: &str| Err(RefusedOption { message, hint: hint.to_owned() });
         let Some(bare) = bare(option) else {
-            return refused(format!("`{option}` is no option of the compiler"), "options begin with `-`, one a string");
+            return refused(
+                format!("`{option}` is not an option of the compiler"),
+                "options begin with `-`, one a string",
+            );
         };
         let (name, value) = split(bare);
         if is_own_architecture(name, value) {

@@ -82,7 +82,7 @@ impl FromStr for Cores {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no list of cores such as 0-3,8");
+        let wrong = || format!("`{text}` is not a list of cores such as 0-3,8");
         let mut cores = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));

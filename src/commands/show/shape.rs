@@ -20,7 +20,7 @@ impl Shape {
         let extents: Option<Vec<usize>> = extents.split('x').map(extent).collect();
         let sound =
             extents.filter(|all| all.iter().try_fold(1_usize, |product, next| product.checked_mul(*next)).is_some());
-        let wrong = || Failure::usage(format!("--shape {text} is no shape: write 1024x512, or out=1024x512"));
+        let wrong = || Failure::usage(format!("--shape {text} is not a shape: write 1024x512, or out=1024x512"));
         Ok(Self { buffer: buffer.map(str::to_owned), extents: sound.ok_or_else(wrong)?, text: text.to_owned() })
     }
 
@@ -175,7 +175,7 @@ mod tests {
         );
         assert_eq!(
             refusal("out[1]", Some("3x0")).as_deref(),
-            Some("--shape 3x0 is no shape: write 1024x512, or out=1024x512")
+            Some("--shape 3x0 is not a shape: write 1024x512, or out=1024x512")
         );
     }
 

@@ -65,7 +65,7 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
     }
     if found.interrupted {
         interrupt.acknowledge();
-        console.say("interrupted: --resume goes on");
+        console.say("interrupted: --resume continues");
         if found.best.is_empty() || interrupt.urgency() > Urgency::None {
             return Ok(Exit::Interrupted);
         }

@@ -284,7 +284,7 @@ fn a_report_has_its_history_whatever_its_folder_is_called() {
         let (code, text, error) = repository.history(&["./reports"]);
         assert_eq!(code, Some(0), "{name}: {error}");
         assert_eq!(error, "", "{name}");
-        assert!(text.contains("5 revisions changed its records"), "{name}: {text}");
+        assert!(text.contains("5 measured revisions"), "{name}: {text}");
     }
 }
 
@@ -349,7 +349,7 @@ fn a_scatter_that_no_change_explains_is_in_the_first_line() {
     }
     let (code, text, error) = repository.history(&[REPORT]);
     assert_eq!(code, Some(0), "{error}");
-    let first = "No change in the history of 4 cases; 2 of them scatter by up to 16.0 %, which no change explains: ";
+    let first = "No change in the history of 4 cases; 2 cases are noisy (up to 16.0 %): ";
     assert!(text.starts_with(first), "{text}");
 }
 

@@ -121,7 +121,7 @@ fn a_level_that_is_not_known_is_refused() {
     let output = command(dir.path(), &[]).env("RUNNER_LOG", "loud").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, "error: RUNNER_LOG is `loud`, which is no level: set it to info or debug\n");
+    assert_eq!(said, "error: RUNNER_LOG is `loud`, which is not a level: set it to info or debug\n");
 }
 
 #[test]

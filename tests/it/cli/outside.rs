@@ -142,7 +142,7 @@ fn nothing_below_git_is_part_of_the_project() {
         let check = place.runner(&["check", "experiments/x.toml"]);
         let said = said(&check);
         assert_eq!(check.status.code(), Some(2), "{said}");
-        assert!(said.contains("is below .git, which is no part of the project"), "{said}");
+        assert!(said.contains("is below .git, which is not part of the project"), "{said}");
         assert!(said.contains(&format!("experiments/x.toml:{line}:")) && !said.contains("password"), "{said}");
         let allowed = self::said(&place.runner(&["check", "experiments/x.toml", "--allow-outside"]));
         assert!(!allowed.contains("below .git"), "{allowed}");

@@ -516,7 +516,7 @@ fn shards_evaluate_each_configuration_once_even_if_one_is_killed() {
     assert!(parts.iter().all(|&part| part > 5) && parts.iter().sum::<usize>() == 40, "{parts:?}");
 
     let said = tune(folder.path(), &with(&["--out", "out"]), 2);
-    assert!(said.contains("is of a search that was divided: --resume goes on with it"), "{said}");
+    assert!(said.contains("is of a search that was divided: --resume continues it"), "{said}");
     tune(folder.path(), &with(&["--out", "out", "--resume"]), 0);
     let all = rows(&folder.path().join("out/search.csv"));
     assert_eq!(all.len(), 40, "{all:?}");

@@ -132,7 +132,7 @@ fn a_condition_chooses_the_groups() {
     assert_eq!(judge(only("n < 2")).state, ClaimState::Held);
     assert_eq!(judge(only("n >= 2")).state, ClaimState::Broken);
     let none = judge(only("n > 5"));
-    assert_eq!((none.state, none.unjudged[0].0.as_str()), (ClaimState::NotApplicable, "no group fits its `where`"));
+    assert_eq!((none.state, none.unjudged[0].0.as_str()), (ClaimState::NotApplicable, "no group matches its `where`"));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn the_report_says_first_which_claims_are_broken() {
         "{}",
         lines[3]
     );
-    assert_eq!(lines[4], "- ✓ held: `speedup(\"b\", \"a\") >= 2`: in all 2 groups; tightest: 2 at n = 1, cold");
+    assert_eq!(lines[4], "- ✓ held: `speedup(\"b\", \"a\") >= 2`: in all 2 groups; closest: 2 at n = 1, cold");
     let why = "no error was taken of `a`: `error = true` in [check] takes it";
     let why = why.replace('[', "\\[").replace(']', "\\]");
     assert_eq!(lines[5], format!("- – not judged ({why}): `error_ulp(\"a\") < 1`, `error_ulp(\"a\") < 2`"));

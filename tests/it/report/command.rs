@@ -34,7 +34,7 @@ fn a_journal_gives_every_file_and_the_records_alone_give_them_again() {
     journal(dir.path());
     let output = report(dir.path(), &[]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("sum[bx=32, by=2] ties for the fastest"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("sum[bx=32, by=2] is tied for the fastest"));
     let names = ["report.md", "results.csv", "records.jsonl", "environment.json", "plots/time-sum-n-16384-cold.svg"];
     let read = || names.map(|name| fs::read(dir.path().join(name)).unwrap());
     let first = read();

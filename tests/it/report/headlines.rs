@@ -124,7 +124,7 @@ fn an_experiment_whose_claims_are_about_errors_states_exactness() {
     records.header.claims = vec![claim("error_ulp(\"c\") < error_ulp(\"a\")")];
     let said = headline(&records);
     assert_eq!(said[0], "- c is the most exact: at most 0.500 ulp from the reference.");
-    assert_eq!(said[1], "- The furthest off is a: 230 ulp at n = 2.");
+    assert_eq!(said[1], "- The least exact is a: 230 ulp at n = 2.");
     records.header.claims.push(claim("speedup(\"b\", \"a\") > 1"));
     assert!(headline(&records)[0].starts_with("- b is the fastest"), "{:?}", headline(&records));
 }
@@ -136,7 +136,7 @@ fn unstable_cases_are_named_and_the_worst_case_is_too() {
     records.cases[4].outcome = Outcome::Unstable { reached: 0.02 };
     records.cases[3].outcome = Outcome::Unstable { reached: 0.02 };
     let said = headline(&records);
-    assert!(said.contains(&"- The slowest is c at n = 2: 8.00 times as long as b.".to_owned()), "{said:?}");
+    assert!(said.contains(&"- The slowest is c at n = 2, which takes 8.00 times as long as b.".to_owned()), "{said:?}");
     let last = "- Unstable: a (2 rows), b; intervals of up to ± 3.10 % of the median.";
     assert_eq!(said.last().map(String::as_str), Some(last));
 

@@ -224,8 +224,8 @@ fn a_simulated_report_says_what_counts_least_and_lists_what_was_not_counted() {
     }
     let report = file(&records, "report.md");
     // Instructions alone are no answer: they come after it.
-    let finding = "- **2 of 2 cases passed.** Device: H100 (simulated).\n- `interleaved` executes the fewest warp \
-                   instructions: 0.250 times as many as `neighbored`.\n";
+    let finding = "- **2 of 2 cases passed.** Device: H100 (simulated).\n- `interleaved` executes 0.250× the warp \
+                   instructions of `neighbored`.\n";
     assert!(report.contains(finding), "{report}");
     assert!(
         report.contains(

@@ -62,8 +62,7 @@ fn load() -> Result<Api, DeviceError> {
     // SAFETY: opening the driver library runs its initialisers, which have no precondition.
     if !unsafe { sys::is_culib_present() } {
         return Err(unavailable(
-            "no NVIDIA driver is installed: libcuda.so.1 is not found; install the driver, or in a container pass \
-             the GPU through (`--gpus all`)",
+            "libcuda.so.1 not found; install the NVIDIA driver, or in a container pass the GPU through (`--gpus all`)",
         ));
     }
     let mut version: c_int = 0;

@@ -309,7 +309,7 @@ fn compare_parameters(declared: &[usize], given: &[usize]) -> Result<(), String>
         None => Ok(()),
         Some(index) => {
             let (wanted, given) = (declared[index], given[index]);
-            let of_struct = "; in a struct, a field with an alignment of its own, such as a `float4`, needs `align`";
+            let of_struct = "; in a struct, a field with its own alignment, such as a `float4`, needs `align`";
             let hint = if wanted > 8 { of_struct } else { "" };
             Err(format!("takes {wanted} bytes as argument {}, the launch gives {given}{hint}", index + 1))
         }

@@ -12,7 +12,7 @@ pub fn host_error(error: SimError) -> DeviceError {
         SimError::Arguments(message) => DeviceError::Driver { call: "launch", message },
         SimError::Host(message) => DeviceError::Unavailable(message),
         SimError::Load { ref message, .. } if message.contains("not simulated") => {
-            let message = format!("{error}; with `on.sim = {{ requires = \"false\" }}` the variant runs on GPUs alone");
+            let message = format!("{error}; with `on.sim = {{ requires = \"false\" }}` the variant runs only on GPUs");
             DeviceError::Driver { call: "simulator", message }
         }
         other => DeviceError::Driver { call: "simulator", message: other.to_string() },

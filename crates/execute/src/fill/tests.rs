@@ -230,12 +230,16 @@ fn a_constant_is_in_every_place() {
 fn values_that_the_type_cannot_hold_are_refused_with_both() {
     let constant = |value: Value| FillPlan::Constant(value);
     for (element, content, expected) in [
-        (ElementType::U8, constant(Value::Int(256)), "buffer `x`: its fill has 256, which is no u8"),
-        (ElementType::U64, constant(Value::Int(-1)), "buffer `x`: its fill has -1, which is no u64"),
-        (ElementType::I32, constant(Value::Float(0.5)), "buffer `x`: its fill has 0.5, which is no i32"),
-        (ElementType::F16, constant(Value::Float(1e6)), "buffer `x`: its fill has 1000000.0, which is no f16"),
-        (ElementType::F32, constant(Value::Bool(true)), "buffer `x`: its fill has true, which is no f32"),
-        (ElementType::I8, uniform(-129, 0, 1), "buffer `x`: its fill has -129, which is no i8"),
+        (ElementType::U8, constant(Value::Int(256)), "buffer `x`: its fill has 256, which is not a value of u8"),
+        (ElementType::U64, constant(Value::Int(-1)), "buffer `x`: its fill has -1, which is not a value of u64"),
+        (ElementType::I32, constant(Value::Float(0.5)), "buffer `x`: its fill has 0.5, which is not a value of i32"),
+        (
+            ElementType::F16,
+            constant(Value::Float(1e6)),
+            "buffer `x`: its fill has 1000000.0, which is not a value of f16",
+        ),
+        (ElementType::F32, constant(Value::Bool(true)), "buffer `x`: its fill has true, which is not a value of f32"),
+        (ElementType::I8, uniform(-129, 0, 1), "buffer `x`: its fill has -129, which is not a value of i8"),
         (ElementType::I32, uniform(5, 4, 1), "buffer `x`: its fill is uniform on [5, 4], which is empty"),
         (ElementType::F32, uniform(5.0, 4.0, 1), "buffer `x`: its fill is uniform on [5.0, 4.0], which is empty"),
     ] {
@@ -292,7 +296,7 @@ fn a_list_holds_its_elements_as_the_type_does() {
     let made = fill(&plan("b", ElementType::I16, 3), &list).unwrap();
     assert_eq!(made, [-1_i16, 300, 2].map(i16::to_le_bytes).concat());
     let refused = fill(&plan("b", ElementType::U8, 3), &list).unwrap_err();
-    assert_eq!(refused, "buffer `b`: its fill has -1, which is no u8");
+    assert_eq!(refused, "buffer `b`: its fill has -1, which is not a value of u8");
 }
 
 #[test]

@@ -458,7 +458,7 @@ fn a_case_without_content_for_its_input_is_unresolved() {
     job.buffers[0].fill = Some(FillPlan::Constant(Value::Float(0.5)));
     let said = run(device(vec![("it", kernel(right))]), &group(vec![job]));
     let Outcome::Unresolved { message } = said.outcome("it") else { panic!() };
-    assert_eq!(message, "buffer `input`: its fill has 0.5, which is no i32");
+    assert_eq!(message, "buffer `input`: its fill has 0.5, which is not a value of i32");
 }
 
 #[test]

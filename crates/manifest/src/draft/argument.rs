@@ -71,7 +71,7 @@ impl Wish {
                 again(wish.fill.replace(Fill::Iota).is_some())?;
             } else if let Some((low, high)) = part.split_once("..") {
                 for end in [low, high] {
-                    end.parse::<f64>().map_err(|_| format!("`{end}` in `{part}` is no number, as in 0..255"))?;
+                    end.parse::<f64>().map_err(|_| format!("`{end}` in `{part}` is not a number, as in 0..255"))?;
                 }
                 again(wish.fill.replace(Fill::Uniform(low.to_owned(), high.to_owned())).is_some())?;
             } else {

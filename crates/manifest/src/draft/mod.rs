@@ -181,7 +181,7 @@ fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String,
             signature.template.iter().map(example).collect::<Vec<_>>().join(", ")
         ));
     } else if signature.template.is_empty() && kernel.contains('<') {
-        faults.push(format!("{file}: `{}` is no template: name it without <…>", signature.name));
+        faults.push(format!("{file}: `{}` is not a template: name it without <…>", signature.name));
     }
     values
 }

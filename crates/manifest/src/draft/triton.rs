@@ -40,7 +40,7 @@ impl TritonKernel<'_> {
     /// Manifest whose variant runs this kernel from `source`. The error says what is missing.
     pub fn manifest(&self, experiment: &str, source: &str) -> Result<String, String> {
         let metadata: Value =
-            serde_json::from_str(self.metadata).map_err(|e| format!("the metadata is no JSON: {e}"))?;
+            serde_json::from_str(self.metadata).map_err(|e| format!("the metadata is not JSON: {e}"))?;
         let number = |key: &str| metadata.get(key).and_then(Value::as_u64);
         let entries = ptx::entries(self.ptx);
         let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();

@@ -66,7 +66,7 @@ fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option
     match value.get_ref() {
         DeValue::String(_) | DeValue::Array(_) => Arg::read(value, reader).map(|Arg(field)| field.value),
         DeValue::Table(table) if has_key(table, &["texture", "surface"]) => {
-            let message = "a texture or surface is an argument of its own, and no field of a struct";
+            let message = "a texture or surface must be a separate argument, not a struct field";
             reader
                 .found
                 .push(Diagnostic::at(value.span(), message.to_owned()).hint("give the kernel a parameter for it"));
@@ -137,7 +137,7 @@ fn refuse_names<T>(span: &Span, table: &DeTable<'_>, reader: &mut Reader<'_>) ->
 }
 
 table! {
-    /// An array in a struct, or a field with an alignment of its own.
+    /// An array in a struct, or a field with its own alignment.
     pub struct RawArray {
         /// An element, as the field of a struct: every element is like it.
         pub of: Required<Field>,

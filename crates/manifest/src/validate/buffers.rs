@@ -58,7 +58,7 @@ fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expressi
     }
     if !ctx.refused(&raw.span, "len") {
         ctx.fault(
-            missing("len", Some(&raw.span), "buffers").hint("only a file or a list in `fill` has a length of its own"),
+            missing("len", Some(&raw.span), "buffers").hint("only a file or a list in `fill` has its own length"),
         );
     }
     Expression::missing()

@@ -32,7 +32,7 @@ fn accept(ctx: &mut Context, At { value: raw, .. }: &At<RawAccept>, declared: &D
     let is_commit =
         |text: &str| (7..=40).contains(&text.len()) && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'));
     if let Some(commit) = commit.filter(|commit| !is_commit(&commit.value)) {
-        let message = format!("`{}` is no commit", commit.value);
+        let message = format!("`{}` is not a commit", commit.value);
         ctx.fault(Diagnostic::at(commit.span.clone(), message).hint("write 7 to 40 hexadecimal digits of its name"));
     }
     Some(Acceptance {

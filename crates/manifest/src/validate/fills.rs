@@ -72,7 +72,7 @@ fn check_structure(
             number(ctx, columns, scopes);
             if let Some(element) = types.iter().find(|element| !element.is_float() && !element.is_signed_integer()) {
                 let message =
-                    format!("buffer `{buffer}` holds {element}, and elements beside the diagonal may be negative");
+                    format!("buffer `{buffer}` holds {element}, and elements off the diagonal may be negative");
                 ctx.fault(Diagnostic::at(columns.span.clone(), message).hint("use a signed type"));
             }
         }
@@ -115,7 +115,7 @@ fn fitting(
 ) -> Option<f64> {
     let value = number(ctx, expression, scopes)?;
     if let Some(element) = types.iter().find(|element| !fits(&value, **element)) {
-        let message = format!("{value} is no {element}, which buffer `{buffer}` holds");
+        let message = format!("{value} is not a value of {element}, which buffer `{buffer}` holds");
         ctx.fault(Diagnostic::at(expression.span.clone(), message).hint(range(*element)));
     }
     as_f64(&value)

@@ -108,7 +108,7 @@ fn parameter(ctx: &mut Context, name: &str, span: &Span, of: CheckedVariants<'_>
     if let Some(scope) = of.scopes().iter().find(|scope| !scope.known.contains(name)) {
         let buffers = declared.buffers.iter().map(|buffer| buffer.name.as_str());
         let near = nearest(name, scope.known.iter().map(String::as_str).chain(buffers));
-        let fault = Diagnostic::at(span.clone(), format!("parameter `{name}` is no buffer, axis or let"));
+        let fault = Diagnostic::at(span.clone(), format!("parameter `{name}` is not a buffer, axis or let"));
         ctx.fault(match near {
             Some(near) => fault.hint(format!("did you mean `{near}`? Give the parameter a default to leave it out")),
             None => fault.hint("give the parameter a default to leave it out"),

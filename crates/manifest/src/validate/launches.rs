@@ -408,7 +408,7 @@ fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str
             "buffer `{name}` is allocated in every run, and an address within it, in a struct or in a texture is not known"
         );
         let fault = Diagnostic::at(span.clone(), message);
-        ctx.fault(fault.hint("pass the buffer as an argument of its own, and an offset as a number"));
+        ctx.fault(fault.hint("pass the buffer as a separate argument, and an offset as a number"));
     }
 }
 

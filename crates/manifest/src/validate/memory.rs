@@ -38,7 +38,7 @@ pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
             Some(("is filled like another buffer", "write `vary` in that one: both keep the same content"))
         }
         Some(RawFill::Table(table)) if !is_fixed(table) => {
-            Some(("is random", "every set of inputs has a seed of its own: remove `vary`"))
+            Some(("is random", "every set of inputs has its own seed: remove `vary`"))
         }
         Some(_) => None,
     };

@@ -37,7 +37,7 @@ fn spec(ctx: &mut Context, name: &str, raw: &At<RawPackage>) -> Option<PackageSp
         (Some(published), None) => (Registry::Crate, published),
         (None, Some(published)) => (Registry::Wheel, published),
         _ => {
-            let fault = Diagnostic::at(raw.span.clone(), format!("package `{name}` is not one of a registry"));
+            let fault = Diagnostic::at(raw.span.clone(), format!("package `{name}` is not from a registry"));
             ctx.fault(fault.hint("name either a `crate` or a `wheel`"));
             return None;
         }
@@ -57,10 +57,10 @@ fn spec(ctx: &mut Context, name: &str, raw: &At<RawPackage>) -> Option<PackageSp
         }
     };
     for word in [published, version] {
-        let message = format!("`{}` is no name or version of a package", word.value);
+        let message = format!("`{}` is not a package name or version", word.value);
         expect(is_word(&word.value), &word.span, message, "use letters, digits, `.`, `_`, `+` and `-`");
     }
-    let message = format!("`{}` is no SHA-256", sha256.value);
+    let message = format!("`{}` is not a SHA-256", sha256.value);
     expect(is_hash(&sha256.value), &sha256.span, message, "write 64 hexadecimal digits in lower case");
     is_right.then(|| PackageSpec {
         name: name.to_owned(),

@@ -51,7 +51,7 @@ fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
         if let Some(span) = span {
             let message = format!("`{key}` has no meaning in a check of printed lines");
             let fault = Diagnostic::at(span, message).related(printed.clone(), "the lines");
-            ctx.fault(fault.hint("write a `[[check]]` of its own"));
+            ctx.fault(fault.hint("write a separate `[[check]]`"));
         }
     }
 }

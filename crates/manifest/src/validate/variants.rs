@@ -157,14 +157,14 @@ fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> V
     let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
     ctx.known(name, &[names]);
     if let Some(other) = name.names().iter().find(|other| names.known.contains(*other) && !is_own(other)) {
-        let message = format!("the name of a variant cannot depend on `{other}`, which is not an axis of its own");
+        let message = format!("the name of a variant cannot depend on `{other}`, which is not its own axis");
         let hint = "a variant has one name at every point of the shared axes";
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
         return Vec::new();
     }
     for axis in axes.iter().filter(|axis| !name.names().contains(&axis.name)) {
         let message = format!("the name `{}` does not contain axis `{}`", name.text(), axis.name);
-        let hint = format!("each value is a variant of its own: put it in the name as `{{{}}}`", axis.name);
+        let hint = format!("each value is its own variant: put it in the name as `{{{}}}`", axis.name);
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint).related(axis.span.clone(), "its axis"));
     }
     let points = written(name, axes, Style::Names).unwrap_or_default();

@@ -236,7 +236,7 @@ impl CaseEvaluator<'_> {
             }
             ArgSpec::Buffer(name) => Ok(Laid::address(name, 0)),
             ArgSpec::Offset { buffer, offset } => Ok(Laid::address(buffer, self.offset(buffer, offset)?)),
-            ArgSpec::Texture(_) => Err(unresolved("args", "a texture is an argument of its own, and no field")),
+            ArgSpec::Texture(_) => Err(unresolved("args", "a texture must be a separate argument, not a field")),
             ArgSpec::Named(_) => Err(unresolved("args", "a struct in a list is a list of its fields, without names")),
             ArgSpec::Struct(fields) => {
                 let mut whole = Laid::default();

@@ -241,7 +241,7 @@ impl CaseWork<'_> {
                         let header = npy::Header::read(&path).map_err(|error| unreadable(&place, &path, &error))?;
                         header.shape().to_vec()
                     }
-                    // If the buffer has a length of its own, the name may use bindings too.
+                    // If the buffer has its own length, the name may use bindings too.
                     Err(stop) if buffer.is_as_long_as_its_file() => return Err(stop),
                     Err(_) => continue,
                 },

@@ -119,11 +119,8 @@ fn headline(reports: &[ReportHistory<'_>]) -> String {
     let spans: Vec<f64> = reports.iter().flat_map(|report| &report.series).map(unexplained_span).collect();
     let wide = spans.iter().filter(|span| **span >= WIDE);
     let scattered = wide.clone().copied().reduce(f64::max).map(|most| {
-        let scatter = plural_of(wide.count() as u64, "of them scatters", "of them scatter");
-        format!(
-            "; {scatter} by up to {} %, which no change explains: outliers, or too few revisions",
-            rough(100.0 * most)
-        )
+        let noisy = plural_of(wide.count() as u64, "case is noisy", "cases are noisy");
+        format!("; {noisy} (up to {} %): outliers, or too few revisions", rough(100.0 * most))
     });
     let stale = stale::tally(&stale_reports(reports)).map(|tally| format!("; {tally}")).unwrap_or_default();
     let all: usize = reports.iter().map(|report| report.commits.len() + report.unread.len()).sum();
@@ -162,14 +159,14 @@ fn section(report: &ReportHistory<'_>) -> Section {
 }
 
 fn facts(report: &ReportHistory<'_>) -> Vec<String> {
-    let revisions = plural(report.commits.len() as u64, "revision");
+    let revisions = plural(report.commits.len() as u64, "measured revision");
     let span = match (report.commits.first(), report.commits.last()) {
         (Some(first), Some(last)) => {
             format!(", {} ({}) to {} ({})", first.short(), first.date, last.short(), last.date)
         }
         _ => String::new(),
     };
-    let mut facts = vec![format!("{revisions} changed its records{span}.")];
+    let mut facts = vec![format!("{revisions}{span}.")];
     let short = report.series.iter().filter(|series| series.longest_stretch() < FEWEST_READINGS).count();
     if short > 0 {
         let cases = plural_of(short as u64, "case has", "cases have");

@@ -81,7 +81,7 @@ pub(super) fn data(records: &Records, beside: &Companions) -> Data {
         launches: launches.list,
         counters,
         sources,
-        no_samples: "No samples: the journal of this run is not beside the records.",
+        no_samples: "No samples: the journal of this run is not next to the records.",
         no_source: "No source: none was found with the hash in the records.",
     }
 }

@@ -188,7 +188,7 @@ fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> Judge
     }
     judged.state = judged.groups.iter().map(|group| group.state).min().unwrap_or(ClaimState::NotApplicable);
     if judged.groups.is_empty() && judged.unjudged.is_empty() {
-        judged.unjudged.push(("no group fits its `where`".to_owned(), 0));
+        judged.unjudged.push(("no group matches its `where`".to_owned(), 0));
     }
     judged
 }
@@ -456,7 +456,7 @@ impl<'r> GroupInRegime<'r> {
         let most = |record: &CaseRecord| {
             record.launches.iter().map(&of).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
         };
-        self.fact(name, most)?.ok_or_else(|| format!("the compiler says nothing of it for `{name}`"))
+        self.fact(name, most)?.ok_or_else(|| format!("the compiler did not report it for `{name}`"))
     }
 
     /// Returns a fact about a case. Only one of the case's rows holds it.

@@ -25,7 +25,7 @@ pub enum MergeError {
     #[error("{place} has no run: it ends before the line that describes one")]
     NoRun { place: String },
     /// The runs have different matrices.
-    #[error("{first} and {second} differ in {what}: merge them apart, or run one of them again")]
+    #[error("{first} and {second} differ in {what}: merge them separately, or run one of them again")]
     Differ {
         first: String,
         /// Path of the journal that differs from the first.

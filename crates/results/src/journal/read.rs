@@ -122,7 +122,7 @@ impl Reader {
             return Ok(None);
         }
         if line.len() as u64 == LONGEST_LINE && !line.ends_with(b"\n") {
-            let message = format!("it has a line of more than {} MB, so it is no journal", LONGEST_LINE >> 20);
+            let message = format!("it has a line of more than {} MB, so it is not a journal", LONGEST_LINE >> 20);
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let is_last = self.file.fill_buf()?.is_empty();

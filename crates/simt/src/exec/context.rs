@@ -289,7 +289,7 @@ impl Context<'_> {
     /// Ends a launch of a sample of blocks at an instruction through which blocks communicate.
     #[cold]
     pub fn communicates(&mut self, i: &Ins) -> *const Ins {
-        let message = "an access through which blocks communicate (a sample of them cannot run alone)";
+        let message = "an access through which blocks communicate (a sample of them cannot run without the others)";
         self.trap(i, TrapKind::Communication, self.mask, message.to_owned())
     }
 

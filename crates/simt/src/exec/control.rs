@@ -243,7 +243,7 @@ pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         let number = first.wrapping_sub(FUNCTION_BASE) / FUNCTION_STEP;
         match kernel.by_number.get(number as usize).copied().flatten() {
             Some(function) if first.is_multiple_of(FUNCTION_STEP) => function,
-            _ => return cx.trap(i, TrapKind::BadCall, mask, format!("a call to {first:#x}, which is no function")),
+            _ => return cx.trap(i, TrapKind::BadCall, mask, format!("a call to {first:#x}, which is not a function")),
         }
     };
     let rest = cx.mask & !mask;

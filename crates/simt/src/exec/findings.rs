@@ -329,7 +329,7 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     if hazard.fault == Fault::Lanes {
         return format!(
             "kernel `{}`: lanes of a warp store different values to {site} in one instruction at {now}; it is \
-             undefined which one is kept (block {}, threads {} and {}); one lane alone should store; {SILENCE}",
+             undefined which one is kept (block {}, threads {} and {}); only one lane should store; {SILENCE}",
             launch.kernel.name,
             named(block(launch, linear)),
             named(theirs),

@@ -40,7 +40,7 @@ unsafe fn each_image(
         left &= !group;
         let what = Texture::from_bits_retain(i.aux);
         let problem = match images.get(handle) {
-            None => Some(format!("{handle:#x} is no texture or surface object")),
+            None => Some(format!("{handle:#x} is not a texture or surface object")),
             Some(image) => mismatch(image, what),
         };
         cx.set_mask(group);

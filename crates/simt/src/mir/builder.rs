@@ -253,7 +253,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                     return Ok(value);
                 }
                 if ty.is_float() || class == Class::Pred {
-                    return Err(format!("`{name}` is no integer, and cannot have an offset"));
+                    return Err(format!("`{name}` is not an integer, and cannot have an offset"));
                 }
                 let (sum, by) = (Opnd::Reg(self.fresh(class)), constant(self, 0)?);
                 let run = if wide {

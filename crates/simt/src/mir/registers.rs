@@ -55,7 +55,7 @@ impl<'a> Builder<'a, '_> {
             if k < usize::from(width) {
                 return Ok(Symbol::Register(Reg(first.0 + k as u32), ty));
             }
-            return Err(format!("`{vector}` has {width} elements, and `{name}` is none of them"));
+            return Err(format!("`{vector}` has {width} elements, and `{name}` is not one of them"));
         }
         Err(format!("`{name}` is not declared"))
     }

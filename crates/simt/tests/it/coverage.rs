@@ -90,7 +90,7 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("vmad.s32.s32.s32 %r1, -%r2, %r3, -%r1;", "the product and `c` cannot both be negated"),
         ("vmad.s32.s32.s32.po %r1, %r2, -%r3, %r1;", "with `.po` no source can be negated"),
         ("vmad.s32.s32.s32 %r1.b0, %r2, %r3, %r1;", "`vmad` writes the whole destination"),
-        ("add.s32 %r1, %v.z, %r2;", "`%v` has 2 elements, and `%v.z` is none of them"),
+        ("add.s32 %r1, %v.z, %r2;", "`%v` has 2 elements, and `%v.z` is not one of them"),
         ("mov.v4.b32 %v, {%r0, %r1, %r2, %r3};", "4 destinations are expected, not 2"),
         ("call (%r1), twice, (%r2, 3);", "2 arguments, and `twice` takes 1"),
         ("call (%r1, %r2), twice, (%r3);", "2 results, and the function returns 1"),

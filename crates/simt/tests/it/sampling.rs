@@ -116,7 +116,7 @@ fn blocks_that_communicate_are_not_sampled() {
         let (kind, message) = trap(bench.launch(kernel, [300, 1, 1], [1, 1, 1], &[Arg::Address(out)]));
         assert_eq!(kind, TrapKind::Communication);
         let expected = format!(
-            "an access through which blocks communicate (a sample of them cannot run alone) in kernel `{kernel}` at \
+            "an access through which blocks communicate (a sample of them cannot run without the others) in kernel `{kernel}` at \
              line "
         );
         assert!(message.starts_with(&expected), "{message}");
@@ -130,6 +130,6 @@ fn a_cooperative_launch_is_not_sampled() {
     bench.machine.set_sampling(true);
     let refused = bench.launch_with("edges", ([300, 1, 1], [1, 1, 1], 0, true), &[Arg::Address(out)]);
     let Err(LaunchError::Refused(error)) = refused else { panic!("{refused:?}") };
-    let expected = "a cooperative launch: its blocks communicate, and a sample of them cannot run alone";
+    let expected = "a cooperative launch: its blocks communicate, and a sample of them cannot run without the others";
     assert_eq!(error.to_string(), expected);
 }

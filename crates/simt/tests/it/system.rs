@@ -138,7 +138,7 @@ fn a_call_through_what_is_no_function_says_so() {
         let trap = caught_in(ptx, "calls_nothing", 32, |b| [out(b, 1), vec![Arg::Address(0x1234)]].concat());
         assert_eq!((trap.kind, trap.thread), (TrapKind::BadCall, Some([3, 0, 0])), "{trap}");
         assert_eq!(trap.place, line("calls_nothing", "function(1)"));
-        assert_eq!(trap.message, "a call to 0x1234, which is no function");
+        assert_eq!(trap.message, "a call to 0x1234, which is not a function");
     }
 }
 

@@ -225,7 +225,7 @@ fn an_object_that_does_not_fit_the_instruction_is_a_fault_that_says_why() {
         trap(bench.launch("test", [1; 3], [1; 3], &[Arg::Address(object), Arg::Address(places), Arg::Address(out)]))
     };
     assert_eq!(launch(&mut bench, handle).0, TrapKind::Uninitialised);
-    assert!(launch(&mut bench, memory).1.contains("is no texture or surface object"));
+    assert!(launch(&mut bench, memory).1.contains("is not a texture or surface object"));
     bench.machine.free(memory).unwrap();
     assert_eq!(launch(&mut bench, handle).0, TrapKind::OutOfBounds);
     bench.machine.remove_image(handle);

@@ -131,7 +131,7 @@ fn times(ctx: &mut Context, place: &LaunchContext<'_>, entry: &At<RawLaunchEntry
         }
         (None, Some(Expr(condition)), None) => {
             let fault = Diagnostic::at(condition.span.clone(), "a loop with `until` needs a bound");
-            ctx.fault(fault.hint("write `at_most`: the condition must hold within so many iterations"));
+            ctx.fault(fault.hint("write `at_most`: the condition must hold within this many iterations"));
             None
         }
         _ => {

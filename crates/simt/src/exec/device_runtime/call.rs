@@ -110,7 +110,10 @@ impl<'m> Call<'_, 'm> {
             for b in (0..8).rev() {
                 let byte = system::byte_at(self.cx, self.lane, at + b).ok_or_else(|| Fault {
                     kind: TrapKind::OutOfBounds,
-                    message: format!("the device runtime reads {} bytes at {address:#x}: nothing lies there", 8 * N),
+                    message: format!(
+                        "the device runtime reads {} bytes at {address:#x}: nothing is allocated there",
+                        8 * N
+                    ),
                 })?;
                 *word = *word << 8 | u64::from(byte);
             }

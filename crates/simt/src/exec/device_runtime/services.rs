@@ -83,7 +83,7 @@ pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32,
     let name = symbol.strip_prefix("__cudaCDP2")?;
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
     let Some(at) = SERVICES.iter().position(|s| s.name == name) else {
-        return Some(Err(format!("`{symbol}` is no function of the device runtime that is simulated")));
+        return Some(Err(format!("`{symbol}` is not a simulated function of the device runtime")));
     };
     if args.ne(SERVICES[at].args.iter().copied()) {
         return Some(Err(format!("`{symbol}` is called with arguments of other sizes than it has")));
