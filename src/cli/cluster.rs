@@ -36,7 +36,7 @@ pub struct SubmitArgs {
     /// Folder of the reports [default: `reports/<experiment>/<device>`].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Search each manifest in so many shards, as `runner tune` does, and measure the finalists after all of them. What
+    /// Search each manifest in this many shards, as `runner tune` does, and measure the finalists after all of them. What
     /// follows `--` are options of `tune`.
     #[arg(long, value_name = "SHARDS", conflicts_with_all = [
         "device_profile", "rerun", "counters", "energy", "lines", "memcheck", "processes", "thorough", "compare_with",

@@ -128,7 +128,7 @@ pub struct TritonArgs {
     /// The kernel, if the folder has several.
     #[arg(long, short = 'k', value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// File of the manifest [default: `experiments/KERNEL.toml`]. The PTX goes to `kernels/` beside its folder.
+    /// File of the manifest [default: `experiments/KERNEL.toml`]. The PTX goes to `kernels/` next to its folder.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace files that exist.

@@ -13,7 +13,7 @@ pub struct ReachArgs {
     /// Folder that all files of a manifest must be in [default: the parent of the manifest's folder].
     #[arg(help_heading = "Trust", long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Allow files outside of the project.
+    /// Allow files outside the project.
     #[arg(help_heading = "Trust", long, conflicts_with = "project")]
     pub allow_outside: bool,
 }

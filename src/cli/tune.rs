@@ -35,7 +35,7 @@ pub struct TuneArgs {
     /// Seed of the strategy [default: that of `[search]`, or 1].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// With --simulate: repeat each search with so many seeds.
+    /// With --simulate: repeat each search with this many seeds.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "simulate")]
     pub searches: u64,
     /// With --simulate: how many configurations are evaluated at once.
@@ -71,7 +71,7 @@ pub struct TuneArgs {
     /// Continue an interrupted search: what it has evaluated is not evaluated again.
     #[arg(long, conflicts_with = "simulate")]
     pub resume: bool,
-    /// Evaluate only part I of N of the space, beside processes that evaluate the others and write to the same folder.
+    /// Evaluate only part I of N of the space; other processes evaluate the rest and write to the same folder.
     /// `--resume` without this option reports all of it.
     #[arg(long, value_name = "I/N", conflicts_with = "simulate")]
     pub shard: Option<Shard>,

@@ -32,7 +32,7 @@ use runner_workers::{Interrupt, Pool, WorkerSpec};
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
 
 /// What a run does without a GPU.
-const SIMULATED: &str = "`runner run` uses the simulator, which counts and takes no times";
+const SIMULATED: &str = "`runner run` uses the simulator, which counts but measures no times";
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,8 +234,8 @@ fn of_confinement(is_enforced: bool) -> Finding {
     }
     Finding::absent(
         "sandbox",
-        "this kernel has no Landlock (Linux 5.13), so the compiler has all of your rights; compile code of strangers \
-         in a container",
+        "this kernel has no Landlock (Linux 5.13), so the compiler has all your rights; compile untrusted code in a \
+         container",
     )
 }
 

@@ -96,7 +96,7 @@ fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<Path
     let other = Path::new(PARTIAL_REPORTS).join(&header.experiment).join(name);
     refuse_path_outside(&other)?;
     console.say(&format!(
-        "warning: {} has the report of a complete run, which is kept; what there is goes to {}",
+        "warning: {} has the report of a complete run, which is kept; the partial report goes to {}",
         usual.display(),
         other.display()
     ));

@@ -99,7 +99,7 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
         ));
         return Ok(Exit::CaseFailed);
     }
-    console.say(&format!("{checked} checked: every file is what its records make{tally}"));
+    console.say(&format!("{checked} checked: every file matches its records{tally}"));
     Ok(if *strict && stale.iter().any(Staleness::is_stale) { Exit::Incomparable } else { Exit::Success })
 }
 

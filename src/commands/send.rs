@@ -201,7 +201,10 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
         // Others may be able to write there, and the script would run as this user.
         let text = regular::read(&array.path).map_err(Failure::environment)?;
         if sha256_hex(&text) != script {
-            return Err(Failure::usage(format!("{} is not as it was submitted: submit again", array.path.display())));
+            return Err(Failure::usage(format!(
+                "{} has changed since it was submitted: submit again",
+                array.path.display()
+            )));
         }
     }
     let Some(first) = parts.first() else { return Ok(false) };

@@ -132,7 +132,7 @@ fn refuse_other_version(
     files: &str,
 ) -> Result<(), Failure> {
     let is_other = |submission: &&Submission| {
-        // If it cannot be read, that is no reason to refuse.
+        // If it cannot be read, that is not a reason to refuse.
         Snapshot::read(dir, &submission.snapshot).is_ok_and(|snapshot| snapshot.of_files() != files)
     };
     let others: Vec<u32> = earlier.iter().filter(is_other).map(|submission| submission.number).collect();

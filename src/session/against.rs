@@ -293,7 +293,7 @@ fn split_samples(dir: &Path, label: &str, console: &mut Console) -> [Samples; 2]
     both
 }
 
-/// Commit of the manifest's checkout; outside of a checkout, the manifest's name.
+/// Commit of the manifest's checkout; outside a checkout, the manifest's name.
 fn label(manifest: &Path) -> String {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let commit = runner_revision::describe_checkout(folder, &Programs::of_this_machine());

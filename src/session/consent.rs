@@ -136,13 +136,15 @@ impl HostCode {
 /// Fails if compilers and references may read project files that were not hashed.
 fn covers_all_that_is_read(project: &Project, is_enforced: bool) -> Result<(), &'static str> {
     let Some(folders) = project.folders() else {
-        return Err("with --allow-outside, compilers read every file, also one that was not hashed");
+        return Err("with --allow-outside, compilers can read every file, including ones that were not hashed");
     };
     if !is_enforced {
-        return Err("this machine has no Landlock, so that compilers read every file, also one that was not hashed");
+        return Err(
+            "this machine has no Landlock, so compilers can read every file, including ones that were not hashed",
+        );
     }
     if folders.iter().any(|folder| sandbox::is_always_readable(folder)) {
-        return Err("the project is in a folder of the system, where compilers read every file");
+        return Err("the project is in a system folder, where compilers can read every file");
     }
     Ok(())
 }

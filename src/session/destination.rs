@@ -51,7 +51,7 @@ impl Destination {
         }
         let dir = self.dir.display();
         Err(Failure::usage(format!(
-            "--against {base} replaces no report, and {dir} has one: name another folder with --out"
+            "--against {base} never replaces a report, and {dir} has one: name another folder with --out"
         )))
     }
 }

@@ -117,7 +117,7 @@ pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     runner_compile::end_first();
     if let Some(cores) = &args.cores {
         // Must come before any other thread starts.
-        cores.pin().map_err(|e| Failure::environment(format!("cannot run on the cores {cores} alone: {e}")))?;
+        cores.pin().map_err(|e| Failure::environment(format!("cannot run only on the cores {cores}: {e}")))?;
     }
     let open = || match args.target.backend {
         BackendChoice::Sim => simulator(args),

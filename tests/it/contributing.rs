@@ -14,7 +14,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The rows of the tables, outside of examples: the files of each and what is said about them.
+/// The rows of the tables, outside examples: the files of each and what is said about them.
 fn rows(page: &str) -> Vec<(Vec<&str>, &str)> {
     let prose = page.split("```").step_by(2).flat_map(str::lines);
     let cells = prose.filter_map(|line| line.strip_prefix("| `")?.split_once(" | "));

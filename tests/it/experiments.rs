@@ -164,7 +164,7 @@ fn every_committed_report_is_what_its_records_make() {
     let said = [check.stdout, check.stderr].concat();
     assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&said));
     // Reports of a GPU may be stale, which it says besides.
-    let whole = format!("{} reports checked: every file is what its records make", reports().len());
+    let whole = format!("{} reports checked: every file matches its records", reports().len());
     assert!(String::from_utf8_lossy(&said).contains(&whole), "{}", String::from_utf8_lossy(&said));
 }
 

@@ -10,7 +10,7 @@ use runner_types::{ElementType, Value};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     pub program: Program,
-    /// Values of the names that are no buffers.
+    /// Values of the names that are not buffers.
     pub scope: Scope,
     /// Names that are buffers.
     pub reads: Vec<Read>,

@@ -8,7 +8,7 @@ use runner_types::ThrottleReason;
 const LEAST_FREE: f64 = 0.9;
 
 /// What disqualifies a GPU. `name` is the expected model and `driver` the expected beginning of the driver's version.
-/// Values that NVML does not report are no faults.
+/// Values that NVML does not report are not faults.
 pub fn faults(health: &Health, name: &str, driver: Option<&str>) -> Vec<String> {
     let mut faults = Vec::new();
     if health.name != name {

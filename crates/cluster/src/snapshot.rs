@@ -45,7 +45,7 @@ pub struct Snapshot {
 pub enum SnapshotError {
     #[error("cannot copy {} for the tasks: {source}", path.display())]
     Copy { path: PathBuf, source: io::Error },
-    #[error("{} is not as it was submitted: submit again", .0.display())]
+    #[error("{} has changed since it was submitted: submit again", .0.display())]
     Changed(PathBuf),
     #[error(transparent)]
     File(#[from] JobError),

@@ -32,7 +32,7 @@ pub(super) struct Attributes {
     pub max_threads: Option<u32>,
 }
 
-/// Attributes of each kernel by mangled name; empty if the code is no cubin.
+/// Attributes of each kernel by mangled name; empty if the code is not a cubin.
 pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     let mut found: BTreeMap<String, Attributes> = BTreeMap::new();
     let Ok(file) = ElfFile64::<Endianness>::parse(cubin) else { return found };

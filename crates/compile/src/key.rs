@@ -147,7 +147,7 @@ impl Identity {
     }
 }
 
-/// Whether a name is a kernel in the global namespace that is no template instance.
+/// Whether a name is a kernel in the global namespace that is not a template instance.
 fn is_plain(kernel: &str) -> bool {
     let first = kernel.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     first && kernel.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -136,7 +136,7 @@ fn build_of(root: &Path, library: &Path) -> Option<String> {
     })
 }
 
-/// Parses `13.0` to `[13, 0]`; `None` if a part is no number.
+/// Parses `13.0` to `[13, 0]`; `None` if a part is not a number.
 pub(super) fn numbers(text: &str) -> Option<Vec<u32>> {
     text.split('.').map(|part| part.parse().ok()).collect()
 }

@@ -33,7 +33,7 @@ pub struct SourceReader {
 }
 
 impl SourceReader {
-    /// Reads files of a project. `toolkit` has the folders of the compiler's headers, which are no sources.
+    /// Reads files of a project. `toolkit` has the folders of the compiler's headers, which are not sources.
     pub fn new(project: Project, toolkit: Vec<PathBuf>) -> Self {
         Self { scanner: Scanner::confined_to(project), toolkit }
     }

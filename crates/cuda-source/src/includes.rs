@@ -25,7 +25,7 @@ pub struct Inputs {
     pub files: Vec<Input>,
     /// False if an include names a macro of unknown value.
     pub whole: bool,
-    /// Included files outside of the project. They are not read and not listed in `files`.
+    /// Included files outside the project. They are not read and not listed in `files`.
     pub outside: Vec<PathBuf>,
 }
 
@@ -98,13 +98,13 @@ const INCLUDING: [&str; 3] = ["include", "import", "embed"];
 pub type Macros<'a> = &'a [String];
 
 impl Scanner {
-    /// A scanner that reads no file outside of a project.
+    /// A scanner that reads no file outside a project.
     pub fn confined_to(project: Project) -> Self {
         Self { project, files: Mutex::default() }
     }
 
     /// Follows the includes of `source` and of the files included before it. Fails if the source cannot be read or is
-    /// outside of the project.
+    /// outside the project.
     pub fn inputs(
         &self,
         source: &Path,
@@ -138,7 +138,7 @@ impl Scanner {
         Ok(Inputs { source: Arc::clone(&main.content.text), files: walk.files, whole, outside: walk.outside })
     }
 
-    /// Refuses a source that includes files outside of the project, or may do so. The error says which and what to do.
+    /// Refuses a source that includes files outside the project, or may do so. The error says which and what to do.
     pub fn confine(&self, inputs: &Inputs) -> Result<(), String> {
         if let Some(outside) = inputs.outside.first() {
             return Err(format!("it includes a file: {}: {}", self.project.refusal(outside), Project::REMEDY));

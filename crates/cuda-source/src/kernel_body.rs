@@ -1,4 +1,4 @@
-//! What a kernel's body does with its parameters, as far as its tokens show it.
+//! What a kernel's body does with its parameters, read from its tokens.
 //!
 //! Drafts use this to tell inputs from outputs. Nothing is expanded or looked up: a pointer that is passed on, cast or
 //! kept in a variable may be used in any way.

@@ -1,4 +1,4 @@
-//! Parameters of the kernels that a CUDA C++ source defines, as far as its text shows them.
+//! Parameters of the kernels that a CUDA C++ source defines, read from its text.
 //!
 //! Macros are not expanded and types are not looked up: a parameter keeps the words that the source has for its type.
 
@@ -132,7 +132,7 @@ fn namespace<'a>(before: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Names of a function's parameters without a default, empty for unnamed ones. `None` if the text does not define the
-/// function outside of namespaces and classes.
+/// function outside namespaces and classes.
 pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     let (code, _) = without_directives(text);
     let tokens = tokens(&code);
@@ -280,7 +280,7 @@ impl Brackets {
     }
 }
 
-/// Parts between commas outside of brackets; empty for no tokens.
+/// Parts between commas outside brackets; empty for no tokens.
 pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     let mut brackets = Brackets::default();
     let is_comma = |token: &&str| {

@@ -29,7 +29,7 @@ pub struct CudaSource {
     pub host_functions: BTreeSet<String>,
     /// Whether the source may define more than the scan found.
     pub incomplete: bool,
-    /// Included files outside of the project, which were not read.
+    /// Included files outside the project, which were not read.
     pub outside: Vec<PathBuf>,
 }
 

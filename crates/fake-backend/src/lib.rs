@@ -121,7 +121,7 @@ impl Call<'_> {
         Ok(self.memory.data(id)?.to_vec())
     }
 
-    /// Writes `at` bytes from the start of a buffer. Its guard zones are outside of it; a write beyond them loses the
+    /// Writes `at` bytes from the start of a buffer. Its guard zones are outside it; a write beyond them loses the
     /// context.
     pub fn write(&mut self, arg: usize, at: i64, bytes: &[u8]) -> Result<(), DeviceError> {
         let id = self.buffer(arg)?;

@@ -91,7 +91,7 @@ functions! {
     /// Integer part of a number.
     Int, "int", "int(x): a float cut to its integer part", Rule::One("a number", |x| match x {
         Operand::Int(_) => Some(Ok(x)),
-        // 2^63 is the first float outside of the range; its negative is the last inside.
+        // 2^63 is the first float outside the range; its negative is the last inside.
         other => other.number().map(|value| int((-TWO_TO_63..TWO_TO_63).contains(&value).then_some(value as i64))),
     });
     /// Converts a number to a float.

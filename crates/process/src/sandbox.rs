@@ -80,7 +80,7 @@ pub fn confine<P: AsRef<Path>>(readable: impl IntoIterator<Item = P>) -> Result<
 /// the system has installed and `readable`, and write only to `folder`, including temporary files.
 pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::Result<Child> {
     command.env("PATH", programs::search_path()).env("TMPDIR", folder);
-    // ccache would write outside of `folder`.
+    // ccache would write outside `folder`.
     command.env("CCACHE_DISABLE", "1");
     let confined = || {
         confine_program(readable, folder)

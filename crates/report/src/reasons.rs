@@ -15,7 +15,7 @@ const MOST_NAMES: usize = 6;
 /// Cases, and a statement about them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
-    /// The first of the cases.
+    /// Names of the first cases.
     pub cases: Vec<String>,
     /// Number of cases that are not listed.
     pub more: usize,

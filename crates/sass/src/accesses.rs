@@ -31,7 +31,7 @@ pub enum Access {
 pub enum Fate {
     /// The same accesses.
     Kept,
-    /// Accesses to so many bytes, which are also those of other lines.
+    /// Accesses to this many bytes, which are also those of other lines.
     Widened(u64),
     /// Nothing: the accesses are part of those of a line that is widened.
     Merged,

@@ -30,7 +30,7 @@ const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S
 pub struct LineCount<'c> {
     /// Number of executions, counted per warp.
     pub warps: u64,
-    /// How often lanes diverged there; `None` if the line is no branch.
+    /// How often lanes diverged there; `None` if the line is not a branch.
     pub diverged: Option<u64>,
     /// For a branch that closes a loop: numbers of rounds, each with the number of warps that left the loop after so
     /// many.

@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(same.into_iter().collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 4)], "{one}");
         }
         assert_ne!(comparable("_ZN12_GLOBAL__N__1kEv"), comparable("_ZN12_GLOBAL__N__1jEv"));
-        // What is no length of the name stays.
+        // What is not a length of the name stays.
         let odd = ["_GLOBAL__N__x", "3_GLOBAL__N__x", "99_GLOBAL__N__x", "13_GLOBAL__N__é"];
         for odd in odd.into_iter().chain(["99999999999999999999_GLOBAL__N__"]) {
             assert_eq!(comparable(odd), odd);

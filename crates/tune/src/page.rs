@@ -84,7 +84,7 @@ struct Digest {
     underived: usize,
     /// Kinds of failures, most frequent first.
     failures: Vec<Kind>,
-    /// Kinds of cells of the matrix that are no configurations.
+    /// Kinds of cells of the matrix that are not configurations.
     excluded: Vec<Kind>,
 }
 

@@ -93,7 +93,7 @@ impl StepsPlan {
         renamed.iter().find(|(known, _)| known == name).map_or(name, |(_, buffer)| buffer)
     }
 
-    /// Indices of the launches outside of loops, in the order in which they are made.
+    /// Indices of the launches outside loops, in the order in which they are made.
     pub fn order(&self) -> Vec<usize> {
         let launch = |step: &StepPlan| if let StepPlan::Launch(index) = step { Some(*index) } else { None };
         self.steps.iter().filter_map(launch).collect()

@@ -78,7 +78,7 @@ pub enum TextureFilter {
     Linear,
 }
 
-/// How coordinates outside of the texture are read.
+/// How coordinates outside the texture are read.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr,
 )]

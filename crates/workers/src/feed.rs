@@ -102,7 +102,7 @@ fn compile_all(
 ) {
     let started = Instant::now();
     compile(units, &mut |unit, result, seconds| {
-        // A stopped compiler is no failure of its unit.
+        // A stopped compiler is not a failure of its unit.
         if result.is_err() && stop.load(Ordering::Relaxed) {
             return;
         }

@@ -106,7 +106,7 @@ impl Pending {
         self.compiled.len() == self.units.len()
     }
 
-    /// Moves a group with all its units to those that may start or wait for quiet.
+    /// Marks a group whose units are all compiled as ready to start, or as waiting for a quiet host.
     fn advance(&mut self, index: usize) {
         let Some(Entry { missing: 0, needs_quiet, .. }) = &self.groups[index] else { return };
         let may_start = !needs_quiet || self.is_all_compiled();

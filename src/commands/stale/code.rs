@@ -44,7 +44,7 @@ pub fn compare<'r>(
 fn lacks_code(record: &CaseRecord, records: &Records, here: &ToolkitInfo) -> String {
     if record.hashes.as_ref().is_some_and(|hashes| hashes.code.is_some()) {
         let [then, here] = [&records.environment.toolkit, here].map(version);
-        return format!("it was compiled by NVRTC {then}, and {here} is here");
+        return format!("it was compiled by NVRTC {then}, and this machine has {here}");
     }
     "the records have no hash of the code, and git has no revision with what was measured".to_owned()
 }
@@ -66,7 +66,7 @@ struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     fn new(records: &Records, toolkit: Option<&'a Toolkit>) -> Result<Self, String> {
-        let toolkit = toolkit.ok_or("no CUDA compiler is here; `runner setup` fetches one")?;
+        let toolkit = toolkit.ok_or("no CUDA compiler found; `runner setup` downloads one")?;
         let capability = records.environment.device.compute_capability;
         let target = match records.header.backend {
             BackendKind::Cuda => Target::Gpu(capability),
@@ -90,7 +90,7 @@ impl<'a> Compiler<'a> {
 fn code_of(case: &TreeCase, units: &Units) -> Result<String, String> {
     let mut job = case.job.clone();
     let BodyPlan::Launches(launches) = &mut job.body else {
-        return Err("code of the host has no hash".to_owned());
+        return Err("host code has no hash".to_owned());
     };
     for launch in launches {
         let Some(compiled) = units.get(&launch.unit) else { return Err("it was not compiled".to_owned()) };

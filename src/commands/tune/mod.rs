@@ -69,7 +69,7 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
         if found.best.is_empty() || interrupt.urgency() > Urgency::None {
             return Ok(Exit::Interrupted);
         }
-        console.say("measuring the best that are known; Ctrl-C ends that, too");
+        console.say("measuring the best known configurations; Ctrl-C ends that too");
     }
     if found.best.is_empty() {
         console.say("no configuration is right; the reasons are in search.md");

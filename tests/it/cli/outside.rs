@@ -1,4 +1,4 @@
-//! The files of a manifest are in its project: nothing outside of it is read unless the user allows it.
+//! The files of a manifest are in its project: nothing outside it is read unless the user allows it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -27,7 +27,7 @@ args   = ["data"]
 
 const KERNEL: &str = "extern \"C\" __global__ void k(int* data) { data[threadIdx.x] = 1; }\n";
 
-/// A project with a manifest and a kernel, and files of the user outside of it.
+/// A project with a manifest and a kernel, and files of the user outside it.
 struct Place {
     dir: TempDir,
 }

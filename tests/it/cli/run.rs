@@ -110,7 +110,7 @@ fn a_narrowing_that_fits_nothing_is_told_before_the_missing_device() {
         let arguments: Vec<&str> = ["--backend", "cuda"].iter().chain(arguments).copied().collect();
         run(&manifest, &arguments).expect(2, words);
     }
-    // What only a device can tell is no fault of the command line.
+    // What only a device can tell is not a fault of the command line.
     run(&manifest, &["--backend", "cuda", "--filter", "n > sm_count"]).expect(3, &["NVIDIA driver"]);
 }
 

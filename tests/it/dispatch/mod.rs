@@ -1,4 +1,4 @@
-//! The pool with workers that hang, crash, print, lose their device, or die outside of any case. The workers
+//! The pool with workers that hang, crash, print, lose their device, or die outside any case. The workers
 //! are real processes that serve the real protocol; what their cases do is scripted, but for `kernels`, where the
 //! real execution of groups drives the fake device.
 

@@ -181,7 +181,7 @@ fn a_check_names_every_file_that_is_not_what_the_records_make_and_writes_nothing
     }
     let ok = report(tree.path(), &["--check"]);
     assert_eq!(ok.status.code(), Some(0), "{}", said(&ok));
-    assert_eq!(said(&ok), "2 reports checked: every file is what its records make\n");
+    assert_eq!(said(&ok), "2 reports checked: every file matches its records\n");
 
     let page = fs::read_to_string(changed.join("report.md")).unwrap();
     let third: Vec<&str> = page.lines().take(3).collect();

@@ -182,7 +182,7 @@ fn every_case_is_a_row_with_its_outcome_or_one_of_a_reason() {
         "no answer within 30 s; the worker was killed",
         "needs 128 GiB of device memory, 78.2 GiB available",
         "the baseline is wrong",
-        "expected to end as trap or compile error, but the result is right",
+        "expected to fail as trap or compile error, but the result is right",
     ] {
         assert!(report.contains(reason), "{reason}");
     }
@@ -192,7 +192,7 @@ fn every_case_is_a_row_with_its_outcome_or_one_of_a_reason() {
 fn an_incomplete_or_narrowed_run_says_so_before_anything_else() {
     let mut narrowed = records(&fixture::reduce());
     narrowed.header.narrowed = Some("--filter 'n < 2**22'".to_owned());
-    for (records, word) in [(records(&fixture::faults()), "Incomplete"), (narrowed, "Narrowed")] {
+    for (records, word) in [(records(&fixture::faults()), "Incomplete"), (narrowed, "Partial")] {
         let report = file(&records, "report.md");
         let (before, _) = report.split_once(&records.header.question.clone().unwrap()).unwrap();
         assert!(before.contains("[!WARNING]") && before.contains(word), "{before}");

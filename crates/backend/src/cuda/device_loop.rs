@@ -153,7 +153,7 @@ impl DeviceLoops {
     /// value.
     pub fn iterations(&self, stream: &Stream) -> Result<u32, DeviceError> {
         let mut words = [0_u64; COUNTERS];
-        // SAFETY: the state has more than so many words, the graph has ended, and `words` outlives the call.
+        // SAFETY: the state has more than this many words, the graph has ended, and `words` outlives the call.
         check("cuMemcpyDtoH", unsafe {
             sys::cuMemcpyDtoH_v2(words.as_mut_ptr().cast::<c_void>(), self.state.address(), size_of_val(&words))
         })?;

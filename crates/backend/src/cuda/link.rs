@@ -114,7 +114,7 @@ impl Linker {
         let path = c_path(library)?;
         for Input { name, bytes } in inputs {
             // SAFETY: the state lives; the data is as long as said, PTX with its NUL; the name ends with a NUL; there
-            // are no options, for which null is allowed.
+            // are not options, for which null is allowed.
             let added = unsafe {
                 sys::cuLinkAddData_v2(
                     self.state,
@@ -138,7 +138,7 @@ impl Linker {
         // SAFETY: the state lives, and both results outlive the call.
         let done = unsafe { sys::cuLinkComplete(self.state, &raw mut cubin, &raw mut size) };
         self.judge("cuLinkComplete", done)?;
-        // SAFETY: the driver gives so many bytes at this address, which live until the state is destroyed; they are
+        // SAFETY: the driver gives this many bytes at this address, which live until the state is destroyed; they are
         // copied here, before that.
         Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
     }

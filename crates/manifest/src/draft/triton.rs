@@ -151,7 +151,7 @@ fn parameters(ttir: &str) -> Vec<Parameter> {
     found
 }
 
-/// Parts of a list up to its closing parenthesis, split at commas outside of brackets.
+/// Parts of a list up to its closing parenthesis, split at commas outside brackets.
 fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut found) = (0, 0, Vec::new());
     for (at, c) in list.char_indices() {

@@ -176,7 +176,7 @@ table! {
         pub kind: Option<At<TextureKind>>,
         /// How a fetch between texels is computed; `"point"` by default.
         pub filter: Option<At<TextureFilter>>,
-        /// How coordinates outside of the texture are read; `"clamp"` by default.
+        /// How coordinates outside the texture are read; `"clamp"` by default.
         pub address: Option<At<TextureAddress>>,
         /// Whether coordinates are from 0 to 1; false by default.
         pub normalized: Option<At<bool>>,

@@ -97,7 +97,7 @@ pub struct Times {
     /// Checking the results.
     #[serde(default, alias = "verification_time", skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
-    /// Single measurements; `None` for one that is no number.
+    /// Single measurements; `None` for one that is not a number.
     #[serde(default)]
     pub runtimes: Vec<Option<f64>>,
 }

@@ -229,7 +229,7 @@ impl BlockShadow {
         found
     }
 
-    /// Returns the present moment, for thread zero of a warp.
+    /// Returns the current moment, for thread zero of a warp.
     pub(super) fn now(&self, warp: u32, line: u16) -> Tag {
         Tag::new(self.epoch, self.order.time(warp), warp, line)
     }

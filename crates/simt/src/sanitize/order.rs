@@ -77,7 +77,7 @@ fn same(a: &Known, b: &Known) -> bool {
     a.as_ref().map(Arc::as_ptr) == b.as_ref().map(Arc::as_ptr)
 }
 
-/// The times of a warp in the present epoch.
+/// The times of a warp in the current epoch.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
     now: u32,
@@ -180,7 +180,7 @@ struct Phases {
 /// A thread, by warp and lane.
 pub type Thread = (u32, usize);
 
-/// The order of a block's accesses in the present epoch.
+/// The order of a block's accesses in the current epoch.
 #[derive(Debug, Default)]
 pub struct Order {
     times: [Times; WARPS],

@@ -1,4 +1,4 @@
-//! Undefined values: reading memory that was never written is no fault, using the value is.
+//! Undefined values: reading memory that was never written is not a fault, using the value is.
 
 use simt::{FindingClass, Ignored, LaunchError, Options, Trap, TrapKind};
 
