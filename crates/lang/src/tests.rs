@@ -101,9 +101,9 @@ fn numbers_and_strings_are_read_as_the_manual_says() {
         ("0b12", 0..4, "is not a number"),
         ("1e", 0..2, "is not a number"),
         ("1.5.2", 3..4, "a method call"),
-        (r#"on == "a\q""#, 8..10, "is no escape"),
-        (r#""\x4""#, 1..5, "is no escape"),
-        (r#""\ud800""#, 1..7, "is no escape"),
+        (r#"on == "a\q""#, 8..10, "is not a string escape"),
+        (r#""\x4""#, 1..5, "is not a string escape"),
+        (r#""\ud800""#, 1..7, "is not a string escape"),
         ("n + \"row", 4..8, "is not closed"),
         ("\"a\nb\"", 0..2, "is not closed"),
     ];

@@ -145,7 +145,7 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     let page = read("search.md");
     assert!(
         page.contains(
-            "7 of 7 configurations were evaluated by inst_executed (strategy random, seed 5), 2 of them failed."
+            "7 of 7 configurations were evaluated by inst_executed (strategy random, seed 5); 2 failed."
         ),
         "{page}"
     );

@@ -216,7 +216,7 @@ fn what_is_not_understood_is_named_with_the_option_to_use() {
     );
     refused(&["needs", "old"], &[], &["`needs` is a template <int N>", "-k 'needs<4>'"]);
     refused(&["generic", "old"], &[], &["-k 'generic<float, 4>'"]);
-    refused(&["old<3>"], &[], &["`old` is no template"]);
+    refused(&["old<3>"], &[], &["`old` is not a template"]);
     let structs = ["--arg config=u32:n", "--arg things=f32", "is a reference"];
     refused(&["structs"], &[], &structs);
     refused(&["old"], &["inn=in"], &["no kernel has a parameter `inn`; did you mean `in`?"]);
