@@ -56,6 +56,7 @@ fn rewrites_have_the_counts_of_machine_code_and_the_sign_of_the_change_that_a_gp
     let records = read_records(&out.path().join("records.jsonl")).unwrap();
     let expected = expected(&folder);
     let mut derived: BTreeMap<(String, u64), f64> = BTreeMap::new();
+    let mut synchronized = 0.0;
     for record in &records.cases {
         let key = (record.case.key.variant.clone(), size(record));
         let (by, counts) = &expected[&key];
@@ -66,8 +67,13 @@ fn rewrites_have_the_counts_of_machine_code_and_the_sign_of_the_change_that_a_gp
             let is_near = (found - expected).abs() <= 1e-3 * expected.abs();
             assert!(is_near || by != SAME_CODE, "{key:?}: {name} is {found}, on the GPU {expected}");
         }
+        // ptxas keeps barriers where the PTX has them.
+        let barriers = ["barriers", "ptx_barriers"].map(|name| counters.get(name).unwrap());
+        assert_eq!(barriers[0], barriers[1], "{key:?}");
+        synchronized += barriers[0];
         derived.insert(key, counters.get("inst_executed").unwrap());
     }
+    assert!(synchronized > 0.0);
     let pairs = derived.keys().filter_map(|(name, n)| Some((name.strip_suffix("_old")?.to_owned(), *n)));
     let mut judged = 0;
     for (name, n) in pairs {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
-use sass::{Access, Executed, Fate, Listing, PtxCount};
+use sass::{Access, Executed, Fate, Listing, PtxCount, Simulated};
 
 use runner_files::sealed;
 use runner_types::{
@@ -18,14 +18,7 @@ use runner_types::{
 /// The machine code of the units of a group, each read once.
 #[derive(Debug, Default)]
 pub struct MachineCode {
-    known: HashMap<CompileKey, Result<Rc<Unit>, String>>,
-}
-
-/// The code of a unit in both forms.
-#[derive(Debug)]
-struct Unit {
-    listings: Vec<Listing>,
-    ptx: String,
+    known: HashMap<CompileKey, Result<Rc<Simulated>, String>>,
 }
 
 /// Counts of the machine code of a case.
@@ -61,7 +54,7 @@ impl MachineCode {
                 Ok(unit) => unit,
                 Err(why) => return lack(why),
             };
-            let mut names: BTreeSet<&str> = unit.listings.iter().map(|listing| listing.name.as_str()).collect();
+            let mut names: BTreeSet<&str> = unit.listings().iter().map(|listing| listing.name.as_str()).collect();
             // The simulator names kernels that the host launches as the manifest does.
             let listed = compiled.kernels.iter().filter(|(_, mangled)| names.contains(mangled.as_str()));
             let plain: Vec<&str> = listed.map(|(name, _)| name.as_str()).collect();
@@ -81,11 +74,11 @@ impl MachineCode {
     }
 
     /// Returns the code of a unit, or why it is not known.
-    fn read(&mut self, compiled: &Compiled) -> Result<Rc<Unit>, String> {
+    fn read(&mut self, compiled: &Compiled) -> Result<Rc<Simulated>, String> {
         let read = || {
             let listings = read_listings(compiled)?;
             let ptx = fs::read(&compiled.code).map_err(|error| unreadable(&compiled.code, &error.to_string()))?;
-            Ok(Rc::new(Unit { listings, ptx: String::from_utf8_lossy(&ptx).into_owned() }))
+            Ok(Rc::new(Simulated::new(listings, String::from_utf8_lossy(&ptx).into_owned())))
         };
         self.known.entry(compiled.key.clone()).or_insert_with(read).clone()
     }
@@ -154,14 +147,14 @@ const OPERATIONS: [(&str, &str); 4] = [
 ];
 
 impl Counting {
-    fn add(&mut self, unit: &Unit, lines: &[&LineCounts], launched: &[&CompileUnit]) {
+    fn add(&mut self, unit: &Simulated, lines: &[&LineCounts], launched: &[&CompileUnit]) {
         let mut own: HashMap<&str, bool> = HashMap::new();
         let kernels: BTreeSet<&str> = lines.iter().map(|line| line.kernel.as_str()).collect();
         self.kernels.extend(kernels.into_iter().map(str::to_owned));
         let counted = count_ptx(lines);
-        let executed = Executed::derive(&unit.listings, &unit.ptx, &counted);
-        self.add_accesses(unit, &executed, &counted, lines);
-        let line_of = |line: u32| executed.simulated.get(&line);
+        let executed = Executed::derive(unit, &counted);
+        self.add_accesses(&executed, &counted, lines);
+        let line_of = |line: u32| unit.lines.get(&line);
         let is_counted = |line: u32| line_of(line).is_some_and(|line| counted.contains_key(line));
         let is_executed = |listing: &Listing| {
             listing.is_added() || listing.instructions.iter().any(|one| one.ptx_line.is_some_and(is_counted))
@@ -204,13 +197,7 @@ impl Counting {
     }
 
     /// Adds what the machine code does of the accesses that were counted on lines of the PTX.
-    fn add_accesses(
-        &mut self,
-        unit: &Unit,
-        executed: &Executed<'_>,
-        counted: &BTreeMap<u32, PtxCount>,
-        lines: &[&LineCounts],
-    ) {
+    fn add_accesses(&mut self, executed: &Executed<'_>, counted: &BTreeMap<u32, PtxCount>, lines: &[&LineCounts]) {
         let mut made: BTreeMap<(u32, Access), (Counters, [u64; 2])> = BTreeMap::new();
         for line in lines {
             for Kind { access, requests, .. } in KINDS.iter().filter(|kind| line.counters.get(kind.requests).is_some())
@@ -224,7 +211,7 @@ impl Counting {
             }
         }
         let warps = |line: u32| counted.get(&line).map_or(0, |count| count.instructions);
-        let fates = executed.find_accesses(&unit.ptx, &made.keys().copied().collect(), warps);
+        let fates = executed.find_accesses(&made.keys().copied().collect(), warps);
         for Kind { access, requests, others } in &KINDS {
             let of_kind = fates.lines.iter().filter(|((_, kind), _)| kind == access);
             if fates.unknown.contains(access) || of_kind.clone().any(|(_, fate)| *fate == Fate::Unknown) {

@@ -92,8 +92,8 @@ struct Operand<'p> {
 impl Executed<'_> {
     /// Finds what became of accesses of the PTX. `counted` has the lines with accesses that were made, and `warps` says how
     /// often warps executed a line.
-    pub fn find_accesses(&self, ptx: &str, counted: &BTreeSet<(u32, Access)>, warps: impl Fn(u32) -> u64) -> Fates {
-        let text: Vec<&str> = ptx.lines().collect();
+    pub fn find_accesses(&self, counted: &BTreeSet<(u32, Access)>, warps: impl Fn(u32) -> u64) -> Fates {
+        let text: Vec<&str> = self.unit.ptx().lines().collect();
         let line_of =
             |line: u32| (line as usize).checked_sub(1).and_then(|at| text.get(at)).copied().unwrap_or_default();
         let mut machine: BTreeMap<(u32, Access), Machine> = BTreeMap::new();
@@ -106,7 +106,7 @@ impl Executed<'_> {
                 if *executed == Some(0) {
                     continue;
                 }
-                let line = instruction.ptx_line.and_then(|line| self.simulated.get(&line)).copied();
+                let line = instruction.ptx_line.and_then(|line| self.unit.lines.get(&line)).copied();
                 let is_counted = |kind: &&Access| line.is_some_and(|line| counted.contains(&(line, **kind)));
                 let is_predicated = !instruction.predicate.is_empty();
                 // One that a predicate always turns off accesses nothing.

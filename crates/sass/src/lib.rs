@@ -23,7 +23,7 @@ pub use executed::LineCount;
 pub use lines::{LineTable, Place, Tables};
 pub use listing::{Instruction, Listing, begins_function};
 pub use pipe::Pipe;
-pub use simulated::{Executed, PtxCount, is_instruction};
+pub use simulated::{Executed, PtxCount, Simulated, is_instruction};
 
 /// Bytes of one instruction, since Volta.
 pub const INSTRUCTION_BYTES: u64 = 16;

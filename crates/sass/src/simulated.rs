@@ -16,23 +16,49 @@ pub struct PtxCount {
     pub rounds: Vec<(u64, u64)>,
 }
 
+/// The functions of a unit, joined with the PTX that a simulator executes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Simulated {
+    listings: Vec<Listing>,
+    ptx: String,
+    /// Line of the simulated PTX for each line of the PTX of the listings.
+    pub lines: BTreeMap<u32, u32>,
+}
+
+impl Simulated {
+    /// Matches the lines of the listings' PTX with those of `ptx`.
+    pub fn new(listings: Vec<Listing>, ptx: String) -> Self {
+        let of_ptx: Vec<&str> = ptx.lines().collect();
+        let lines = listings.first().map_or_else(BTreeMap::new, |listing| match_lines(&listing.ptx, &of_ptx));
+        Self { listings, ptx, lines }
+    }
+
+    /// The functions.
+    pub fn listings(&self) -> &[Listing] {
+        &self.listings
+    }
+
+    /// The simulated PTX.
+    pub fn ptx(&self) -> &str {
+        &self.ptx
+    }
+}
+
 /// How often warps executed the instructions of a unit's functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Executed<'l> {
     /// Each function with the count of each instruction; `None` where it could not be derived.
     pub functions: Vec<(&'l Listing, Vec<Option<u64>>)>,
-    /// The line of the simulated PTX for each line of the PTX of the listings.
-    pub simulated: BTreeMap<u32, u32>,
+    pub(crate) unit: &'l Simulated,
 }
 
 impl<'l> Executed<'l> {
     /// Derives the counts of machine instructions from those of the lines of the simulated PTX.
-    pub fn derive(listings: &'l [Listing], ptx: &str, counts: &BTreeMap<u32, PtxCount>) -> Self {
-        let lines: Vec<&str> = ptx.lines().collect();
-        let simulated = listings.first().map_or_else(BTreeMap::new, |listing| match_lines(&listing.ptx, &lines));
+    pub fn derive(unit: &'l Simulated, counts: &BTreeMap<u32, PtxCount>) -> Self {
+        let lines: Vec<&str> = unit.ptx.lines().collect();
         let none = PtxCount::default();
         let count = |line: u32| {
-            let line = *simulated.get(&line)?;
+            let line = *unit.lines.get(&line)?;
             let text = lines.get((line as usize).checked_sub(1)?)?;
             let counted = counts.get(&line).unwrap_or(&none);
             let diverged = is_branch(text).then_some(counted.diverged);
@@ -40,7 +66,7 @@ impl<'l> Executed<'l> {
             is_instruction(text).then_some(LineCount { warps, diverged, rounds: &counted.rounds })
         };
         let mut calls: BTreeMap<String, Option<u64>> = BTreeMap::new();
-        let (added, own): (Vec<&Listing>, Vec<&Listing>) = listings.iter().partition(|listing| listing.is_added());
+        let (added, own): (Vec<&Listing>, Vec<&Listing>) = unit.listings.iter().partition(|listing| listing.is_added());
         let mut functions = Vec::new();
         for listing in own.into_iter().chain(added) {
             let each = if listing.is_added() {
@@ -57,7 +83,7 @@ impl<'l> Executed<'l> {
             }
             functions.push((listing, each));
         }
-        Self { functions, simulated }
+        Self { functions, unit }
     }
 }
 

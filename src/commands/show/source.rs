@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use sass::{Executed, Instruction, Listing, is_instruction};
+use sass::{Executed, Instruction, Listing, Simulated, is_instruction};
 
 use super::machine_code;
 use crate::cli::ShowArgs;
@@ -121,7 +121,7 @@ fn view(
         let Ok(compiled) = compiled else { continue };
         let bytes = std::fs::read(&compiled.code)
             .map_err(|error| Failure::environment(format!("cannot read {}: {error}", compiled.code.display())))?;
-        let text = String::from_utf8_lossy(&bytes);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let kernels = executed_kernels(compiled, &text, counts);
         let listings = match compiled.kind {
             CodeKind::Ptx => read_listings(compiled).unwrap_or_else(|why| {
@@ -130,7 +130,8 @@ fn view(
             }),
             CodeKind::Cubin | CodeKind::Plugin => Vec::new(),
         };
-        Unit { unit, files: Files::default() }.add_to(&mut view, &text, (&kernels, counts), &listings);
+        let code = Simulated::new(listings, text);
+        Unit { unit, files: Files::default() }.add_to(&mut view, (&kernels, counts), &code);
     }
     Ok(view)
 }
@@ -161,13 +162,7 @@ struct Unit<'u> {
 struct Files(BTreeMap<String, Option<usize>>);
 
 impl Unit<'_> {
-    fn add_to(
-        mut self,
-        view: &mut SourceView,
-        ptx: &str,
-        (kernels, counts): (&[&str], &[LineCounts]),
-        listings: &[Listing],
-    ) {
+    fn add_to(mut self, view: &mut SourceView, (kernels, counts): (&[&str], &[LineCounts]), code: &Simulated) {
         // The file of the kernels comes first.
         self.file(view, &self.unit.source.display().to_string());
         let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
@@ -182,11 +177,9 @@ impl Unit<'_> {
         }
         let of_kernels: Vec<&LineCounts> =
             counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())).collect();
-        let executed = Executed::derive(listings, ptx, &count_ptx(&of_kernels));
-        let same_lines = executed.simulated;
-        for (listing, each) in executed.functions {
+        for (listing, each) in Executed::derive(code, &count_ptx(&of_kernels)).functions {
             for (instruction, executed) in listing.instructions.iter().zip(each) {
-                let ptx_line = instruction.ptx_line.and_then(|line| same_lines.get(&line)).copied();
+                let ptx_line = instruction.ptx_line.and_then(|line| code.lines.get(&line)).copied();
                 let source = self.author_line(view, listing, instruction).or_else(|| self.ptx_line(view, ptx_line));
                 view.machine.push(MachineLine {
                     function: listing.name.clone(),
@@ -202,7 +195,7 @@ impl Unit<'_> {
                 });
             }
         }
-        for (line, text) in (1..).zip(ptx.lines()) {
+        for (line, text) in (1..).zip(code.ptx().lines()) {
             let (source, counters) = by_ptx.remove(&line).unwrap_or_default();
             let shown =
                 is_instruction(text) || text.starts_with('$') || text.contains(".entry") || text.contains(".func");
