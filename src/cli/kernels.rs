@@ -9,18 +9,20 @@ use super::{DisplayArgs, ReachArgs, TargetArgs};
 /// The kernels and what they are run with.
 #[derive(Debug, Clone, Args)]
 pub struct KernelArgs {
-    /// Kernel of the file, as in `-k old -k 'new<float>'`; may be repeated. The first is the baseline [default: all].
+    /// Kernel of the file, as in `-k old -k 'new<float>'` or `-k 'add(const float*, int)'`; may be repeated. The first
+    /// is the baseline [default: all that take the same parameters].
     #[arg(help_heading = "Kernels", long, short = 'k', value_name = "KERNEL")]
     pub kernel: Vec<String>,
-    /// Elements of every buffer and value of integer parameters, as in `2**20,2**24`; n * n elements where threads or
-    /// blocks have two dimensions [default: 2**24, or 2**16 on the simulator; 2**12 and 2**8 for n * n].
+    /// The first size, as in `2**20,2**24`; others follow from it [default: about 2**24, or 2**16 on the simulator; 2**12
+    /// and 2**8 where buffers have two dimensions].
     #[arg(help_heading = "Kernels", long, value_name = "N", value_delimiter = ',')]
     pub n: Vec<String>,
-    /// Threads per block, as in `256` or `32,8`, for all kernels or repeated for each [default: 256, or 16,16 in two
-    /// dimensions].
+    /// Threads per block, as in `256` or `32,8`, for all kernels or repeated for each [default: those of the file's
+    /// launch or that the kernel is written for, or else 256, or 16,16 in two dimensions].
     #[arg(help_heading = "Kernels", long, value_name = "THREADS")]
     pub block: Vec<String>,
-    /// Blocks, as in `ceil_div(n, 4 * block)`, for all kernels or repeated for each [default: a thread per element].
+    /// Blocks, as in `ceil_div(n, 4 * block)`, for all kernels or repeated for each [default:
+    /// those of the file's launch, or a thread per element].
     #[arg(help_heading = "Kernels", long, value_name = "BLOCKS")]
     pub grid: Vec<String>,
     /// Bytes of dynamic shared memory, as in `4 * block`, for all kernels or repeated for each [default: those of the
@@ -48,9 +50,10 @@ fn fraction(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Pointers to const become inputs of n random elements, and so do pointers that the kernel only reads. Other pointers \
-become outputs of n elements; where the kernel reads them first, as in y[i] += x[i], they also have a content before. \
-Integers become n, and floats 1. The outputs of every kernel are compared with those of the first.")]
+Pointers to const become random inputs, and so do pointers that the kernel only reads. Other pointers become outputs; \
+where the kernel reads them first, as in y[i] += x[i], they also have a content before. Integers become sizes that \
+differ from each other, floats numbers that do, bools both values. Buffers are as long as the kernels reach, and \
+launches are those that the file makes. The outputs of every kernel are compared with those of the first.")]
 pub struct TryArgs {
     /// CUDA C++ file, or kernels of several: `a.cu:old b.cu:new`.
     #[arg(required = true, value_name = "FILE[:KERNEL]")]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::cli::KernelArgs;
 use crate::failure::Exit;
 use crate::failure::Failure;
-use runner_cuda_source::launches::HostCode;
+use runner_cuda_source::launches::{HostCode, Launch};
 use runner_cuda_source::signature::{Signature, signatures};
 use runner_lang::diagnostics::nearest;
-use runner_manifest::draft::{Draft, Request, Wanted};
+use runner_manifest::draft::{Draft, Request, Wanted, fitting};
 
 /// Drafts a manifest called `name`. `source_name` gives the name of each source in it.
 pub fn draft(
@@ -19,6 +19,7 @@ pub fn draft(
 ) -> Result<Draft, Failure> {
     let mut faults = Vec::new();
     let mut kernels: Vec<Wanted> = Vec::new();
+    let mut notes = Vec::new();
     if sources.len() > 1 && !args.kernel.is_empty() {
         faults.push("-k names kernels of one file: with several, write `a.cu:old b.cu:new`".to_owned());
     }
@@ -26,13 +27,17 @@ pub fn draft(
         let (path, named) = split(source);
         let asked: Vec<&str> = named.into_iter().chain(args.kernel.iter().map(String::as_str)).collect();
         match wanted(&path, &asked, &source_name(&path)) {
-            Ok(found) => kernels.extend(found),
+            Ok((found, left_out)) => {
+                kernels.extend(found);
+                notes.extend(left_out);
+            }
             Err(found) => faults.extend(found),
         }
     }
     if !faults.is_empty() {
         return Err(refused(&faults));
     }
+    adopt_launches(&mut kernels);
     let request = Request {
         name: name.to_owned(),
         kernels,
@@ -44,8 +49,31 @@ pub fn draft(
         defines: args.defines.clone(),
         arguments: args.arguments.clone(),
         tolerance: args.tolerance,
+        notes,
     };
     Draft::new(&request).map_err(|faults| refused(&faults))
+}
+
+/// Gives a kernel that the sources do not launch the launch of another one with the same parameters.
+fn adopt_launches(kernels: &mut [Wanted]) {
+    for place in 0..kernels.len() {
+        let wanted = &kernels[place];
+        if wanted.launch.is_some() {
+            continue;
+        }
+        let is_like = |other: &&Wanted| other.signature.types() == wanted.signature.types();
+        let others: Vec<&Launch> = kernels.iter().filter(is_like).filter_map(|other| other.launch.as_ref()).collect();
+        let launch = fitting(&wanted.signature, &wanted.constants, &others);
+        let template = launch.as_ref().and_then(|launch| launch.template.as_deref());
+        // Types of an overload follow its template arguments.
+        if let Some(template) =
+            template.filter(|_| !wanted.signature.template.is_empty() && !wanted.kernel.contains('<'))
+        {
+            let (name, types) = wanted.kernel.split_at(wanted.kernel.find('(').unwrap_or(wanted.kernel.len()));
+            kernels[place].kernel = format!("{name}<{template}>{types}");
+        }
+        kernels[place].launch = launch;
+    }
 }
 
 /// Name of an experiment about this file: `reduce_fast` for `src/reduce_fast.cu`.
@@ -71,51 +99,158 @@ fn split(source: &str) -> (PathBuf, Option<&str>) {
     (PathBuf::from(&source[..end]), source.get(end + 1..).filter(|kernel| !kernel.is_empty()))
 }
 
-/// The requested kernels, or every kernel of the file.
-fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<Vec<Wanted>, Vec<String>> {
+/// The requested kernels, or those of the file that can be compared, with a note for each that cannot.
+fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<(Vec<Wanted>, Vec<String>), Vec<String>> {
     let file = path.display().to_string();
     let known = signatures(path).map_err(|error| {
         let hint = "name a CUDA C++ file, as in `runner try kernels.cu`";
         vec![format!("cannot read {file}: {}; {hint}", error.to_string().to_lowercase())]
     })?;
     let host = std::fs::read(path).map(|bytes| HostCode::read(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
-    let whole = |signature: &Signature, kernel: &str| {
-        let launch = host.launches.iter().find(|launch| launch.kernel == signature.name);
-        let template = launch.and_then(|launch| launch.template.as_ref()).filter(|_| !kernel.contains('<'));
+    let whole = |signature: &Signature, template: Option<&str>| {
+        let launches: Vec<&Launch> = host.launches.iter().filter(|launch| launch.kernel == signature.name).collect();
+        let launch = fitting(signature, &host.constants, &launches);
+        let launched =
+            launch.as_ref().and_then(|launch| launch.template.as_deref()).filter(|_| !signature.template.is_empty());
+        let template = template.or(launched).map(|template| format!("<{template}>")).unwrap_or_default();
+        let types = if is_overloaded(signature, &known) { format!("({})", signature.types()) } else { String::new() };
         Wanted {
             source: source.to_owned(),
             file: file.clone(),
-            kernel: template.map_or_else(|| kernel.to_owned(), |template| format!("{kernel}<{template}>")),
+            kernel: format!("{}{template}{types}", signature.path()),
             signature: signature.clone(),
             constants: host.constants.clone(),
-            launch: launch.cloned(),
+            launch,
         }
     };
     if known.is_empty() {
         return Err(vec![format!("{file} defines no __global__ function, nor does a file that it includes")]);
     }
+    let mut faults = Vec::new();
+    let mut found: Vec<&Signature> = Vec::new();
+    let mut notes = Vec::new();
+    let mut kernels = Vec::new();
     if asked.is_empty() {
         let has_own = known.iter().any(|signature| signature.own);
-        let own = known.iter().filter(|signature| signature.own || !has_own);
-        return Ok(own.map(|signature| whole(signature, &signature.name)).collect());
+        let own: Vec<&Signature> = known.iter().filter(|signature| signature.own || !has_own).collect();
+        let defined: Vec<&Signature> = own.iter().copied().filter(|signature| signature.body.is_some()).collect();
+        let all = if defined.is_empty() { own } else { defined };
+        (found, notes) = comparable(&all, &file);
+        kernels.extend(found.iter().map(|signature| whole(signature, None)));
     }
-    let mut faults = Vec::new();
-    let mut found = Vec::new();
     for kernel in asked {
-        let path = kernel.split('<').next().unwrap_or_default();
-        let name = path.rsplit("::").next().unwrap_or_default().trim();
-        if let Some(signature) = known.iter().find(|signature| signature.name == name) {
-            found.push(whole(signature, kernel));
-            continue;
+        let Asked { name, template, types } = Asked::parse(kernel);
+        let of_name: Vec<&Signature> = known.iter().filter(|signature| is_path(&signature.path(), &name)).collect();
+        let fitting = of_name
+            .iter()
+            .filter(|signature| types.as_ref().is_none_or(|types| plain(&signature.types()) == plain(types)));
+        let fitting: Vec<&Signature> = fitting.copied().collect();
+        match (&fitting[..], &of_name[..]) {
+            ([only], _) => {
+                found.push(only);
+                kernels.push(whole(only, template.as_deref()));
+            }
+            ([], []) => {
+                let names: Vec<String> = known.iter().map(Signature::path).collect();
+                let last = name.rsplit("::").next().unwrap_or_default();
+                let hint = match nearest(last, names.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it has {}", names.join(", ")),
+                };
+                faults.push(format!("{file} has no kernel `{name}`; {hint}"));
+            }
+            (_, several) => {
+                let shown = |signature: &&Signature| format!("-k '{}({})'", signature.path(), signature.types());
+                let options: Vec<String> = several.iter().map(shown).collect();
+                faults.push(format!("{file} has several kernels `{name}`: name one with {}", options.join(" or ")));
+            }
         }
-        let names: Vec<&str> = known.iter().map(|signature| signature.name.as_str()).collect();
-        let hint = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it has {}", names.join(", ")),
-        };
-        faults.push(format!("{file} has no kernel `{name}`; {hint}"));
     }
-    if faults.is_empty() { Ok(found) } else { Err(faults) }
+    faults.extend(
+        found.iter().filter(|signature| signature.body.is_none()).map(|signature| declared_only(path, signature)),
+    );
+    if faults.is_empty() { Ok((kernels, notes)) } else { Err(faults) }
+}
+
+/// A kernel as it is named on the command line: `ns::scale<float>`, `add(const float*, float*, int)`.
+struct Asked {
+    name: String,
+    template: Option<String>,
+    types: Option<String>,
+}
+
+impl Asked {
+    fn parse(text: &str) -> Self {
+        let (rest, types) = match text.trim_end().strip_suffix(')').and_then(|rest| rest.split_once('(')) {
+            Some((rest, types)) => (rest, Some(types.to_owned())),
+            None => (text, None),
+        };
+        let (name, template) = match rest.trim_end().strip_suffix('>').and_then(|rest| rest.split_once('<')) {
+            Some((name, template)) => (name, Some(template.to_owned())),
+            None => (rest.split('<').next().unwrap_or_default(), None),
+        };
+        Self { name: name.trim().to_owned(), template, types }
+    }
+}
+
+/// Whether a kernel is meant by a name, which may leave out namespaces.
+fn is_path(path: &str, name: &str) -> bool {
+    path == name || path.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
+}
+
+/// Types without blanks, to compare them however they are written.
+fn plain(types: &str) -> String {
+    types
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace(" *", "*")
+        .replace("* ", "*")
+        .replace(", ", ",")
+        .replace(" ,", ",")
+}
+
+/// Whether another kernel has the same name.
+fn is_overloaded(signature: &Signature, known: &[Signature]) -> bool {
+    known.iter().filter(|other| other.path() == signature.path()).count() > 1
+}
+
+/// The largest group of kernels that take the same types, and notes that name the others.
+fn comparable<'a>(all: &[&'a Signature], file: &str) -> (Vec<&'a Signature>, Vec<String>) {
+    let like = |one: &Signature| all.iter().copied().filter(|other| other.types() == one.types()).collect::<Vec<_>>();
+    let groups = all.iter().map(|signature| like(signature));
+    // Of equally large groups, the first.
+    let largest = groups.rev().max_by_key(Vec::len).unwrap_or_default();
+    let shown = |signature: &&&Signature| {
+        let is_alone = all.iter().filter(|other| other.path() == signature.path()).count() == 1;
+        if is_alone { signature.path() } else { format!("{}({})", signature.path(), signature.types()) }
+    };
+    let others: Vec<String> =
+        all.iter().filter(|signature| !largest.contains(signature)).map(|signature| shown(&signature)).collect();
+    let note = format!("left out for their parameters: {}; name kernels of {file} with -k", others.join(", "));
+    (largest, if others.is_empty() { Vec::new() } else { vec![note] })
+}
+
+/// Which file defines a kernel that this one only declares.
+fn declared_only(path: &Path, declared: &Signature) -> String {
+    let (file, name) = (path.display(), declared.path());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut beside: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    beside.sort();
+    let is_source = |path: &&PathBuf| path.extension().is_some_and(|end| end == "cu" || end == "cuh");
+    let defines = |path: &&PathBuf| {
+        let found = signatures(path).unwrap_or_default();
+        found
+            .iter()
+            .any(|other| other.own && other.body.is_some() && other.path() == name && other.types() == declared.types())
+    };
+    match beside.iter().filter(is_source).find(defines) {
+        Some(other) => {
+            format!("{file} only declares `{name}`; {} defines it: `runner try {}`", other.display(), other.display())
+        }
+        None => format!("{file} only declares `{name}`: name the file that defines it"),
+    }
 }
 
 /// All faults, one per line.
@@ -165,6 +300,18 @@ mod tests {
         assert_eq!(split(&format!("{text}:ns::k<1>")), (file, Some("ns::k<1>")));
         assert_eq!(split("missing.cu:k"), (PathBuf::from("missing.cu"), Some("k")));
         Ok(())
+    }
+
+    #[test]
+    fn kernels_are_asked_for_by_namespace_template_and_types() {
+        let Asked { name, template, types } = Asked::parse("ns::k<float, 4>(const float*, int)");
+        assert_eq!(
+            (name.as_str(), template.as_deref(), types.as_deref()),
+            ("ns::k", Some("float, 4"), Some("const float*, int"))
+        );
+        assert!(is_path("a::b::k", "b::k") && is_path("k", "k") && !is_path("a::bk", "k"));
+        assert_eq!(plain("const float *,int"), plain("const float*, int"));
+        assert_ne!(plain("unsigned int"), plain("unsignedint"));
     }
 
     #[test]

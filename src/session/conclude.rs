@@ -146,7 +146,23 @@ fn show(
     if let Some(line) = times(spent) {
         console.say(&line);
     }
+    // The answer is the last line, which is read first.
+    let is_whole = options.kind != Kind::OneOfSeveral && options.shard.is_none();
+    let alone = || Some(records).filter(|_| matches!(options.kind, Kind::Try { .. })).and_then(alone);
+    if let Some(answer) = runner_report::verdict(records).or_else(alone).filter(|_| is_whole) {
+        console.print(&format!("{answer}\n"))?;
+    }
     Ok(())
+}
+
+/// What a trial of one kernel that ran does not say.
+fn alone(records: &Records) -> Option<String> {
+    let (first, rest) = records.cases.split_first()?;
+    let name = &first.case.key.variant;
+    let is_alone = rest.iter().all(|record| record.case.key.variant == *name);
+    is_alone.then(|| {
+        format!("`{name}` ran without a fault; name a second kernel to compare it with, as in -k {name} -k OTHER.")
+    })
 }
 
 /// Describes the time: `time: 5.2 s (compile 1.1 s, transfer 0.3 s, check 0.6 s, measure 2.9 s, idle 0.3 s; compiling

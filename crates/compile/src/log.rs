@@ -91,7 +91,7 @@ const REMEDIES: [(&str, &str); 6] = [
     ("requires separate compilation mode", OF_LAUNCHES),
     ("device-side kernel launch could not be processed", OF_LAUNCHES),
     ("requires --extended-lambda", "write `options = [\"--extended-lambda\"]`"),
-    (": No such file or directory", "name the folder of the header in `include_paths`"),
+    (": No such file or directory", "name the folder of the header in `include_paths` (`runner try`: -I DIR)"),
     ("Instruction 'tcgen05.", "it needs `options = [\"-arch=sm_100a\"]`"),
     ("not supported on .target 'sm_90'", "it may need `options = [\"-arch=sm_90a\"]`"),
 ];
@@ -236,7 +236,10 @@ ptxas info    : Compile time = 11.402 ms
         assert!(remedy(of_sm_100a, false).is_some_and(|remedy| remedy.contains("`options = [\"-arch=sm_100a\"]`")));
         assert_eq!(remedy("line 9; error   : Instruction 'cvt' not supported on .target 'sm_90a'", false), None);
         let header = "k.cu:1:10: fatal error: helper_cuda.h: No such file or directory";
-        assert_eq!(remedy(header, false), Some("name the folder of the header in `include_paths`"));
+        assert_eq!(
+            remedy(header, false),
+            Some("name the folder of the header in `include_paths` (`runner try`: -I DIR)")
+        );
         let launch = "k.cu(3): error: kernel launch from __device__ functions requires separate compilation mode";
         assert_eq!([false, true].map(|relocatable| remedy(launch, relocatable).is_some()), [true, false]);
         assert_eq!(remedy("k.cu(1): error: expected a \";\"", false), None);

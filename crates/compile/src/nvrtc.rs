@@ -4,6 +4,7 @@
 //! Result codes stay integers, since a newer library may return unknown ones. Source: the NVRTC manual of CUDA 12 and
 //! 13.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -178,7 +179,7 @@ impl<'a> OpenProgram<'a> {
         nvrtc.check(code, "nvrtcCreateProgram")?;
         let program = Self { nvrtc, raw };
         for expression in source.expressions {
-            let text = c_string(expression)?;
+            let text = c_string(&overload(expression))?;
             // SAFETY: the program is live and the string ends with a null.
             let code = unsafe { nvrtc.function::<AddName>("nvrtcAddNameExpression")?(program.raw, text.as_ptr()) };
             nvrtc.check(code, &format!("nvrtcAddNameExpression({expression})"))?;
@@ -210,7 +211,7 @@ impl<'a> OpenProgram<'a> {
     }
 
     fn lowered(&self, expression: &str) -> Result<String, Refusal> {
-        let text = c_string(expression)?;
+        let text = c_string(&overload(expression))?;
         let mut name = ptr::null();
         // SAFETY: the program is live; the name that comes back belongs to it and is copied while it lives.
         unsafe {
@@ -243,6 +244,15 @@ impl Drop for OpenProgram<'_> {
             // SAFETY: the program is live and is not used afterwards. The result code can be ignored.
             let _ = unsafe { destroy(&raw mut self.raw) };
         }
+    }
+}
+
+/// The C++ expression for a kernel that is named with its parameter types: `add(const float *, int)` becomes
+/// `(void (*)(const float *, int))add`, which chooses one of several overloads.
+pub(super) fn overload(kernel: &str) -> Cow<'_, str> {
+    match kernel.trim_end().strip_suffix(')').and_then(|rest| rest.split_once('(')) {
+        Some((name, types)) if !name.trim().is_empty() => Cow::Owned(format!("(void (*)({types})){}", name.trim())),
+        _ => Cow::Borrowed(kernel),
     }
 }
 

@@ -257,6 +257,7 @@ fn names(source: &Path, definitions: &str, expressions: &[String]) -> Result<Str
         let shown = describe_layout(expression).unwrap_or_else(|| format!("the kernel {expression}"));
         // Writing to a string does not fail.
         let _ = writeln!(text, "#line 1 \"{}\"", shown.replace(['"', '\\', '\n'], " "));
+        let expression = nvrtc::overload(expression);
         let _ = writeln!(text, "__device__ __attribute__((used)) void *{VARIABLE}{at} = (void *)({expression});");
     }
     Ok(text)

@@ -83,15 +83,6 @@ impl KernelBody {
         Reach::read(&tokens, setting)
     }
 
-    /// Whether one statement names the block's and the thread's index in this dimension.
-    pub fn has_global_index(&self, axis: &str) -> bool {
-        let names = |statement: &[String], name: &str| {
-            statement.windows(3).any(|part| part[0] == name && part[1] == "." && part[2] == axis)
-        };
-        let mut statements = self.tokens.split(|token| matches!(token.as_str(), ";" | "{" | "}"));
-        statements.any(|statement| names(statement, "blockIdx") && names(statement, "threadIdx"))
-    }
-
     /// Whether the body contains a word that `is_wanted` accepts.
     pub fn mentions(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
         self.tokens.iter().any(|token| is_wanted(token))

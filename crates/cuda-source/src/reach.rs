@@ -46,7 +46,7 @@ pub struct Reach {
     pub extents: BTreeMap<String, Extent>,
     /// Threads, or blocks if `per_block`, that each dimension of the grid must have in all; `None` without a guard.
     pub spans: [Option<i128>; 3],
-    /// Dimensions of `blockIdx` that are used without the thread: a block for each row.
+    /// Dimensions in which a block works on an item of its own, such as a row, instead of an item per thread.
     pub per_block: [bool; 3],
     /// Values that limit an index or a loop.
     pub limits: BTreeSet<String>,
@@ -103,6 +103,8 @@ struct Walk<'t, 'a, 's> {
     arrays: BTreeMap<String, Vec<i128>>,
     /// Steps and ends of loops with constants.
     strides: Vec<(i128, i128)>,
+    /// Dimensions in which block and thread together are an index.
+    joint: [bool; 3],
 }
 
 impl<'t, 'a, 's> Walk<'t, 'a, 's> {
@@ -136,6 +138,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
             dynamic: None,
             arrays: BTreeMap::new(),
             strides: Vec::new(),
+            joint: [false; 3],
         }
     }
 
@@ -147,6 +150,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
             *shared = extent;
         }
         for axis in 0..3 {
+            self.found.per_block[axis] &= !self.joint[axis];
             // A tile that fewer threads loop over: 32 rows in steps of 8.
             let step = self.strides.iter().find(|(_, end)| Some(*end) == self.found.threads[axis]);
             if let (1, Some((step, end))) = (axis, step) {
@@ -321,11 +325,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         // `i < n ? x[i] : 0`: the branches are read as if the condition held.
         match tokens.iter().position(|token| *token == "?") {
             Some(question) => {
-                let is_before = |token: &&str| matches!(*token, "=" | "," | "(");
-                let is_compared =
-                    |at: usize| tokens[at] == "=" && matches!(tokens[at.saturating_sub(1)], "=" | "<" | ">" | "!");
-                let begin = tokens[..question].iter().rposition(is_before).filter(|at| !is_compared(*at));
-                let begin = begin.map_or(0, |at| at + 1);
+                let begin = begin_of_condition(&tokens[..question]);
                 self.scan(&tokens[..begin]);
                 let before = self.locals.clone();
                 self.narrow(&tokens[begin..question], false);
@@ -493,6 +493,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         let mut divided = Vec::new();
         let mut rounded = Vec::new();
         let mut tiles = Vec::new();
+        let mut joint = Vec::new();
         let named = |expression: &Expression| match expression {
             Expression::Name(name) if self.setting.values.contains_key(name) => Some(name.clone()),
             _ => None,
@@ -511,6 +512,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
             }
             if *operator == Add {
                 tiles.extend(self.tile(one, other).or_else(|| self.tile(other, one)));
+                joint.extend(self.joint(one, other).or_else(|| self.joint(other, one)));
             }
         });
         self.found.factors.extend(factors);
@@ -518,6 +520,24 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         for (axis, tile) in tiles {
             self.found.threads[axis] = Some(tile);
         }
+        for axis in joint {
+            self.joint[axis] = true;
+        }
+    }
+
+    /// Axis of `blockIdx.x * blockDim.x + threadIdx.x`: the block is multiplied by a number of threads, not by a size.
+    fn joint(&self, product: &Expression, thread: &Expression) -> Option<usize> {
+        let Expression::Binary(Operator::Multiply, ..) = product else { return None };
+        let (of_product, of_thread) = (self.depends(product).depends, self.depends(thread).depends);
+        let axis = (0..3).find(|axis| of_product == 1 << axis && of_thread & (8 << axis) != 0)?;
+        let mut has_size = false;
+        product.visit(&mut |part| {
+            if let Expression::Name(name) = part {
+                let value = self.setting.values.get(name);
+                has_size |= value.is_some_and(|value| *value > 1024);
+            }
+        });
+        (!has_size).then_some(axis)
     }
 
     /// Axis and threads of `blockIdx.x * 32 + threadIdx.x`, if a constant stands for `blockDim.x`.
@@ -802,6 +822,23 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
     }
 }
 
+/// Where the condition before a `?` begins: after an assignment, a comma or a bracket that is still open.
+fn begin_of_condition(before: &[&str]) -> usize {
+    let mut depth = 0_usize;
+    for at in (0..before.len()).rev() {
+        let is_comparison =
+            matches!(before[at.saturating_sub(1)], "=" | "<" | ">" | "!") || before.get(at + 1) == Some(&"=");
+        match before[at] {
+            ")" | "]" | "}" => depth += 1,
+            "(" | "[" | "{" | "," if depth == 0 => return at + 1,
+            "(" | "[" | "{" => depth -= 1,
+            "=" if depth == 0 && !is_comparison => return at + 1,
+            _ => {}
+        }
+    }
+    0
+}
+
 /// Offset of the pointer at `at`, if it is the first argument of an atomic function or read by `*`.
 fn atomic_offset(tokens: &[&str], at: usize) -> Option<Expression> {
     let before = |count: usize| at.checked_sub(count).map_or("", |place| tokens[place]);
@@ -933,6 +970,8 @@ mod tests {
             "int row = blockIdx.x; for (int k = threadIdx.x; k < columns; k += blockDim.x) y[row * columns + k] = 0;";
         let found = read(rows, [None; 3]);
         assert_eq!((found.per_block[0], found.spans[0]), (true, None));
+        let named = "int b = blockIdx.x, t = threadIdx.x; y[b * TILE + t] = 0; int c = b * blockDim.x * 2 + t;";
+        assert!(!read(named, [None; 3]).per_block[0]);
         assert!(found.inner_limits.contains("columns") && found.factors.contains("columns"));
     }
 

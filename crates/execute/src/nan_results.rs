@@ -18,8 +18,9 @@ use runner_backend::Batch;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, RefExpr, Unchecked, Verdict};
 
 /// Advice that ends the message.
-const REMEDY: &str = "an output that a kernel reads before it writes it needs `access = \"inout\"` and a `fill` \
-                      (`runner try`: --arg NAME=inout)";
+const REMEDY: &str = "elements that no launch writes are not part of a result: give the output a shorter `len` (`runner \
+                      try`: --arg NAME=LENGTH); one that a kernel reads before it writes it needs `access = \
+                      \"inout\"` and a `fill` (`runner try`: --arg NAME=inout)";
 
 /// Explains why the verdict depends on the outputs' content before the launch.
 const UNWRITTEN_READ: &str = ", and right where outputs hold other values before the launch: one is read before it is \

@@ -44,6 +44,7 @@ pub mod stale;
 mod table;
 mod terminal;
 mod units;
+mod verdict;
 #[cfg(test)]
 mod view_model;
 mod wording;
@@ -59,6 +60,7 @@ pub use prose::{prose, prose_after};
 pub use report::incomplete;
 pub use terminal::{Screen, open_claims, terminal};
 pub use units::axis_value;
+pub use verdict::verdict;
 pub use wording::{case_name, machine, reason};
 
 #[derive(Debug, thiserror::Error)]

@@ -218,12 +218,16 @@ fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
             let lacking = planned.saturating_sub((summary.cases - not_run) as u64);
             format!("{lacking} of {planned} planned cases were not run. Run them and merge again.")
         }
-        (None, 0) => "the run did not finish. Add --resume to run what is missing.".to_owned(),
-        (None, _) => {
-            format!("{not_run} of {} cases were not run. Add --resume to run what is missing.", summary.cases)
-        }
+        (None, 0) => format!("the run did not finish.{}", resume(records)),
+        (None, _) => format!("{not_run} of {} cases were not run.{}", summary.cases, resume(records)),
     };
     (!records.header.complete).then(|| format!("Incomplete: {text}"))
+}
+
+/// How to run what is missing; nothing for `runner try`, which keeps no journal.
+fn resume(records: &Records) -> &'static str {
+    let is_trial = records.header.command.as_ref().is_some_and(|command| command.split(' ').any(|word| word == "try"));
+    if is_trial { "" } else { " Add --resume to run what is missing." }
 }
 
 fn warnings(records: &Records, summary: &Summary) -> Vec<String> {

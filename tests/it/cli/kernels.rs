@@ -66,7 +66,7 @@ fn two_kernels_are_compared_without_a_manifest_and_nothing_is_left_behind() {
     }
     assert!(out.contains("2 of 2 cases ran; `strided` matches `old`"), "{out}");
     assert!(
-        error.contains("input = f32[n], input, uniform from 0 to 1\nout = f32[n], output\nn = u32(n)\n"),
+        error.contains("input = f32[n], input, uniform from -1 to 2\nout = f32[n], output\nn = u32(n)\n"),
         "{error}"
     );
     assert_eq!(files(&folder), ["scale.cu"]);
@@ -75,7 +75,6 @@ fn two_kernels_are_compared_without_a_manifest_and_nothing_is_left_behind() {
 #[test]
 fn kernels_that_write_nothing_do_not_match_and_the_message_says_how_to_choose_sizes() {
     let folder = tempfile::tempdir().unwrap();
-    // The product of three times 2^16 overflows to 0, so that no thread does anything.
     let kernel = |name: &str, more: &str| {
         format!(
             "__global__ void {name}(float *sums, const float *in, int B, int T, int C)\n\
@@ -84,11 +83,14 @@ fn kernels_that_write_nothing_do_not_match_and_the_message_says_how_to_choose_si
         )
     };
     fs::write(folder.path().join("cube.cu"), kernel("planes", "") + &kernel("planes_wrong", " + 1")).unwrap();
+    // The product of three times 2^16 overflows to 0, so that no thread does anything.
+    let sizes = ["try", "cube.cu", "--backend", "sim", "--arg", "B=65536", "--arg", "T=65536", "--arg", "C=65536"];
     let nothing = ["no launch wrote to an output (`sums`): choose sizes", "--arg NAME=4", "0 of 2 cases passed"];
-    expect(&folder, &["try", "cube.cu", "--backend", "sim"], 1, &nothing);
-    // With sizes as the message says, the second kernel is found wrong: 4 * 8 threads add 1 to each of 16 sums.
+    expect(&folder, &[&sizes[..], &["--grid", "4"]].concat(), 1, &nothing);
+    // Sizes by default are small enough for the product: 4 * 8 threads add 1 to each of 16 sums with those of a user.
+    expect(&folder, &["try", "cube.cu", "--backend", "sim"], 1, &["`planes_wrong` is wrong in"]);
     let sizes = ["try", "cube.cu", "--backend", "sim", "--arg", "B=4", "--arg", "T=8", "--arg", "C=16"];
-    expect(&folder, &sizes, 1, &["planes_wrong", "off by 32", "16 of 65536 elements are wrong"]);
+    expect(&folder, &sizes, 1, &["planes_wrong", "off by 32", "16 of 16 elements are wrong"]);
 }
 
 #[test]
@@ -159,12 +161,12 @@ fn experiments_are_listed_with_their_variants_and_axes() {
     expect(&folder, &["init", "scale.cu", "-k", "old", "-k", "strided"], 0, &[]);
     let (code, out, _) = run(&folder, &["list"]);
     let expected = "experiment  cases  variants and axes\nscale           2  old (baseline), strided\n                   n = \
-                    2^24\n";
+                    16777213\n";
     assert_eq!((code, out.as_str()), (Some(0), expected));
     let (_, out, _) = run(&folder, &["list", "experiments/scale.toml", "--json"]);
     let entry: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(entry["variants"], serde_json::json!(["old", "strided"]));
-    assert_eq!(entry["axes"], serde_json::json!([{ "name": "n", "values": [16_777_216] }]));
+    assert_eq!(entry["axes"], serde_json::json!([{ "name": "n", "values": [16_777_213] }]));
     // A manifest with a fault does not hide the others.
     fs::write(folder.path().join("experiments/broken.toml"), "[experiment]\n").unwrap();
     expect(&folder, &["list"], 2, &["broken.toml", "scale           2"]);
@@ -203,6 +205,122 @@ fn a_kernel_that_updates_a_buffer_is_compared_with_what_the_buffer_held() {
     let refused = ["read of 4 bytes", "(buffer `y` + 0), which was never written", "--arg y=inout"];
     expect(&folder, &attempt(&["-k", "passes_on"]), 1, &refused);
     expect(&folder, &attempt(&["-k", "plain", "-k", "passes_on", "--arg", "y=inout"]), 0, &["2 of 2 cases"]);
-    let square = ["out = f32[n * n], output", "1 of 1 cases ran"];
+    let square = ["out = f32[n * columns], output", "1 of 1 cases ran", "name a second kernel"];
     expect(&folder, &["try", "--backend", "sim", "--n", "50", "k.cu", "-k", "transpose"], 0, &square);
+}
+
+/// Two kernels that differ in one place each.
+const PAIRS: &str = "\
+__global__ void axpby(int n, float a, float b, const float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + b * y[i]; }
+__global__ void axpby_swapped(int n, float a, float b, const float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = b * x[i] + a * y[i]; }
+__global__ void axpby_short(int n, float a, float b, const float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n - 1) y[i] = a * x[i] + b * y[i]; }
+__global__ void axpby_fma(int n, float a, float b, const float *x, float *y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaf(a, x[i], b * y[i]); }
+__global__ void relu(const float *x, float *y, bool leaky, int n)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] > 0 ? x[i] : (leaky ? 0.01f * x[i] : 0.f); }
+__global__ void relu_not(const float *x, float *y, bool leaky, int n)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] > 0 || leaky ? x[i] : 0; }
+__global__ void add_row(const float *in, const float *bias, float *out, int rows, int cols)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < cols && y < rows) out[y * cols + x] = in[y * cols + x] + bias[x];
+}
+__global__ void add_row_mixed_up(const float *in, const float *bias, float *out, int rows, int cols)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < rows && y < cols) out[y * rows + x] = in[y * rows + x] + bias[x];
+}
+__global__ void sum_rows(const float *x, float *sums, int rows, int columns)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0;
+    for (int i = 0; i < columns; i++) sum += x[row * columns + i];
+    sums[row] = sum;
+}
+__global__ void sum_rows_back(const float *x, float *sums, int rows, int columns)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0;
+    for (int i = columns - 1; i >= 0; i--) sum += x[row * columns + i];
+    sums[row] = sum;
+}
+";
+
+#[test]
+fn inputs_by_default_tell_wrong_kernels_from_right_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.cu"), PAIRS).unwrap();
+    let compare = |old: &str, new: &str, code: i32, answer: &str| {
+        let arguments = ["try", "--backend", "sim", "k.cu", "-k", old, "-k", new];
+        let (ended, out, error) = run(&folder, &arguments);
+        assert_eq!(ended, Some(code), "{old} {new}: {out}{error}");
+        assert!(out.lines().last().is_some_and(|last| last.starts_with(answer)), "{old} {new}: {out}{error}");
+    };
+    compare("axpby", "axpby_swapped", 1, "`axpby_swapped` is wrong in 65,5");
+    compare("axpby", "axpby_short", 1, "`axpby_short` is wrong in 1 of 65,521 elements.");
+    compare("axpby", "axpby_fma", 0, "`axpby_fma` is right and does ");
+    compare("relu", "relu_not", 1, "`relu_not` is wrong in ");
+    compare("add_row", "add_row_mixed_up", 1, "`add_row_mixed_up` is wrong in ");
+    compare("sum_rows", "sum_rows_back", 0, "`sum_rows_back` is right and does ");
+}
+
+#[test]
+fn the_file_itself_says_how_its_kernels_are_launched_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let reverse = |name: &str, shared: &str| {
+        format!(
+            "__global__ void {name}(int *d, int n)\n{{ {shared}\nint t = threadIdx.x; s[t] = d[t]; __syncthreads(); \
+             d[t] = s[n - t - 1]; }}\n"
+        )
+    };
+    let file = format!(
+        "namespace mine {{ namespace {{\n{}{}}} }}\n__global__ void other(float *x) {{ *x = 1; }}\n\
+         int main() {{ const int n = 96; int *d; cudaMalloc(&d, n * sizeof(int));\n\
+         mine::fixed<<<1, n>>>(d, n);\nmine::dynamic<<<1, n, n * sizeof(int)>>>(d, n); }}\n",
+        reverse("fixed", "__shared__ int s[96];"),
+        reverse("dynamic", "extern __shared__ int s[];")
+    );
+    fs::write(folder.path().join("k.cu"), file).unwrap();
+    let said = [
+        "d = i32[n], input and output",
+        "mine::fixed: block, grid from the launch at k.cu:11",
+        "mine::dynamic: block, grid, shared memory from the launch at k.cu:12",
+        "left out for their parameters: other; name kernels of k.cu with -k",
+        "`mine::dynamic` is right and does ",
+    ];
+    expect(&folder, &["try", "--backend", "sim", "k.cu"], 0, &said);
+    let overloads = "__global__ void add(const float *x, float *y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i] + 1; }\n\
+                     __global__ void add(const double *x, double *y, int n) { int i = threadIdx.x; if (i < n) y[i] = x[i] + 2; }\n\
+                     __global__ void elsewhere(float *x);\n";
+    fs::write(folder.path().join("o.cu"), overloads).unwrap();
+    fs::write(folder.path().join("p.cu"), "__global__ void elsewhere(float *x) { *x = 1; }").unwrap();
+    let several = ["o.cu has several kernels `add`", "-k 'add(const double *, double *, int)'"];
+    expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "add"], 2, &several);
+    let double = ["y = f64[256], output", "1 of 1 cases ran"];
+    expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "add(const double*, double*, int)"], 0, &double);
+    let declared = ["o.cu only declares `elsewhere`; ./p.cu defines it: `runner try ./p.cu`"];
+    expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "elsewhere"], 2, &declared);
+}
+
+#[test]
+fn headers_macros_and_shared_memory_are_options() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("inc")).unwrap();
+    fs::write(folder.path().join("inc/half.h"), "#define HALF 0.5f\n").unwrap();
+    let file = "#include \"half.h\"\n__global__ void k(const float *x, float *y, int n)\n\
+                { extern __shared__ float s[]; int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+                s[threadIdx.x * STEP] = 0; if (i < n) y[i] = HALF * x[i] + s[threadIdx.x * STEP]; }\n";
+    fs::write(folder.path().join("k.cu"), file).unwrap();
+    let attempt = |options: &[&'static str]| [&TRY[..], &["k.cu"], options].concat();
+    expect(&folder, &attempt(&["-D", "STEP=2"]), 1, &["half.h", "`runner try`: -I DIR", "`k` does not compile."]);
+    let defined = ["-I", "inc", "-D", "STEP=2", "--shared", "8 * block"];
+    expect(&folder, &attempt(&defined), 0, &["1 of 1 cases ran"]);
+    let small = ["it has 4 bytes", "`runner try`: --shared BYTES"];
+    expect(&folder, &attempt(&["-I", "inc", "-D", "STEP=2", "--shared", "4"]), 1, &small);
+    expect(&folder, &attempt(&["-I", "nowhere", "-D", "STEP=2"]), 2, &["--include-path nowhere", "name a folder"]);
 }

@@ -123,15 +123,22 @@ fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: 
     }
 }
 
-/// What to do about a read of a buffer that was never written; empty for other faults.
+/// What to do about a fault that a key of the manifest, or an option, resolves; empty for others.
 fn remedy(trap: &simt::Trap) -> String {
-    let site = trap.site.as_ref().filter(|_| trap.kind == TrapKind::Uninitialised);
-    match site.and_then(|site| site.allocation.strip_prefix("buffer `")?.strip_suffix('`')) {
-        Some(name) => format!(
+    let Some(site) = &trap.site else { return String::new() };
+    let buffer = site.allocation.strip_prefix("buffer `").and_then(|rest| rest.strip_suffix('`'));
+    match (trap.kind, buffer) {
+        (TrapKind::Uninitialised, Some(name)) => format!(
             "; if it is to begin with a content, make it `access = \"inout\"` with a `fill` (`runner try`: \
              --arg {name}=inout), or else write it first"
         ),
-        None => String::new(),
+        (TrapKind::OutOfBounds, Some(name)) => {
+            format!("; if `{name}` is to be longer, give its `len` (`runner try`: --arg {name}=LENGTH)")
+        }
+        (TrapKind::OutOfBounds, None) if site.allocation == "shared memory" => {
+            "; a dynamic array needs `shared` bytes (`runner try`: --shared BYTES)".to_owned()
+        }
+        _ => String::new(),
     }
 }
 

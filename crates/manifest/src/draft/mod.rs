@@ -9,6 +9,7 @@ mod sizes;
 mod text;
 mod triton;
 
+pub use sizes::fitting;
 pub use triton::TritonKernel;
 
 use argument::{DraftParameter, Wish, places};
@@ -59,6 +60,8 @@ pub struct Request {
     pub arguments: Vec<String>,
     /// Permitted relative difference of floats; `None` for the element type's default.
     pub tolerance: Option<f64>,
+    /// What else the user should know.
+    pub notes: Vec<String>,
 }
 
 /// A manifest that is not yet text.
@@ -74,6 +77,7 @@ pub struct Draft {
     tolerance: Option<f64>,
     include_paths: Vec<String>,
     defines: Vec<(String, String)>,
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -146,6 +150,7 @@ impl Draft {
             tolerance: request.tolerance,
             include_paths: request.include_paths.clone(),
             defines: request.defines.iter().map(define).collect(),
+            notes: request.notes.clone(),
         })
     }
 
@@ -153,14 +158,17 @@ impl Draft {
     pub fn assumptions(&self) -> Vec<String> {
         let sizes = self.sizes.iter().filter_map(|size| Some(format!("{} = {}", size.name, size.text.as_ref()?)));
         let launches = self.variants.iter().filter_map(|variant| variant.origin.clone());
-        sizes.chain(self.places.iter().map(DraftParameter::assumption)).chain(launches).collect()
+        let places = self.places.iter().map(DraftParameter::assumption);
+        sizes.chain(places).chain(launches).chain(self.notes.iter().cloned()).collect()
     }
 }
 
 /// Template arguments of a kernel by parameter: the requested ones, then defaults.
 fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String, String)> {
     let Wanted { file, kernel, signature, .. } = wanted;
-    let given: Vec<String> = match kernel.split_once('<') {
+    // `k<float>(const float *, int)` names an overload.
+    let named = kernel.split('(').next().filter(|_| kernel.ends_with(')')).unwrap_or(kernel);
+    let given: Vec<String> = match named.split_once('<') {
         Some((_, rest)) => {
             let rest = tokens(rest.strip_suffix('>').unwrap_or(rest));
             split(&rest).into_iter().map(joined).collect()
@@ -282,7 +290,11 @@ fn variants(request: &Request, sizes: &Sizes) -> Vec<Variant> {
             format!("{name}: {what} from the launch at {}:{}", wanted.file, launch.line)
         });
         let has_defaults_only = !wanted.signature.template.is_empty() && !wanted.kernel.contains('<');
-        let kernel = format!("{}{}", wanted.kernel, if has_defaults_only { "<>" } else { "" });
+        let kernel = match wanted.kernel.split_once('(') {
+            Some((name, types)) if has_defaults_only => format!("{name}<>({types}"),
+            _ if has_defaults_only => format!("{}<>", wanted.kernel),
+            _ => wanted.kernel.clone(),
+        };
         let (block, grid, shared) = (shape.block.clone(), shape.grid.clone(), shape.shared.clone());
         found.push(Variant { name, source: wanted.source.clone(), kernel, block, grid, shared, origin });
     }

@@ -13,6 +13,7 @@ use crate::validate::may_name_buffer;
 use runner_cuda_source::expression::{Expression, Interval, ceil_div};
 use runner_cuda_source::launches::Launch;
 use runner_cuda_source::reach::{Reach, Setting};
+use runner_cuda_source::signature::Signature;
 use runner_lang::{Program, Scope};
 use runner_types::Value;
 
@@ -102,6 +103,25 @@ struct Plan<'a> {
     /// Sizes that must be multiples of a block.
     whole: BTreeSet<usize>,
     kept: BTreeMap<usize, i128>,
+}
+
+/// The first of these launches whose block is the one that constants of the kernel stand for, if they stand for one.
+pub fn fitting(signature: &Signature, constants: &BTreeMap<String, i128>, launches: &[&Launch]) -> Option<Launch> {
+    let fits = |launch: &&&Launch| {
+        let Some(body) = &signature.body else { return true };
+        let given: Vec<&str> = launch.template.as_deref().map(|text| text.split(", ").collect()).unwrap_or_default();
+        let mut values = constants.clone();
+        for (parameter, value) in signature.template.iter().zip(given) {
+            values.extend(value.parse().ok().map(|value| (parameter.name.clone(), value)));
+        }
+        let reach = body.reach(&Setting { values, block: [1; 3], grid: [Some(1); 3], ..Setting::default() });
+        let block: Vec<Option<i128>> = launch.block.iter().map(|side| launch.integer(side)).collect();
+        let is_like =
+            |axis: usize, threads: i128| block.get(axis).copied().unwrap_or(Some(1)).is_none_or(|side| side == threads);
+        (0..3).all(|axis| reach.threads[axis].is_none_or(|threads| is_like(axis, threads)))
+            && block.len() <= body.thread_dimensions.max(1)
+    };
+    launches.iter().find(fits).map(|launch| (*launch).clone())
 }
 
 /// Finds sizes, launches and lengths for these kernels.
@@ -565,10 +585,7 @@ impl Plan<'_> {
         let mut grid = [1; 3];
         for axis in 0..dimensions {
             let span = self.describe(spans[axis], sides).unwrap_or_else(|| "n".to_owned());
-            let is_row = reach.per_block[axis]
-                && reach.spans[axis].is_none()
-                && (sides[axis] == 1
-                    || reach.inner_limits.len() + usize::from(!self.is_indexed_by_threads(kernel, axis)) > 0);
+            let is_row = reach.per_block[axis] && reach.spans[axis].is_none();
             let per_block = reach.tile[axis].unwrap_or(sides[axis]);
             let (text, blocks) = if is_row || per_block == 1 {
                 (span, spans[axis])
@@ -580,12 +597,6 @@ impl Plan<'_> {
             shape.grid.push(text);
         }
         grid
-    }
-
-    /// Whether `blockIdx` and `threadIdx` together are an index in this dimension.
-    fn is_indexed_by_threads(&self, kernel: usize, axis: usize) -> bool {
-        let name = ["x", "y", "z"][axis];
-        self.kernels[kernel].signature.body.as_ref().is_some_and(|body| body.has_global_index(name))
     }
 
     /// Elements that each dimension of the grid covers.
@@ -636,7 +647,11 @@ impl Plan<'_> {
                 None => launch.values.get(name).map_or(Expression::Unknown, |value| Expression::Integer(*value)),
             }
         });
-        Some(replaced)
+        // A number is easier to read than the constants that it comes from.
+        let mut names = 0;
+        replaced.visit(&mut |part| names += usize::from(matches!(part, Expression::Name(_))));
+        let whole = (names == 0).then(|| launch.integer(&replaced)).flatten();
+        Some(whole.map_or(replaced, Expression::Integer))
     }
 
     fn shared(&self, kernel: usize, reach: &Reach, sides: &[i128; 3], shape: &mut Shape) {
@@ -722,16 +737,31 @@ impl Plan<'_> {
         })
     }
 
+    /// What lengths are made of: the sizes, and values that the user gives.
+    fn terms(&self) -> Vec<(String, i128)> {
+        let sizes = self.sizes.iter().map(|size| (size.name.clone(), size.stand_in));
+        let given = self.meanings.iter().filter_map(|(position, meaning)| match meaning {
+            Meaning::Text(text) => Some((grouped(text), *self.stand_ins.get(position)?)),
+            _ => None,
+        });
+        sizes.chain(given.filter(|(_, value)| *value > 1)).collect()
+    }
+
     /// An expression of the sizes for a number that came from their stand-ins.
     fn describe(&self, value: i128, sides: [i128; 3]) -> Option<String> {
+        let terms = self.terms();
+        // Without sizes that vary, every number is what it will be.
+        if self.of.is_empty() && terms.len() > self.sizes.len() {
+            return Some(value.to_string());
+        }
         let mut products: Vec<(i128, Vec<usize>)> = vec![(1, Vec::new())];
-        let (mut from, count) = (0, self.sizes.len().min(5));
+        let (mut from, count) = (0, terms.len().min(6));
         for _ in 0..4 {
             let to = products.len();
             for at in from..to {
                 let (product, places) = products[at].clone();
                 for place in places.last().copied().unwrap_or(0)..count {
-                    if let Some(next) = product.checked_mul(self.sizes[place].stand_in) {
+                    if let Some(next) = product.checked_mul(terms[place].1) {
                         products.push((next, [&places[..], &[place]].concat()));
                     }
                 }
@@ -740,7 +770,7 @@ impl Plan<'_> {
         }
         products.remove(0);
         let text = |places: &[usize]| {
-            places.iter().map(|place| self.sizes[*place].name.clone()).collect::<Vec<_>>().join(" * ")
+            places.iter().map(|place| terms[*place].0.clone()).collect::<Vec<_>>().join(" * ")
         };
         let divisors =
             sides.into_iter().chain([sides.iter().product(), 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]);

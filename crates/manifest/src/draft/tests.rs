@@ -164,7 +164,7 @@ int main() {
         draft_of(source, &["scale<128>"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
     for part in [
         "let    = { block = \"128\" }\ngrid   = [\"ceil_div(n, 128)\"]",
-        "shared = \"128 * 4\"",
+        "shared = \"512\"",
         "args   = [\"x\", \"y\", \"f32(0.3)\", \"i32(n)\"]",
         "[buffers.y]\ntype   = \"f32\"\nlen    = \"n + 64\"",
     ] {

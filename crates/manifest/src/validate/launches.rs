@@ -241,9 +241,9 @@ fn defined(
     }
 }
 
-/// Name without scopes and arguments: `reduce` for `ns::reduce<int, 4>`.
+/// Name without scopes, arguments and types: `reduce` for `ns::reduce<int, 4>` and `reduce(const int *, int)`.
 fn plain_name(expression: &str) -> &str {
-    let before = expression.split('<').next().unwrap_or(expression);
+    let before = expression.split(['<', '(']).next().unwrap_or(expression);
     before.rsplit("::").next().unwrap_or(before).trim().trim_start_matches('&')
 }
 

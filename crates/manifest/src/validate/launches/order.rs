@@ -45,7 +45,7 @@ fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
         return None;
     }
     let text = launch.kernel.text();
-    let name = text.split(['<', '{']).next().unwrap_or(text).rsplit("::").next().unwrap_or(text).trim();
+    let name = text.split(['<', '{', '(']).next().unwrap_or(text).rsplit("::").next().unwrap_or(text).trim();
     let known = ctx.files.signatures(&launch.source);
     let mut fitting = known.iter().filter(|kernel| kernel.name == name);
     let found = fitting.next().filter(|kernel| kernel.parameters.len() == launch.args.len())?;
