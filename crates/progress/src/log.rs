@@ -42,9 +42,9 @@ pub fn start(verbose: u8, is_worker: bool) -> Result<(), String> {
     let named = env::var_os(VARIABLE).filter(|level| !level.is_empty());
     let level = match (verbose, named.map(|level| level.to_string_lossy().into_owned())) {
         (0, None) => LevelFilter::WARN,
-        (0, Some(level)) => level
-            .parse::<LevelFilter>()
-            .map_err(|_| format!("{VARIABLE} is `{}`, which is not a level: set it to info or debug", visible(&level)))?,
+        (0, Some(level)) => level.parse::<LevelFilter>().map_err(|_| {
+            format!("{VARIABLE} is `{}`, which is not a level: set it to info or debug", visible(&level))
+        })?,
         (1, _) => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };

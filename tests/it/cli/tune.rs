@@ -144,9 +144,7 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     assert_eq!(rows.iter().filter(|row| row.contains("wrong")).count(), 2, "{table}");
     let page = read("search.md");
     assert!(
-        page.contains(
-            "7 of 7 configurations were evaluated by inst_executed (strategy random, seed 5); 2 failed."
-        ),
+        page.contains("7 of 7 configurations were evaluated by inst_executed (strategy random, seed 5); 2 failed."),
         "{page}"
     );
     assert!(page.contains("| excluded: not today | 1 |  |"), "{page}");

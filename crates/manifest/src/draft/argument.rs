@@ -344,7 +344,8 @@ mod tests {
         };
         assert_eq!(Wish::parse("in:i32:-1..5:n / 4"), Ok(expected.clone()));
         assert_eq!(Wish::parse("n / 4 : -1..5:in: i32"), Ok(expected));
-        for (text, why) in [("in:out", "says the same twice"), ("0..n", "is not a number"), ("in:", "a part is empty")] {
+        for (text, why) in [("in:out", "says the same twice"), ("0..n", "is not a number"), ("in:", "a part is empty")]
+        {
             assert!(Wish::parse(text).is_err_and(|said| said.contains(why)), "{text}");
         }
     }

@@ -617,7 +617,9 @@ impl Plan<'_> {
                 spans[axis] = Some(chosen.unwrap_or(first));
             }
         }
-        spans.map(|span| span.unwrap_or(1))
+        // A guard that leaves out the last elements, as in `i < n - 1`, takes no other grid.
+        let near = |span: i128| self.sizes.iter().map(|size| size.stand_in).find(|size| (size - span).abs() <= 16);
+        spans.map(|span| span.map_or(1, |span| near(span).unwrap_or(span)))
     }
 
     /// The grid of the file's launch, if it still fits when sizes change.
@@ -769,9 +771,8 @@ impl Plan<'_> {
             from = to;
         }
         products.remove(0);
-        let text = |places: &[usize]| {
-            places.iter().map(|place| terms[*place].0.clone()).collect::<Vec<_>>().join(" * ")
-        };
+        let text =
+            |places: &[usize]| places.iter().map(|place| terms[*place].0.clone()).collect::<Vec<_>>().join(" * ");
         let divisors =
             sides.into_iter().chain([sides.iter().product(), 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]);
         let divisors: Vec<i128> = divisors.filter(|divisor| *divisor > 1).collect();

@@ -192,7 +192,10 @@ fn a_kernel_that_calls_an_unknown_function_of_the_device_runtime_is_refused_and_
     let [(name, message)] = &refused[..] else { panic!("{refused:?}") };
     assert_eq!(name, "refused");
     assert!(message.starts_with("kernel `refused`, "), "{message}");
-    assert!(message.contains("`__cudaCDP2DeviceSynchronize` is not a simulated function of the device runtime"), "{message}");
+    assert!(
+        message.contains("`__cudaCDP2DeviceSynchronize` is not a simulated function of the device runtime"),
+        "{message}"
+    );
     let log = b.buffer(&[0; 64]);
     let error = b.launch("refused", ONE, ONE, &[Arg::Address(log), Arg::Address(log)]).unwrap_err().to_string();
     assert_eq!(&error, message);
