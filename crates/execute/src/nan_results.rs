@@ -17,17 +17,10 @@ use super::variables::preparation;
 use runner_backend::Batch;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, RefExpr, Unchecked, Verdict};
 
-<<<<<<< HEAD:crates/execute/src/nan_results.rs
 /// Advice that ends the message.
-const REMEDY: &str = "elements that no launch writes are not part of a result: give the output a shorter `len` (`runner \
-                      try`: --arg NAME=LENGTH); one that a kernel reads before it writes it needs `access = \
-                      \"inout\"` and a `fill` (`runner try`: --arg NAME=inout)";
-=======
-/// What to do about it.
 const REMEDY: &str = "an output that a kernel reads before it writes it needs `access = \"inout\"` and a `fill` \
                       (`runner try`: --arg NAME=inout); one that it writes only in part needs a shorter `len` (`runner \
                       try`: --arg NAME=LENGTH)";
->>>>>>> dee56f097 (Give variants whose guards differ by an edge the same grid):crates/execute/src/unfounded.rs
 
 /// Explains why the verdict depends on the outputs' content before the launch.
 const UNWRITTEN_READ: &str = ", and right where outputs hold other values before the launch: one is read before it is \
