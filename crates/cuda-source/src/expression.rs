@@ -384,7 +384,7 @@ impl<'a> Parser<'_, 'a> {
         }
         while self.tokens[self.at.min(self.tokens.len())..].starts_with(&[":", ":"]) {
             self.at += 2;
-            name = self.peek().to_owned();
+            self.peek().clone_into(&mut name);
             self.at += 1;
         }
         if self.peek() == "<" && matches!(name.as_str(), "min" | "max") {
@@ -473,13 +473,13 @@ fn size_of(tokens: &[&str]) -> Option<i128> {
         _ if long => 8,
         _ if words.contains(&"char") => 1,
         _ if words.contains(&"short") => 2,
-        "int" | "unsigned" | "signed" | "float" | "uint" | "int32_t" | "uint32_t" | "half2" | "__half2" => 4,
+        "int" | "unsigned" | "signed" | "float" | "uint" | "int32_t" | "uint32_t" | "half2" | "__half2" | "uchar4"
+        | "char4" => 4,
         "bool" | "uint8_t" | "int8_t" | "uchar" => 1,
         "half" | "__half" | "__nv_bfloat16" | "nv_bfloat16" | "int16_t" | "uint16_t" => 2,
         "float2" | "int2" | "uint2" | "size_t" | "int64_t" | "uint64_t" => 8,
         "float3" | "int3" => 12,
         "float4" | "int4" | "uint4" | "double2" => 16,
-        "uchar4" | "char4" => 4,
         _ => return None,
     })
 }

@@ -398,16 +398,12 @@ impl<'a> Reader<'_, 'a> {
             let mut is_constant = true;
             value.visit(&mut |part| is_constant &= !matches!(part, Expression::Name(_) | Expression::Unknown));
             let whole = Launch::default().integer(&value);
-            match whole.filter(|_| is_constant) {
-                Some(whole) => {
-                    found.borrow_mut().insert(name.to_owned(), whole);
-                    as_is()
-                }
-                None => {
-                    found.borrow_mut().extend(inner);
-                    value
-                }
+            if let Some(whole) = whole.filter(|_| is_constant) {
+                found.borrow_mut().insert(name.to_owned(), whole);
+                return as_is();
             }
+            found.borrow_mut().extend(inner);
+            value
         });
         *values = found.into_inner();
         result

@@ -213,8 +213,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
                 if body.get(after) == Some(&"else") && after < end { self.statement(after + 1, end) } else { after }
             }
             "for" if has_condition => self.read_for(open, end),
-            "do" => self.statement(at + 1, end),
-            "else" => self.statement(at + 1, end),
+            "do" | "else" => self.statement(at + 1, end),
             _ => {
                 let end = self.end_of_expression(at, end);
                 self.declare(&body[at..end]);
@@ -614,7 +613,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         self.note(&right);
         let is_inner = |side: &Self, expression: &Expression| {
             let depends = side.depends(expression).depends;
-            depends & 0b111 == 0 && depends != 0
+            depends != 0 && depends.trailing_zeros() >= 3
         };
         for (side, other) in [(&left, &right), (&right, &left)] {
             let inner = is_inner(self, other);
@@ -802,10 +801,8 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
             _ => None,
         };
         match extents {
-            [only] => {
-                if thread(&tokens[open + 1..close]) == Some(0) && (1..=1024).contains(only) {
-                    self.found.threads[0].get_or_insert(*only);
-                }
+            [only] if thread(&tokens[open + 1..close]) == Some(0) && (1..=1024).contains(only) => {
+                self.found.threads[0].get_or_insert(*only);
             }
             [rows, columns] if tokens.get(close + 1) == Some(&"[") => {
                 let Some(end) = closing(tokens, close + 1) else { return };

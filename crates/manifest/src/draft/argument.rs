@@ -213,11 +213,12 @@ fn place(
     }
     let what = if parameter.pointers > 0 {
         let default = sizes.lens.get(&position).cloned().unwrap_or_else(|| "n".to_owned());
-        let index = sizes.indices.get(&position).cloned();
+        let index = sizes.indices.get(&position);
+        let last = index.and_then(Option::as_deref);
         What::Buffer {
             role: wish.role.unwrap_or_else(|| if is_input { Role::In } else { role(request, position) }),
             len: wish.value.clone().unwrap_or(default),
-            fill: wish.fill.clone().unwrap_or_else(|| default_fill(request, element, index)),
+            fill: wish.fill.clone().unwrap_or_else(|| default_fill(request, element, (index.is_some(), last))),
             seed: position + 1,
         }
     } else if let Some(value) = &wish.value {
@@ -273,7 +274,7 @@ pub fn dimensions(wanted: &Wanted) -> usize {
 }
 
 /// Random numbers of both signs whose sums do not cancel. Indices stay within what they index, if that is known.
-fn default_fill(request: &Request, element: ElementType, index: Option<Option<String>>) -> Fill {
+fn default_fill(request: &Request, element: ElementType, (is_index, last): (bool, Option<&str>)) -> Fill {
     let is_root = |token: &str| {
         ["sqrt", "log", "pow", "asin", "acos", "lgamma"]
             .iter()
@@ -284,16 +285,13 @@ fn default_fill(request: &Request, element: ElementType, index: Option<Option<St
     let (low, high) = match element {
         _ if element.is_float() && has_root => ("0.25", "1.75"),
         _ if element.is_float() => ("-1", "2"),
-        ElementType::I8 if index.is_some() => ("0", "127"),
+        ElementType::I8 if is_index => ("0", "127"),
         ElementType::I8 => ("-100", "127"),
-        ElementType::I16 | ElementType::I32 | ElementType::I64 if index.is_none() => ("-99", "155"),
+        ElementType::I16 | ElementType::I32 | ElementType::I64 if !is_index => ("-99", "155"),
         _ => ("0", "255"),
     };
-    let high = match index.flatten() {
-        Some(last) if element.size() >= 4 => last,
-        _ => high.to_owned(),
-    };
-    Fill::Uniform(low.to_owned(), high)
+    let high = last.filter(|_| element.size() >= 4).unwrap_or(high);
+    Fill::Uniform(low.to_owned(), high.to_owned())
 }
 
 /// Element type of a parameter, with template arguments substituted.

@@ -145,7 +145,7 @@ impl Draft {
             n: request.n.clone(),
             defaults: kept.unwrap_or_else(|| sizes.defaults.clone()),
             variants: variants(request, &sizes),
-            sizes: sizes.sizes,
+            sizes: sizes.all,
             places,
             tolerance: request.tolerance,
             include_paths: request.include_paths.clone(),
@@ -251,7 +251,7 @@ fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
 fn unique(mut place: DraftParameter, before: &[DraftParameter], sizes: &Sizes) -> DraftParameter {
     let is_free = |name: &str| {
         let is_shared = before.iter().any(|other| other.name == name && other.has_name());
-        let is_size = sizes.sizes.iter().any(|size| size.name == name);
+        let is_size = sizes.all.iter().any(|size| size.name == name);
         may_name_buffer(name) && !["n", "block"].contains(&name) && !is_shared && !is_size
     };
     if place.name == "in" {

@@ -43,7 +43,7 @@ pub struct Size {
 /// Sizes of a draft and what follows from them.
 #[derive(Debug, Clone, Default)]
 pub struct Sizes {
-    pub sizes: Vec<Size>,
+    pub all: Vec<Size>,
     /// Value of each parameter that is an integer.
     pub values: BTreeMap<usize, String>,
     /// Length of each parameter that is a pointer, in elements of its type.
@@ -323,7 +323,7 @@ impl Plan<'_> {
                     let mut found = false;
                     for expression in expressions {
                         expression.visit(&mut |part| {
-                            found |= matches!(part, Expression::Name(other) if Some(other.as_str()) == name)
+                            found |= matches!(part, Expression::Name(other) if Some(other.as_str()) == name);
                         });
                     }
                     found
@@ -441,11 +441,9 @@ impl Plan<'_> {
     fn finish(self) -> Sizes {
         let mut found = Sizes::default();
         let mut lens: BTreeMap<usize, Vec<(i128, bool)>> = BTreeMap::new();
-        let mut indexed: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         let mut covers = Vec::new();
         let blocks = self.blocks();
-        for kernel in 0..self.kernels.len() {
-            let (block, sides, taken) = &blocks[kernel];
+        for (kernel, (block, sides, taken)) in blocks.iter().enumerate() {
             let mut shape = Shape { block: block.clone(), taken: taken.clone(), ..Shape::default() };
             let grid = self.grid(kernel, *sides, block.len(), &mut shape);
             let none = BTreeMap::new();
@@ -462,10 +460,6 @@ impl Plan<'_> {
             for (pointer, targets) in &reach.indices {
                 let Some(position) = self.position(kernel, pointer) else { continue };
                 let targets_only_read = inputs(targets);
-                indexed
-                    .entry(position)
-                    .or_default()
-                    .extend(targets.iter().filter_map(|name| self.position(kernel, name)));
                 if targets_only_read {
                     intervals.insert(position, (0, first - 1));
                 }
@@ -508,7 +502,7 @@ impl Plan<'_> {
         found.kept =
             self.of.iter().find(|(_, place)| **place == 0).and_then(|(position, _)| self.kept.get(position).copied());
         found.defaults = self.defaults(degree);
-        found.sizes = self.sizes;
+        found.all = self.sizes;
         found
     }
 
@@ -519,7 +513,7 @@ impl Plan<'_> {
             let reach = self.reach(kernel, [1; 3], [Some(1); 3], &BTreeMap::new())?;
             let threads = self.kernels[kernel].signature.body.as_ref()?.thread_dimensions;
             let known = reach.threads.iter().take(threads);
-            let known: Vec<i128> = known.map(|threads| *threads).collect::<Option<_>>()?;
+            let known: Vec<i128> = known.copied().collect::<Option<_>>()?;
             (known.iter().product::<i128>() <= 1024).then_some(known)
         };
         let launched = |kernel: usize| -> Option<Vec<i128>> {
@@ -610,11 +604,11 @@ impl Plan<'_> {
         free.retain(|size| !reach.spans.contains(&Some(*size)) && (!inner.contains(size) || !reach.per_block[0]));
         let first = self.sizes.first().map_or(1, |size| size.stand_in);
         let mut spans = reach.spans;
-        for axis in 0..dimensions {
-            if spans[axis].is_none() {
+        for (axis, span) in spans.iter_mut().enumerate().take(dimensions) {
+            if span.is_none() {
                 let place = if axis == 0 && dimensions > 1 { free.len().checked_sub(1) } else { Some(0) };
                 let chosen = place.filter(|place| *place < free.len()).map(|place| free.remove(place));
-                spans[axis] = Some(chosen.unwrap_or(first));
+                *span = Some(chosen.unwrap_or(first));
             }
         }
         // A guard that leaves out the last elements, as in `i < n - 1`, takes no other grid.
@@ -671,7 +665,7 @@ impl Plan<'_> {
         }
         let Some((words, extent)) = &reach.shared else { return };
         let base = self.base(kernel, &words.join(" "));
-        let size = crate::element::element(&base).map_or(8, |element| bytes_of(element)) * components(&base);
+        let size = crate::element::element(&base).map_or(8, bytes_of) * components(&base);
         let elements = if extent.known > 0 { extent.known } else { sides.iter().product() };
         // What blocks hold in shared memory does not grow with the sizes, or it would not fit.
         shape.shared = match self.describe(elements, *sides) {
@@ -757,13 +751,14 @@ impl Plan<'_> {
             return Some(value.to_string());
         }
         let mut products: Vec<(i128, Vec<usize>)> = vec![(1, Vec::new())];
-        let (mut from, count) = (0, terms.len().min(6));
+        let mut from = 0;
         for _ in 0..4 {
             let to = products.len();
             for at in from..to {
                 let (product, places) = products[at].clone();
-                for place in places.last().copied().unwrap_or(0)..count {
-                    if let Some(next) = product.checked_mul(terms[place].1) {
+                let first = places.last().copied().unwrap_or(0);
+                for (place, (_, value)) in terms.iter().enumerate().take(6).skip(first) {
+                    if let Some(next) = product.checked_mul(*value) {
                         products.push((next, [&places[..], &[place]].concat()));
                     }
                 }
@@ -785,7 +780,7 @@ impl Plan<'_> {
         for (product, places) in &products {
             let shown = text(places);
             let (times, rest) = (value / product, value % product);
-            if times >= 1 && times <= 64 && rest <= LARGEST_CONSTANT {
+            if (1..=64).contains(&times) && rest <= LARGEST_CONSTANT {
                 let times = if times == 1 { shown } else { format!("{times} * {}", grouped(&shown)) };
                 return Some(if rest == 0 { times } else { format!("{times} + {rest}") });
             }
@@ -856,13 +851,10 @@ impl Plan<'_> {
             false => format!(
                 "2**{exponent} - {}",
                 match exponent {
-                    4 => 3,
-                    5 => 1,
-                    6 | 12 | 24 | 10 => 3,
-                    7 => 1,
+                    5 | 7 => 1,
                     8 => 5,
-                    20 => 3,
-                    _ => 15,
+                    16 => 15,
+                    _ => 3,
                 }
             ),
         })
