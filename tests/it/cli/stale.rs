@@ -81,6 +81,8 @@ impl Repository {
         repository.change(|records| {
             records.header.backend = BackendKind::Cuda;
             records.environment.device.backend = BackendKind::Cuda;
+            // The simulator's are of PTX.
+            records.cases.iter_mut().filter_map(|record| record.hashes.as_mut()).for_each(|hashes| hashes.code = None);
         });
         repository
     }

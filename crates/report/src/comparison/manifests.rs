@@ -124,7 +124,11 @@ fn sentence(change: &ManifestChange) -> String {
         (Some(name), None) if *part == ManifestPart::Variant => format!("variant {} removed.", code(name)),
         (None, Some(name)) if *part == ManifestPart::Variant => format!("variant {} added.", code(name)),
         (Some(base), Some(new)) => {
-            let (base, new) = without_common(base, new);
+            // Of a claim, both texts are what a reader decides on.
+            let (base, new) = match part {
+                ManifestPart::Claim => (base.to_owned(), new.to_owned()),
+                _ => without_common(base, new),
+            };
             format!("{subject}{how}{of}: {} → {}.", code(&base), code(&new))
         }
         (Some(_), None) if is_marker => format!("{subject} removed{of}."),

@@ -1,7 +1,7 @@
 //! The page of a comparison, short enough for a comment on a pull request.
 
 use super::view::{Section, View, view};
-use super::{Compared, words};
+use super::{Compared, headline};
 use crate::escape::prose;
 use crate::{RenderError, Templates};
 
@@ -95,7 +95,7 @@ pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, 
         }
         return Ok(format!(
             "## {}\n\nThe rest of the page is omitted (size limit).\n",
-            prose(&words::headline(compared))
+            prose(&headline::headline(compared))
         ));
     }
     while too_many - shown > 1 {

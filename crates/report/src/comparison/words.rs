@@ -2,18 +2,15 @@
 //!
 //! All outputs for people use these, so that terminal, Markdown and HTML say the same.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::{Compared, headline, lines, machine_code, manifests};
+use super::{lines, machine_code};
 use crate::number;
-use crate::stale;
 use crate::wording;
 use runner_lang::format::{at_place, count, magnitude, plural, rough};
 use runner_results::analyse::compare::{
-    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Gate,
-    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
+    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Geomean,
+    Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
 };
-use runner_types::{Acceptance, BackendKind, CounterInfo, CounterTheme, CounterUnit, Outcome};
+use runner_types::{Acceptance, CounterInfo, CounterTheme, CounterUnit, Outcome};
 
 /// Maximum number of changed counters of a theme to list; further ones are counted.
 const MOST_OF_THEME: usize = 3;
@@ -98,114 +95,13 @@ pub const fn mark(kind: Kind) -> &'static str {
     }
 }
 
-/// The verdict and its subject: `✗ 12 slower (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
-pub fn headline(compared: Compared<'_>) -> String {
-    format!("{} ({})", verdict(compared.comparison), subject(compared))
-}
-
-/// What is compared: experiments, devices, whether times were measured, and both sides.
-fn subject(compared: Compared<'_>) -> String {
-    let reports = &compared.comparison.reports;
-    let only = |all: BTreeSet<&str>, many: &str| match all.first() {
-        Some(one) if all.len() == 1 => (*one).to_owned(),
-        _ => format!("{} {many}", all.len()),
-    };
-    let experiments = only(reports.iter().map(|report| report.experiment.as_str()).collect(), "experiments");
-    let devices = only(reports.iter().map(|report| report.device.as_str()).collect(), "devices");
-    let kind = |report: &ReportComparison| match report.backend {
-        BackendKind::Sim => "simulated",
-        BackendKind::Cuda | BackendKind::Fake => "measured",
-    };
-    let kinds: BTreeSet<&str> = reports.iter().map(kind).collect();
-    let [base, new] = compared.labels;
-    let kinds = kinds.into_iter().filter(|kind| !devices.to_lowercase().contains(kind)).collect::<Vec<_>>();
-    let parts: Vec<&str> = std::iter::once(devices.as_str()).chain(kinds).collect();
-    format!("{experiments} on {}, {base} → {new}", parts.join(", "))
-}
-
-/// The kinds that fail the gate, such as `3 newly wrong, 12 slower`, or `no regression` if there are none. Then what is
-/// better, new, or no longer proved.
-fn verdict(comparison: &Comparison) -> String {
-    let counted = |is_excused: bool| {
-        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-        for change in comparison.changes().filter(|change| change.is_excused() == is_excused) {
-            *counts.entry(change.kind).or_default() += 1;
-        }
-        counts
-    };
-    let counts = counted(false);
-    let failing = comparison.claims().filter(|claim| claim.fails()).map(|claim| claim.kind);
-    let claims = claim_tallies(failing).into_iter().map(|(count, state)| {
-        let claims = plural(count as u64, "claim");
-        format!("{claims} {state}")
-    });
-    let tallies =
-        |kinds: &[Kind]| -> Vec<String> { kinds.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect() };
-    let mut named = tallies(&GATING);
-    // Exit codes have the same order: right after what is newly wrong.
-    let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
-    let claims: Vec<String> = claims.collect();
-    named.splice(place..place, claims.clone());
-    let kinds_less = tallies(&[Kind::Mixed, Kind::Undecided, Kind::Gone]);
-    let mut less = kinds_less.clone();
-    let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed).count();
-    if removed > 0 {
-        less.push(plural(removed as u64, "claim") + " removed");
-    }
-    less.extend(manifests::tallies(comparison));
-    let checks = comparison.changed_checks();
-    if checks > 0 && !comparison.manifests.iter().any(|manifest| !manifest.changes().is_empty()) {
-        less.push(format!("{checks} with another check"));
-    }
-    let weak = comparison.weak_checks();
-    if weak > 0 {
-        less.push(format!("{weak} with a weak check"));
-    }
-    let failed = comparison.failed.len();
-    let failed = (failed > 0).then(|| format!("{} not compared", plural(failed as u64, "experiment")));
-    let of_experiments = headline::experiments_changed(comparison);
-    let stale = stale::tally(&comparison.stale[1]);
-    let gate = comparison.gate();
-    let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
-    let mark = match gate {
-        _ if failed.is_some() => "✗",
-        Gate::Pass if stale.is_some() => "?",
-        Gate::Pass if !comparison.changes().any(is_compared) && of_experiments.is_none() => "?",
-        Gate::Pass => "✓",
-        Gate::Incomparable => "≠",
-        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
-    };
-    if gate == Gate::Pass {
-        let lead = if comparison.changes().any(is_compared) { "No regression" } else { "Nothing compared" };
-        named.insert(0, lead.to_owned());
-        named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
-    }
-    if let Some(changed) = of_experiments {
-        named = std::iter::once(changed).chain(claims).collect();
-        less.retain(|tally| !kinds_less.contains(tally));
-    }
-    named.splice(0..0, failed);
-    named.extend(less);
-    named.extend(stale);
-    let informing = counted(true);
-    let informing: Vec<String> = Kind::ALL
-        .iter()
-        .filter(|kind| **kind != Kind::Same)
-        .filter_map(|kind| tally(*kind, *informing.get(kind)?))
-        .collect();
-    if !informing.is_empty() {
-        named.push(format!("without failing {}", informing.join(", ")));
-    }
-    format!("{mark} {}", named.join(", "))
-}
-
 /// Every state that occurs, the worst first: `1 newly broken, 3 held`.
 pub fn claim_counts(kinds: impl Iterator<Item = ClaimKind>) -> String {
     let tallies = claim_tallies(kinds).into_iter().map(|(count, state)| format!("{count} {state}"));
     tallies.collect::<Vec<_>>().join(", ")
 }
 
-fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static str)> {
+pub fn claim_tallies(kinds: impl Iterator<Item = ClaimKind>) -> Vec<(usize, &'static str)> {
     let kinds: Vec<ClaimKind> = kinds.collect();
     let count = |kind: ClaimKind| kinds.iter().filter(|other| **other == kind).count();
     ClaimKind::ALL
