@@ -162,7 +162,7 @@ fn a_package_with_a_changed_file_is_fetched_again_and_refused_without_the_networ
     ];
     for (name, change) in changes {
         for folder in [&folder, &folder.join("src")] {
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
         }
         let file = folder.join(name);
         if file.exists() {

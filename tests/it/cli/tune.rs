@@ -570,3 +570,19 @@ fn a_search_goes_on_after_edits_that_change_no_evaluation() {
     let said = tune(folder.path(), &[&options[..], &["--resume"]].concat(), 2);
     assert!(said.contains("the manifest changed; a source"), "{said}");
 }
+
+#[test]
+fn a_folder_with_the_report_of_another_experiment_is_refused_before_the_search() {
+    let folder = tempfile::tempdir().unwrap();
+    write_space(folder.path(), "2, 8");
+    let other = fs::read_to_string(folder.path().join("rounds.toml"))
+        .unwrap()
+        .replace("\"rounds\"\ncompare", "\"other\"\ncompare");
+    fs::write(folder.path().join("other.toml"), other).unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_runner"));
+    let run = run.current_dir(folder.path()).args(["run", "other.toml", "--backend", "sim", "--out", "out", "--quiet"]);
+    assert!(run.status().unwrap().success());
+    let said = tune(folder.path(), &["rounds.toml", "--backend", "sim", "--out", "out"], 2);
+    assert!(said.contains("out holds the report of experiment `other`, not `rounds`"), "{said}");
+    assert!(!folder.path().join("out/search.jsonl").exists());
+}

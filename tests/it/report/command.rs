@@ -218,3 +218,30 @@ fn a_check_names_every_file_that_is_not_what_the_records_make_and_writes_nothing
     assert!(changed.join("plots/old.svg").exists() && !changed.join("plots").join(&chart).exists());
     assert_eq!(fs::read(changed.join("results.csv")).unwrap(), csv);
 }
+
+#[test]
+fn the_report_of_a_complete_run_is_not_replaced_by_one_that_lacks_cases() {
+    let dir = tempfile::tempdir().unwrap();
+    journal(dir.path());
+    assert_eq!(report(dir.path(), &[]).status.code(), Some(0));
+    let records = || fs::read(dir.path().join("records.jsonl")).unwrap();
+    let whole = records();
+    // A second run that was killed after two cases.
+    let events = fixture::sum_matrix().events;
+    let settled = |event: &Event| matches!(event, Event::CaseSettled { .. });
+    let second = events.iter().enumerate().filter(|(_, event)| settled(event)).nth(1).unwrap().0;
+    fs::remove_file(dir.path().join("journal.jsonl")).unwrap();
+    record(dir.path(), &events[..=second]);
+    let output = report(dir.path(), &["--from-journal"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let text = said(&output);
+    assert!(text.contains("has the report of a complete run, and its journal lacks cases"), "{text}");
+    assert!(text.contains("journal.previous.jsonl"), "{text}");
+    assert_eq!(records(), whole);
+    // Damaged records are worth less than what there is.
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    fs::write(dir.path().join("records.jsonl"), damaged).unwrap();
+    assert_eq!(report(dir.path(), &["--from-journal"]).status.code(), Some(0));
+    assert_ne!(records(), whole);
+}
