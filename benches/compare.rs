@@ -53,9 +53,7 @@ fn reports(c: &mut Criterion) {
     let found = compare(&pairs, &Options::default());
     let names = ["base".to_owned(), "new".to_owned()];
     let places = [names.clone()];
-    let alone = [Vec::new(), Vec::new()];
-    let compared =
-        Compared { comparison: &found, names: &names, labels: &names, places: &places, alone: &alone, faults: &[] };
+    let compared = Compared { comparison: &found, names: &names, labels: &names, places: &places, faults: &[] };
     let screen = Screen { styled: false, width: Some(100) };
     group.bench_function("terminal", |b| b.iter(|| comparison::terminal(black_box(compared), screen)));
     group.bench_function("Markdown", |b| b.iter(|| comparison::markdown(black_box(compared), None).unwrap()));

@@ -197,10 +197,10 @@ fn a_byte_order_mark_is_dropped_and_a_nul_byte_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = "[experiment]\nname = \"mark\"\n[buffers.o]\ntype = \"i32\"\nlen = 32\n[[variant]]\nname = \"v\"\n\
                     source = \"k.cu\"\nkernel = \"k\"\ngrid = [1]\nblock = [32]\nargs = [\"o\"]\n";
-    std::fs::write(folder.path().join("m.toml"), manifest).unwrap();
+    fs::write(folder.path().join("m.toml"), manifest).unwrap();
     let run = |source: &str| {
-        std::fs::write(folder.path().join("k.cu"), source).unwrap();
-        let mut runner = std::process::Command::new(env!("CARGO_BIN_EXE_runner"));
+        fs::write(folder.path().join("k.cu"), source).unwrap();
+        let mut runner = Command::new(env!("CARGO_BIN_EXE_runner"));
         let words = ["run", "m.toml", "--backend", "sim", "--out", "out"];
         let output = runner.current_dir(folder.path()).args(words).output().unwrap();
         let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
