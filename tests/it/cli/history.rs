@@ -263,7 +263,7 @@ fn a_shallow_clone_is_refused_where_history_is_missing() {
     assert!(error.contains("the clone is shallow"), "{error}");
     let (code, text, error) = history(clone.path(), &[REPORT, "HEAD~2.."]);
     assert_eq!(code, Some(0), "{error}");
-    assert!(text.contains("2 revisions"), "{text}");
+    assert!(text.contains("2 measured revisions"), "{text}");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_revision_that_cannot_be_read_is_part_of_the_verdict() {
     assert!(verdict.contains(" in the history of 4 cases; 2 of 17 revisions could not be read"), "{verdict}");
     assert_eq!(text.matches("Not read: ").count(), 2, "{text}");
     assert!(text.contains("lines of cases, and"), "{text}");
-    assert!(text.contains("15 revisions"), "{text}");
+    assert!(text.contains("15 measured revisions"), "{text}");
 }
 
 /// Six equal reruns but one, whose times of one variant are 16 % longer.
