@@ -5,7 +5,7 @@
 //! each counter.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -100,8 +100,10 @@ impl CounterInfo {
 
     /// Returns the name of the same count of the PTX, where the machine code may have another one.
     pub fn of_ptx(&self) -> Option<&'static str> {
-        let is_its = |other: &&Self| other.name.strip_prefix(OF_PTX) == Some(self.name);
-        VOCABULARY.iter().find(is_its).map(|info| info.name)
+        static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+            VOCABULARY.iter().filter_map(|info| Some((info.name.strip_prefix(OF_PTX)?, info.name))).collect()
+        });
+        NAMES.get(self.name).copied()
     }
 
     /// Returns the counter of a name; `None` for a name outside the vocabulary.
