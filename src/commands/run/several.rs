@@ -132,7 +132,7 @@ fn load_each<'a>(
         let message = format!(
             "error: {first} and {second} both define experiment `{name}`: one report would overwrite the other"
         );
-        Err(Failure { is_rendered: true, ..Failure::usage(message) })
+        Err(Failure { exit: Exit::Usage, message, is_rendered: true, is_held: false })
     };
     paths.iter().map(|path| (path.as_path(), load(path))).collect()
 }
