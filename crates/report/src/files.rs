@@ -173,16 +173,16 @@ fn search_deviations(folder: &Path) -> Result<Vec<Deviation>, RenderError> {
 
 /// Writes the checksums of the files of a search in a folder.
 pub fn write_search_sums(folder: &Path) -> Result<(), WriteError> {
-    let mut sums = String::new();
+    let mut sums = Vec::new();
     for name in [SEARCH_JOURNAL].iter().chain(&SEARCH_FILES) {
         let path = folder.join(name);
         match fs::read(&path) {
-            Ok(bytes) => sums += &format!("{}  {name}\n", sha256_hex(&bytes)),
+            Ok(bytes) => sums.push(format!("{}  {name}\n", sha256_hex(&bytes))),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(source) => return Err(WriteError { action: "read", path, source }),
         }
     }
-    atomic::write(&folder.join(SEARCH_SUMS), sums.as_bytes())
+    atomic::write(&folder.join(SEARCH_SUMS), sums.concat().as_bytes())
 }
 
 /// Whether a search leaves a file of this name.
