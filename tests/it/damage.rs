@@ -121,7 +121,7 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
             found.extend(files(&entry.path()));
         } else if kind.is_file() && entry.metadata().unwrap().len() > 0 {
             // A lock names the process that holds it, and no result depends on it.
-            if !entry.path().extension().is_some_and(|extension| extension == "lock") {
+            if entry.path().extension().is_none_or(|extension| extension != "lock") {
                 found.insert(entry.path());
             }
         }

@@ -147,6 +147,9 @@ fn a_kernel_of_a_package_is_run_and_every_file_of_it_that_is_read_counts_for_the
     assert_ne!(first, fingerprint("#define FIRST (2 + 3)\n"), "another header");
 }
 
+/// A file of a package, and what is done to it.
+type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+
 #[test]
 fn a_package_with_a_changed_file_is_fetched_again_and_refused_without_the_network() {
     fetch_toolkit();
@@ -155,7 +158,7 @@ fn a_package_with_a_changed_file_is_fetched_again_and_refused_without_the_networ
     let [folder] = home.packages().try_into().unwrap();
     let folder = home.path("cache/packages").join(folder);
     let expected = fs::read(home.path("out/records.jsonl")).unwrap();
-    let changes: [(&str, &dyn Fn(&Path)); 3] = [
+    let changes: [Change<'_>; 3] = [
         ("src/k.cuh", &|file| fs::write(file, "#define FIRST 6\n").unwrap()),
         ("src/k.cu", &|file| fs::remove_file(file).unwrap()),
         ("src/extra.cuh", &|file| fs::write(file, "").unwrap()),
