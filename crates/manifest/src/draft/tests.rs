@@ -143,7 +143,7 @@ fn sizes_differ_and_buffers_are_as_long_as_the_kernels_reach() {
     // What the user says about one size, the others and the lengths follow.
     let [text, _] =
         draft(&["transpose"], |request| request.arguments = vec!["columns=3 * n".into()]).unwrap_or_default();
-    assert!(text.contains("len    = \"3 * (n * n)\"") && text.contains("ceil_div(3 * n, 16)"), "{text}");
+    assert!(text.contains("len    = \"n * (3 * n)\"") && text.contains("ceil_div((3 * n), 16)"), "{text}");
     let given = draft(&["volume"], |request| {
         (request.block, request.grid) = (vec!["8,8,4".into()], vec!["1,1,1".into()]);
     });
