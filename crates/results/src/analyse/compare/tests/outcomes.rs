@@ -1,9 +1,10 @@
 //! Outcomes, matching, and what cannot be compared.
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
-use crate::analyse::compare::{CauseKind, Code, DifferenceKind, Gate, Kind, Options};
+use crate::analyse::compare::{CauseKind, Code, Comparison, DifferenceKind, Gate, Kind, Options};
 use runner_types::{
-    Acceptance, BackendKind, CaseRecord, Mutant, Note, Outcome, Records, Regime, Tolerance, WeakCheck, WholeTolerance,
+    Acceptance, BackendKind, CaseRecord, Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState,
+    Mutant, Note, Outcome, Records, Regime, Tolerance, WeakCheck, WholeTolerance,
 };
 
 fn trap() -> Outcome {
