@@ -214,7 +214,7 @@ mod tests {
             ("Cases", &["filter", "set", "variant"]),
             ("Device", &["backend", "device", "device-profile", "devices", "no-sanitize", "sim-device", "thorough"]),
             ("Code", &["ptx", "sass", "source"]),
-            ("Kernels", &["arg", "block", "grid", "kernel", "n", "tolerance"]),
+            ("Kernels", &["arg", "block", "define", "grid", "include-path", "kernel", "n", "shared", "tolerance"]),
             ("Trust", &["allow-host-code", "allow-outside", "project"]),
             ("Comparison", &["against", "format", "gate-counters", "markdown", "markdown-limit", "threshold"]),
             (

@@ -315,7 +315,10 @@ fn deleted(named: &str, manifests: &[PathBuf]) -> Vec<ManifestComparison> {
             continue;
         };
         let is_gone = |file: &File| {
-            let name = file.path.strip_prefix(&inside).filter(|name| name.ends_with(".toml") && !name.contains('/'));
+            let name = file
+                .path
+                .strip_prefix(&inside)
+                .filter(|name| Path::new(name).extension().is_some_and(|end| end == "toml") && !name.contains('/'));
             name.is_some_and(|name| !here.join(name).exists())
         };
         let listed: Vec<File> = files.list(&inside).unwrap_or_default().into_iter().filter(is_gone).collect();

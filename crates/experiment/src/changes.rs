@@ -138,7 +138,7 @@ fn revised(Revision { base, new, effect }: Revision<'_>) -> ManifestChange {
     let text = |Claim { text, condition, regime, backend }: &Claim| {
         let mut all = text.clone();
         if let Some(condition) = condition {
-            all += &format!(" where {condition}");
+            all.extend([" where ", condition]);
         }
         for word in [regime.map(|regime| regime.name().to_owned()), backend.map(|backend| backend.to_string())] {
             all += &word.map(|word| format!(" on {word}")).unwrap_or_default();
@@ -251,19 +251,29 @@ impl Listing {
             let text = format!("{} {published} {version}, SHA-256 {sha256:.12}", registry.key());
             shared.add(Part::Package, name, text);
         }
-        axes.iter().for_each(|axis| add_axis(axis, "", &mut shared));
-        zip.iter().for_each(|axes| shared.add(Part::Zip, axes.join(", "), "zipped"));
-        exclude.iter().for_each(|rule| shared.add(Part::Exclude, rule.when.text(), &rule.why));
+        for axis in axes {
+            add_axis(axis, "", &mut shared);
+        }
+        for axes in zip {
+            shared.add(Part::Zip, axes.join(", "), "zipped");
+        }
+        for rule in exclude {
+            shared.add(Part::Exclude, rule.when.text(), &rule.why);
+        }
         for point in include {
             let values: Vec<String> = point.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
             shared.add(Part::Include, values.join(", "), "included");
         }
         for (backend, replaced) in on {
-            replaced.axes.iter().for_each(|axis| add_axis(axis, &format!(" on {backend}"), &mut shared));
+            for axis in &replaced.axes {
+                add_axis(axis, &format!(" on {backend}"), &mut shared);
+            }
             add_lets(&replaced.lets, &format!(" on {backend}"), &mut shared);
         }
         add_lets(lets, "", &mut shared);
-        buffers.iter().for_each(|buffer| add_buffer(buffer, &mut shared));
+        for buffer in buffers {
+            add_buffer(buffer, &mut shared);
+        }
         add_measure(measure, &mut shared);
         add_search(search, &mut shared);
         shared.add_some(Part::Threshold, "", comparison.threshold.map(|threshold| format!("{} %", threshold * 100.0)));
@@ -300,10 +310,14 @@ fn of_variant(variant: &VariantSpec, (checks, printed, work, shared): Shared<'_>
         span: _,
     } = variant;
     let mut found = Entries::default();
-    axes.iter().for_each(|axis| add_axis(axis, "", &mut found));
+    for axis in axes {
+        add_axis(axis, "", &mut found);
+    }
     add_requires(requires, "", &mut found);
     add_lets(lets, "", &mut found);
-    buffers.iter().for_each(|buffer| add_buffer(buffer, &mut found));
+    for buffer in buffers {
+        add_buffer(buffer, &mut found);
+    }
     let WorkSpec { bytes, flops } = own_work.as_ref().unwrap_or(work);
     found.add_some(Part::Work, "bytes", bytes.as_ref().map(|bytes| bytes.text()));
     found.add_some(Part::Work, "flops", flops.as_ref().map(|flops| flops.text()));
@@ -337,7 +351,9 @@ fn of_variant(variant: &VariantSpec, (checks, printed, work, shared): Shared<'_>
     match body {
         BodySpec::Launches { rounds, launches, steps } => {
             found.add_some(Part::Steps, "rounds", rounds.as_ref().map(|rounds| rounds.text()));
-            launches.iter().for_each(|launch| add_launch(launch, folder, &mut found));
+            for launch in launches {
+                add_launch(launch, folder, &mut found);
+            }
             found.add_some(Part::Steps, "order", steps.as_deref().map(steps_text));
         }
         BodySpec::Builtin(BuiltinSpec::Memcpy(copies)) => {
@@ -350,7 +366,9 @@ fn of_variant(variant: &VariantSpec, (checks, printed, work, shared): Shared<'_>
             found.add(Part::Source, "", file(source, folder));
             found.add(Part::Kernel, "", function.text());
             found.add(Part::Arguments, "", arguments(args));
-            libraries.iter().for_each(|library| found.add(Part::Option, format!("-l{}", library.text()), "linked"));
+            for library in libraries {
+                found.add(Part::Option, format!("-l{}", library.text()), "linked");
+            }
             add_compile(compile, folder, &mut found);
         }
     }
@@ -363,11 +381,15 @@ fn add_axis(Axis { name, values, span: _ }: &Axis, on: &str, found: &mut Entries
 }
 
 fn add_requires(requires: &[Expression], on: &str, found: &mut Entries) {
-    requires.iter().for_each(|condition| found.add(Part::Requires, format!("{}{on}", condition.text()), "required"));
+    for condition in requires {
+        found.add(Part::Requires, format!("{}{on}", condition.text()), "required");
+    }
 }
 
 fn add_lets(lets: &[LetBinding], on: &str, found: &mut Entries) {
-    lets.iter().for_each(|LetBinding { name, value }| found.add(Part::Let, format!("{name}{on}"), value.text()));
+    for LetBinding { name, value } in lets {
+        found.add(Part::Let, format!("{name}{on}"), value.text());
+    }
 }
 
 fn add_fails(fails: &[ExpectedFailure], on: &str, found: &mut Entries) {
@@ -504,14 +526,22 @@ fn add_launch(launch: &LaunchSpec, folder: &Path, found: &mut Entries) {
 
 fn add_compile(compile: &CompileSpec, folder: &Path, found: &mut Entries) {
     let CompileSpec { defines, options, include_paths, settings, compiler, linked } = compile;
-    defines.iter().for_each(|(name, value)| found.add(Part::Define, name, value.text()));
-    options.iter().for_each(|option| found.add(Part::Option, option.text(), "given"));
-    include_paths.iter().for_each(|path| found.add(Part::IncludePath, file(path, folder), "searched"));
+    for (name, value) in defines {
+        found.add(Part::Define, name, value.text());
+    }
+    for option in options {
+        found.add(Part::Option, option.text(), "given");
+    }
+    for path in include_paths {
+        found.add(Part::IncludePath, file(path, folder), "searched");
+    }
     for (setting, value) in settings.given() {
         found.add(Part::Setting, setting.name, value.map_or("true", |value| value.text()));
     }
     found.add(Part::Compiler, "", compiler.name());
-    linked.iter().for_each(|path| found.add(Part::Source, "linked", file(path, folder)));
+    for path in linked {
+        found.add(Part::Source, "linked", file(path, folder));
+    }
 }
 
 fn add_measure(measure: &MeasureSpec, found: &mut Entries) {
@@ -538,9 +568,13 @@ fn add_measure(measure: &MeasureSpec, found: &mut Entries) {
         ("budget", format!("{budget} s")),
         ("energy", energy.to_string()),
     ];
-    texts.into_iter().for_each(|(name, text)| found.add(Part::Measure, name, text));
+    for (name, text) in texts {
+        found.add(Part::Measure, name, text);
+    }
     found.add_some(Part::Measure, "processes", processes.map(|processes| processes.to_string()));
-    metrics.iter().for_each(|metric| found.add(Part::Measure, format!("metric {metric}"), "counted"));
+    for metric in metrics {
+        found.add(Part::Measure, format!("metric {metric}"), "counted");
+    }
 }
 
 fn add_search(search: &SearchSpec, found: &mut Entries) {
@@ -554,7 +588,9 @@ fn add_search(search: &SearchSpec, found: &mut Entries) {
         ("samples", samples.map(|count| count.to_string())),
         ("drop_above", drop_above.map(|factor| factor.to_string())),
     ];
-    texts.into_iter().for_each(|(name, text)| found.add_some(Part::Search, name, text));
+    for (name, text) in texts {
+        found.add_some(Part::Search, name, text);
+    }
     for Axis { name, values, span: _ } in axes {
         let values: Vec<String> = values.iter().map(Value::to_string).collect();
         found.add(Part::Search, format!("axis {name}"), values.join(", "));
@@ -612,8 +648,8 @@ fn texts(expressions: &[Expression]) -> String {
 /// The name that a manifest in `folder` has for a file.
 fn file(path: &Path, folder: &Path) -> String {
     let kernels = folder.parent().map(|above| above.join(KERNELS));
-    let folders = kernels.into_iter().chain([folder.join("..").join(KERNELS), folder.to_owned()]);
-    let named = folders.filter_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned)).next();
+    let mut folders = kernels.into_iter().chain([folder.join("..").join(KERNELS), folder.to_owned()]);
+    let named = folders.find_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
     // A package is in a folder of the cache, which is no name for readers.
     let named = named.or_else(|| path.file_name().map(|name| Path::new(name).to_owned()));
     named.unwrap_or_else(|| path.to_owned()).display().to_string()

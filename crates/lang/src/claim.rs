@@ -3,6 +3,7 @@
 //! Examples are `speedup("vector", "neighbored") >= 5` and `counter("gld_sectors", "b") == 2 * counter("gld_sectors",
 //! "a")`. A result belongs to a variant, or to a variant with values of the compared axes (`"sum[bx=32, by=8]"`).
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -257,14 +258,11 @@ impl Quantity {
     /// Results are never negative.
     fn growth(&self, new: &Self) -> Option<Growth> {
         Some(match (self, new) {
-            (Self::Number(a), Self::Number(b)) if a == b => Growth::None,
-            (Self::Number(a), Self::Number(b)) => {
-                if a < b {
-                    Growth::Up
-                } else {
-                    Growth::Down
-                }
-            }
+            (Self::Number(a), Self::Number(b)) => match a.total_cmp(b) {
+                Ordering::Less => Growth::Up,
+                Ordering::Equal => Growth::None,
+                Ordering::Greater => Growth::Down,
+            },
             (Self::Result(a), Self::Result(b)) => a.is_like(b).then_some(Growth::None)?,
             (Self::Negate(a), Self::Negate(b)) => a.growth(b)?.opposite(),
             (Self::Binary(a, old), Self::Binary(b, now)) if a == b => {

@@ -312,7 +312,7 @@ fn no_report_is_replaced_and_nothing_unknown_is_compared() {
     let repository = Repository::new();
     repository.run(&["--out", "there"]).expect(0, &[]);
     let before = fs::read(repository.path("there/records.jsonl")).unwrap();
-    repository.run(&["--against", "HEAD", "--out", "there"]).expect(2, &["replaces no report", "--out"]);
+    repository.run(&["--against", "HEAD", "--out", "there"]).expect(2, &["never replaces a report", "--out"]);
     assert_eq!(fs::read(repository.path("there/records.jsonl")).unwrap(), before);
     repository.run(&["--against", "no-such"]).expect(2, &["--against no-such", "no revision `no-such`"]);
     repository.run(&["--threshold", "2%"]).expect(2, &["--against"]);

@@ -116,9 +116,9 @@ fn two_orders_of_one_sum_agree_by_default_and_a_wrong_one_names_what_is_allowed(
     expect(tried(&["forward", "backward"]), 0, &["✓ pass"]);
     let said =
         expect(tried(&["forward", "wrong_sign"]), 1, &["1e-5 relative or ", " absolute is allowed", "--tolerance"]);
-    // Of half of the elements the sum is larger, and 1e-5 of its median is a few millionths.
+    // The sum of four values of variance 3/4 is beyond 0.674 * sqrt(3) = 1.17 in half of the elements.
     let allowed = said.split("relative or ").nth(1).unwrap().split(' ').next().unwrap();
-    assert!((1e-6..1e-5).contains(&allowed.parse::<f64>().unwrap()), "{said}");
+    assert!((1.1e-5..1.3e-5).contains(&allowed.parse::<f64>().unwrap()), "{said}");
     let manifest = expect(run(&folder, "orders.toml", &[]), 1, &["2 of 4 cases passed", "1e-5 relative or "]);
     assert!(manifest.contains("wrong, wrong_sign") && manifest.contains("wrong, zeros"), "{manifest}");
 }

@@ -65,7 +65,7 @@ fn without_a_device_it_says_what_to_do() {
     attempt.expect(3, &["NVIDIA driver"]);
     let said = attempt.said();
     // No driver at all, or one that sees no device: either way the next step is named.
-    assert!(said.contains("install the driver") || said.contains("CUDA_VISIBLE_DEVICES"), "{said}");
+    assert!(said.contains("install the NVIDIA driver") || said.contains("CUDA_VISIBLE_DEVICES"), "{said}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn packed(ranges: &[(sys::CUdeviceptr, usize)]) -> Vec<Range<usize>> {
     let places = ranges.iter().scan(0_usize, |end, (_, bytes)| {
         let start = end.next_multiple_of(16);
         *end = start + bytes;
-        (*end <= SLOT).then(|| start..*end)
+        (*end <= SLOT).then_some(start..*end)
     });
     places.collect()
 }

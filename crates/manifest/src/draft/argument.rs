@@ -268,11 +268,6 @@ fn role(request: &Request, position: usize) -> Role {
     }
 }
 
-/// Dimensions of a kernel's grid, as far as its body shows them.
-pub fn dimensions(wanted: &Wanted) -> usize {
-    wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions.max(body.block_dimensions))
-}
-
 /// Random numbers of both signs whose sums do not cancel. Indices stay within what they index, if that is known.
 fn default_fill(request: &Request, element: ElementType, (is_index, last): (bool, Option<&str>)) -> Fill {
     let is_root = |token: &str| {

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Wanted;
-use super::argument::dimensions;
 use crate::element::{components, is_vector};
 use crate::validate::may_name_buffer;
 use runner_cuda_source::expression::{Expression, Interval, ceil_div};
@@ -16,6 +15,11 @@ use runner_cuda_source::reach::{Reach, Setting};
 use runner_cuda_source::signature::Signature;
 use runner_lang::{Program, Scope};
 use runner_types::Value;
+
+/// Dimensions of a kernel's grid, as far as its body shows them.
+fn dimensions(wanted: &Wanted) -> usize {
+    wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions.max(body.block_dimensions))
+}
 
 /// Stand-ins for sizes while bodies are read. They are so far apart from constants of kernels, and from multiples of
 /// each other, that an extent tells which sizes it is made of.

@@ -118,7 +118,8 @@ fn verdict(comparison: &Comparison) -> String {
 
 /// Whether nothing is known to have changed in a report.
 pub fn is_unaffected(report: &ReportComparison) -> bool {
-    report.changes.iter().all(|change| UNAFFECTED.contains(&change.kind)) && !report.claims.iter().any(|c| c.fails())
+    report.changes.iter().all(|change| UNAFFECTED.contains(&change.kind))
+        && !report.claims.iter().any(runner_results::analyse::compare::ClaimChange::fails)
 }
 
 /// Names of all experiments, and of those that are not unaffected.

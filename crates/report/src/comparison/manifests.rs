@@ -26,7 +26,7 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
             ManifestState::Deleted => found.push((0, format!("Experiment `{experiment}` deleted."))),
             ManifestState::Added => found.push((2, format!("Experiment `{experiment}` added."))),
             ManifestState::Changed(changes) => {
-                let rank = |change: &ManifestChange| if change.effect == Effect::Loosened { 0 } else { 1 };
+                let rank = |change: &ManifestChange| u8::from(change.effect != Effect::Loosened);
                 let of_one = changes.iter().map(|change| (rank(change), capitalised(&place, &sentence(change))));
                 found.extend(of_one);
             }

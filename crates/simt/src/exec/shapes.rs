@@ -4,10 +4,9 @@
 //! pointer represents the whole handler. There are two families of the same shapes:
 //!
 //! - the ones here run the closure for one active lane after the other. They are small, and hundreds of operations use
-//! them;
-//!
+//!   them;
 //! - [`vector`](super::vector) runs all 32 lanes at once and is compiled for every instruction set. That is for the few
-//! operations that kernels spend their time in; everything else would only make the program slower to build.
+//!   operations that kernels spend their time in; everything else would only make the program slower to build.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;

@@ -5,9 +5,8 @@
 //! atomics. There are two exceptions:
 //!
 //! - Atomics that commute, if the kernel has no other such access and reads no result: a sum is the same in any order.
-//!
 //! - Volatile accesses, if the kernel has no other such access and no loop that may wait for a volatile load: they then
-//! communicate between the lanes of a warp, as in the last steps of old reductions.
+//!   communicate between the lanes of a warp, as in the last steps of old reductions.
 
 use std::collections::HashSet;
 
