@@ -401,7 +401,7 @@ impl<'a> Parser<'_, 'a> {
         if name == "sizeof" {
             return size_of(inside).map_or(Expression::Unknown, Expression::Integer);
         }
-        let mut arguments = crate::signature::split(inside).into_iter().map(Expression::parse).collect::<Vec<_>>();
+        let mut arguments = crate::source::split(inside).into_iter().map(Expression::parse).collect::<Vec<_>>();
         if arguments.len() == 1 && (is_type(&[name.as_str()]) || matches!(name.as_str(), "ceil" | "ceilf" | "floor")) {
             return arguments.remove(0);
         }

@@ -117,28 +117,6 @@ fn use_at(body: &[&str], at: usize) -> Use {
     }
 }
 
-/// Whether this is a vector type of several numbers, such as `float4`.
-pub fn is_vector_name(token: &str) -> bool {
-    let scalar = token.strip_suffix(['2', '3', '4']).unwrap_or("");
-    matches!(
-        scalar.trim_start_matches("__"),
-        "char"
-            | "uchar"
-            | "short"
-            | "ushort"
-            | "int"
-            | "uint"
-            | "float"
-            | "double"
-            | "half"
-            | "nv_bfloat16"
-            | "long"
-            | "ulong"
-            | "longlong"
-            | "ulonglong"
-    ) || matches!(token, "__nv_bfloat162" | "nv_bfloat162")
-}
-
 /// What an atomic function does with its element.
 fn atomic(function: &str) -> Use {
     if function.starts_with("atomicExch") { Use::Write } else { Use::Update }

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expression::Expression;
-use crate::signature::{joined, split};
+use crate::signature::joined;
+use crate::source::split;
 use crate::source::{MOST_DECLARATIONS, closing, is_name, tokens, without_directives};
 
 /// Definitions that are followed from one to the next.

@@ -352,7 +352,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
             }
             return;
         }
-        for part in crate::signature::split(tokens) {
+        for part in crate::source::split(tokens) {
             self.assign(part);
         }
     }
@@ -847,7 +847,7 @@ fn atomic_offset(tokens: &[&str], at: usize) -> Option<Expression> {
         return None;
     }
     let close = closing(tokens, at - 1)?;
-    let argument = crate::signature::split(&tokens[at..close]).into_iter().next()?;
+    let argument = crate::source::split(&tokens[at..close]).into_iter().next()?;
     match argument {
         [_] => Some(Expression::Integer(0)),
         [_, "+", offset @ ..] => Some(Expression::parse(offset)),
@@ -868,7 +868,7 @@ fn is_initialiser(tokens: &[&str], at: usize) -> bool {
 /// Numbers in an element of the vector type that is cast to.
 fn components(tokens: &[&str]) -> i128 {
     let end = tokens.iter().position(|token| matches!(*token, ">" | ")")).unwrap_or(tokens.len());
-    let name = tokens[..end].iter().find(|token| crate::kernel_body::is_vector_name(token));
+    let name = tokens[..end].iter().find(|token| crate::source::is_vector_name(token));
     name.and_then(|name| name.chars().next_back()?.to_digit(10)).map_or(1, i128::from)
 }
 

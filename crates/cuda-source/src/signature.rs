@@ -7,7 +7,9 @@ use std::path::Path;
 
 use crate::includes::{Scanner, SearchPath};
 use crate::kernel_body::KernelBody;
-use crate::source::{LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head, is_name, tokens, without_directives};
+use crate::source::{
+    Brackets, LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head, is_name, split, tokens, without_directives,
+};
 
 /// Declaration of a `__global__` function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -258,36 +260,6 @@ fn parameter(tokens: &[&str]) -> Parameter {
 /// Whether a word is a built-in integer type and so never a parameter's name.
 fn is_type_word(token: &str) -> bool {
     matches!(token, "signed" | "unsigned" | "char" | "short" | "int" | "long" | "float" | "double" | "bool")
-}
-
-/// Numbers of open brackets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Brackets {
-    round: i32,
-    angle: i32,
-}
-
-impl Brackets {
-    fn pass(&mut self, token: &str) {
-        match token {
-            "(" | "[" | "{" => self.round += 1,
-            ")" | "]" | "}" => self.round -= 1,
-            // Within other brackets it may be a comparison.
-            "<" if self.round == 0 => self.angle += 1,
-            ">" if self.round == 0 => self.angle -= 1,
-            _ => {}
-        }
-    }
-}
-
-/// Parts between commas outside brackets; empty for no tokens.
-pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
-    let mut brackets = Brackets::default();
-    let is_comma = |token: &&str| {
-        brackets.pass(token);
-        *token == "," && brackets == Brackets::default()
-    };
-    if tokens.is_empty() { Vec::new() } else { tokens.split(is_comma).collect() }
 }
 
 /// The tokens as a person writes them: a blank between words and before a pointer.

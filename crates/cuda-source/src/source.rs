@@ -213,6 +213,58 @@ pub fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     None
 }
 
+/// Whether this is a vector type of several numbers, such as `float4`.
+pub fn is_vector_name(token: &str) -> bool {
+    let scalar = token.strip_suffix(['2', '3', '4']).unwrap_or("");
+    matches!(
+        scalar.trim_start_matches("__"),
+        "char"
+            | "uchar"
+            | "short"
+            | "ushort"
+            | "int"
+            | "uint"
+            | "float"
+            | "double"
+            | "half"
+            | "nv_bfloat16"
+            | "long"
+            | "ulong"
+            | "longlong"
+            | "ulonglong"
+    ) || matches!(token, "__nv_bfloat162" | "nv_bfloat162")
+}
+
+/// Numbers of open brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Brackets {
+    pub round: i32,
+    pub angle: i32,
+}
+
+impl Brackets {
+    pub fn pass(&mut self, token: &str) {
+        match token {
+            "(" | "[" | "{" => self.round += 1,
+            ")" | "]" | "}" => self.round -= 1,
+            // Within other brackets it may be a comparison.
+            "<" if self.round == 0 => self.angle += 1,
+            ">" if self.round == 0 => self.angle -= 1,
+            _ => {}
+        }
+    }
+}
+
+/// Parts between commas outside brackets; empty for no tokens.
+pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
+    let mut brackets = Brackets::default();
+    let is_comma = |token: &&str| {
+        brackets.pass(token);
+        *token == "," && brackets == Brackets::default()
+    };
+    if tokens.is_empty() { Vec::new() } else { tokens.split(is_comma).collect() }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test panics to fail")]

@@ -19,7 +19,8 @@ use super::validate::may_name_buffer;
 use std::collections::BTreeMap;
 
 use runner_cuda_source::launches::Launch;
-use runner_cuda_source::signature::{Signature, TemplateParameter, joined, split};
+use runner_cuda_source::signature::{Signature, TemplateParameter, joined};
+use runner_cuda_source::source::split;
 use runner_cuda_source::source::tokens;
 use runner_lang::diagnostics::nearest;
 

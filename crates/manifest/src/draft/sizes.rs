@@ -251,7 +251,7 @@ impl Plan<'_> {
             self.meanings.insert(*position, meaning);
         }
         let has_vectors = self.kernels.iter().any(|wanted| {
-            let is_vector_token = runner_cuda_source::kernel_body::is_vector_name;
+            let is_vector_token = runner_cuda_source::source::is_vector_name;
             wanted.signature.body.as_ref().is_some_and(|body| body.mentions(is_vector_token))
                 || wanted
                     .signature
