@@ -69,7 +69,7 @@ fn rewrites_have_the_counts_of_machine_code_and_the_sign_of_the_change_that_a_gp
         }
         // ptxas keeps barriers where the PTX has them.
         let barriers = ["barriers", "ptx_barriers"].map(|name| counters.get(name).unwrap());
-        assert_eq!(barriers[0], barriers[1], "{key:?}");
+        assert!((barriers[0] - barriers[1]).abs() < 0.5, "{key:?}: {barriers:?}");
         synchronized += barriers[0];
         derived.insert(key, counters.get("inst_executed").unwrap());
     }

@@ -281,7 +281,7 @@ mod tests {
         fs::remove_file(&copy).unwrap();
         fs::write(&copy, "other").unwrap();
         let error = Snapshot::checked(job.path(), &id).unwrap_err().to_string();
-        assert!(error.contains("one.cu is not as it was submitted"), "{error}");
+        assert!(error.contains("one.cu has changed since it was submitted"), "{error}");
         let list = Snapshot::folder(job.path(), &id).join(LIST);
         fs::write(&list, fs::read_to_string(&list).unwrap() + " ").unwrap();
         assert!(matches!(Snapshot::checked(job.path(), &id), Err(SnapshotError::Changed(path)) if path == list));

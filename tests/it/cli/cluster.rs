@@ -561,7 +561,7 @@ fn tasks_run_what_was_submitted_and_never_beside_a_later_version() {
     let copy = copy.join("files").join(here.strip_prefix("/").unwrap()).join("kernels/scale.cu");
     fs::remove_file(&copy).unwrap();
     fs::write(&copy, KERNEL.replace("2.0f", "3.0f")).unwrap();
-    assert!(task("0", 2).contains("scale.cu is not as it was submitted"));
+    assert!(task("0", 2).contains("scale.cu has changed since it was submitted"));
 }
 
 #[test]
