@@ -84,6 +84,7 @@ impl Ranking {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
 

@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn ranges_share_a_slot_until_it_is_full() {
         assert_eq!(packed(&[(0, 4), (0, 16), (0, 1)]), [0..4, 16..32, 32..33]);
-        assert_eq!(packed(&[(0, SLOT), (0, 1)]), [0..SLOT]);
-        assert_eq!(packed(&[(0, SLOT - 8), (0, 1)]), [0..SLOT - 8]);
+        assert_eq!(packed(&[(0, SLOT), (0, 1)]), std::slice::from_ref(&(0..SLOT)));
+        assert_eq!(packed(&[(0, SLOT - 8), (0, 1)]), std::slice::from_ref(&(0..SLOT - 8)));
         assert_eq!(packed(&[(0, SLOT + 1), (0, 1)]), []);
     }
 
