@@ -7,8 +7,6 @@ use runner_results::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Option
 use runner_results::journal::History;
 use runner_types::{BlockPlan, BodyPlan, CaseJob, Claim, Event, GridPlan, LaunchPlan, MeasurePlan};
 
-use crate::report::fixture;
-
 /// The standard deviation of a time.
 const NOISE: f64 = 0.003;
 

@@ -16,7 +16,7 @@ use runner_results::analyse::{self, ClaimState};
 use runner_results::journal;
 use runner_types::{BackendKind, BodyPlan, CompileUnit, Failure, Outcome, Verdict};
 
-use crate::snapshot;
+use fixture::snapshot;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

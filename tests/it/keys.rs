@@ -8,7 +8,7 @@ use std::path::Path;
 use runner_types::{CompileSettings, LaunchSettings};
 use serde_json::Value;
 
-use crate::snapshot;
+use fixture::snapshot;
 
 const HEAD: &str = "# Keys of the manifest
 

@@ -53,5 +53,4 @@ mod references;
 mod report;
 mod rewrites;
 mod setup;
-mod snapshot;
 mod tutorial;

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::snapshot;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory as _};
+use fixture::snapshot;
 use runner::cli::Cli;
 use runner_experiment::Manifest;
 use runner_lang::diagnostics::Diagnostics;

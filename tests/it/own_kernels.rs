@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolkit, compile_all};
 use runner_types::CompileUnit;
 
-use crate::snapshot;
+use fixture::snapshot;
 
 const KERNELS: [&str; 4] = ["runner_compare", "runner_digest", "runner_fill", "runner_mask"];
 

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::snapshot;
+use fixture::snapshot;
 
 /// The folder that the manifests of these tests are named from.
 fn folder() -> PathBuf {

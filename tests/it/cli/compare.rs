@@ -8,8 +8,6 @@ use runner_results::journal::{self, Journal};
 use runner_types::Records;
 use tempfile::TempDir;
 
-use crate::report::fixture;
-
 /// A repository whose only commit has reports, and a working tree in which they can be changed.
 struct Repository {
     dir: TempDir,

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::against::{LOADS_TWICE, MANIFEST, Repository};
-use crate::snapshot::assert_is;
+use fixture::snapshot::assert_is;
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()

@@ -7,8 +7,6 @@ use std::process::Command;
 use runner_results::journal::{self, Journal};
 use runner_types::Event;
 
-use crate::report::fixture;
-
 /// Merges the journal of a device with this name, as a user does.
 fn merge(dir: &Path, device: &str) -> String {
     let mut events = fixture::reduce().events;

@@ -11,8 +11,7 @@ use runner_results::journal;
 use runner_types::{Estimate, Records};
 use tempfile::TempDir;
 
-use crate::report::fixture;
-use crate::snapshot;
+use fixture::snapshot;
 
 const REPORT: &str = "reports/regimes/h100";
 

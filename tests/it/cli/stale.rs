@@ -309,7 +309,7 @@ fn records_without_hashes_and_reports_without_a_manifest_are_not_known_to_be_cur
 fn the_history_says_that_its_newest_report_is_stale() {
     let repository = Repository::new();
     repository.change(|records| {
-        let timed = crate::report::fixture::calibrated(&crate::report::fixture::regimes());
+        let timed = fixture::calibrated(&fixture::regimes());
         let result = timed.cases.iter().find_map(|record| record.result.clone()).unwrap();
         records.cases.iter_mut().for_each(|record| record.result = Some(result.clone()));
     });

@@ -6,7 +6,7 @@ use runner_types::{
     Unit, Value, Verdict, WorkAmount,
 };
 
-use super::fixture::{self, Experiment, Run};
+use fixture::{Experiment, Run};
 
 /// Three variants over one axis.
 fn run() -> Run {

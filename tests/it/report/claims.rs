@@ -5,7 +5,7 @@ use runner_types::{
     BackendKind, Claim, Counters, Event, GroupKey, Measurement, Note, Outcome, Regime, Round, Unit, Value,
 };
 
-use super::fixture::{self, Experiment, Run};
+use fixture::{Experiment, Run};
 
 /// Seven samples: their median is the fourth, and their interval has a width.
 const SPREAD: [f64; 7] = [70.0, 80.0, 90.0, 100.0, 110.0, 120.0, 130.0];

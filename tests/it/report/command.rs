@@ -7,8 +7,6 @@ use std::process::{Command, Output};
 use runner_results::journal::Journal;
 use runner_types::Event;
 
-use super::fixture;
-
 fn report(dir: &Path, options: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_runner")).arg("report").arg(dir).args(options).output().unwrap()
 }

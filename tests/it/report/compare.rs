@@ -7,8 +7,7 @@ use runner_report::comparison::{self, Compared, MOST_CHARACTERS};
 use runner_results::analyse::compare::{Comparison, Options, Pair, compare};
 use runner_types::{CaseRecord, Claim, Mismatch, Outcome, Records, Regime};
 
-use super::fixture;
-use crate::snapshot;
+use fixture::snapshot;
 
 /// The five forms, by the file that keeps each.
 fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {

@@ -10,7 +10,7 @@ use runner_results::analyse;
 use runner_results::journal::{self, Contents, Held, History, JOURNAL_FILE, Journal};
 use runner_types::{Case, CaseKey, Event, Outcome, Records, Regime, Unit, Value};
 
-use super::fixture::{self, Experiment, Run};
+use fixture::{Experiment, Run};
 
 /// What each case came to, by its name.
 type Outcomes = BTreeMap<String, &'static str>;

@@ -5,7 +5,7 @@ use runner_results::analyse;
 use runner_types::{Event, GroupKey, Records};
 use serde_json::{Value, json};
 
-use super::fixture::{self, Run};
+use fixture::Run;
 
 /// The lines of a run whose groups all begin at its beginning and end at its end.
 fn lines(run: &Run) -> Vec<Value> {

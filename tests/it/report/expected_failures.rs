@@ -3,7 +3,7 @@
 use runner_results::analyse;
 use runner_types::{Failure, Outcome, Records, Regime, Unit};
 
-use super::fixture::{self, Experiment, Run};
+use fixture::{Experiment, Run};
 
 /// Cases with these outcomes, in one group; those that are right take 1, 2, 3 … µs.
 fn ended(outcomes: Vec<Outcome>, baseline: Option<&str>) -> Records {

@@ -5,7 +5,7 @@ use std::process::Command;
 use runner_results::analyse::{self, Agreement, Cause, Fidelity};
 use runner_types::{BackendKind, Counters, Dim3, Event, Outcome, Records, Value};
 
-use super::fixture::{Experiment, Run, h100, launch};
+use fixture::{Experiment, Run, h100, launch};
 
 /// What one side counts in a case: names and numbers.
 type Counts<'a> = &'a dyn Fn(&str, i64) -> Vec<(&'static str, f64)>;

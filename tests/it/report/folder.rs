@@ -9,8 +9,6 @@ use runner_results::journal::{FolderLock, Journal, JournalError};
 use runner_types::Event;
 use tempfile::TempDir;
 
-use super::fixture;
-
 const CHART: &str = "plots/time-sum-n-16384-cold.svg";
 
 fn report(dir: &Path) -> Output {

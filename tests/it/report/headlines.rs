@@ -5,7 +5,7 @@ use std::path::Path;
 use runner_results::analyse::{self, Basis};
 use runner_types::{Claim, Estimate, Outcome, Records, Regime, ResultError, Spread, Unchecked, Unit, Value, Verdict};
 
-use super::fixture::{self, Axes, Experiment, Run};
+use fixture::{Axes, Experiment, Run};
 
 /// Two groups of three variants, measured without noise. `times` are nanoseconds by group.
 fn records(times: [[f64; 3]; 2], baseline: Option<&str>) -> Records {

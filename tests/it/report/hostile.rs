@@ -14,7 +14,7 @@ use runner_results::journal::{self, Contents, JOURNAL_FILE, Journal};
 use runner_types::Event;
 use serde_json::{Value, json};
 
-use super::fixture::{self, Run};
+use fixture::Run;
 
 /// Of how many places one is changed at a time: a prime, so that all kinds of lines are met.
 const STRIDE: usize = 23;

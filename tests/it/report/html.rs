@@ -10,7 +10,7 @@ use runner_results::analyse;
 use runner_results::journal::Journal;
 use runner_types::{CaseRecord, Event, Records, Value};
 
-use super::fixture::{self, Run};
+use fixture::Run;
 
 fn records(run: &Run) -> Records {
     analyse::records(&run.events).unwrap()

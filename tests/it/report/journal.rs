@@ -8,7 +8,7 @@ use runner_results::journal::{
 };
 use runner_types::{Activity, CountedLine, Counters, Event, Fingerprint, Outcome, Records, Value};
 
-use super::fixture::{self, Run};
+use fixture::Run;
 
 fn write(dir: &Path, events: &[Event]) {
     let mut journal = Journal::create(dir).unwrap();

@@ -7,8 +7,6 @@ use runner_results::analyse;
 use runner_results::journal::{self, History, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
 use runner_types::{Case, CaseHashes, Event, GroupKey, Outcome, Records, Shard};
 
-use super::fixture;
-
 /// The events of one journal.
 #[derive(Clone)]
 struct Part {

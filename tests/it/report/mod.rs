@@ -8,7 +8,6 @@ mod cuts;
 mod events;
 mod expected_failures;
 mod fidelity;
-pub mod fixture;
 mod folder;
 mod headlines;
 mod hostile;

@@ -11,7 +11,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use super::fixture;
 use super::journal::sealed;
 
 /// A value with each of its floats replaced in turn by infinity, minus infinity and NaN; how many were replaced.

@@ -7,8 +7,8 @@ use runner_types::{
     Ceilings, Dim3, Energy, Estimate, Joules, LaunchRecord, Note, Ratio, Records, Spread, Value, Watts, WorkAmount,
 };
 
-use super::fixture::{self, Run};
-use crate::snapshot;
+use fixture::Run;
+use fixture::snapshot;
 
 fn records(run: &Run) -> Records {
     analyse::records(&run.events).unwrap()

@@ -6,8 +6,6 @@ use std::process::{Command, Output};
 
 use runner_results::journal::Journal;
 
-use super::fixture;
-
 fn runner(dir: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(dir).args(words).output().unwrap()
 }

@@ -6,8 +6,6 @@ use runner_report::Screen;
 use runner_results::analyse;
 use runner_types::{Counters, Note, Outcome, Records};
 
-use super::fixture;
-
 /// Text that goes to no terminal.
 const PLAIN: Screen = Screen { styled: false, width: None };
 

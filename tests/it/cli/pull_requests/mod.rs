@@ -13,8 +13,7 @@ use runner_results::journal;
 use runner_types::{Estimate, Records};
 use tempfile::TempDir;
 
-use crate::report::fixture;
-use crate::snapshot;
+use fixture::snapshot;
 
 const MANIFEST: &str = include_str!("sum.toml");
 const KERNEL: &str = include_str!("sum.cu");
