@@ -51,7 +51,7 @@ len  = "n * m"
 fill = 0
 {variant}"#
     );
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/plan/manifests/million.toml").into();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/plan/tests/it/manifests/million.toml").into();
     runner_manifest::parse(&Arc::new(SourceText { path, text })).unwrap()
 }
 

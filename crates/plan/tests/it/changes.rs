@@ -10,8 +10,8 @@ use runner_types::Effect::{self, Loosened, Neutral, Tightened};
 use runner_types::{ManifestPart as Part, SourceText};
 use tempfile::TempDir;
 
-const MANIFEST: &str = include_str!("../cli/pull_requests/sum.toml");
-const KERNEL: &str = include_str!("../cli/pull_requests/sum.cu");
+const MANIFEST: &str = include_str!("../../../../tests/it/cli/pull_requests/sum.toml");
+const KERNEL: &str = include_str!("../../../../tests/it/cli/pull_requests/sum.cu");
 
 /// Folders with the files that the manifest names.
 fn project() -> TempDir {

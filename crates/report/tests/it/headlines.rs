@@ -157,7 +157,7 @@ fn where_most_steps_gain_the_largest_is_stated() {
 
 #[test]
 fn a_page_of_any_matrix_stays_below_the_size_that_is_rendered() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/nvidia-h100-80gb-hbm3/records.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../reports/reduce/nvidia-h100-80gb-hbm3/records.jsonl");
     let mut records = runner_results::journal::read_records(Path::new(path)).unwrap();
     let shipped = std::mem::take(&mut records.cases);
     let copy = |i: usize| {

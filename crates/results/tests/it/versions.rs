@@ -6,7 +6,7 @@ use runner_results::journal::{header_of, read_records};
 use runner_types::{CaseRecord, Dim3, Note, Outcome, Records, Regime};
 
 fn fixture(name: &str, version: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/versions").join(format!("{name}.{version}.jsonl"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/versions").join(format!("{name}.{version}.jsonl"))
 }
 
 fn read(name: &str, version: &str) -> Records {

@@ -65,7 +65,7 @@ fn run_alone(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event
 
 /// Runs in workers of this file.
 fn run_in_workers(groups: Vec<GroupJob>) -> Run {
-    run_with(groups, |_, _| {}, |folder: &Path| spec_of("dispatch::kernels::worker_entry", folder))
+    run_with(groups, |_, _| {}, |folder: &Path| spec_of("kernels::worker_entry", folder))
 }
 
 /// A group in which each variant copies eight integers by its kernel.

@@ -2,6 +2,8 @@
 //! are real processes that serve the real protocol; what their cases do is scripted, but for `kernels`, where the
 //! real execution of groups drives the fake device.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics to fail")]
+
 mod death;
 mod kernels;
 mod processes;
@@ -414,9 +416,9 @@ fn the_second_interrupt_does_not_wait_for_a_stopped_worker() {
 
 #[test]
 fn this_program_can_be_its_own_worker() {
-    let spec = WorkerSpec::of_this_program(["--list", "dispatch::scripted::worker_entry"]);
+    let spec = WorkerSpec::of_this_program(["--list", "scripted::worker_entry"]);
     let error = Pool::start(spec, &Interrupt::new()).unwrap_err().to_string();
-    assert!(error.contains("`dispatch::scripted::worker_entry: test`"), "{error}");
+    assert!(error.contains("`scripted::worker_entry: test`"), "{error}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn dispatcher_after(line: &str, folder: &Path, variant: &str) -> Child {
 
 fn dispatcher_by(how: &str, folder: &Path, variant: &str) -> Child {
     fs::write(folder.join("variant"), variant).unwrap();
-    let script = format!("{how} \"$0\" dispatch::death::dispatcher_entry --exact");
+    let script = format!("{how} \"$0\" death::dispatcher_entry --exact");
     let child = Command::new("/bin/sh")
         .args(["-c", &script, std::env::current_exe().unwrap().to_str().unwrap()])
         .env(FOLDER, folder)
@@ -110,25 +110,4 @@ fn a_signal_that_is_to_be_ignored_ends_nothing() {
     fs::write(folder.path().join("go"), "").unwrap();
     assert!(dispatcher.wait().unwrap().success());
     assert_eq!(fs::read_to_string(folder.path().join("end")).unwrap(), "Complete measured measured");
-}
-
-#[test]
-fn memory_that_runs_out_ends_workers_and_compilers_before_the_run() {
-    let own = |pid: u32| fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap_or_default().trim().to_owned();
-    for words in [&["__worker", "--backend", "sim"][..], &["__compile"]] {
-        // Both wait for a request.
-        let mut child = Command::new(env!("CARGO_BIN_EXE_runner"))
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        holds_soon(|| own(child.id()) == "1000");
-        let found = own(child.id());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(found, "1000", "{words:?}");
-    }
-    assert_ne!(own(std::process::id()), "1000");
 }

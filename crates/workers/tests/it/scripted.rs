@@ -33,7 +33,7 @@ pub const NEVER: Duration = Duration::from_mins(10);
 
 /// A worker whose cases are scripted.
 pub fn spec(folder: &Path) -> WorkerSpec {
-    spec_of("dispatch::scripted::worker_entry", folder)
+    spec_of("scripted::worker_entry", folder)
 }
 
 /// A worker whose cases are scripted, on a device with so much memory.

@@ -30,7 +30,7 @@ fn reports_are_as_kept() {
     ] {
         for (path, text) in runner_report::files(&records(&run)).unwrap() {
             if path.extension().is_none_or(|e| e != "jsonl") {
-                let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden");
+                let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
                 snapshot::assert_is(&text, &golden.join(name).join(path));
             }
         }

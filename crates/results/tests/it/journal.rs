@@ -484,7 +484,7 @@ const MOST_BYTES: usize = 1024;
 
 #[test]
 fn no_committed_record_of_one_launch_is_longer_than_it_may_be() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reports");
     let folders = |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let reports = folders(&root).into_iter().filter(|path| path.is_dir()).flat_map(|path| folders(&path));
     let (mut seen, mut long) = (0, Vec::new());

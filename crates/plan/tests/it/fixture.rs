@@ -12,7 +12,7 @@ const HEAD: &str = "[experiment]\nname = \"t\"\ntitle = \"T\"\n";
 
 /// Reads a manifest; its `[experiment]` lines may go on at the start of `text`.
 pub fn manifest(text: &str) -> Manifest {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/plan/manifests/t.toml").into();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/manifests/t.toml").into();
     let source = Arc::new(SourceText { path, text: format!("{HEAD}{text}") });
     runner_manifest::parse(&source).unwrap_or_else(|faults| panic!("{faults}"))
 }

@@ -101,7 +101,7 @@ fn changed(base: &Records) -> Records {
 #[test]
 fn each_form_is_as_kept() {
     let base = base();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden/compare");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/compare");
     for (name, text) in forms(&base, &changed(&base)) {
         snapshot::assert_is(&text, &golden.join(name));
     }
