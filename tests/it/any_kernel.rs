@@ -68,12 +68,12 @@ fn a_field_that_a_struct_lacks_or_that_is_of_another_size_is_named() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn structs_with_addresses_and_arrays_are_passed_by_value_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        run("arguments", "cuda");
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    run("arguments", "cuda");
 }
 
 #[test]
@@ -82,12 +82,12 @@ fn headers_of_libraries_are_there_on_the_simulator() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn headers_of_libraries_are_there_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        assert!(run("random", "cuda").contains("2 of 2 cases measured"));
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    assert!(run("random", "cuda").contains("2 of 2 cases measured"));
 }
 
 #[test]
@@ -96,12 +96,12 @@ fn a_program_whose_kernels_launch_kernels_is_right_on_the_simulator() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_program_whose_kernels_launch_kernels_is_right_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        assert!(run("launches", "cuda").contains("2 of 2 cases measured"));
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    assert!(run("launches", "cuda").contains("2 of 2 cases measured"));
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn tensor_cores_multiply_as_the_host_does_on_the_simulator() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn tensor_cores_multiply_as_the_host_does_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        assert!(run("tensor_cores", "cuda").contains("7 of 7 cases measured"));
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    assert!(run("tensor_cores", "cuda").contains("7 of 7 cases measured"));
 }
 
 #[test]
@@ -134,13 +134,13 @@ fn textures_and_surfaces_are_right_on_the_simulator_and_their_cases_are_shown() 
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn textures_and_surfaces_are_right_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        assert!(run("textures", "cuda").contains("3 of 3 cases measured, every result right"));
-        assert!(run("surfaces", "cuda").contains("2 of 2 cases measured, every result right"));
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    assert!(run("textures", "cuda").contains("3 of 3 cases measured, every result right"));
+    assert!(run("surfaces", "cuda").contains("2 of 2 cases measured, every result right"));
 }
 
 #[test]
@@ -149,12 +149,12 @@ fn every_case_is_right_on_the_simulator() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn every_case_is_right_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        assert!(run("any_kernel", "cuda").contains("triton"));
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    assert!(run("any_kernel", "cuda").contains("triton"));
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn a_check_compares_the_elements_that_its_mask_selects() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn slices_fractions_norms_and_tensors_are_checked_on_a_gpu() {
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        run("checks", "cuda");
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    run("checks", "cuda");
 }
 
 #[test]
@@ -328,11 +328,11 @@ fn launches_have_attributes_on_the_simulator() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn launches_have_attributes_on_a_gpu() {
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        run("attributes", "cuda");
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    run("attributes", "cuda");
 }
 
 /// Algorithms that take many launches, each checked against a reference of its own.
@@ -355,14 +355,14 @@ fn a_loop_that_reaches_its_bound_says_what_its_condition_reads() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn algorithms_of_many_launches_are_right_on_a_gpu() {
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        for name in OF_MANY_LAUNCHES {
-            let report = run(name, "cuda");
-            let reads = report.contains("the host reads its condition after each, which takes ");
-            assert_eq!(reads, ["bfs", "jacobi", "counting"].contains(&name), "{report}");
-        }
+    let (device, _turn) = first::device();
+    drop(device);
+    for name in OF_MANY_LAUNCHES {
+        let report = run(name, "cuda");
+        let reads = report.contains("the host reads its condition after each, which takes ");
+        assert_eq!(reads, ["bfs", "jacobi", "counting"].contains(&name), "{report}");
     }
 }
 
@@ -457,10 +457,10 @@ fn sources_are_linked_on_the_simulator() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn sources_are_linked_on_a_gpu() {
     // The guard stays, so that no other test times anything meanwhile.
-    if let Some((device, _turn)) = first::device() {
-        drop(device);
-        run_linked("cuda");
-    }
+    let (device, _turn) = first::device();
+    drop(device);
+    run_linked("cuda");
 }

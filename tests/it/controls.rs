@@ -133,16 +133,18 @@ fn the_simulator_catches_what_shows_in_one_launch() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_gpu_catches_every_way_to_cheat() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     let left = bench.run(&folder().join("exploits.toml"), "out", &[]);
     left.expect_code(1);
     assert_caught(&left.records(), |control| control.cuda);
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn compute_sanitizer_finds_a_read_that_no_check_can_see() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     let narrowed = ["--memcheck", "--variant", "honest", "--variant", "reads_just_behind_its_input"];
     let left = bench.run(&folder().join("exploits.toml"), "out", &narrowed);
     left.expect_code(1);
@@ -154,8 +156,9 @@ fn compute_sanitizer_finds_a_read_that_no_check_can_see() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     if Programs::of_this_machine().find("nvcc").is_none() {
         println!("skipped: no nvcc");
         return;

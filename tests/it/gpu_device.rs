@@ -1,6 +1,4 @@
 //! The CUDA backend on a real GPU, through the traits that `execute` uses.
-//!
-//! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set.
 
 use std::time::Instant;
 
@@ -15,8 +13,9 @@ fn floats(values: impl Iterator<Item = f32>) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_sum_of_vectors_is_right_to_the_last_element() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let n = 1_000_003_u32;
     let left = gpu.buffer(&floats((0..n).map(|i| i as f32)));
     let right = gpu.buffer(&floats((0..n).map(|i| 0.5 * (i % 7) as f32)));
@@ -31,8 +30,9 @@ fn a_sum_of_vectors_is_right_to_the_last_element() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn scalars_of_every_width_arrive_whole() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let to = gpu.device.alloc(40, 0).unwrap();
     let kernel = gpu.kernel("echo");
     let args = vec![
@@ -49,8 +49,9 @@ fn scalars_of_every_width_arrive_whole() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn arguments_that_the_kernel_does_not_take_are_refused_before_the_launch() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("poke");
     let short = gpu.run(vec![launch(kernel, ONE, ONE, vec![scalar(ElementType::U64, 0)])]);
     assert_eq!(short.unwrap_err().to_string(), "cuLaunchKernel: kernel `poke` takes 2 arguments, the launch gives 1");
@@ -62,8 +63,9 @@ fn arguments_that_the_kernel_does_not_take_are_refused_before_the_launch() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_write_one_past_either_end_lands_in_a_guard() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let (bytes, guard) = (1000, 64);
     let buffer = gpu.device.alloc(bytes, guard).unwrap();
     gpu.device.write_guards(buffer, 0xA5).unwrap();
@@ -89,8 +91,9 @@ fn a_write_one_past_either_end_lands_in_a_guard() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn an_empty_buffer_has_an_address_and_guards() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let buffer = gpu.device.alloc(0, 256).unwrap();
     gpu.device.write_guards(buffer, 3).unwrap();
     assert_eq!(gpu.device.read_guards(buffer).unwrap(), (vec![3; 256], vec![3; 512]));
@@ -103,8 +106,9 @@ fn an_empty_buffer_has_an_address_and_guards() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn preparation_comes_before_every_repetition() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let counter = gpu.device.symbol(gpu.module, "counter").unwrap();
     assert_eq!(gpu.device.size(counter), 16);
     let kernel = gpu.kernel("count");
@@ -120,8 +124,9 @@ fn preparation_comes_before_every_repetition() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_gibibyte_goes_and_comes_back_unchanged() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let mut data: Vec<u8> = (0..1_usize << 20).map(|i| (i * 31 % 251) as u8).collect();
     data = data.repeat(1024);
     for (index, piece) in data.chunks_mut(1 << 20).enumerate() {
@@ -149,8 +154,9 @@ fn a_gibibyte_goes_and_comes_back_unchanged() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn more_memory_than_there_is_is_refused_with_both_numbers() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let asked = gpu.device.info().memory_bytes.0 * 2;
     let before = gpu.device.memory_free().unwrap();
     match gpu.device.alloc(asked as usize, 256).unwrap_err() {
@@ -168,6 +174,7 @@ fn more_memory_than_there_is_is_refused_with_both_numbers() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_write_through_a_null_pointer_costs_the_context() {
     let ran = in_child("gpu_device::a_write_through_a_null_pointer_costs_the_context", &[], |gpu| {
         let kernel = gpu.kernel("poke");
@@ -186,6 +193,7 @@ fn a_write_through_a_null_pointer_costs_the_context() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_trap_costs_the_context() {
     let ran = in_child("gpu_device::a_trap_costs_the_context", &[], |gpu| {
         let kernel = gpu.kernel("stop");
@@ -199,6 +207,7 @@ fn a_trap_costs_the_context() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn printf_of_the_device_goes_to_standard_output() {
     let ran = in_child("gpu_device::printf_of_the_device_goes_to_standard_output", &[], |gpu| {
         let kernel = gpu.kernel("say");
@@ -210,8 +219,9 @@ fn printf_of_the_device_goes_to_standard_output() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn launches_past_a_limit_are_judged_before_they_run() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let info = gpu.device.info().clone();
     let (count, shared) = (gpu.kernel("count"), gpu.kernel("shared"));
     let to = gpu.device.alloc(4096, 0).unwrap();
@@ -240,8 +250,9 @@ fn launches_past_a_limit_are_judged_before_they_run() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn all_shared_memory_of_a_block_can_be_used() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("shared");
     let to = gpu.device.alloc(128, 0).unwrap();
     let dynamic = gpu.device.info().shared_per_block_optin - 4096;
@@ -252,8 +263,9 @@ fn all_shared_memory_of_a_block_can_be_used() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_cooperative_grid_is_as_large_as_what_resides() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("count");
     let resident = gpu.device.occupancy(kernel, 256, 0).unwrap().blocks_per_sm * gpu.device.info().sm_count;
     let mut run = |blocks| {
@@ -272,8 +284,9 @@ fn a_cooperative_grid_is_as_large_as_what_resides() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn text_that_is_no_ptx_is_refused_with_the_compilers_words() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let text = include_str!("gpu/kernels.ptx").replace("add.f32", "advertise.f32");
     let refused = gpu.load(&text, &[]).unwrap_err().to_string();
     assert!(refused.starts_with("cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX"), "{refused}");
@@ -283,8 +296,9 @@ fn text_that_is_no_ptx_is_refused_with_the_compilers_words() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_module_takes_its_kernels_and_variables_along() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let module = gpu.load(include_str!("gpu/kernels.ptx"), &[]).unwrap();
     let kernel = gpu.device.kernel(module, "count").unwrap();
     assert_eq!(gpu.device.kernel(module, "count").unwrap(), kernel);

@@ -1,8 +1,5 @@
 //! Launches from the device on a real GPU: linked by the driver, kept in the cache, and of the same meaning as on the
 //! simulator, whose tests have the same kernels.
-//!
-//! Without a device, or without a toolkit's `libcudadevrt.a`, each test prints why it is skipped and passes, unless
-//! `RUNNER_REQUIRE_GPU` is set.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +13,11 @@ const KERNELS: &str = include_str!("../../crates/simt/tests/ptx/kernels/device_l
 const ONE: (u32, u32, u32) = (1, 1, 1);
 
 /// `libcudadevrt.a` of the toolkit that a run would take.
-fn device_runtime(gpu: &Gpu) -> Option<PathBuf> {
+fn device_runtime(gpu: &Gpu) -> PathBuf {
     let driver = gpu.device.driver().unwrap().cuda;
     let want = Requirement::Gpu { driver, compute_capability: gpu.device.info().compute_capability };
-    let found = Toolkit::locate(want, &Cache::locate().unwrap()).ok().and_then(|toolkit| toolkit.device_runtime);
-    if found.is_none() {
-        assert!(std::env::var_os("RUNNER_REQUIRE_GPU").is_none(), "there is no toolkit with libcudadevrt.a");
-        println!("skipped: no toolkit with libcudadevrt.a");
-    }
-    found
+    let toolkit = Toolkit::locate(want, &Cache::locate().unwrap()).unwrap();
+    toolkit.device_runtime.expect("a toolkit with libcudadevrt.a")
 }
 
 fn load(device: &mut dyn Device, code: &Path, text: &str, runtime: &Path) -> Result<ModuleId, DeviceError> {
@@ -45,12 +38,12 @@ struct Bench {
     runtime: PathBuf,
 }
 
-fn bench() -> Option<Bench> {
-    let mut gpu = gpu()?;
-    let runtime = device_runtime(&gpu)?;
+fn bench() -> Bench {
+    let mut gpu = gpu();
+    let runtime = device_runtime(&gpu);
     let folder = tempfile::tempdir().unwrap();
     let module = load(gpu.device.as_mut(), &folder.path().join("k.ptx"), KERNELS, &runtime).unwrap();
-    Some(Bench { gpu, module, folder, runtime })
+    Bench { gpu, module, folder, runtime }
 }
 
 impl Bench {
@@ -74,16 +67,18 @@ fn int(value: u32) -> LaunchArg {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_child_sees_what_its_parent_wrote_and_the_next_one_what_it_wrote() {
-    let Some(mut bench) = bench() else { return };
+    let mut bench = bench();
     let data = bench.ints(&[0; 64]);
     bench.run("relay", 64, vec![LaunchArg::Buffer(data)]);
     assert_eq!(bench.read(data), (0..64).map(|t| ((t + 1) * 10 + 1) * 2 + 5).collect::<Vec<_>>());
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn what_the_tail_stream_holds_comes_after_all_that_children_launch() {
-    let Some(mut bench) = bench() else { return };
+    let mut bench = bench();
     let log = bench.ints(&[0; 64]);
     bench.run("order", 1, vec![LaunchArg::Buffer(log)]);
     let log = bench.read(log);
@@ -101,8 +96,9 @@ fn what_the_tail_stream_holds_comes_after_all_that_children_launch() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn launches_nest_as_deep_as_there_are_slots() {
-    let Some(mut bench) = bench() else { return };
+    let mut bench = bench();
     for (kernel, deepest, refusal) in [("descend", 2048, 69), ("descend_by_tail", 40, 0)] {
         let (reached, code) = (bench.ints(&[-1]), bench.ints(&[0]));
         bench.run(kernel, 1, vec![LaunchArg::Buffer(reached), LaunchArg::Buffer(code), int(0)]);
@@ -113,8 +109,9 @@ fn launches_nest_as_deep_as_there_are_slots() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn launches_that_have_not_ended_are_limited() {
-    let Some(mut bench) = bench() else { return };
+    let mut bench = bench();
     let out = bench.ints(&[-1, -1]);
     bench.run("flood", 1, vec![LaunchArg::Buffer(out), int(5000)]);
     let out = bench.read(out);
@@ -123,8 +120,9 @@ fn launches_that_have_not_ended_are_limited() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn what_is_refused_comes_back_as_a_code_which_is_also_the_threads_last_error() {
-    let Some(mut bench) = bench() else { return };
+    let mut bench = bench();
     let codes = bench.ints(&[-1; 16]);
     bench.run("refused", 1, vec![LaunchArg::Buffer(codes)]);
     let codes = bench.read(codes);
@@ -133,8 +131,9 @@ fn what_is_refused_comes_back_as_a_code_which_is_also_the_threads_last_error() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn what_was_linked_is_kept_and_taken_again_unless_it_was_damaged() {
-    let Some(mut bench) = bench() else { return };
+    let mut bench = bench();
     let kept = |bench: &Bench| {
         let files = std::fs::read_dir(bench.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         files.filter(|path| path.extension().is_some_and(|end| end == "linked")).collect::<Vec<_>>()
@@ -150,8 +149,9 @@ fn what_was_linked_is_kept_and_taken_again_unless_it_was_damaged() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_call_without_a_definition_is_refused_in_the_linkers_own_words() {
-    let Some(mut bench) = bench() else { return };
+    let mut bench = bench();
     let text = KERNELS.replace("__cudaCDP2PeekAtLastError", "__defined_nowhere");
     assert_ne!(text, KERNELS);
     let code = bench.folder.path().join("undefined.ptx");
@@ -163,11 +163,12 @@ fn a_call_without_a_definition_is_refused_in_the_linkers_own_words() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for() {
     let name = "gpu_dynamic::what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for";
     // In a separate process, since everything that a process prints is captured.
     in_child(name, &[], |gpu| {
-        let Some(runtime) = device_runtime(gpu) else { return };
+        let runtime = device_runtime(gpu);
         let folder = tempfile::tempdir().unwrap();
         let module = load(gpu.device.as_mut(), &folder.path().join("k.ptx"), KERNELS, &runtime).unwrap();
         let kernel = gpu.device.kernel(module, "hello").unwrap();

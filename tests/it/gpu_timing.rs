@@ -1,6 +1,4 @@
 //! Times of the CUDA backend on a real GPU, through the traits that `execute` uses.
-//!
-//! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set.
 
 use crate::gpu::{gpu, in_child, launch, scalar, timed, untimed, words};
 use runner_backend::{DeviceError, KernelId, LaunchArg, Prepare, Series, Step, TimedBatch};
@@ -14,8 +12,9 @@ fn spin(kernel: KernelId, microseconds: u64) -> Step {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_copy_of_256_mib_runs_near_the_memory_s_peak() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let bytes = 256_u64 << 20;
     let from = gpu.device.alloc(bytes as usize, 0).unwrap();
     let to = gpu.device.alloc(bytes as usize, 0).unwrap();
@@ -40,8 +39,9 @@ fn a_copy_of_256_mib_runs_near_the_memory_s_peak() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_sample_holds_the_kernel_s_time_and_no_launch() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     println!("{}", gpu.clock().method());
     let kernel = gpu.kernel("spin");
     gpu.run(vec![spin(kernel, 1)]).unwrap();
@@ -54,8 +54,9 @@ fn a_sample_holds_the_kernel_s_time_and_no_launch() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_parts_of_a_sequence_are_timed_one_by_one() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("spin");
     gpu.run(vec![spin(kernel, 1)]).unwrap();
     let steps = vec![spin(kernel, 200), spin(kernel, 600)];
@@ -73,8 +74,9 @@ fn the_parts_of_a_sequence_are_timed_one_by_one() {
 
 /// On an H100 three kernels of 5 µs take 22.4 µs between two events, and 24.7 µs with two more events among them.
 #[test]
+#[ignore = "needs a GPU"]
 fn events_among_the_launches_of_a_sequence_are_no_part_of_it() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("spin");
     gpu.run(vec![spin(kernel, 1)]).unwrap();
     let steps: Vec<Step> = (0..3).map(|_| spin(kernel, 5)).collect();
@@ -86,8 +88,9 @@ fn events_among_the_launches_of_a_sequence_are_no_part_of_it() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_long_sequence_is_timed_without_a_gate() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("spin");
     let steps: Vec<Step> = (0..600).map(|_| spin(kernel, 2)).collect();
     let samples = gpu.time(&timed(steps, 2)).unwrap().times;
@@ -96,8 +99,9 @@ fn a_long_sequence_is_timed_without_a_gate() {
 
 /// A kernel that spins for 20 µs, in each regime, by the mean of ten runs: its own time, and little beside it.
 #[test]
+#[ignore = "needs a GPU"]
 fn a_span_of_runs_takes_each_of_them_once() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("spin");
     let run = timed(vec![spin(kernel, 20)], 5);
     gpu.run(run.steps.clone()).unwrap();
@@ -115,8 +119,9 @@ fn a_span_of_runs_takes_each_of_them_once() {
 /// The host waits at least as long as the kernel spins. The word that is there stays 0: each run adds to one of its
 /// own.
 #[test]
+#[ignore = "needs a GPU"]
 fn on_the_hosts_clock_a_run_has_memory_of_its_own() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let (spinning, increment) = (gpu.kernel("spin"), gpu.kernel("increment"));
     let word = gpu.buffer(&[0; 4]);
     let steps = vec![spin(spinning, 200), launch(increment, ONE, ONE, vec![LaunchArg::Buffer(word)])];
@@ -134,8 +139,9 @@ fn on_the_hosts_clock_a_run_has_memory_of_its_own() {
 
 /// Each run adds one to a word of its own set; ten runs alternate between three sets.
 #[test]
+#[ignore = "needs a GPU"]
 fn runs_rotate_over_the_sets_and_those_before_the_span_start_with_the_last() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     for regime in [Regime::Warm, Regime::Graph, Regime::Rotate] {
         let kernel = gpu.kernel("increment");
         let sets: Vec<_> = (0..3).map(|_| gpu.buffer(&[0; 4])).collect();
@@ -152,14 +158,16 @@ fn runs_rotate_over_the_sets_and_those_before_the_span_start_with_the_last() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_clock_steps_by_a_few_nanoseconds_at_most_a_microsecond() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let tick = gpu.clock().tick().unwrap();
     println!("the events' clock steps by {tick} ns");
     assert!((1.0..=1000.0).contains(&tick), "{tick}");
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_launch_that_the_driver_refuses_behind_the_gate_does_not_hang() {
     let test = "gpu_timing::a_launch_that_the_driver_refuses_behind_the_gate_does_not_hang";
     let ran = in_child(test, &[], |gpu| {
@@ -177,6 +185,7 @@ fn a_launch_that_the_driver_refuses_behind_the_gate_does_not_hang() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn blocking_launches_are_timed_without_a_gate_and_the_method_says_so() {
     let test = "gpu_timing::blocking_launches_are_timed_without_a_gate_and_the_method_says_so";
     in_child(test, &[("CUDA_LAUNCH_BLOCKING", "1")], |gpu| {
@@ -192,8 +201,9 @@ fn blocking_launches_are_timed_without_a_gate_and_the_method_says_so() {
 /// Kernels of one block: as many as there are streams run at once, and no timed span is shorter than its longest
 /// stream.
 #[test]
+#[ignore = "needs a GPU"]
 fn launches_of_several_streams_run_beside_each_other_in_every_regime() {
-    let Some(mut gpu) = gpu() else { return };
+    let mut gpu = gpu();
     let kernel = gpu.kernel("spin");
     let counter = gpu.device.symbol(gpu.module, "counter").unwrap();
     let count = gpu.kernel("count");

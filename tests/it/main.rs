@@ -1,6 +1,6 @@
 //! Every integration test, in one program: `cargo test --test it cli::` runs a part of them.
 //!
-//! The modules whose names begin with `gpu_`, and `faults`, need a GPU and skip themselves where there is none.
+//! Tests that need a GPU are ignored without `--ignored`: they are in the modules `gpu_*` and `faults`.
 
 #![expect(
     clippy::unwrap_used,

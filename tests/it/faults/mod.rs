@@ -1,6 +1,5 @@
 //! Kernels that do everything wrong, and runs that are cut short, end to end: the real binary on a real GPU.
 //!
-//! Without a device each test prints `skipped: no CUDA device` and passes, unless `RUNNER_REQUIRE_GPU` is set.
 //! `RUNNER_BIN` names another binary than the one that cargo built, `RUNNER_FAULTS` the folder of the manifests where
 //! that is not `tests/it/faults` of the package: with both, this test binary runs on a machine without the sources.
 

@@ -66,12 +66,10 @@ fn logs(bench: &Bench, tool: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_kernels_that_prepare_watch_and_compare_memory_are_clean() {
-    let Some(bench) = bench() else { return };
-    let Some(sanitizer) = sanitizer() else {
-        println!("skipped: no compute-sanitizer");
-        return;
-    };
+    let bench = bench();
+    let sanitizer = sanitizer().expect("compute-sanitizer");
     let manifest = text(&fixture("own.toml"));
     // Measures the device where that was not done yet: times under the sanitizer must not be stored.
     bench.run(&fixture("own.toml"), "alone", &[]).expect_code(0);
@@ -81,12 +79,10 @@ fn the_kernels_that_prepare_watch_and_compare_memory_are_clean() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_kernels_that_measure_a_device_are_clean() {
-    let Some(bench) = bench() else { return };
-    let Some(sanitizer) = sanitizer() else {
-        println!("skipped: no compute-sanitizer");
-        return;
-    };
+    let bench = bench();
+    let sanitizer = sanitizer().expect("compute-sanitizer");
     // A cache of its own, with the same compiler: what is measured here is not to be used.
     let (cache, own) = (Cache::locate().unwrap(), bench.path("cache"));
     Cache::at(&own).prepare().unwrap();

@@ -6,14 +6,10 @@ use runner_types::{CaseRecord, Note, Outcome};
 use super::bench::{Bench, bench, fixture};
 use super::left::Left;
 
-/// A place to run in where host functions can be built, or `None` with a line that says what is missing.
-fn bench_with_nvcc() -> Option<Bench> {
-    let bench = bench()?;
-    if Programs::of_this_machine().find("nvcc").is_none() {
-        println!("skipped: no nvcc");
-        return None;
-    }
-    Some(bench)
+/// A place to run in where host functions can be built.
+fn bench_with_nvcc() -> Bench {
+    Programs::of_this_machine().find("nvcc").expect("nvcc");
+    bench()
 }
 
 #[track_caller]
@@ -25,8 +21,9 @@ fn launch_error(left: &Left, variant: &str, n: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn host_functions_are_measured_like_kernels_and_cost_no_row_but_their_own() {
-    let Some(bench) = bench_with_nvcc() else { return };
+    let bench = bench_with_nvcc();
     let left = bench.run(&fixture("plugins.toml"), "out", &["--allow-host-code"]);
     left.expect_code(1);
     for n in ["1000", "1048577"] {
@@ -56,8 +53,9 @@ fn host_functions_are_measured_like_kernels_and_cost_no_row_but_their_own() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_function_that_waits_is_timed_without_a_gate_and_its_row_says_so() {
-    let Some(bench) = bench_with_nvcc() else { return };
+    let bench = bench_with_nvcc();
     let left = bench.run(&fixture("plugins_waiting.toml"), "out", &["--allow-host-code"]);
     left.expect_code(0);
     left.expect_sound(&["right", "waits"]);

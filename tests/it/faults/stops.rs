@@ -79,8 +79,9 @@ fn not_run(left: &Left) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn an_interrupted_run_keeps_what_it_did_and_resumes_with_the_rest() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     let mut run = bench.begin(&fixture("long.toml"), "out", &[]);
     run.until_journal_has(is_group_end);
     let worker = run.worker();
@@ -104,8 +105,9 @@ fn an_interrupted_run_keeps_what_it_did_and_resumes_with_the_rest() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_killed_run_takes_its_worker_along_and_resumes_from_its_journal() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     let mut run = bench.begin(&fixture("long.toml"), "out", &[]);
     run.until_journal_has(is_group_end);
     let worker = run.worker();
@@ -126,8 +128,9 @@ fn a_killed_run_takes_its_worker_along_and_resumes_from_its_journal() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn the_first_interrupt_waits_for_the_kernel_and_the_second_does_not() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     let mut run = bench.begin(&fixture("endless.toml"), "out", &["--progress", "json"]);
     run.until_it_shows(is_endless_launch);
     let worker = run.worker();
@@ -146,8 +149,9 @@ fn the_first_interrupt_waits_for_the_kernel_and_the_second_does_not() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_worker_in_an_endless_kernel_does_not_outlive_a_killed_run() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     let mut run = bench.begin(&fixture("endless.toml"), "out", &["--progress", "json"]);
     run.until_it_shows(is_endless_launch);
     let worker = run.worker();
@@ -159,8 +163,9 @@ fn a_worker_in_an_endless_kernel_does_not_outlive_a_killed_run() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_folder_in_use_is_refused_to_a_second_run() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     // Enough groups for the others to come while it is at work.
     let sizes: Vec<String> = (1000..1080).map(|n| n.to_string()).collect();
     let set = format!("n={}", sizes.join(","));
@@ -181,8 +186,9 @@ fn a_folder_in_use_is_refused_to_a_second_run() {
 }
 
 #[test]
+#[ignore = "needs a GPU"]
 fn a_run_that_cannot_begin_says_why_and_leaves_nothing() {
-    let Some(bench) = bench() else { return };
+    let bench = bench();
     std::fs::write(bench.path("file"), "").unwrap();
     let quick = fixture("quick.toml");
     let refused = |out: &str, more: &[&str], code: i32, words: &[&str]| {

@@ -6,9 +6,6 @@ use runner_backend::cuda::Cuda;
 use runner_backend::{Backend, Device, DeviceError};
 use runner_types::DeviceId;
 
-/// Set by a run that must not skip: without a device the tests then fail.
-const REQUIRED: &str = "RUNNER_REQUIRE_GPU";
-
 /// Tests that take times or energy must not overlap with any other that uses the device. Two runs at a time would wait
 /// for each other's kernels.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -18,24 +15,28 @@ pub fn turn() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of the device for as long as the guard lives, or `None` with a line that says that there is none.
-pub fn id() -> Option<(DeviceId, MutexGuard<'static, ()>)> {
+/// The number of the device for as long as the guard lives, or `None` without one.
+fn find() -> Option<(DeviceId, MutexGuard<'static, ()>)> {
     let turn = turn();
-    let id = match Cuda::Timed.devices() {
-        Ok(devices) => devices.into_iter().next().map(|(id, _)| id),
+    match Cuda::Timed.devices() {
+        Ok(devices) => devices.into_iter().next().map(|(id, _)| (id, turn)),
         Err(DeviceError::Unavailable(_)) => None,
         Err(error) => panic!("{error}"),
-    };
-    let Some(id) = id else {
-        assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set and there is no CUDA device");
-        println!("skipped: no CUDA device");
-        return None;
-    };
-    Some((id, turn))
+    }
+}
+
+/// The number of the device for as long as the guard lives.
+pub fn id() -> (DeviceId, MutexGuard<'static, ()>) {
+    find().expect("a CUDA device")
 }
 
 /// The opened device for as long as the guard lives.
-pub fn device() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
-    let (id, turn) = id()?;
+pub fn device() -> (Box<dyn Device>, MutexGuard<'static, ()>) {
+    device_if_any().expect("a CUDA device")
+}
+
+/// The opened device for as long as the guard lives, or `None` without one.
+pub fn device_if_any() -> Option<(Box<dyn Device>, MutexGuard<'static, ()>)> {
+    let (id, turn) = find()?;
     Some((Cuda::Timed.open(&id).unwrap(), turn))
 }
