@@ -1,5 +1,5 @@
-//! The first steps of every access to memory, in every state space: the lanes' addresses, a survey of them (range,
-//! alignment, contiguity), and the bounds check, done once for the whole request if possible.
+//! First steps of every memory access, in any state space: computes the lanes' addresses, surveys them (range,
+//! alignment, contiguity) and checks bounds, once for the whole request if possible.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::context::Context;
@@ -10,27 +10,27 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Fuel that a polling access costs on top of its loop's back edge.
+/// Fuel that a polling access costs, in addition to the back edge of its loop.
 const POLL_COST: u32 = 63;
 
-/// Properties of a request's addresses over its active lanes.
+/// Properties of a request's addresses, over the active lanes.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
     pub lo: u64,
     pub hi: u64,
-    /// Bits that are zero here are zero in every address: enough to check alignment.
+    /// A bit that is zero here is zero in every address, which is enough to check alignment.
     pub low_bits: u64,
-    /// Lane `k` is at `k` times the access size after a common start.
+    /// Whether lane `k`'s address is a common start plus `k` times the access size.
     pub contiguous: bool,
 }
 
-/// A region's bytes on the host.
+/// Host memory of a region.
 #[derive(Debug, Clone, Copy)]
 pub struct Region {
     pub host: *mut u8,
     /// Simulated address of the byte at `host`.
     pub origin: u64,
-    /// Added per lane, because every lane has its own local memory.
+    /// Bytes between the local memories of neighbouring lanes; 0 in the other state spaces.
     pub stride: usize,
     pub space: StateSpace,
 }
@@ -66,7 +66,7 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
             out.0[k] = u64::from(a.0[k].wrapping_add(offset as u32));
         }
     } else {
-        // SAFETY: without the bit the row is a 64-bit one.
+        // SAFETY: without the bit, the row has 64 bits per lane.
         let a: Row<u64> = unsafe { cx.row(slot) };
         // If the compiler knew the number of lanes, it would write some of them one by one, and a later vector load
         // would have to wait for those writes.
@@ -78,8 +78,8 @@ pub fn addresses(cx: &Context<'_>, i: &Ins, slot: Slot) -> Row<u64> {
     out
 }
 
-/// Truncates the addresses of constants. Constants are in global memory here: an address outside every allocation means
-/// the constant whose address has the same low 32 bits.
+/// Restores constant addresses that were truncated to 32 bits. The simulator keeps constants in global memory, so an
+/// address outside every allocation stands for the constant with the same low 32 bits.
 #[inline(never)]
 pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
     let memory = cx.launch.memory;
@@ -91,12 +91,12 @@ pub fn truncate_constants(cx: &Context<'_>, a: &mut Row<u64>) {
     }
 }
 
-/// Surveys the active lanes for accesses of `bytes` each.
+/// Surveys the active lanes' addresses, for accesses of `bytes` bytes each.
 #[inline(always)]
 pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     let first = cx.first_lane();
     let last = (cx.mask | 1).ilog2() as usize;
-    // Accesses have 1, 2, 4 … bytes: vector units shift faster than they multiply.
+    // Access sizes are powers of two, and vector units shift faster than they multiply.
     let shift = bytes.trailing_zeros();
     let start = a.0[first].wrapping_sub((first as u64) << shift);
     let mut mismatch = 0;
@@ -109,7 +109,7 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     }
     let (mut lo, mut hi, mut low_bits) = (u64::MAX, 0, 0);
     for k in 0..LANES {
-        // Inactive lanes repeat the first one, which changes nothing.
+        // Inactive lanes repeat the first active lane's address, which does not change the result.
         let x = if cx.is_active(k) { a.0[k] } else { a.0[first] };
         lo = if x < lo { x } else { lo };
         hi = if x > hi { x } else { hi };
@@ -168,7 +168,7 @@ pub fn region(
     }
 }
 
-/// Returns the region of a request to shared memory beyond the block's own bytes, which is another block's in the
+/// Returns the region of a request to shared memory beyond the block's own window, which belongs to a block of the
 /// cluster.
 #[cold]
 fn in_cluster(
@@ -216,7 +216,7 @@ pub fn same_region(cx: &Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> u32 {
     (0..LANES).filter(|&k| cx.mask >> k & 1 == 1 && region_start(space, a.0[k]) == first).fold(0, |m, k| m | 1 << k)
 }
 
-/// The slow path of the bounds check: checks each lane separately, and remembers the allocation of the last one.
+/// Slow path of the bounds check: checks each lane separately and caches the last lane's allocation.
 #[cold]
 #[inline(never)]
 fn locate(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64, store: bool) -> Result<(), *const Ins> {
@@ -271,7 +271,7 @@ fn outside(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, base: u64, len: u64, byt
     stopped
 }
 
-/// Reports a fault of one lane at an address.
+/// Ends the launch with a fault of one lane's access to an address.
 fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: String, address: u64) -> *const Ins {
     let site = findings::site_of(cx.launch, i.access().space(), address);
     let stopped = cx.trap(i, kind, 1 << lane, message);
@@ -279,7 +279,7 @@ fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: Stri
     stopped
 }
 
-/// Prepares an access: commit order between blocks, polling.
+/// Prepares an access: waits for the block's place in commit order and charges the fuel of a poll.
 #[inline(always)]
 pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     if i.has(Access::ORDERED) {
@@ -295,7 +295,7 @@ pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     None
 }
 
-/// Counts a poll: an instruction that accesses the same address as last time. Any other access is progress.
+/// Counts a poll if the instruction accesses the same address as last time. Any other access is progress.
 #[inline(always)]
 pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     if i.has(Access::POLL) {
@@ -304,11 +304,11 @@ pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
     }
 }
 
-/// Performs a generic request whose lanes are in different windows, one window after the other.
+/// Performs a generic request whose lanes are in different windows, one window at a time.
 ///
 /// # Safety
 ///
-/// `i` is an instruction made by the loader.
+/// The loader made `i`.
 #[cold]
 #[inline(never)]
 pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> *const Ins {
@@ -318,7 +318,7 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     let mut next = std::ptr::null();
     for mask in [first, whole & !first] {
         cx.set_mask(mask);
-        // SAFETY: `i` is an instruction made by the loader; the copy differs only in flags.
+        // SAFETY: the loader made `i`; the copy differs only in flags.
         next = unsafe { (unordered.run.handler())(cx, &unordered) };
         if next.is_null() {
             break;
@@ -328,8 +328,8 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     if next.is_null() { next } else { Context::next(i) }
 }
 
-/// Returns the start of another block's shared memory on the host. `Err` is the handler's return value if the access is
-/// not allowed.
+/// Returns the host address of another block's shared memory. `Err` is the handler's return value if the access is not
+/// allowed.
 pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const Ins> {
     let Some(peer) = cx.peers.get(rank as usize) else {
         let message = format!("the cluster has no block {rank}");

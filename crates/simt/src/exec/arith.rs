@@ -3,15 +3,15 @@
 /// Bits of the NaN that every f32 operation returns.
 const NAN32: u32 = 0x7fff_ffff;
 
-/// Replaces any NaN by the canonical one. The test is on the bits: the optimizer may drop the branch of `if
-/// root.is_nan() { NAN } else { root }`, since a NaN from arithmetic may have any payload.
+/// Replaces any NaN with the canonical one. Tests the bits, because the optimizer may drop the branch of `if
+/// root.is_nan() { NAN } else { root }`: a NaN from arithmetic may have any payload.
 #[inline(always)]
 pub fn canon(x: f32) -> f32 {
     let bits = x.to_bits();
     f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { bits })
 }
 
-/// Sets the quiet bit of an f64 NaN: operations propagate it with sign and payload.
+/// Sets the quiet bit of an f64 NaN. Operations propagate NaN with its sign and payload.
 #[inline(always)]
 pub fn quiet(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | 1 << 51)
@@ -24,14 +24,14 @@ pub fn short_nan(x: f64) -> f32 {
     f32::from_bits((bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x003f_ffff)
 }
 
-/// Flushes a subnormal number to the zero of its sign.
+/// Flushes a subnormal number to zero of the same sign.
 #[inline(always)]
 pub fn ftz(x: f32) -> f32 {
     let bits = x.to_bits();
     if bits & 0x7f80_0000 == 0 { f32::from_bits(bits & 0x8000_0000) } else { x }
 }
 
-/// Clamps to 0 … 1; NaN becomes 0.
+/// Clamps to [0, 1]; NaN becomes 0.
 #[inline(always)]
 pub fn sat(x: f32) -> f32 {
     if x >= 1.0 {
@@ -43,7 +43,7 @@ pub fn sat(x: f32) -> f32 {
     }
 }
 
-/// Clamps a double as [`sat`] does a single.
+/// f64 version of [`sat`].
 #[inline(always)]
 pub fn sat64(x: f64) -> f64 {
     if x >= 1.0 {
@@ -55,31 +55,31 @@ pub fn sat64(x: f64) -> f64 {
     }
 }
 
-/// Returns the minimum, preferring numbers to NaN and −0 to +0.
+/// Returns the minimum. Prefers a number to NaN, and −0 to +0.
 #[inline(always)]
 pub fn min32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { canon(a) } else { b }
 }
 
-/// Returns the maximum, preferring numbers to NaN and +0 to −0.
+/// Returns the maximum. Prefers a number to NaN, and +0 to −0.
 #[inline(always)]
 pub fn max32(a: f32, b: f32) -> f32 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { canon(a) } else { b }
 }
 
-/// Returns the minimum of two doubles; see [`min32`].
+/// f64 version of [`min32`].
 #[inline(always)]
 pub fn min64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
 }
 
-/// Returns the maximum of two doubles; see [`max32`].
+/// f64 version of [`max32`].
 #[inline(always)]
 pub fn max64(a: f64, b: f64) -> f64 {
     if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
 }
 
-/// Rounding directions other than to nearest.
+/// Directed rounding modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Zero,
@@ -87,7 +87,7 @@ pub enum Direction {
     Up,
 }
 
-/// Returns the exact `sum + error` as a double rounded to odd. Rounding that to a shorter format in any direction is
+/// Returns the exact `sum + error` rounded to odd, as a double. Rounding that to a narrower format in any direction is
 /// then correct.
 fn odd(sum: f64, error: f64) -> f64 {
     if error == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
@@ -122,7 +122,7 @@ pub fn narrow(x: f64, direction: Direction) -> f32 {
     };
     let too_small = direction == Direction::Up && back < x;
     if too_large {
-        // The result is one step away, toward zero or down.
+        // The result is one step away: toward zero, or down.
         if direction == Direction::Zero || near > 0.0 { step_in(near) } else { step_out(near, true) }
     } else if too_small {
         if near < 0.0 { step_in(near) } else { step_out(near, false) }
@@ -144,13 +144,13 @@ fn step_out(x: f32, negative: bool) -> f32 {
     f32::from_bits(x.to_bits() + 1)
 }
 
-/// Sets the sign of a zero: sums of opposite signs that are zero become −0 when rounding down.
+/// Sets the sign of a zero result. An exact zero sum of opposite signs is −0 when rounding down.
 #[inline(always)]
 fn zero_sign(result: f32, sum: f64, exact_zero: bool, both_negative: bool, direction: Direction) -> f32 {
     if exact_zero && sum == 0.0 && !both_negative && direction == Direction::Down { -0.0 } else { result }
 }
 
-/// Returns `a + b`, rounded in a direction.
+/// Returns `a + b`, rounded in the given direction.
 pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let sum = exact_sum(x, y);
@@ -158,12 +158,12 @@ pub fn add_toward(a: f32, b: f32, direction: Direction) -> f32 {
     zero_sign(narrow(sum, direction), sum, cancels, false, direction)
 }
 
-/// Returns `a × b`, rounded in a direction; the product of two singles is exact in a double.
+/// Returns `a × b`, rounded in the given direction. The product of two f32 is exact in f64.
 pub fn mul_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(f64::from(a) * f64::from(b), direction)
 }
 
-/// Returns `a × b + c`, rounded in a direction.
+/// Returns `a × b + c`, rounded in the given direction.
 pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = exact_sum(p, c);
@@ -171,12 +171,12 @@ pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     zero_sign(narrow(sum, direction), sum, cancels, false, direction)
 }
 
-/// Returns `a × b + c` of narrow floats, as a double that rounds to them correctly.
+/// Returns `a × b + c` of narrow floats as a double, such that rounding it to their format is correct.
 pub fn fma_odd(a: f32, b: f32, c: f32) -> f64 {
     exact_sum(f64::from(a) * f64::from(b), f64::from(c))
 }
 
-/// Returns `a ÷ b`, rounded in a direction. The remainder's sign tells on which side the quotient was rounded.
+/// Returns `a ÷ b`, rounded in the given direction. The sign of the remainder tells which way the quotient was rounded.
 pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     let (x, y) = (f64::from(a), f64::from(b));
     let q = x / y;
@@ -184,7 +184,7 @@ pub fn div_toward(a: f32, b: f32, direction: Direction) -> f32 {
     narrow(if q.is_finite() && rest.is_finite() { odd(q, if y > 0.0 { rest } else { -rest }) } else { q }, direction)
 }
 
-/// Returns the square root, rounded in a direction.
+/// Returns the square root, rounded in the given direction.
 pub fn sqrt_toward(a: f32, direction: Direction) -> f32 {
     let x = f64::from(a);
     let root = x.sqrt();

@@ -1,7 +1,7 @@
 //! Asynchronous writes to the shared memory of a cluster, which complete on an mbarrier object there.
 //!
-//! They are performed at once, which the program must expect as one of the possible times. A write to one block that
-//! completes on another block's object is a fault, as is a write outside shared memory.
+//! Writes are performed at once: the program must allow for this, since they may complete at any time. It is a fault if
+//! a write to one block completes on another block's object, or if it is outside shared memory.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, Survey, misaligned, region};
@@ -17,12 +17,13 @@ use crate::sanitize::{Bulk, Space, Way};
 pub struct AsyncWrite {
     pub to: u64,
     pub bytes: u32,
-    /// Address of the mbarrier object on which it completes.
+    /// Address of the mbarrier object that counts the bytes.
     pub object: u64,
     pub way: Way,
 }
 
-/// Returns the region of `bytes` bytes at an address, aligned to `unit`. `Err` is the handler's return value.
+/// Returns the region of `bytes` bytes at an address, which must be aligned to `unit`. `Err` is the handler's return
+/// value.
 pub fn place(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -39,8 +40,8 @@ pub fn place(
     region(cx, i, &a, &survey, u64::from(bytes), store)
 }
 
-/// Performs a lane's write to addresses of a space, shared or generic. `from` holds the bytes; `write_bytes` writes
-/// them to their place on the host. The lane is the only active one. `Err` is the handler's return value.
+/// Performs a lane's write to shared or generic addresses. `from` holds the bytes; `write_bytes` writes them to host
+/// memory. The lane is the only active one. `Err` is the handler's return value.
 pub fn write_async(
     cx: &mut Context<'_>,
     i: &Ins,

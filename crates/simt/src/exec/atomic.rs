@@ -1,6 +1,6 @@
-//! Atomic read-modify-write operations, lane by lane in lane order.
+//! Atomic read-modify-write operations, one lane after another.
 //!
-//! On global memory each of them is atomic on the host as well, since blocks run on several threads. Operations whose
+//! In global memory each operation is also atomic on the host, since blocks run on several threads. Operations whose
 //! order is visible have [`Access::ORDERED`] and wait for the block's place in commit order.
 
 use crate::error::TrapKind;
@@ -13,8 +13,8 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{Row, each, instance};
 
-/// Performs an operation for the active lanes at their addresses, which were checked to be in the region. Returns
-/// whether any of them changes memory.
+/// Performs an operation for the active lanes, whose addresses are known to be in the region. Returns whether any lane
+/// changes memory.
 type Perform = unsafe fn(&mut Context<'_>, &Ins, &Row<u64>, &Region) -> bool;
 
 unsafe fn perform<M: Cell, F: Fn(M, M, M) -> M + Copy>(
@@ -26,7 +26,7 @@ unsafe fn perform<M: Cell, F: Fn(M, M, M) -> M + Copy>(
     let f = instance::<F>();
     let mut changes = false;
     each(cx.mask, |k| {
-        // SAFETY: the request was checked as a whole; sources and destination are rows assigned by the loader.
+        // SAFETY: the whole request was checked; the loader assigned the source and destination rows.
         unsafe {
             let b = M::narrow(*cx.at::<M::Register>(i.o[2]).add(k));
             let c = if i.o[3] == Slot::NONE { b } else { M::narrow(*cx.at::<M::Register>(i.o[3]).add(k)) };
@@ -42,7 +42,7 @@ unsafe fn perform<M: Cell, F: Fn(M, M, M) -> M + Copy>(
 
 /// `atom` and `red`. Slot 0: old value; slot 1: address; slots 2 and 3: operands.
 pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { request(cx, i, size_of::<M>() as u64, perform::<M, F>) }
 }
 
@@ -50,21 +50,21 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
 ///
 /// # Safety
 ///
-/// `i` is an instruction made by the loader, and `perform` matches its type.
+/// The loader made `i`, and `perform` matches its type.
 unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -> *const Ins {
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
     let a = addresses(cx, i, i.o[1]);
     let s = survey(cx, &a, bytes);
-    // The first element represents the whole vector; the others are not separate instructions.
+    // The first element stands for the whole vector; the others are not separate instructions.
     let vector = u64::from(i.access().elements());
     let overlap = s.contiguous && cx.lanes > 1;
     if vector > 1 && (overlap || s.low_bits & (bytes * vector - 1) != 0) {
         return misaligned(cx, i, &a, bytes * vector);
     }
     if same_region(cx, i, &a, &s) != cx.mask {
-        // SAFETY: the same contract as this function's.
+        // SAFETY: same contract as this function.
         return unsafe { split(cx, i, &a, &s) };
     }
     let r = match region(cx, i, &a, &s, bytes, true) {
@@ -94,7 +94,7 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
             return stopped;
         }
     }
-    // SAFETY: the request was checked as a whole.
+    // SAFETY: the whole request was checked.
     let changes = unsafe { perform(cx, i, &a, &r) };
     if i.has(Access::POLL) {
         // An atomic that leaves the value unchanged is a poll; one that changes it is progress.

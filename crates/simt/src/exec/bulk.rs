@@ -1,10 +1,10 @@
-//! Executes `cp.async.bulk` and `cp.reduce.async.bulk`, which copy or reduce many bytes per lane, between global and
+//! Executes `cp.async.bulk` and `cp.reduce.async.bulk`, which copy or reduce many bytes per lane between global and
 //! shared memory.
 //!
-//! A copy is performed at once, which the program must expect as one of the possible times. The sanitizer reports an
-//! access to its target before a thread has waited for it, and a change of its source before it was read. What the
-//! hardware refuses ends the launch: addresses and sizes that are not multiples of 16, and shared memory at both ends
-//! without clusters.
+//! Copies are performed at once: the program must allow for this, since they may complete at any time. The sanitizer
+//! reports an access to the target that does not wait for the copy, and a change of the source before it was read. As
+//! on hardware, the launch fails if addresses or sizes are not multiples of 16, or if both ends are shared memory
+//! without a cluster.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, enter, misaligned};
@@ -23,7 +23,7 @@ use crate::sanitize::{Bulk, Fault, Op, Space, Way};
 /// Addresses and sizes must be multiples of this many bytes.
 const UNIT: u64 = 16;
 
-/// Bits of `imm` for the offset of each of three addresses: target, source, mbarrier object.
+/// Bits that each of the three offsets (target, source, mbarrier object) takes in `imm`.
 pub const OFFSET_BITS: u32 = 21;
 
 /// Returns the offset of address `which` in `imm`.
@@ -32,33 +32,33 @@ const fn offset(imm: i64, which: u32) -> i64 {
     (imm << (spare - which * OFFSET_BITS)) >> spare
 }
 
-/// The copy of one lane.
+/// A lane's copy.
 #[derive(Debug, Clone, Copy)]
 struct Transfer {
     to: u64,
     from: u64,
     bytes: u32,
-    /// Address of the mbarrier object on which it completes.
+    /// Address of the mbarrier object that counts the bytes.
     object: u64,
-    /// Mask of the target blocks of a multicast.
+    /// Mask of the blocks that a multicast writes to.
     blocks: u32,
 }
 
-/// Copies or combines bytes from the first address to the second.
+/// Copies bytes from the first address to the second, or combines them there.
 pub type Combine = unsafe fn(*const u8, *mut u8, usize);
 
-/// What a copy does with its bytes.
+/// What a copy does to its target.
 #[derive(Debug, Clone, Copy)]
 struct Effect {
     combine: Combine,
     reduces: bool,
 }
 
-/// Returns an address of a lane. Addresses of shared memory have 32 bits, whatever the width of their row.
+/// Returns an address of a lane. Addresses in shared memory have 32 bits, however wide their row is.
 ///
 /// # Safety
 ///
-/// The slot is empty or an address row, with 32 bits if `narrow` says so.
+/// The slot is empty or an address row, which has 32 bits if `narrow` says so.
 pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, lane: usize) -> u64 {
     let (slot, by) = (i.o[which as usize], offset(i.imm, which));
     if slot == Slot::NONE {
@@ -66,7 +66,7 @@ pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, 
     }
     let global = [aux::Bulk::TO_GLOBAL, aux::Bulk::FROM_GLOBAL].get(which as usize).is_some_and(|&flag| i.has(flag));
     let width = if global || i.has(aux::Bulk::GENERIC) { u64::MAX } else { u64::from(u32::MAX) };
-    // SAFETY: the row's width is that of this function's contract.
+    // SAFETY: the caller guarantees the row's width.
     unsafe {
         if i.has(narrow) {
             u64::from((*cx.at::<u32>(slot).add(lane)).wrapping_add(by as u32))
@@ -76,10 +76,10 @@ pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, 
     }
 }
 
-/// `cp.async.bulk`. Slot 0: target address; slot 1: source address; slot 2: mbarrier object's address or none; slot 3:
-/// size; slot 4: mask of blocks or none. `imm` has the offsets of the addresses.
+/// `cp.async.bulk`. Slot 0: target address; slot 1: source address; slot 2: address of the mbarrier object, or none;
+/// slot 3: size; slot 4: block mask, or none. `imm` has the offsets of the addresses.
 pub unsafe fn bulk_copy(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { each_lane(cx, i, Effect { combine: std::ptr::copy::<u8>, reduces: false }) }
 }
 
@@ -88,11 +88,11 @@ pub unsafe fn bulk_reduce<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<
     if let Some(stopped) = enter(cx, i) {
         return stopped;
     }
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { each_lane(cx, i, Effect { combine: combine::<M, F>, reduces: true }) }
 }
 
-/// Combines elements with those of a target.
+/// Combines source elements into the target.
 ///
 /// # Safety
 ///
@@ -108,11 +108,11 @@ pub unsafe fn combine<M: Cell, F: Fn(M, M, M) -> M + Copy>(from: *const u8, to: 
     }
 }
 
-/// Performs the copies of the active lanes, one after the other.
+/// Performs the active lanes' copies, one after another.
 ///
 /// # Safety
 ///
-/// The slots were assigned by the loader.
+/// The loader assigned the slots.
 unsafe fn each_lane(cx: &mut Context<'_>, i: &Ins, effect: Effect) -> *const Ins {
     let whole = cx.mask;
     for k in (0..LANES).filter(|&k| whole >> k & 1 == 1) {
@@ -164,7 +164,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
     let send = |cx: &mut Context<'_>, to: u64, object: u64| {
         cx.accesses(i).shared_store.count(0);
         let request = AsyncWrite { to, bytes: copy.bytes, object, way };
-        // SAFETY: both sides were checked to lie in their regions, aligned.
+        // SAFETY: both sides were checked to be aligned and inside their regions.
         let write = |at: *mut u8| unsafe { (effect.combine)(source, at, copy.bytes as usize) };
         write_async(cx, i, (lane, to_space), &request, source, write)
     };
@@ -183,7 +183,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
     Ok(())
 }
 
-/// Ends the launch for a copy that the hardware refuses.
+/// Ends the launch if the hardware would refuse the copy.
 fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<(), *const Ins> {
     let (from_space, to_space) = spaces(i);
     if !u64::from(copy.bytes).is_multiple_of(UNIT) {
@@ -204,7 +204,7 @@ fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<
     Ok(())
 }
 
-/// Returns the state spaces of source and target.
+/// Returns the state spaces of the source and the target.
 fn spaces(i: &Ins) -> (StateSpace, StateSpace) {
     let space = |global: bool| if global { StateSpace::GLOBAL } else { StateSpace::SHARED };
     (space(i.has(aux::Bulk::FROM_GLOBAL)), space(i.has(aux::Bulk::TO_GLOBAL)))
@@ -223,7 +223,7 @@ fn check_source(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, fro
     sanitizer::bulk(cx, i, lane, source, Op::Load, from.at(lane, copy.from)).map_or(Ok(()), Err)
 }
 
-/// Performs a copy from shared to global memory. It belongs to the bulk group that the lane commits next.
+/// Performs a copy from shared to global memory. The copy belongs to the bulk group that the lane commits next.
 fn leave(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -254,7 +254,7 @@ fn leave(
         let by = sanitizer::sender(cx, i, lane);
         cx.shadow.send_from(by, Bulk { space: Space::Shared, offset: copy.from - from.origin, bytes });
     }
-    // SAFETY: both sides were checked to lie in their regions, aligned.
+    // SAFETY: both sides were checked to be aligned and inside their regions.
     unsafe { (effect.combine)(source, to.at(lane, copy.to), copy.bytes as usize) };
     Ok(())
 }

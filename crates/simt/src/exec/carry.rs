@@ -6,13 +6,13 @@ use crate::program::aux::{Carry, Negations};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Operations of a carry chain, in the low bits of `aux`.
+/// Carry-chain operations, in the low bits of `aux`.
 pub const ADD: u32 = 0;
 pub const SUB: u32 = 1;
 pub const MAD_LOW: u32 = 2;
 pub const MAD_HIGH: u32 = 3;
 
-/// Computes `a op b (op c) ± carry` in double width; returns the value and the carry.
+/// Computes `a op b (op c) ± carry` in double width. Returns the value and the carry.
 #[inline(always)]
 fn chain(operation: u32, flags: Carry, width: u32, a: u128, b: u128, c: u128, carry: u128) -> (u128, bool) {
     let ones = (1_u128 << width) - 1;
@@ -20,7 +20,7 @@ fn chain(operation: u32, flags: Carry, width: u32, a: u128, b: u128, c: u128, ca
     let (a_full, b_full) = if flags.contains(Carry::SIGNED) { (signed(a), signed(b)) } else { (a, b) };
     let taken = |flag| if flags.contains(Carry::TAKES) { flag } else { 0 };
     match operation {
-        // A difference's carry means "no borrow": hardware adds the complement and one.
+        // For a subtraction, carry means "no borrow": the hardware adds the complement plus one.
         SUB => {
             let borrowed = taken(1 - carry);
             (a.wrapping_sub(b).wrapping_sub(borrowed) & ones, a >= b + borrowed)
@@ -41,7 +41,7 @@ macro_rules! chain_handler {
     ($(#[$doc:meta])* $name:ident, $t:ty, $width:literal) => {
         $(#[$doc])*
         pub unsafe fn $name(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: the loader assigns rows of this width.
+            // SAFETY: the loader assigned rows of this width.
             unsafe {
                 let (a, b): (Row<$t>, Row<$t>) = (cx.row(i.o[1]), cx.row(i.o[2]));
                 let c: Row<$t> = if i.o[3] == Slot::NONE { a } else { cx.row(i.o[3]) };
@@ -65,10 +65,10 @@ macro_rules! chain_handler {
 }
 chain_handler!(/// `add.cc`, `subc`, `madc` and the like on 32 bits.
     narrow, u32, 32);
-chain_handler!(/// The same on 64 bits.
+chain_handler!(/// 64-bit version of the above.
     wide, u64, 64);
 
-/// Operations on predicates, in the low bits of `aux`.
+/// Predicate operations, in the low bits of `aux`.
 pub const PRED_AND: u32 = 0;
 pub const PRED_OR: u32 = 1;
 pub const PRED_XOR: u32 = 2;

@@ -1,16 +1,16 @@
-//! Types in memory that atomics operate on.
+//! Memory types of atomic operations.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::program::row::Lane;
 
-/// A type in memory that atomics operate on.
+/// A memory type of atomic operations.
 pub trait Cell: Lane {
     type Register: Lane + PartialEq;
     fn widen(self) -> Self::Register;
     fn narrow(register: Self::Register) -> Self;
-    /// Replaces the value at `at` by `f` of it; returns the old value.
+    /// Replaces the value at `at` with `f(value)` and returns the old value.
     ///
     /// # Safety
     ///
@@ -35,8 +35,8 @@ macro_rules! cell {
 
             #[inline(always)]
             unsafe fn update(at: *mut u8, f: impl Fn(Self) -> Self) -> Self {
-                // SAFETY: `at` is valid and aligned for this type; while threads race, all access the cell with the
-                // same type.
+                // SAFETY: `at` is valid and aligned for this type, and racing threads all access the cell with this
+                // type.
                 let cell = unsafe { <$atomic>::from_ptr(at.cast()) };
                 let mut old = cell.load(Ordering::Relaxed);
                 loop {
@@ -53,7 +53,7 @@ cell!(u16, u32, AtomicU16);
 cell!(u32, u32, AtomicU32);
 cell!(u64, u64, AtomicU64);
 
-/// Held while 128 bits change, which not every host can do atomically.
+/// Held during 128-bit updates, which are not atomic on every host.
 static PAIR: Mutex<()> = Mutex::new(());
 
 impl Cell for u128 {

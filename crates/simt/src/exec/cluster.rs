@@ -1,6 +1,6 @@
-//! `mapa`, `getctarank` and the two-step barrier of a cluster.
+//! `mapa`, `getctarank`, and the cluster barrier with its separate arrive and wait.
 //!
-//! Waiting without having arrived, and arriving twice, ends the launch.
+//! Waiting without having arrived ends the launch, and so does arriving twice.
 
 use crate::error::TrapKind;
 use crate::exec::context::{Context, Event};
@@ -11,10 +11,10 @@ use crate::program::aux::ClusterAddress;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Returns the offset in shared memory of a lane's address. `Err` is the handler's return value.
+/// Returns a lane's address as an offset in shared memory. `Err` is the handler's return value.
 fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result<u64, *const Ins> {
     if i.has(ClusterAddress::OFFSET) {
-        // Addresses of shared memory have 32 bits, whatever the width of their register.
+        // Addresses in shared memory have 32 bits, however wide their register is.
         return Ok(address & u64::from(u32::MAX));
     }
     if (SHARED_WINDOW..SHARED_WINDOW + WINDOW).contains(&address) {
@@ -24,7 +24,7 @@ fn offset_of(cx: &mut Context<'_>, i: &Ins, lane: usize, address: u64) -> Result
     Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message))
 }
 
-/// Returns the addresses of slot 1 plus `imm`.
+/// Returns the addresses in slot 1 plus `imm`.
 ///
 /// # Safety
 ///
@@ -41,7 +41,7 @@ unsafe fn given(cx: &Context<'_>, i: &Ins) -> Row<u64> {
     }
 }
 
-/// `mapa`. Slot 0: the address of slot 1, mapped to the block with the rank in slot 2.
+/// `mapa`. Slot 0: the address from slot 1, mapped to the block whose rank is in slot 2.
 pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: the loader assigned the slots.
     let (addresses, ranks) = unsafe { (given(cx, i), cx.row::<u32>(i.o[2])) };
@@ -70,7 +70,7 @@ pub unsafe fn map(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `getctarank`. Slot 0: rank of the block that the address in slot 1 belongs to.
+/// `getctarank`. Slot 0: rank of the block that owns the address in slot 1.
 pub unsafe fn rank(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: the loader assigned the slots.
     let addresses = unsafe { given(cx, i) };

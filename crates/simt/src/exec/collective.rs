@@ -1,4 +1,4 @@
-//! Operations across the lanes of a warp, except shuffles: votes, match, reductions, and arrivals at barriers.
+//! Operations across the lanes of a warp, except shuffles: votes, match, reductions and barrier arrivals.
 
 use std::ptr;
 
@@ -10,7 +10,7 @@ use crate::program::ins::{Ins, Slot};
 use crate::program::row;
 use crate::program::row::{LANES, Lane as _, Row, flags};
 
-/// Waits for the lanes of the member mask in `slot`. Until they are here, `Err` is the handler's return value.
+/// Waits for the lanes of the member mask in `slot`. `Err` is the handler's return value while lanes are missing.
 pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const Ins> {
     // SAFETY: the slot is a 32-bit row.
     let masks: Row<u32> = unsafe { cx.row(slot) };
@@ -35,11 +35,11 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
     Ok(mask)
 }
 
-/// Returns the lanes of waiting paths that only exit afterwards.
+/// Returns the lanes on waiting paths that only exit afterwards.
 fn exiting(cx: &Context<'_>) -> u32 {
     let (mut seen, mut exiting) = (cx.mask, 0);
     for waiting in cx.stack.iter().rev() {
-        // A lane continues with the path nearest to the top.
+        // A lane continues on its topmost path in the stack.
         let lanes = waiting.mask & !seen;
         seen |= lanes;
         if control::leads_to_exit(waiting.pc) {
@@ -50,8 +50,8 @@ fn exiting(cx: &Context<'_>) -> u32 {
 }
 
 /// Records lanes that exited although an operation waited for them. PTX waits for "all non-exited threads" of the mask
-/// (PTX ISA, `shfl.sync`). CUDA C++ demands that all non-exited threads execute the operation, and leaves the result
-/// undefined otherwise (CUDA C++ Programming Guide, "Warp Shuffle Functions").
+/// (PTX ISA, `shfl.sync`). CUDA C++ requires all non-exited threads named in the mask to execute the operation, and
+/// otherwise leaves the result undefined (CUDA C++ Programming Guide, "Warp Shuffle Functions").
 #[cold]
 fn note_absent(cx: &mut Context<'_>, i: &Ins) {
     let Some(at) = cx.warp.awaited.iter().position(|&(at, _)| ptr::eq(at, i)) else { return };
@@ -64,8 +64,8 @@ fn note_absent(cx: &mut Context<'_>, i: &Ins) {
     }
 }
 
-/// Runs `part` for each group of lanes with the same member mask, if the active lanes have several masks (as tiles of a
-/// partition do). `None` if all have the same.
+/// Runs `part` for each group of lanes with the same member mask if the active lanes have several masks, as tiles of a
+/// partition do. `None` if all have the same mask.
 #[inline(always)]
 pub fn by_members(cx: &mut Context<'_>, i: &Ins, slot: Slot, part: Handler) -> Option<*const Ins> {
     // SAFETY: the slot is a 32-bit row.
@@ -107,7 +107,7 @@ fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) ->
     }
     for (group, _) in groups() {
         cx.set_mask(group);
-        // SAFETY: the same instruction with fewer active lanes, all with the same member mask.
+        // SAFETY: the instruction is the same, with fewer active lanes, which all have the same member mask.
         let next = unsafe { part(cx, i) };
         cx.set_mask(whole);
         if next.is_null() {
@@ -126,7 +126,7 @@ pub fn write_u32(cx: &mut Context<'_>, slot: Slot, values: &Row<u32>) {
     if slot == Slot::NONE {
         return;
     }
-    // SAFETY: the slot is a 32-bit frame row.
+    // SAFETY: the slot is a 32-bit register row.
     let d = unsafe { cx.row_mut::<u32>(slot) };
     if cx.mask == u32::MAX {
         *d = *values;
@@ -143,7 +143,7 @@ pub const ANY: u32 = 1;
 pub const UNIFORM: u32 = 2;
 pub const BALLOT: u32 = 3;
 
-/// `vote.sync`: slots are destination, source predicate, member mask.
+/// `vote.sync`. Slot 0: destination; slot 1: source predicate; slot 2: member mask.
 pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Some(next) = by_members(cx, i, i.o[2], vote) {
         return next;
@@ -169,8 +169,8 @@ pub unsafe fn vote(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `match.any.sync` (`aux` 0) and `match.all.sync` (`aux` 1), on 64-bit rows with `imm` 1: slots are destination,
-/// predicate or none, source, member mask.
+/// `match.any.sync` (`aux` is 0) and `match.all.sync` (`aux` is 1). Slot 0: destination; slot 1: predicate, or none;
+/// slot 2: source, with 64 bits if `imm` is 1; slot 3: member mask.
 pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Some(next) = by_members(cx, i, i.o[3], matching) {
         return next;
@@ -200,7 +200,7 @@ pub unsafe fn matching(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `elect.sync`. Slots: destination or none, predicate or none, member mask. The lowest lane is elected.
+/// `elect.sync`: elects the lowest lane. Slot 0: destination, or none; slot 1: predicate, or none; slot 2: member mask.
 pub unsafe fn elect(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Some(next) = by_members(cx, i, i.o[2], elect) {
         return next;
@@ -215,7 +215,8 @@ pub unsafe fn elect(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `redux.sync`. Slots: destination, source, member mask. `M` is applied to every value before `F` combines them.
+/// `redux.sync`. Slot 0: destination; slot 1: source; slot 2: member mask. Applies `M` to every value before `F`
+/// combines them.
 pub unsafe fn reduce<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -235,12 +236,12 @@ pub unsafe fn reduce<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(
     Context::next(i)
 }
 
-/// Returns the handler of a `redux` with this operation. The closure captures nothing.
+/// Returns the handler of a `redux` with this operation. The closure must capture nothing.
 pub fn reducer<F: Fn(u32, u32) -> u32 + Copy>(operation: F) -> Handler {
     mapped_reducer(|x: u32| x, operation)
 }
 
-/// Returns the handler of a `redux` that maps every value first. The closures capture nothing.
+/// Returns the handler of a `redux` that maps every value first. The closures must capture nothing.
 pub fn mapped_reducer<M: Fn(u32) -> u32 + Copy, F: Fn(u32, u32) -> u32 + Copy>(_map: M, _operation: F) -> Handler {
     reduce::<M, F>
 }
@@ -263,7 +264,7 @@ pub unsafe fn active_mask(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `bar.sync`, `bar.red`, `bar.arrive`: slots 0 and 1 are the id and the count of threads, slot 2 a predicate.
+/// `bar.sync`, `bar.red`, `bar.arrive`. Slot 0: barrier id; slot 1: thread count; slot 2: predicate.
 pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let first = cx.first_lane();
     if i.aux & !Barrier::ALIGNED.bits() == 0 {
@@ -291,12 +292,12 @@ pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Barrier(arrival), Context::next(i))
 }
 
-/// The operation of a barrier reduction, in `aux`.
+/// Operations of a barrier reduction, in `aux`.
 pub const RED_AND: u32 = 0;
 pub const RED_OR: u32 = 1;
 pub const RED_POPC: u32 = 2;
 
-/// Returns the result of the preceding `bar.red` in slot 0. Not counted as an instruction.
+/// Writes the result of the preceding `bar.red` to slot 0. Not counted as an instruction.
 pub unsafe fn barrier_result(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     control::uncount(cx, i);
     let (yes, votes) = cx.warp.reduced;

@@ -23,11 +23,11 @@ pub enum Event {
     Exited,
     /// The split has arrived at a barrier and continues after it.
     Barrier(Arrival),
-    /// The running path arrived at a barrier of the whole block without a reduction, the most frequent kind.
+    /// The running path arrived at a barrier of the whole block without a reduction; this is the most frequent kind.
     Sync {
         id: u32,
     },
-    /// The split waits at the barrier of the cluster and continues after it.
+    /// The split waits at the cluster barrier and continues after it.
     Cluster,
     /// The time slice has ended.
     Slice,
@@ -38,7 +38,7 @@ pub enum Event {
     Lanes {
         wanted: u32,
     },
-    /// A load reads memory that was never written; it is retried with undefined bits tracked.
+    /// A load reads memory that was never written. It is retried with undefined bits tracked.
     Undefined,
     Trap(Box<Trap>),
 }
@@ -51,22 +51,22 @@ pub struct Arrival {
     pub threads: Option<u32>,
     /// False for `arrive`, which does not wait.
     pub waits: bool,
-    /// The lanes' predicate in a reduction.
+    /// The lanes' predicates in a reduction.
     pub votes: u32,
 }
 
-/// Which effects visible to other blocks a block may have now, in commit order.
+/// Which effects that other blocks can see a block may have now, according to commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commits {
     /// All, because every earlier block has ended.
     All,
-    /// None: the block waits before its next effect.
+    /// None: the block waits before its next visible effect.
     None,
-    /// The block may have this many visible effects and then waits.
+    /// The block may have this many visible effects before it must wait.
     UpTo(u32),
 }
 
-/// What a block can access of another block in its cluster while it runs.
+/// What a running block can access of another block in its cluster.
 #[derive(Debug)]
 pub struct Peer {
     pub shared: *mut u8,
@@ -75,11 +75,11 @@ pub struct Peer {
     pub shadow: BlockShadow,
 }
 
-// SAFETY: the pointer leads to the storage of another block of the same cluster. All blocks of a cluster move between
-// threads together, and one of them runs at a time.
+// SAFETY: the pointer is to the storage of another block of the same cluster. The blocks of a cluster move between
+// threads together, and only one of them runs at a time.
 unsafe impl Send for Peer {}
 
-/// The state of the running warp.
+/// State of the running warp.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Context<'m> {
@@ -89,11 +89,11 @@ pub struct Context<'m> {
     pub rpc: *const Ins,
     pub fuel: u32,
     pub launch: &'m LaunchState<'m>,
-    /// Allocation of the last access.
+    /// Allocation of the most recent access.
     pub cached: Extent,
     pub strides: Strides,
     pub counters: Counters,
-    /// Counts of accesses, by instruction number.
+    /// Access counters, by instruction number.
     pub accesses: Vec<Counters>,
     pub warp: Box<Warp>,
     pub stack: Vec<Waiting>,
@@ -102,14 +102,14 @@ pub struct Context<'m> {
     pub registers: u32,
     pub locals: u32,
     pub event: Event,
-    /// Where a stopped path continues.
+    /// Where the stopped path continues.
     pub resume: *const Ins,
     pub shared: *mut u8,
-    /// Start of the shared memory that the kernel may access: after what the system reserves, unless the kernel uses
-    /// that.
+    /// Start of the shared memory that the kernel may access. It follows the system's reserved bytes, unless the kernel
+    /// uses these itself.
     pub shared_start: u64,
     pub shared_end: u64,
-    /// The blocks of the cluster, by rank; empty if the block is alone.
+    /// Blocks of the cluster, by rank; empty if the block is alone.
     pub peers: Vec<Peer>,
     pub shadow: BlockShadow,
     pub block_index: [u32; 3],
@@ -119,28 +119,26 @@ pub struct Context<'m> {
     pub polls: u32,
     /// Whether the warp has made progress in this slice.
     pub progressed: bool,
-    /// Instructions that this block has executed: a deterministic clock.
+    /// Instructions that this block has executed. Serves as a deterministic clock.
     pub issued: u64,
     /// Counts per instruction, if the launch requests them.
     pub per_instruction: Option<InstructionCounts>,
-    /// The wrapped handlers of a kernel that counts per instruction.
+    /// The wrapped handlers, in a kernel that counts per instruction.
     pub inner: &'m [Inner],
 }
 
-/// Executes one instruction for the active lanes and returns the next one; null passes an event to the scheduler.
+/// Executes one instruction for the active lanes and returns the next one. Null hands an event to the scheduler.
 pub type Handler = unsafe fn(&mut Context<'_>, &Ins) -> *const Ins;
 
 impl Entry {
-    /// Erases the signature of a handler.
     pub const fn from_handler(handler: Handler) -> Self {
         // SAFETY: both are function pointers; `handler` restores the signature before the call.
         Self(unsafe { std::mem::transmute::<Handler, unsafe fn()>(handler) })
     }
 
-    /// Restores the signature of the handler.
     #[inline(always)]
     pub const fn handler(self) -> Handler {
-        // SAFETY: every entry was made from a handler, by `from_handler`.
+        // SAFETY: only `from_handler` makes entries, from handlers.
         unsafe { std::mem::transmute::<unsafe fn(), Handler>(self.0) }
     }
 }
@@ -149,7 +147,7 @@ impl Context<'_> {
     /// Returns the instruction after `i`.
     #[inline(always)]
     pub fn next(i: &Ins) -> *const Ins {
-        // SAFETY: every function ends in a control instruction, so a lane-wise one has a successor.
+        // SAFETY: a function ends with a control instruction, so every other instruction has a successor.
         unsafe { ptr::from_ref(i).add(1) }
     }
 
@@ -175,8 +173,8 @@ impl Context<'_> {
         unsafe { *self.at::<Row<T>>(slot) }
     }
 
-    /// Returns lane 0 of a source row, read so that the compiler does not know that it is part of the row. If it did,
-    /// it would treat the other 31 lanes piece by piece instead of as vectors.
+    /// Returns lane 0 of a source row, read in a way that hides from the compiler that it is part of the row. Otherwise
+    /// the compiler would handle the other 31 lanes piece by piece instead of as vectors.
     ///
     /// # Safety
     ///
@@ -234,19 +232,16 @@ impl Context<'_> {
         unsafe { *self.bases.register::<T>(slot).add(lane) = value };
     }
 
-    /// Returns the first active lane.
     #[inline(always)]
     pub const fn first_lane(&self) -> usize {
         (self.mask.trailing_zeros() & 31) as usize
     }
 
-    /// Whether a lane is active.
     #[inline(always)]
     pub const fn is_active(&self, lane: usize) -> bool {
         self.mask & (1 << lane) != 0
     }
 
-    /// Makes the lanes in `mask` active.
     #[inline]
     pub fn set_mask(&mut self, mask: u32) {
         if mask == self.mask {
@@ -256,14 +251,14 @@ impl Context<'_> {
         self.lanes = mask.count_ones();
     }
 
-    /// Points the frame area at the current function's registers.
+    /// Points the register area at the current function's frame.
     pub fn rebase(&mut self) {
         // SAFETY: `registers` is an offset inside the warp's register file.
         let frame = unsafe { self.warp.registers.as_mut_ptr().cast::<u8>().add(self.registers as usize) };
         self.bases.set(Area::Frame, frame);
     }
 
-    /// Whether the block may now have an effect visible to other blocks; consumes one permission.
+    /// Whether the block may now have an effect that other blocks can see; uses up one permission.
     #[inline]
     pub const fn commit(&mut self) -> bool {
         match &mut self.commits {
@@ -276,8 +271,8 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the handler's return value if an instruction with an effect visible to other blocks must wait; `None` if
-    /// it may proceed.
+    /// Returns the handler's return value if an instruction with an effect visible to other blocks must wait, or `None`
+    /// if it may proceed.
     #[inline(always)]
     pub fn wait_for_commit(&mut self, i: &Ins) -> Option<*const Ins> {
         if self.commit() {
@@ -286,14 +281,14 @@ impl Context<'_> {
         Some(if self.launch.sample.is_some() { self.communicates(i) } else { self.stop_at(Event::Commit, i) })
     }
 
-    /// Ends a launch of a sample of blocks at an instruction through which blocks communicate.
+    /// Ends the launch at an instruction through which blocks communicate, because only a sample of the blocks runs.
     #[cold]
     pub fn communicates(&mut self, i: &Ins) -> *const Ins {
         let message = "an access through which blocks communicate (a sample of them cannot run without the others)";
         self.trap(i, TrapKind::Communication, self.mask, message.to_owned())
     }
 
-    /// Counts a poll of an address, unless the instruction accessed a different one last time.
+    /// Counts a poll, unless the instruction accessed a different address last time.
     pub fn poll(&mut self, i: &Ins, address: u64) {
         let at = ptr::from_ref(i).addr();
         let last = &mut self.warp.polled[at / size_of::<Ins>() % 4];
@@ -322,7 +317,7 @@ impl Context<'_> {
         self.stop(event)
     }
 
-    /// Ends the launch with a fault of the first lane of `lanes`.
+    /// Ends the launch with a fault, attributed to the first lane of `lanes`.
     #[cold]
     pub fn trap(&mut self, i: &Ins, kind: TrapKind, lanes: u32, message: String) -> *const Ins {
         let trap = self.describe(i.line, kind, lanes, message);
@@ -355,7 +350,7 @@ impl Context<'_> {
         }
     }
 
-    /// Adds a way to fix the race to the most recent trap.
+    /// Adds a fix for the race to the most recent trap.
     #[cold]
     pub fn cure_trap(&mut self, cure: String) {
         if let Event::Trap(trap) = &mut self.event {
@@ -373,14 +368,14 @@ impl Context<'_> {
         lane * self.warp.local_stride + (self.locals + offset) as usize
     }
 
-    /// Reads eight bytes of a lane's locals, `offset` bytes into the current frame.
+    /// Reads eight bytes of a lane's locals, at `offset` in the current frame.
     pub fn local_u64(&self, lane: usize, offset: u32) -> u64 {
         let at = self.local_at(lane, offset);
         let bytes = self.warp.local.get(at..at + 8).and_then(|b| b.try_into().ok());
         bytes.map_or(0, u64::from_le_bytes)
     }
 
-    /// Writes eight bytes of a lane's locals.
+    /// Writes eight bytes of a lane's locals, at `offset` in the current frame.
     pub fn set_local_u64(&mut self, lane: usize, offset: u32, value: u64) {
         let at = self.local_at(lane, offset);
         if let Some(bytes) = self.warp.local.get_mut(at..at + 8) {
@@ -402,7 +397,7 @@ impl Context<'_> {
         self.warp.existing & !self.warp.exited
     }
 
-    /// Moves the running path out of the warp's split `at` into the context; returns where it continues.
+    /// Moves the path of split `at` from the warp into the context. Returns where it continues.
     pub fn enter(&mut self, at: usize) -> *const Ins {
         let split = &mut self.warp.splits[at];
         exchange(&mut self.stack, &mut split.stack);
@@ -418,7 +413,7 @@ impl Context<'_> {
         pc
     }
 
-    /// Moves the running path back into the warp's split `at`. It will continue at `pc`.
+    /// Moves the running path from the context back into split `at` of the warp. It will continue at `pc`.
     pub fn leave(&mut self, at: usize, pc: *const Ins, state: SplitState) {
         self.uncount(pc);
         let split = &mut self.warp.splits[at];
@@ -446,8 +441,8 @@ impl Context<'_> {
     #[inline(always)]
     pub fn accesses(&mut self, i: &Ins) -> &mut Counters {
         debug_assert!((i.number as usize) < self.accesses.len());
-        // SAFETY: the block has counters for each number, and instructions of a kernel that does not count per
-        // instruction have number zero.
+        // SAFETY: the block has counters for every number. In a kernel that does not count per instruction, all
+        // instructions have number zero.
         unsafe { self.accesses.get_unchecked_mut(i.number as usize) }
     }
 
@@ -459,7 +454,7 @@ impl Context<'_> {
         }
     }
 
-    /// Subtracts the instructions after `pc`, which a path that stops there has not executed.
+    /// Subtracts the instructions from `pc` on, which were counted but not executed by a path that stops there.
     pub fn uncount(&mut self, pc: *const Ins) {
         // SAFETY: as in `count`.
         let ahead = u64::from(unsafe { (*pc).ahead });
@@ -471,7 +466,7 @@ impl Context<'_> {
     }
 }
 
-/// Swaps two lists. Usually both are empty, and every barrier calls this.
+/// Swaps two lists. Both are usually empty, and every barrier calls this.
 #[inline(always)]
 fn exchange<T>(a: &mut Vec<T>, b: &mut Vec<T>) {
     if !a.is_empty() || !b.is_empty() {

@@ -1,8 +1,8 @@
-//! The fast path of the most frequent requests: 32 contiguous lanes in global or shared memory, or one element per lane
+//! Fast path of the most frequent requests: 32 contiguous lanes in global or shared memory, or one element per lane
 //! within 16 lines of global memory.
 //!
-//! Any other request, and one that would fault or that the sanitizer might report, is `None` here. It takes the slow
-//! path through [`access`](super::access), with the same result and counts.
+//! Returns `None` for any other request, and for any that would fault or that the sanitizer might report. These take
+//! the slow path through [`access`](super::access), with the same result and counts.
 
 use crate::counters::Traffic;
 use crate::exec::access::Survey;
@@ -15,7 +15,7 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Bits of `aux` that such a request may have, apart from its one element per lane.
+/// Bits of `aux` that a request on this path may have, besides its one element per lane.
 const ALLOWED: Access = Access::SPACE
     .union(Access::NARROW)
     .union(Access::STRONG)
@@ -23,11 +23,11 @@ const ALLOWED: Access = Access::SPACE
     .union(Access::BLOCK_SCOPE)
     .union(Access::CLUSTER_SCOPE)
     .union(Access::CONST);
-/// The same for addresses wider than 32 bits.
+/// Like [`ALLOWED`], for addresses wider than 32 bits.
 const ALLOWED_WIDE: Access = ALLOWED.difference(Access::NARROW);
 
-/// Returns the start of the lanes' accesses of `bytes` bytes on the host, after checks and counts. `slot` holds the
-/// addresses. Each lane accesses one element, or a `vector`.
+/// Returns the host address of the lanes' accesses, `bytes` bytes each, after checking and counting them. `slot` holds
+/// the addresses. Each lane accesses a vector of `vector` elements.
 #[inline(always)]
 pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u32), store: bool) -> Option<*mut u8> {
     if i.aux & !ALLOWED.bits() != vector || cx.mask != u32::MAX {
@@ -42,7 +42,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     if space == StateSpace::GENERIC {
         space = window(at).0;
     } else if space == StateSpace::SHARED {
-        // Only 32 bits of a wider register count; see `access::addresses`.
+        // Only the low 32 bits of a wider register count; see `access::addresses`.
         let at = at & u64::from(u32::MAX);
         let inside = at >= cx.shared_start && at < cx.shared_end && cx.shared_end - at >= whole;
         if !inside || (cx.launch.sanitize && !sanitizer::side_by_side(cx, i, space, at, bytes, store)) {
@@ -67,7 +67,7 @@ pub fn place(cx: &mut Context<'_>, i: &Ins, slot: Slot, (bytes, vector): (u64, u
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add((at - GLOBAL_BASE) as usize))
 }
 
-/// Prefetches the `whole` bytes that the instruction is likely to load soon, given that it loads them at `at` now.
+/// Prefetches the `whole` bytes that the instruction is likely to load soon, judging by its current load at `at`.
 #[inline(always)]
 fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
     let next = cx.strides.predict(i, at);
@@ -77,9 +77,9 @@ fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
     }
 }
 
-/// Returns the start of global memory on the host, after checking and counting one access of `bytes` bytes per active
-/// lane. `slot` holds the addresses, which are less than 16 lines above the first active lane's. Also returns whether
-/// the active lanes are where they would be in a contiguous request of all lanes.
+/// Returns the host address of the start of global memory, after checking and counting one access of `bytes` bytes per
+/// active lane. `slot` holds the addresses, which are less than 16 lines above the first active lane's. Also returns
+/// whether the active lanes are where they would be in a contiguous request of all lanes.
 #[inline(always)]
 pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
     let known = cx.cached;
@@ -88,10 +88,10 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     if i.aux & !ALLOWED_WIDE.bits() != 1 || !global || (store && known.constant) {
         return None;
     }
-    // SAFETY: without `NARROW` the row is a 64-bit one.
+    // SAFETY: without `NARROW`, the row has 64 bits per lane.
     let (a, lowest): (Row<u64>, u64) = unsafe { (cx.row(slot), *cx.at::<u64>(slot).add(cx.first_lane())) };
     let offset = i.imm as u64;
-    // Refuses an allocation shorter than the access.
+    // Rejects an allocation that is smaller than the access.
     let room = (known.end - known.start).checked_sub(bytes)?;
     let anchor = lowest.wrapping_add(offset) >> 7 << 2;
     let (mut bad, mut far, mut mismatch, mut seen) = (0, 0, 0, 0_u64);
@@ -126,10 +126,9 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
     Some((cx.launch.memory.host(GLOBAL_BASE), mismatch == 0))
 }
 
-/// Returns the place on the host of lane 0's four-byte element, whether or not lane 0 is active, after checking and
-/// counting one access to global memory per active lane. `slot` holds the addresses. The active lanes are where they
-/// would be in a contiguous request of all lanes, so their mask alone describes the access. Not used with the
-/// sanitizer.
+/// Returns the host address of lane 0's four-byte element, even if lane 0 is inactive, after checking and counting one
+/// access to global memory per active lane. `slot` holds the addresses. The active lanes are where they would be in a
+/// contiguous request of all lanes, so their mask alone describes the access. Not used with the sanitizer.
 #[inline(always)]
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;
@@ -138,14 +137,14 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
         return None;
     }
     let (first, top) = (cx.mask.trailing_zeros() & 31, (cx.mask | 1).ilog2());
-    // SAFETY: without `NARROW` the row is a 64-bit one.
+    // SAFETY: without `NARROW`, the row has 64 bits per lane.
     let [lowest, highest] = [first, top].map(|k| unsafe { *cx.at::<u64>(slot).add(k as usize) });
     // Most non-contiguous requests end here.
     let start = lowest.wrapping_sub(u64::from(first) * 4);
     if highest != start.wrapping_add(u64::from(top) * 4) {
         return None;
     }
-    // SAFETY: as above.
+    // SAFETY: without `NARROW`, the row has 64 bits per lane.
     let a: Row<u64> = unsafe { cx.row(slot) };
     let mut mismatch = 0;
     for k in 0..LANES {
@@ -164,10 +163,10 @@ pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Opti
     Some(cx.launch.memory.host(GLOBAL_BASE).wrapping_add(origin.wrapping_sub(GLOBAL_BASE) as usize))
 }
 
-/// Counts the words of the lanes in `mask`, given lane 0's address, whether or not lane 0 is active.
+/// Counts the words of the lanes in `mask`. `origin` is lane 0's address, even if lane 0 is inactive.
 #[inline(always)]
 fn count_row(traffic: &mut Traffic, mask: u32, origin: u64) {
-    // One bit per word from the start of a line on: at most two lines.
+    // One bit per word, from the start of the first line; the lanes span at most two lines.
     let words = u64::from(mask) << (origin / 4 % 32);
     let pairs = words | words >> 1;
     let fours = pairs | pairs >> 2;
@@ -191,7 +190,7 @@ fn distinct(mask: u32, a: &Row<u64>) -> u64 {
 /// Returns the first lane's address if the others follow it contiguously.
 #[inline(always)]
 fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
-    // SAFETY: without `NARROW` the row is a 64-bit one.
+    // SAFETY: without `NARROW`, the row has 64 bits per lane.
     let (a, first): (Row<u64>, u64) = unsafe { (cx.row(slot), cx.first(slot)) };
     let mut mismatch = 0;
     for k in 0..LANES {
@@ -200,10 +199,10 @@ fn wide(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     (mismatch == 0).then(|| first.wrapping_add(i.imm as u64))
 }
 
-/// The same for 32-bit addresses.
+/// [`wide`] for 32-bit addresses.
 #[inline(always)]
 fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
-    // SAFETY: with `NARROW` the row is a 32-bit one.
+    // SAFETY: with `NARROW`, the row has 32 bits per lane.
     let (a, first): (Row<u32>, u32) = unsafe { (cx.row(slot), cx.first(slot)) };
     let mut mismatch = 0;
     for k in 0..LANES {
@@ -212,7 +211,7 @@ fn narrow(cx: &Context<'_>, i: &Ins, slot: Slot, bytes: u64) -> Option<u64> {
     (mismatch == 0).then(|| u64::from(first.wrapping_add(i.imm as u32)))
 }
 
-/// Counts a request for `whole` bytes from `at` on.
+/// Counts a request for `whole` bytes, starting at `at`.
 #[inline(always)]
 pub fn count(traffic: &mut Traffic, at: u64, whole: u64) {
     let last = at + whole - 1;

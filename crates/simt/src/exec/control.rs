@@ -1,7 +1,7 @@
 //! Executes branches, reconvergence, guards, calls, returns and exits.
 //!
-//! Lanes of a warp that diverge at a branch reconverge at its immediate post-dominator, where the loader has put a
-//! [`join`]. Waiting paths are on a stack; a path ends at the join that is its `rpc`.
+//! Lanes of a warp that diverge at a branch reconverge at its immediate post-dominator, where the loader has inserted a
+//! [`join`]. Waiting paths are on a stack. A path ends at the join that is its reconvergence point, `rpc`.
 
 use std::ptr;
 
@@ -13,8 +13,8 @@ use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Entry, Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Continues after an instruction that writes predicates. If a branch follows, executes it at once, which saves half of
-/// the dispatch loop's overhead.
+/// Continues after an instruction that writes predicates. If a branch follows, executes it at once, which halves the
+/// overhead of the dispatch loop.
 ///
 /// # Safety
 ///
@@ -32,11 +32,11 @@ pub unsafe fn go_on(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 /// Returns the instruction `distance` instructions away.
 #[inline(always)]
 fn jump(i: &Ins, distance: i64) -> *const Ins {
-    // SAFETY: the loader's distances stay inside the function.
+    // SAFETY: the loader keeps jumps inside the function.
     unsafe { ptr::from_ref(i).offset(distance as isize) }
 }
 
-/// Arrives at the target of a jump. A backward jump uses fuel; without fuel the warp's slice ends.
+/// Arrives at the target of a jump. A backward jump uses fuel; when none is left, the warp's slice ends.
 #[inline(always)]
 fn arrive(cx: &mut Context<'_>, to: *const Ins, backward: bool) -> *const Ins {
     cx.count(to);
@@ -83,7 +83,7 @@ pub unsafe fn bra_if(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     diverge(cx, i, taken, to)
 }
 
-/// Counts that lanes diverge at a branch.
+/// Counts a branch at which lanes diverge.
 #[inline(always)]
 fn count_divergence(cx: &mut Context<'_>, i: &Ins) {
     cx.counters.divergent_branches += 1;
@@ -92,7 +92,7 @@ fn count_divergence(cx: &mut Context<'_>, i: &Ins) {
     }
 }
 
-/// Sends the lanes of `taken` to `to`, and the other active lanes to the next instruction.
+/// Sends the lanes in `taken` to `to`, and the other active lanes to the next instruction.
 #[inline(never)]
 fn diverge(cx: &mut Context<'_>, i: &Ins, taken: u32, to: *const Ins) -> *const Ins {
     let on = cx.mask & !taken;
@@ -140,7 +140,7 @@ fn reconverge(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, Context::next(i), false)
 }
 
-/// Whether the lanes of a kernel that wait here only exit afterwards.
+/// Whether lanes that wait at this instruction of a kernel only exit afterwards.
 pub fn leads_to_exit(at: *const Ins) -> bool {
     // SAFETY: a path waits at an instruction of a loaded function.
     let i = unsafe { &*at };
@@ -148,7 +148,7 @@ pub fn leads_to_exit(at: *const Ins) -> bool {
     is_join && i.has(Join::EXITS)
 }
 
-/// Uncounts an instruction that the loader added.
+/// Takes back the count of an instruction that the loader added.
 #[inline(always)]
 pub fn uncount(cx: &mut Context<'_>, i: &Ins) {
     cx.counters.warp_instructions -= 1;
@@ -158,7 +158,7 @@ pub fn uncount(cx: &mut Context<'_>, i: &Ins) {
     }
 }
 
-/// Continues the path on top of the stack; stops the split if there is none.
+/// Continues with the path on top of the stack, or stops the split if there is none.
 pub fn pop(cx: &mut Context<'_>) -> *const Ins {
     let floor = cx.frames.last().map_or(0, |f| f.depth);
     while cx.stack.len() > floor {
@@ -173,7 +173,7 @@ pub fn pop(cx: &mut Context<'_>) -> *const Ins {
     leave_frame(cx)
 }
 
-/// Returns to the caller with all lanes of the call that have not exited; stops the split if there is no caller.
+/// Returns to the caller with all lanes of the call that have not exited, or stops the split if there is no caller.
 fn leave_frame(cx: &mut Context<'_>) -> *const Ins {
     let Some(frame) = cx.frames.pop() else { return cx.stop(Event::Exited) };
     let mask = frame.mask & !cx.warp.exited;
@@ -189,9 +189,9 @@ fn leave_frame(cx: &mut Context<'_>) -> *const Ins {
     arrive(cx, frame.return_to, false)
 }
 
-/// The end of a kernel; the `ret` that led here was counted.
+/// End of a kernel. The `ret` that led here was counted already.
 pub unsafe fn end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { exit(cx, i) }
 }
 
@@ -201,7 +201,7 @@ pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     pop(cx)
 }
 
-/// The end of a device function; the `ret` that led here was counted. Copies the result to the caller's locals.
+/// End of a device function. The `ret` that led here was counted already. Copies the result to the caller's locals.
 pub unsafe fn ret(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     let Some(&frame) = cx.frames.last() else {
         cx.warp.exited |= cx.mask;
@@ -227,7 +227,7 @@ fn copy_local(cx: &mut Context<'_>, from: u32, to: u32, bytes: u32) {
     }
 }
 
-/// `call`. `imm`: index of the call site; slot 0: the target's address if unknown at load.
+/// `call`. `imm`: index of the call site; slot 0: address of the target, if it is unknown at load time.
 pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let kernel = cx.launch.kernel;
     let site = &kernel.calls[i.imm as usize];
@@ -249,7 +249,7 @@ pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let rest = cx.mask & !mask;
     let mut split = ptr::eq(cx.rpc, END_OF_SPLIT.get());
     if rest != 0 {
-        // Other lanes call a different function: they repeat this instruction, and all reconverge after it.
+        // The other lanes call a different function. They repeat this instruction, and all lanes reconverge after it.
         if !split {
             cx.stack.push(Waiting { pc: Context::next(i), mask: cx.mask, rpc: cx.rpc });
         }
@@ -304,7 +304,7 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     arrive(cx, callee.ins.as_ptr(), false)
 }
 
-/// An instruction outside every function, at which one group of a split indirect call ends.
+/// An instruction outside every function, which ends one group of a split indirect call.
 struct StaticIns([Ins; 1]);
 
 // SAFETY: an instruction is plain data and a function pointer.
@@ -369,7 +369,7 @@ pub unsafe fn guard<const COUNTED: bool>(cx: &mut Context<'_>, i: &Ins) -> *cons
     next
 }
 
-/// `brx.idx`: slot 0 is the index, `imm` the table.
+/// `brx.idx`. Slot 0: index; `imm`: the table.
 pub unsafe fn branch_table(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.counters.branches += 1;
     let table = &cx.launch.kernel.tables[i.imm as usize];

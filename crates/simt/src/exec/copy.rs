@@ -1,7 +1,7 @@
 //! Executes `cp.async`, which copies from global to shared memory.
 //!
-//! A copy is performed at once, which the program must expect as one of the possible times. The sanitizer reports an
-//! access to its bytes before they are waited for.
+//! Copies are performed at once: the program must allow for this, since they may complete at any time. The sanitizer
+//! reports an access to the bytes of a copy that has not been waited for.
 
 use crate::error::TrapKind;
 use crate::exec::access::{addresses, misaligned, region, survey};
@@ -12,8 +12,8 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Starts a copy. Slot 0: shared address; slot 1: global address; slot 2: number of bytes to read if fewer, the rest
-/// being zeros. `imm` has the offsets, the upper half of `aux` the size.
+/// Starts a copy. Slot 0: shared address; slot 1: global address; slot 2: number of bytes to read, if fewer than the
+/// size; the rest is filled with zeros. `imm` has the offsets, the upper half of `aux` the size.
 pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let bytes = i.aux >> 16;
     let to_form = Ins {
@@ -54,7 +54,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     for k in (0..LANES).filter(|&k| whole >> k & 1 == 1) {
         let wanted = wanted.0[k] as usize;
-        // SAFETY: the wanted part of the source and the whole target were checked.
+        // SAFETY: the bytes to read and the whole target were checked.
         unsafe {
             let at = target.at(k, to.0[k]);
             if wanted > 0 {
@@ -70,9 +70,9 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Checks and counts the reads of a copy. `Err` is the handler's return value. May change the mask.
+/// Checks and counts the reads of a copy. May change the mask. `Err` is the handler's return value.
 ///
-/// A lane that reads fewer bytes accesses no others; one that reads none accesses nothing, whatever its address.
+/// A lane accesses only the bytes that it reads. If it reads none, its address may be anything.
 fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes: u32) -> Result<(), *const Ins> {
     let whole = cx.mask;
     let lanes_of = |of: &dyn Fn(u32) -> bool| {
@@ -93,19 +93,19 @@ fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes
     let spared = (0..LANES).filter(|&k| short >> k & 1 == 1).map(|k| width - u64::from(wanted.0[k])).sum();
     counted.bytes = counted.bytes.saturating_sub(spared);
     part(cx, i, from, reading & !short, width)?;
-    // A short read consists of aligned powers of two.
+    // A short read is split into aligned powers of two.
     for piece in [8, 4, 2, 1] {
         let lanes = short & lanes_of(&|n| n & piece != 0);
         let mut at = *from;
         at.0.iter_mut().zip(wanted.0).for_each(|(at, n)| *at = at.wrapping_add(u64::from(n & !(2 * piece - 1))));
         part(cx, i, &at, lanes, u64::from(piece))?;
     }
-    // All reads together are one request.
+    // All these reads count as one request.
     cx.accesses(i).global_load = counted;
     Ok(())
 }
 
-/// Checks the reads of some lanes.
+/// Checks the reads of the given lanes.
 fn part(cx: &mut Context<'_>, i: &Ins, at: &Row<u64>, lanes: u32, bytes: u64) -> Result<(), *const Ins> {
     if lanes == 0 {
         return Ok(());

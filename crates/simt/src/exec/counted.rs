@@ -1,8 +1,8 @@
 //! Handlers that count per instruction, wrapped around those that execute.
 //!
-//! A launch that counts per line runs a copy of the kernel in which branches have these handlers and each instruction
-//! has its own number, by which accesses find their counters. All other instructions keep their handlers: counting
-//! costs nothing when off, and little when on.
+//! A launch with counts per line runs a copy of the kernel whose branches have these handlers. Each instruction of the
+//! copy has its own number, which selects the counters of its accesses. All other instructions keep their handlers, so
+//! counting costs nothing when off and little when on.
 
 use std::ptr;
 
@@ -44,8 +44,8 @@ pub fn counting(kernel: &Kernel) -> Kernel {
     kernel
 }
 
-/// Whether an instruction is the back edge of a loop whose rounds are counted. Loops with barriers are excluded, which
-/// keeps counting fast in the most frequent ones.
+/// Whether an instruction is the back edge of a loop whose iterations are counted. Loops with barriers are not counted,
+/// which keeps counting fast in the most frequent ones.
 fn leads_back(opcodes: &[String], code: &Code, branch: usize) -> bool {
     let branches = matches!(code.origins[branch], Origin::Instruction { branches: true, .. });
     let waits = |origin: &Origin| matches!(origin, Origin::Instruction { opcode, .. } if opcodes[*opcode as usize].starts_with("bar"));
@@ -55,7 +55,7 @@ fn leads_back(opcodes: &[String], code: &Code, branch: usize) -> bool {
     }
 }
 
-/// Executes an instruction after which a path may continue elsewhere, and counts its arrival.
+/// Executes an instruction after which a path may continue elsewhere, and counts the path's arrival there.
 unsafe fn transfer(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let inner = cx.inner[i.number as usize];
     // SAFETY: the same contract as this function's; the loader matched the handler and the instruction.
@@ -68,9 +68,9 @@ unsafe fn transfer(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     next
 }
 
-/// Executes an instruction that leads back to the start of a loop or out of it, and counts the warp's rounds.
+/// Executes an instruction that leads back to the start of a loop or out of it, and counts the warp's iterations.
 unsafe fn go_round(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     let next = unsafe { transfer(cx, i) };
     let to = if next.is_null() && matches!(cx.event, Event::Slice) { cx.resume } else { next };
     let Some(number) = cx.inner[i.number as usize].back.filter(|_| !to.is_null()) else { return next };

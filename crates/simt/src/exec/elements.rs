@@ -1,14 +1,14 @@
-//! The host addresses of the elements of a load or a store.
+//! Host addresses of the elements of a load or a store.
 
 use std::mem::MaybeUninit;
 
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Where the elements of a request are on the host, aligned to their size.
+/// Host addresses of a request's elements, which are aligned to their size.
 #[derive(Debug, Clone, Copy)]
 pub enum Elements {
-    /// All 32 lanes' elements are contiguous from here on.
+    /// The elements of all 32 lanes are contiguous from this address.
     All(*mut u8),
     /// A pointer per lane; valid only for active lanes.
     Active(*mut u8),
@@ -16,11 +16,11 @@ pub enum Elements {
     Same(*mut u8),
     /// Each lane's elements start at its pointer.
     Apart,
-    /// The request is done, was split up or failed: the handler's return value.
+    /// The request is complete, was split up or has failed. Holds the handler's return value.
     Done(*const Ins),
 }
 
-/// A pointer per lane, set for [`Elements::Apart`].
+/// A pointer per lane, set only for [`Elements::Apart`].
 #[derive(Debug)]
 pub struct Pointers(Row<MaybeUninit<*mut u8>>);
 

@@ -1,8 +1,8 @@
 //! Computes exact values and rounds them to any binary format, in any direction.
 //!
 //! A value is a sign and 128 bits of magnitude times a power of two. If lower bits are dropped, the last bit is set, so
-//! that the result is rounded only once. Slow and simple: used for directed rounding of doubles and conversions to
-//! short formats, not for frequent operations.
+//! that the result is rounded only once. This is simple and slow: it serves directed rounding of f64 and conversions to
+//! narrow formats, not frequent operations.
 
 use crate::exec::arith::Direction;
 
@@ -11,13 +11,13 @@ use crate::exec::arith::Direction;
 pub struct Format {
     pub exponent_bits: u32,
     pub mantissa_bits: u32,
-    /// Bits of the largest finite number.
+    /// Bit pattern of the largest finite number.
     pub largest: u64,
-    /// Bits of an overflowed number.
+    /// Bit pattern that overflow produces.
     pub infinity: u64,
 }
 
-/// Returns a format whose largest exponent means infinity or NaN.
+/// Returns a format whose largest exponent field means infinity or NaN.
 const fn ieee(exponent_bits: u32, mantissa_bits: u32) -> Format {
     let infinity = ((1 << exponent_bits) - 1) << mantissa_bits;
     Format { exponent_bits, mantissa_bits, largest: infinity - 1, infinity }
@@ -27,11 +27,11 @@ pub const F16: Format = ieee(5, 10);
 pub const BF16: Format = ieee(8, 7);
 pub const TF32: Format = ieee(8, 10);
 pub const E5M2: Format = ieee(5, 2);
-/// Eight bits without infinity; the only NaN has all bits set except the sign.
+/// The 8-bit E4M3, which has no infinity; NaN has all bits set except the sign.
 pub const E4M3: Format = Format { exponent_bits: 4, mantissa_bits: 3, largest: 0x7e, infinity: 0x7f };
 const F64: Format = ieee(11, 52);
 
-/// The rounding to a format.
+/// Rounding modes of conversions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// To nearest, ties to even.
@@ -47,7 +47,7 @@ impl Format {
     }
 }
 
-/// The number `± magnitude × 2^exponent`, which is exact.
+/// The exact number `± magnitude × 2^exponent`.
 #[derive(Debug, Clone, Copy)]
 struct Exact {
     negative: bool,
@@ -75,7 +75,7 @@ const fn jam(x: u128, by: u32) -> u128 {
 }
 
 impl Exact {
-    /// Normalises the number so that its highest bit is bit 125, which leaves room for a carry.
+    /// Normalizes the number so that its highest bit is bit 125, which leaves room for a carry.
     fn normal(self) -> Self {
         let room = self.magnitude.leading_zeros() as i32 - 2;
         if room >= 0 {
@@ -119,8 +119,8 @@ impl Exact {
         }
     }
 
-    /// Returns the bits in a format. On overflow the result is infinity, or the largest number if that is in the
-    /// direction of rounding.
+    /// Returns the bit pattern in a format. Overflow becomes infinity, or the largest finite number if rounding goes
+    /// that way.
     fn round(self, format: Format, how: Rounding) -> u64 {
         let sign = format.sign(self.negative);
         if self.magnitude == 0 {
@@ -147,7 +147,7 @@ impl Exact {
             Rounding::Toward(Direction::Up) => !self.negative && rest != 0,
         };
         let kept = kept as u64 + u64::from(up);
-        // A mantissa that reaches its hidden bit carries into the exponent by itself.
+        // A mantissa that overflows into its hidden bit increments the exponent by carrying.
         let bits = ((place + mantissa_bits + bias) as u64 - 1).wrapping_shl(format.mantissa_bits).wrapping_add(kept);
         if bits <= format.largest {
             return sign | bits;
@@ -166,7 +166,7 @@ impl Exact {
     }
 }
 
-/// Returns the value of bits in a shorter format. Bits above the largest number are NaN, except for IEEE's infinity.
+/// Value of a bit pattern in a narrow format. Patterns above the largest finite number are NaN, except IEEE infinity.
 pub fn value(bits: u64, format: Format) -> f64 {
     let sign = format.sign(true);
     let (negative, bits) = (bits & sign != 0, bits & (sign - 1));
@@ -181,7 +181,7 @@ pub fn value(bits: u64, format: Format) -> f64 {
     if negative { -size } else { size }
 }
 
-/// Returns the bits of a double in a shorter format. NaN becomes the one with all bits set except the sign.
+/// Converts a double to a narrow format. NaN becomes the pattern with all bits set except the sign.
 pub fn convert(x: f64, format: Format, how: Rounding) -> u64 {
     if x.is_nan() {
         return format.sign(true) - 1;
@@ -192,30 +192,30 @@ pub fn convert(x: f64, format: Format, how: Rounding) -> u64 {
     exact(x).round(format, how)
 }
 
-/// Returns an integer as a double, rounded in a direction.
+/// Converts an integer to a double, rounded in the given direction.
 pub fn from_integer(x: i128, direction: Direction) -> f64 {
     Exact { negative: x < 0, magnitude: x.unsigned_abs(), exponent: 0 }.double(direction)
 }
 
-/// Returns `a + b`, rounded in a direction.
+/// Returns `a + b`, rounded in the given direction.
 pub fn add(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a + b;
     if a.is_finite() && b.is_finite() { exact(a).plus(exact(b), direction).double(direction) } else { near }
 }
 
-/// Returns `a − b`, rounded in a direction.
+/// Returns `a − b`, rounded in the given direction.
 pub fn sub(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a - b;
     if near.is_nan() { near } else { add(a, -b, direction) }
 }
 
-/// Returns `a × b`, rounded in a direction.
+/// Returns `a × b`, rounded in the given direction.
 pub fn mul(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a * b;
     if a.is_finite() && b.is_finite() { exact(a).times(exact(b)).double(direction) } else { near }
 }
 
-/// Returns `a × b + c`, rounded in a direction.
+/// Returns `a × b + c`, rounded in the given direction.
 pub fn fma(a: f64, b: f64, c: f64, direction: Direction) -> f64 {
     let near = a.mul_add(b, c);
     if a.is_finite() && b.is_finite() && c.is_finite() {
@@ -225,7 +225,7 @@ pub fn fma(a: f64, b: f64, c: f64, direction: Direction) -> f64 {
     }
 }
 
-/// Returns `a ÷ b`, rounded in a direction.
+/// Returns `a ÷ b`, rounded in the given direction.
 pub fn div(a: f64, b: f64, direction: Direction) -> f64 {
     let near = a / b;
     if !a.is_finite() || !b.is_finite() || a == 0.0 || b == 0.0 {
@@ -238,7 +238,7 @@ pub fn div(a: f64, b: f64, direction: Direction) -> f64 {
     Exact { negative, magnitude, exponent: x.exponent - y.exponent - 1 }.double(direction)
 }
 
-/// Returns the square root, rounded in a direction.
+/// Returns the square root, rounded in the given direction.
 pub fn sqrt(a: f64, direction: Direction) -> f64 {
     let near = a.sqrt();
     if near.is_nan() || near.is_infinite() || a == 0.0 {
@@ -259,7 +259,8 @@ mod tests {
 
     const MODES: [Direction; 3] = [Direction::Zero, Direction::Down, Direction::Up];
 
-    /// Returns the expected directed result, given the nearest result and the sign of its error.
+    /// Picks the result expected in a direction, given the nearest double and the ones on either side of the exact
+    /// value.
     fn bracket(direction: Direction, down: f64, near: f64, up: f64) -> f64 {
         match direction {
             Direction::Down => down,

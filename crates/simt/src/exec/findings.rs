@@ -1,6 +1,6 @@
-//! The texts of the sanitizer's findings: traps, and notes about what does not end the launch.
+//! Messages of the sanitizer's findings: traps, and notes about what does not end the launch.
 //!
-//! Apart from the checks, so that these stay free of wording.
+//! Separate from the checks, so that these contain no wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,7 +22,8 @@ pub fn site(launch: &LaunchState<'_>, space: Space, offset: u64) -> Site {
     }
 }
 
-/// Returns a place in shared memory, relative to the kernel's own first byte, after what the system reserves.
+/// Returns a location in shared memory, relative to the kernel's own first byte, which follows the system's reserved
+/// bytes.
 fn shared_site(launch: &LaunchState<'_>, offset: u64) -> Site {
     match offset.checked_sub(u64::from(launch.kernel.shared_base)) {
         Some(own) => Site::inside("shared memory", own),
@@ -30,7 +31,7 @@ fn shared_site(launch: &LaunchState<'_>, offset: u64) -> Site {
     }
 }
 
-/// Returns the location of an address in a space, with the nearest allocation.
+/// Returns the location of an address in a state space, with the nearest allocation.
 pub fn site_of(launch: &LaunchState<'_>, space: StateSpace, address: u64) -> Site {
     let (space, base) = if space == StateSpace::GENERIC { window(address) } else { (space, 0) };
     let named = match space {
@@ -76,7 +77,7 @@ pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: 
 }
 
 /// Returns the message for an access beyond the `len` bytes of a state space. Addresses have 32 bits, so offsets in the
-/// upper half were meant as negative.
+/// upper half are shown as negative.
 pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
     let signed = u32::try_from(offset).map_or(offset as i64, |offset| i64::from(offset.cast_signed()));
     let place = if signed < 0 {
@@ -87,7 +88,7 @@ pub fn outside(what: &str, len: u64, offset: u64, bytes: u64) -> String {
     format!("out-of-bounds {bytes}-byte access to {what}, {place}: it has {len} bytes")
 }
 
-/// Returns the `file:line` of a numbered line.
+/// Returns the `file:line` that a line number stands for.
 pub fn place(launch: &LaunchState<'_>, line: u16) -> String {
     match launch.shadow.position(line) {
         Some((function, line)) => launch.kernel.place(Position { function, line }),
@@ -109,7 +110,7 @@ fn block(launch: &LaunchState<'_>, linear: u32) -> [u32; 3] {
     [linear % x, linear / x % y, linear / x / y]
 }
 
-/// Returns the message for a fault within a block.
+/// Returns the message for a race or another fault within a block.
 pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String {
     let (now, before) = (hazard.now.done(), hazard.before.done());
     match hazard.fault {
@@ -133,10 +134,10 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
     }
 }
 
-/// How to silence a race.
+/// How to silence reports of races.
 const SILENCE: &str = "to silence it: `sanitize.off = [\"race\"]`";
 
-/// Returns how to fix a race within a block.
+/// Returns advice for fixing a race within a block.
 pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {
     let before = place(launch, hazard.tag.line());
     let barrier = match hazard.fault {
@@ -146,7 +147,7 @@ pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {
     format!("{barrier} before {before} would order them; {SILENCE}")
 }
 
-/// Returns how to fix a race between blocks of a cluster.
+/// Returns advice for fixing a race between blocks of a cluster.
 pub fn cure_of_cluster(before: &str) -> String {
     format!("`cluster.sync()` before {before} would order them; {SILENCE}")
 }
@@ -183,12 +184,12 @@ fn earlier_access(launch: &LaunchState<'_>, now: Tag, earlier: Tag) -> String {
     format!("thread {} at {place}", named(thread(launch, earlier.thread())))
 }
 
-/// Returns the notes after all blocks have ended, or the race between two blocks that ends the launch.
+/// Called after all blocks have ended. Returns the notes, or the race between two blocks that ends the launch.
 pub fn races_and_notes(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap>> {
     let mut notes = Vec::new();
     let mut reported = BTreeSet::new();
     for (linear, hazard) in launch.shadow.lints() {
-        // A source line has several numbers if code of other lines lies in between.
+        // A source line has several numbers if code of other lines is interleaved with it.
         let (now, then) = (place(launch, hazard.tag.line()), place(launch, hazard.earlier.line()));
         let pair = if now < then { (now, then) } else { (then, now) };
         if reported.insert((hazard.fault, pair)) {
@@ -226,7 +227,8 @@ fn remote_thread(launch: &LaunchState<'_>, by: RemoteThread) -> String {
     format!("thread {thread} of block {block} at {}", place(launch, by.line))
 }
 
-/// Returns the message for an access of one block to the shared memory of `owner`, another block of its cluster.
+/// Returns the message for a conflicting access of a block to the shared memory of `owner`, another block of its
+/// cluster.
 pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, conflict: &RemoteConflict) -> String {
     let site = format!("{} of block {}", site(launch, Space::Shared, conflict.offset), named(owner));
     let (now, before) = (now.done(), conflict.before.done());
@@ -257,7 +259,8 @@ pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before):
     )
 }
 
-/// Returns the fault of an access to the shared memory of block `owner`, which has ended without a barrier in between.
+/// Returns the fault for an access to the shared memory of block `owner` that no barrier separates from the end of that
+/// block.
 pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owner: [u32; 3]) -> Trap {
     let cure = cure_of_cluster("the end of the kernel");
     Trap {

@@ -1,10 +1,10 @@
-//! The memory that a global request accesses: distinct bytes, 32-byte sectors, 128-byte lines.
+//! Memory that a global request accesses: distinct bytes, 32-byte sectors and 128-byte lines.
 
 use crate::counters::Traffic;
 use crate::exec::access::Survey;
 use crate::program::row::{LANES, Row};
 
-/// Adds a request of the lanes in `mask`; each accesses `bytes` bytes at an aligned address.
+/// Adds a request by the lanes in `mask`, each for `bytes` bytes at an aligned address.
 #[inline(always)]
 pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) {
     let (sectors, lines) = sectors_and_lines(mask, a, s, bytes);
@@ -14,14 +14,13 @@ pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: 
     traffic.bytes += addresses(mask, a, s) * bytes;
 }
 
-/// Counts the distinct addresses. Lanes with the same address request its bytes once, as `smsp__sass_data_bytes` counts
-/// them.
+/// Counts the distinct addresses. Lanes with the same address count its bytes once, as `smsp__sass_data_bytes` does.
 #[inline(always)]
 pub fn addresses(mask: u32, a: &Row<u64>, s: &Survey) -> u64 {
     if s.lo == s.hi {
         return 1;
     }
-    // Most requests have ascending addresses in neighbouring lanes.
+    // In most requests, addresses ascend from lane to lane.
     let neighbours = mask & mask >> 1;
     let mut rising = 0_u32;
     for k in 0..LANES - 1 {
@@ -59,7 +58,7 @@ fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u
     if s.lo == s.hi {
         return (1, 1);
     }
-    // A request within 16 lines needs one bit per accessed sector.
+    // Within 16 lines, one bit per sector is enough.
     let base = s.lo >> 7 << 2;
     if (s.hi >> 5) - base < 64 {
         let mut seen = 0_u64;
@@ -73,7 +72,7 @@ fn sectors_and_lines(mask: u32, a: &Row<u64>, s: &Survey, bytes: u64) -> (u64, u
     scattered(mask, a)
 }
 
-/// Counts sectors and lines for any addresses. Accesses are aligned, so each is in one sector.
+/// Counts sectors and lines for arbitrary addresses. Accesses are aligned, so each lies within one sector.
 #[inline(never)]
 fn scattered(mask: u32, a: &Row<u64>) -> (u64, u64) {
     let mut sectors = [0_u64; LANES];

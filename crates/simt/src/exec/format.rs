@@ -1,11 +1,11 @@
-//! The device's printf: formats packed arguments by C format strings.
+//! printf on the device: formats packed arguments according to C format strings.
 
 use std::fmt::Write as _;
 
-/// Greatest width and precision; larger ones are reduced to this.
+/// Maximum width and precision; larger values are clamped.
 const MOST: i64 = 1 << 12;
 
-/// A conversion specification, which begins with `%`.
+/// A conversion specification, which starts with `%`.
 #[expect(clippy::struct_excessive_bools, reason = "C has these five flags")]
 #[derive(Debug, Clone, Copy, Default)]
 struct Conversion {
@@ -18,7 +18,7 @@ struct Conversion {
     precision: Option<usize>,
     /// Size of an integer argument in bytes.
     bytes: u64,
-    /// Bits of the argument that `h` and `hh` keep.
+    /// Number of bits of the argument that `h` or `hh` keeps.
     kept: u32,
     lane_write: u8,
 }
@@ -37,7 +37,8 @@ pub fn conversions(pattern: &str) -> u32 {
     count
 }
 
-/// Formats `pattern`. `next` returns the next argument of a given size in bytes, `text` the string at an address.
+/// Formats `pattern`. `next` returns the next argument, of the given size in bytes; `text` returns the string at an
+/// address.
 pub fn format(pattern: &str, next: &mut dyn FnMut(u64) -> u64, text: &dyn Fn(u64) -> String) -> String {
     let mut out = String::new();
     let mut rest = pattern;
@@ -84,7 +85,7 @@ fn parse(spec: &str, next: &mut dyn FnMut(u64) -> u64) -> (Conversion, usize) {
         }
         value
     };
-    // A negative `*` width means left-aligned; a negative precision means none.
+    // A negative `*` width means left alignment; a negative precision counts as none.
     let width = number(&mut at, next);
     (c.width, c.minus) = (width.unsigned_abs() as usize, c.minus || width < 0);
     if bytes.get(at) == Some(&b'.') {
@@ -158,7 +159,7 @@ const fn is_integer(c: Conversion) -> bool {
     matches!(c.lane_write, b'd' | b'i' | b'u' | b'x' | b'X' | b'o')
 }
 
-/// Returns the prefix for `#`, and the digits.
+/// Returns the prefix that `#` adds, and the digits.
 fn unsigned(c: Conversion, raw: u64) -> (&'static str, String) {
     let value = if c.bytes == 8 { raw } else { raw & (u64::MAX >> (64 - c.kept)) };
     let prefix = |text: &'static str| if c.alternate && value != 0 { text } else { "" };
@@ -203,7 +204,7 @@ fn float(value: f64, c: Conversion) -> String {
     }
 }
 
-/// Formats a value like `1.500000e+00`, with at least two exponent digits.
+/// Formats a value like `1.500000e+00`, with at least two digits in the exponent.
 fn exponent(value: f64, precision: usize, upper: bool) -> String {
     let rust = format!("{value:.precision$e}");
     let (mantissa, power) = rust.split_once('e').unwrap_or((&rust, "0"));
@@ -215,7 +216,7 @@ fn exponent(value: f64, precision: usize, upper: bool) -> String {
     out
 }
 
-/// Removes trailing zeros of the fraction, before any exponent.
+/// Removes trailing zeros of the fraction, before the exponent if there is one.
 fn trim(shown: &str) -> String {
     let (mantissa, power) = shown.find(['e', 'E']).map_or((shown, ""), |at| shown.split_at(at));
     if !mantissa.contains('.') {

@@ -1,8 +1,8 @@
-//! Counts of each instruction of a kernel, while its blocks run.
+//! Counts for each instruction of a kernel, collected while its blocks run.
 //!
-//! A path counts a whole straight-line run where it arrives, and uncounts the rest where it stops. So an instruction's
-//! count follows from the arrivals and stops in its run up to itself. Only these are recorded here, with what accesses
-//! count: most instructions of a run cost nothing.
+//! A path counts a whole straight-line run where it arrives, and takes back the rest where it stops. An instruction's
+//! count therefore follows from the arrivals and stops in its run, up to itself. Only these are recorded here, along
+//! with the counters of accesses, so most instructions of a run cost nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,34 +11,33 @@ use crate::counters::{Counters, LineCounts};
 use crate::program::ins::Ins;
 use crate::program::{Code, Kernel, Line, Origin, source_path};
 
-/// Paths at one instruction of the bytecode.
+/// Arrivals and stops of paths at one instruction of the bytecode.
 #[derive(Debug, Clone, Copy, Default)]
 struct Visits {
-    /// Paths that arrived here minus those that stopped before it.
+    /// Paths that arrived here, minus paths that stopped before this instruction.
     warps: i64,
-    /// Lanes of the paths that arrived minus those of paths that stopped before it.
+    /// Lanes of the paths that arrived here, minus lanes of the paths that stopped before this instruction.
     threads: i64,
 }
 
-/// Corrections from visits of an instruction to its executions.
+/// Differences between an instruction's visits and its executions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Special {
-    /// Warps that executed the instruction although it does not count.
+    /// Warps that executed the instruction although it must not be counted.
     uncounted: i64,
-    /// Lanes that did not execute the instruction, because a guard was false or because it does not count.
+    /// Lanes that did not execute the instruction because a guard was false, or that must not be counted.
     idle: i64,
-    /// Branches at which lanes diverged.
+    /// Times that lanes diverged at this branch.
     diverged: u64,
 }
 
-/// Counts of each instruction of a kernel.
 #[derive(Debug, Clone)]
 pub struct InstructionCounts {
     visits: Vec<Visits>,
     special: Vec<Special>,
-    /// Access counts per instruction, while no block is using these counts.
+    /// Access counters per instruction, while no block has borrowed them.
     pub accesses: Vec<Counters>,
-    /// For each loop, how many warps left it, by number of rounds.
+    /// For each loop, the number of warps that left it, by number of iterations.
     rounds: Vec<BTreeMap<u64, u64>>,
 }
 
@@ -75,7 +74,7 @@ impl InstructionCounts {
         }
     }
 
-    /// Records that a warp leaves a loop after this many rounds.
+    /// Records that a warp leaves a loop after this many iterations.
     pub fn leave_loop(&mut self, number: u32, rounds: u64) {
         if let Some(all) = self.rounds.get_mut(number as usize) {
             *all.entry(rounds).or_default() += 1;
@@ -89,7 +88,7 @@ impl InstructionCounts {
         }
     }
 
-    /// Records that a guard kept `lanes` lanes from executing the next instruction.
+    /// Records that a false guard kept `lanes` lanes from executing the next instruction.
     #[inline(always)]
     pub fn hold_back(&mut self, guard: &Ins, lanes: i64) {
         if let Some(special) = self.special.get_mut(guard.number as usize + 1) {
@@ -97,7 +96,7 @@ impl InstructionCounts {
         }
     }
 
-    /// Records that a warp with `lanes` lanes executed an instruction that does not count.
+    /// Records that a warp with `lanes` lanes executed an instruction that must not be counted.
     pub fn uncount(&mut self, i: &Ins, lanes: u32) {
         if let Some(special) = self.special.get_mut(i.number as usize) {
             special.uncounted += 1;
@@ -106,7 +105,8 @@ impl InstructionCounts {
     }
 }
 
-/// The counts of a grid, separate for blocks that run at the same time and for each number of represented blocks.
+/// Counts of a grid. Blocks that run at the same time have separate counts, and so has each number of represented
+/// blocks.
 #[derive(Debug, Default)]
 pub struct GridCounts(Mutex<Vec<(u64, InstructionCounts)>>);
 
@@ -122,7 +122,7 @@ impl GridCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((weight, counts));
     }
 
-    /// Adds the counts of the kernel's lines to `lines`, and its access counts to `sum`.
+    /// Adds the counts of the kernel's lines to `lines`, and its access counters to `sum`.
     pub fn add_to(self, kernel: &Kernel, lines: &mut Vec<LineCounts>, sum: &mut Counters) {
         for (weight, counts) in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
             counts.accesses.iter().for_each(|counted| sum.add_times(counted, weight));
@@ -134,7 +134,7 @@ impl GridCounts {
                 let loops = kernel.inner[range.clone()].iter().zip(0..);
                 for (number, at) in loops.filter_map(|(inner, at)| Some((inner.back?, at))) {
                     let rounds = counts.rounds[number as usize].iter().map(|(rounds, warps)| (*rounds, weight * warps));
-                    // An instruction with a fused branch leads back on the branch's behalf.
+                    // An instruction with a fused branch takes the branch's place as the back edge.
                     let decides = matches!(code.origins[at], Origin::Instruction { decides: true, .. });
                     lines.push(LineCounts {
                         rounds: rounds.collect(),
@@ -154,7 +154,8 @@ impl GridCounts {
     }
 }
 
-/// Returns how many warps and threads executed the lines of a function, and how its branches went, in parts.
+/// Returns how many warps and threads executed each line of a function, and how its branches went. A line can occur
+/// several times.
 fn executed(kernel: &Kernel, code: &Code, visits: &[Visits], special: &[Special]) -> Vec<(Line, Counters)> {
     let counted = |warps: i64, threads: i64| Counters {
         warp_instructions: warps as u64,

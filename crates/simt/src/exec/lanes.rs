@@ -1,4 +1,4 @@
-//! Moves elements between memory and the lanes of a row, after the request has been checked.
+//! Moves elements between memory and the lanes of a row, once the request has been checked.
 
 use crate::exec::context::Context;
 use crate::exec::elements::Pointers;
@@ -6,21 +6,21 @@ use crate::exec::simd;
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Lane, Row, each, flags, instance};
 
-/// Returns the number of lanes, hidden from the compiler, which would otherwise unroll 32 steps for every type.
+/// Returns the number of lanes. Hidden from the compiler, which would otherwise unroll 32 steps for every type.
 #[inline(always)]
 fn rolled() -> usize {
     std::hint::black_box(LANES).min(LANES)
 }
 
-/// Fills a row with the contiguous elements from `from` on.
+/// Fills a row with contiguous elements, starting at `from`.
 ///
 /// # Safety
 ///
-/// 32 elements can be read; the slot is a row of the frame.
+/// 32 elements can be read; the slot is a register row.
 #[inline(always)]
 pub unsafe fn gather<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &Context<'_>, slot: Slot, from: *const u8) {
     let f = instance::<F>();
-    // SAFETY: 32 elements can be read, and the slot is a row of the frame.
+    // SAFETY: the caller guarantees 32 readable elements and a register row.
     unsafe {
         let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
         for (to, from) in cx.row_mut::<D>(slot).0.iter_mut().zip(from) {
@@ -29,12 +29,12 @@ pub unsafe fn gather<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &Context<'_>, s
     }
 }
 
-/// Fills the active lanes of a row with elements of global memory. `from` is the place of lane 0's element, whether or
-/// not lane 0 is active. `WIDE`: the processor has AVX-512.
+/// Fills the active lanes of a row with elements of global memory. `from` is the address of lane 0's element, even if
+/// lane 0 is inactive. `WIDE`: the host has AVX-512.
 ///
 /// # Safety
 ///
-/// The active lanes' elements can be read; the slot is a row of the frame.
+/// The active lanes' elements can be read; the slot is a register row.
 #[inline(always)]
 pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -42,8 +42,8 @@ pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: 
     from: *const u8,
 ) {
     let f = instance::<F>();
-    // SAFETY: the active lanes' elements can be read. Device memory has more than a row before the first allocation and
-    // after the last one, so all 32 elements are readable; those of inactive lanes are dropped.
+    // SAFETY: the active lanes' elements can be read. Device memory extends by more than a row before the first
+    // allocation and after the last one, so all 32 elements are readable; those of inactive lanes are dropped.
     unsafe {
         let from: [M; LANES] = from.cast::<[M; LANES]>().read_unaligned();
         #[cfg(target_arch = "x86_64")]
@@ -59,12 +59,12 @@ pub unsafe fn gather_active<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: 
     }
 }
 
-/// Fills the rows of slots 0 to `N` with the elements of 32 contiguous vectors from `from` on. `WIDE`: the processor
+/// Fills the rows of slots 0 to `N` with the elements of 32 contiguous vectors, starting at `from`. `WIDE`: the host
 /// has AVX-512.
 ///
 /// # Safety
 ///
-/// The vectors can be read; the slots are rows of the frame, or none.
+/// The vectors can be read; each slot is a register row, or none.
 #[inline(always)]
 pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, const WIDE: bool>(
     cx: &Context<'_>,
@@ -73,7 +73,7 @@ pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: us
 ) {
     let f = instance::<F>();
     for v in (0..N).filter(|&v| i.o[v] != Slot::NONE) {
-        // SAFETY: the vectors can be read, and the slots are rows of the frame, or none.
+        // SAFETY: the caller guarantees readable vectors, and that each slot is a register row or none.
         unsafe {
             let d = cx.row_mut::<D>(i.o[v]);
             #[cfg(target_arch = "x86_64")]
@@ -91,10 +91,11 @@ pub unsafe fn gather_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: us
 /// Fills the active lanes of a row with one value.
 ///
 /// # Safety
-/// The slot is a row of the frame.
+///
+/// The slot is a register row.
 #[inline(always)]
 pub unsafe fn fill<D: Lane>(cx: &Context<'_>, slot: Slot, value: D) {
-    // SAFETY: the slot is a row of the frame.
+    // SAFETY: the slot is a register row.
     let d = unsafe { cx.row_mut::<D>(slot) };
     if cx.mask == u32::MAX {
         d.0 = [value; LANES];
@@ -107,7 +108,7 @@ pub unsafe fn fill<D: Lane>(cx: &Context<'_>, slot: Slot, value: D) {
 ///
 /// # Safety
 ///
-/// The pointers were set and the elements can be read; the slot is a row of the frame.
+/// The pointers are set and the elements can be read; the slot is a register row.
 #[inline(always)]
 pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     cx: &Context<'_>,
@@ -116,7 +117,7 @@ pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     v: usize,
 ) {
     let f = instance::<F>();
-    // SAFETY: the pointers were set and the elements can be read; the slot is a row of the frame.
+    // SAFETY: the caller guarantees set pointers, readable elements and a register row.
     unsafe {
         let d = cx.row_mut::<D>(slot);
         let lane = |k: usize| f(from.element(k).cast::<M>().add(v).read_unaligned());
@@ -128,9 +129,10 @@ pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
     }
 }
 
-/// Writes the lanes of a row contiguously from `to` on.
+/// Writes the lanes of a row contiguously, starting at `to`.
 ///
 /// # Safety
+///
 /// There is room for 32 elements; the slot is a row of `V`s' width.
 #[inline(always)]
 pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, slot: Slot, to: *mut u8) {
@@ -146,8 +148,8 @@ pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, s
     }
 }
 
-/// Writes the active lanes of a row to global memory. `to` is the place of lane 0's element, whether or not lane 0 is
-/// active. `WIDE`: the processor has AVX-512.
+/// Writes the active lanes of a row to global memory. `to` is the address of lane 0's element, even if lane 0 is
+/// inactive. `WIDE`: the host has AVX-512.
 ///
 /// # Safety
 ///
@@ -177,7 +179,7 @@ pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: 
 ///
 /// # Safety
 ///
-/// The pointers were set and there is room for the elements; the slot is a row of `V`s' width.
+/// The pointers are set and there is room for the elements; the slot is a row of `V`s' width.
 #[inline(always)]
 pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
     cx: &Context<'_>,
@@ -186,7 +188,7 @@ pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
     v: usize,
 ) {
     let f = instance::<F>();
-    // SAFETY: the pointers were set and there is room for the elements; the slot is a row of `V`s' width.
+    // SAFETY: the caller guarantees set pointers, room for the elements and a row of `V`s' width.
     unsafe {
         let values: *const V = cx.at(slot);
         each(cx.mask, |k| to.element(k).cast::<M>().add(v).write_unaligned(f(*values.add(k))));

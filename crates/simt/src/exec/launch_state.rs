@@ -1,4 +1,4 @@
-//! The state that all blocks of a grid share, and the rows of special registers.
+//! State that all blocks of a grid share, and the rows of special registers.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::runtime::heap::Heap;
 use crate::sample::Chosen;
 use crate::sanitize::GridShadow;
 
-/// `%total_smem_size` is rounded up to this many bytes, as read on an H200.
+/// `%total_smem_size` is rounded up to a multiple of this many bytes; measured on an H200.
 const TOTAL_SHARED_UNIT: u32 = 128;
 
-/// The state that all blocks of a grid share.
+/// State that all blocks of a grid share.
 #[derive(Debug)]
 pub struct LaunchState<'m> {
     pub kernel: &'m Kernel,
@@ -29,13 +29,13 @@ pub struct LaunchState<'m> {
     pub constants: Vec<Row<u32>>,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Blocks of a cluster along each axis.
+    /// Blocks per cluster along each axis.
     pub cluster: [u32; 3],
-    /// Whether the kernel was compiled for clusters, or is launched in them.
+    /// Whether the kernel was compiled for clusters or is launched with them.
     pub is_clustered: bool,
     pub shared_bytes: u32,
     pub sanitize: bool,
-    /// Accesses of blocks to memory that other blocks can access, for the sanitizer.
+    /// The sanitizer's record of accesses to memory that other blocks can access.
     pub shadow: GridShadow,
     pub sm_count: u32,
     /// Thread indices of each warp of a block.
@@ -45,35 +45,34 @@ pub struct LaunchState<'m> {
     pub slice: u32,
     /// Largest number of warp instructions per block.
     pub watchdog: u64,
-    /// When the launch must have ended.
+    /// Time limit of the launch, if any.
     pub deadline: Option<Deadline>,
-    /// The clusters that run, in order, if not all do.
+    /// The clusters to run, in order, if only some run.
     pub sample: Option<Vec<Chosen>>,
     /// Counts per instruction, if requested.
     pub per_instruction: Option<GridCounts>,
-    /// The device runtime of the grid.
     pub runtime: GridRuntime<'m>,
 }
 
 impl LaunchState<'_> {
-    /// Returns where the shared memory begins that the kernel may access: after what the system reserves, unless the
-    /// kernel asks where that is.
+    /// Returns the start of the shared memory that the kernel may access. It follows the system's reserved bytes,
+    /// unless the kernel queries where these are.
     pub const fn shared_start(&self) -> u32 {
         if self.kernel.uses_reserved { 0 } else { self.kernel.shared_base }
     }
 
-    /// Returns the end of a block's shared memory, whose first bytes the system reserves.
+    /// Returns the end of a block's shared memory, whose first bytes are reserved by the system.
     pub const fn shared_end(&self) -> u32 {
         self.kernel.shared_base + self.kernel.shared_static + self.shared_bytes
     }
 
-    /// Returns the cluster that runs at a position in the order, and how many clusters it represents.
+    /// Returns the cluster that runs at this position in the order, and how many clusters it represents.
     pub fn cluster_at(&self, place: u64) -> Chosen {
         self.sample.as_ref().map_or(Chosen { linear: place, weight: 1 }, |sample| sample[place as usize])
     }
 }
 
-/// The rows of [`Area::Warp`](crate::program::ins::Area::Warp) operands.
+/// Rows of [`Area::Warp`](crate::program::ins::Area::Warp) operands.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct WarpRows {
@@ -81,7 +80,7 @@ pub struct WarpRows {
     pub warp_id: Row<u32>,
 }
 
-/// The rows of [`Area::Block`](crate::program::ins::Area::Block) operands.
+/// Rows of [`Area::Block`](crate::program::ins::Area::Block) operands.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct BlockRows {
@@ -93,23 +92,23 @@ pub struct BlockRows {
     pub sm_id: Row<u32>,
     pub sm_count: Row<u32>,
     pub total_shared: Row<u32>,
-    /// Total size, including what the system reserves.
+    /// Total size, including the system's reserved bytes.
     pub aggregate_shared: Row<u32>,
     pub workspace: [Row<u32>; 2],
-    /// Position of the block in its cluster and of its cluster in the grid, with the sizes of both.
+    /// Position of the block in its cluster and of the cluster in the grid, along with the sizes of both.
     pub cluster_place: [Row<u32>; 3],
     pub cluster_index: [Row<u32>; 3],
     pub cluster_size: [Row<u32>; 3],
     pub clusters: [Row<u32>; 3],
-    /// Rank of the block in its cluster, with the cluster's number of blocks.
+    /// Rank of the block in its cluster, along with the number of blocks in a cluster.
     pub cluster_rank: Row<u32>,
     pub cluster_blocks: Row<u32>,
-    /// All ones if the launch is in clusters.
+    /// All ones if the launch has clusters.
     pub is_clustered: Row<u32>,
 }
 
 impl BlockRows {
-    /// Returns the rows of blocks with this number of warps; [`Self::move_to`] sets the block.
+    /// Returns the rows for blocks with this number of warps; [`Self::move_to`] then selects the block.
     pub fn new(launch: &LaunchState<'_>, warps: u32, workspace: u64) -> Self {
         let clusters = std::array::from_fn(|axis| Row::splat(launch.grid[axis] / launch.cluster[axis]));
         Self {
@@ -146,7 +145,7 @@ impl BlockRows {
     }
 }
 
-/// The time limit of a launch, which covers all launches from its kernels.
+/// Time limit of a launch, which includes all launches from its kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
     pub at: Instant,

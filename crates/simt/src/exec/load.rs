@@ -1,4 +1,4 @@
-//! Executes `ld`, which loads elements from memory to registers, for each type.
+//! Executes `ld`, for each type: loads elements from memory to registers.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::elements::{Elements, Pointers};
@@ -13,7 +13,7 @@ use crate::program::row::{Lane, each, instance};
 ///
 /// # Safety
 ///
-/// The elements are those that the instruction was resolved to; slots 0 to 3 were assigned by the loader.
+/// The elements are those of the resolved instruction; the loader assigned slots 0 to 3.
 #[inline(always)]
 unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -23,7 +23,7 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
 ) -> *const Ins {
     let count = (i.access().elements()) as usize;
     let slots = i.o[..count.min(4)].iter().enumerate().filter(|&(_, &slot)| slot != Slot::NONE);
-    // SAFETY: the elements are the resolved ones, and the loader assigned the slots.
+    // SAFETY: the elements are those of the resolved instruction, and the loader assigned the slots.
     unsafe {
         match elements {
             Elements::All(from) if count == 1 => gather::<D, M, F>(cx, i.o[0], from),
@@ -40,12 +40,12 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
     Context::next(i)
 }
 
-/// Whether the type is frequent enough for its own fast path: whole words, and pairs of them.
+/// Whether the type is common enough for its own fast path: 32-bit words, and pairs of them.
 const fn is_common<D, M>() -> bool {
     size_of::<M>() >= 4 && size_of::<D>() == size_of::<M>()
 }
 
-/// Loads contiguous vectors; false if they are not contiguous.
+/// Loads contiguous vectors; returns false if they are not contiguous.
 ///
 /// # Safety
 ///
@@ -57,13 +57,13 @@ unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, c
 ) -> bool {
     let bytes = (size_of::<M>() * N) as u64;
     let Some(from) = contiguous::place(cx, i, i.o[4], (bytes, N as u32), false) else { return false };
-    // SAFETY: 32 vectors lie there; the loader assigned slots 0 to 3.
+    // SAFETY: `from` points to 32 vectors; the loader assigned slots 0 to 3.
     unsafe { gather_vectors::<D, M, F, N, WIDE>(cx, i, from) };
     true
 }
 
-/// Loads contiguous vectors, or elements of global memory within 16 lines; false if the request is neither. `WIDE`: the
-/// processor has AVX-512.
+/// Loads contiguous vectors, or elements of global memory within 16 lines; returns false for any other request. `WIDE`:
+/// the host has AVX-512.
 ///
 /// # Safety
 ///
@@ -71,7 +71,7 @@ unsafe fn load_vectors<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const N: usize, c
 #[inline(always)]
 unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx: &mut Context<'_>, i: &Ins) -> bool {
     let bytes = size_of::<M>();
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe {
         match i.access().elements() {
             1 => {}
@@ -82,14 +82,14 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
     if bytes == 4
         && let Some(from) = contiguous::place_row(cx, i, i.o[4], false)
     {
-        // SAFETY: the active lanes' elements lie there; the loader assigned slot 0.
+        // SAFETY: the active lanes' elements are at `from`; the loader assigned slot 0.
         unsafe { gather_active::<D, M, F, WIDE>(cx, i.o[0], from) };
         return true;
     }
     let Some((base, row)) = contiguous::place_near(cx, i, i.o[4], bytes as u64, false) else { return false };
     let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
-    // SAFETY: the active lanes' elements lie after `base`; the loader assigned slots 0 and 4. If both are one row, a
-    // lane's address is read before its element is written.
+    // SAFETY: the active lanes' elements are inside the memory after `base`; the loader assigned slots 0 and 4. If both
+    // are the same row, each lane's address is read before its element is written.
     unsafe {
         let (a, d): (*const u64, *mut D) = (cx.at(i.o[4]), cx.at(i.o[0]));
         let pointer = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
@@ -103,9 +103,9 @@ unsafe fn load_near<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(cx
     true
 }
 
-/// The handler for one instruction set: handles contiguous lanes itself, and every other request in separate functions,
-/// so that the frequent case does not pay for their set-up. `$wide`: the set is AVX-512. `$short`: frequent types have
-/// the fast path.
+/// The handler for one instruction set. Handles contiguous lanes itself and leaves all other requests to separate
+/// functions, so that the most frequent case does not pay for their prologues. `$wide`: the set is AVX-512. `$short`:
+/// common types have the fast path.
 macro_rules! handler {
     ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
         $(#[$feature])*
@@ -123,18 +123,18 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn near<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: the same contract as this function's.
+                // SAFETY: same contract as this function.
                 unsafe { if load_near::<D, M, F, $wide>(cx, i) { Context::next(i) } else { any::<D, M, F>(cx, i) } }
             }
             if !($short && is_common::<D, M>()) {
-                // SAFETY: the same contract as this function's.
+                // SAFETY: same contract as this function.
                 return unsafe { any::<D, M, F>(cx, i) };
             }
             let Some(from) = contiguous::place(cx, i, i.o[4], (size_of::<M>() as u64, 1), false) else {
-                // SAFETY: the same contract as this function's.
+                // SAFETY: same contract as this function.
                 return unsafe { near::<D, M, F>(cx, i) };
             };
-            // SAFETY: 32 elements lie there; the loader assigned slot 0.
+            // SAFETY: `from` points to 32 elements; the loader assigned slot 0.
             unsafe { gather::<D, M, F>(cx, i.o[0], from) };
             Context::next(i)
         }
@@ -157,7 +157,7 @@ handler!(
 );
 handler!(load_base, false, cfg!(not(target_arch = "x86_64")));
 
-/// `ld`. Slots 0 to 3: the elements; slot 4: the address.
+/// `ld`. Slots 0 to 3: elements; slot 4: address.
 pub fn handler<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(isa: HostIsa, _convert: F) -> Handler {
     match isa {
         #[cfg(target_arch = "x86_64")]

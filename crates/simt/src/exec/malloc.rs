@@ -6,13 +6,13 @@ use crate::memory::Extent;
 use crate::program::ins::Ins;
 use crate::runtime::heap;
 
-/// `malloc`. `imm` and `aux`: offsets of argument and result in the function's locals.
+/// `malloc`. `imm`: offset of the argument in the function's locals; `aux`: offset of the result.
 pub unsafe fn malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     allocate(cx, i, |_, _| true)
 }
 
-/// `malloc` with an alignment, whose offset is the upper half of `imm`. Every allocation is aligned to 256 bytes;
-/// larger alignments, and those that are not powers of two, fail.
+/// `malloc` with an alignment, whose offset is in the upper half of `imm`. Every allocation is aligned to 256 bytes.
+/// Larger alignments fail, and so do those that are not powers of two.
 pub unsafe fn aligned_malloc(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let at = (i.imm >> 32) as u32;
     allocate(cx, i, |cx, lane| {
@@ -43,7 +43,7 @@ pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         return stopped;
     }
     cx.cached = Extent::default();
-    // Orders this block's accesses before those of the next owner.
+    // Orders this block's accesses before the next owner's.
     cx.shadow.barrier();
     let mut lanes = cx.mask;
     while lanes != 0 {

@@ -1,10 +1,10 @@
-//! Executes matrix instructions of a warp on its registers: `ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`.
+//! Executes a warp's matrix instructions on registers: `ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`.
 //!
-//! The PTX ISA states which lane has which element, in the section "Matrix Fragments for mma". How tensor cores round
-//! is unspecified. Others measured it bit for bit (MMA-Sim; Fasi and others, 2021): the products are exact; they and
-//! the addend are aligned to the largest exponent and truncated to some fraction bits; their sum is exact and rounded
-//! once, toward zero to f32 and to nearest to f16. [`Multiply::fraction`] and [`Multiply::group`] differ between
-//! architectures.
+//! The PTX ISA section "Matrix Fragments for mma" says which lane holds which element. It does not specify how tensor
+//! cores round, but others have measured this bit for bit (MMA-Sim; Fasi and others, 2021). The products are exact.
+//! They and the addend are aligned to the largest exponent and truncated to a number of fraction bits. The sum is exact
+//! and rounded once: toward zero for f32, to nearest for f16. [`Multiply::fraction`] and [`Multiply::group`] depend on
+//! the architecture.
 
 use crate::error::TrapKind;
 use crate::exec::collective::write_u32;
@@ -15,21 +15,21 @@ use crate::exec::store;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Rows of A and the result, columns of B and the result, and the most elements of a sum.
+/// Maximum sizes: rows of A and the result, columns of B and the result, products in a sum.
 const ROWS: usize = 16;
 const COLUMNS: usize = 8;
 const DEEPEST: usize = 32;
 
-/// Smallest exponent to which terms are aligned, for a result of f32 and of f16.
+/// Minimum exponent to which terms are aligned, for f32 and for f16 results.
 const LEAST_EXPONENT: i32 = -133;
 const LEAST_EXPONENT_OF_HALVES: i32 = -21;
 
-/// NaN as tensor cores write it.
+/// The NaN that tensor cores produce.
 const NAN: u32 = 0x7fff_ffff;
 const NAN_OF_HALVES: u32 = 0x7fff;
 
-/// The type of an element of A or B. Two 4-bit integers, or 32 single bits, count as one element: its product is the
-/// sum of theirs.
+/// Element type of A or B. Two 4-bit integers, or 32 single bits, count as one element, whose product is the sum of
+/// their products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Element {
@@ -75,7 +75,7 @@ impl Element {
         }
     }
 
-    /// Returns how many numbers are packed into one element.
+    /// Returns how many numbers one element packs.
     pub const fn packed(self) -> usize {
         match self {
             Self::S4 | Self::U4 => 2,
@@ -88,7 +88,6 @@ impl Element {
         matches!(self, Self::S8 | Self::U8 | Self::S4 | Self::U4 | Self::B1)
     }
 
-    /// Whether it is an 8-bit float.
     pub const fn is_fp8(self) -> bool {
         matches!(self, Self::E4m3 | Self::E5m2)
     }
@@ -116,22 +115,22 @@ impl Element {
     }
 }
 
-/// A product of matrices, as encoded in `imm`.
+/// A matrix multiplication, as encoded in `imm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Multiply {
     pub a: Element,
     pub b: Element,
-    /// Number of elements in a sum.
+    /// Number of elements of A and B in each sum.
     pub depth: usize,
     /// Whether addend and result are f16, two per register.
     pub halves: bool,
-    /// Whether sums of integers are clamped instead of wrapping around.
+    /// Whether integer sums are clamped instead of wrapping around.
     pub saturates: bool,
-    /// Whether bits are combined by exclusive or, instead of by and.
+    /// Whether bits are combined with exclusive or instead of and.
     pub exclusive: bool,
-    /// Fraction bits to which terms are truncated.
+    /// Number of fraction bits to which terms are truncated.
     pub fraction: u32,
-    /// Number of products that are added at once.
+    /// Number of products that are summed at once.
     pub group: usize,
 }
 
@@ -161,7 +160,7 @@ impl Multiply {
     }
 }
 
-/// Waits for all lanes of the warp. Until they are here, `Err` is the handler's return value.
+/// Waits for all lanes of the warp. `Err` is the handler's return value while lanes are missing.
 fn all_lanes(cx: &mut Context<'_>, i: &Ins) -> Result<(), *const Ins> {
     let wanted = cx.alive();
     if wanted != u32::MAX {
@@ -176,21 +175,21 @@ fn all_lanes(cx: &mut Context<'_>, i: &Ins) -> Result<(), *const Ins> {
     Ok(())
 }
 
-/// Loads the rows of `ldmatrix`: each of the first `PROVIDERS` lanes loads sixteen bytes. Slots 0 to 3: their words;
-/// slot 4: the address.
+/// Loads the rows of `ldmatrix`: each of the first `PROVIDERS` lanes loads 16 bytes. Slots 0 to 3: the loaded words;
+/// slot 4: address.
 pub unsafe fn load_rows<const PROVIDERS: u32>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = all_lanes(cx, i) {
         return stopped;
     }
     cx.set_mask(u32::MAX >> (LANES as u32 - PROVIDERS));
-    // SAFETY: the slots are those of a load of four words.
+    // SAFETY: the slots are laid out like those of a load of four words.
     let next = unsafe { load::handler(HostIsa::Baseline, |x: u32| x)(cx, i) };
     cx.set_mask(u32::MAX);
     next
 }
 
-/// Distributes an 8×8 matrix of 16-bit elements. Slot 0: two elements of a row; slots 1 to 4: the words of the rows,
-/// starting with lane 8 × `imm`. `aux` is 1 for the transposed matrix.
+/// Distributes an 8×8 matrix of 16-bit elements. Slot 0: two elements of a row; slots 1 to 4: words of the rows,
+/// starting with lane 8 × `imm`. `aux` is 1 if the matrix is transposed.
 pub unsafe fn distribute(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slots 1 to 4 are 32-bit rows.
     let words: [Row<u32>; 4] = [1, 2, 3, 4].map(|slot| unsafe { cx.row(i.o[slot]) });
@@ -208,8 +207,8 @@ pub unsafe fn distribute(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Gathers word `imm` of the row that a lane stores, from the matrix of its eight lanes. Slot 0: the word; slots 1 to
-/// 4: the registers of the matrices. `aux` is 1 for the transposed matrix.
+/// Gathers word `imm` of the row that each lane stores, from the matrix of its group of eight lanes. Slot 0: the word;
+/// slots 1 to 4: registers of the matrices. `aux` is 1 if the matrix is transposed.
 pub unsafe fn gather(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slots 1 to 4 are 32-bit rows.
     let registers: [Row<u32>; 4] = [1, 2, 3, 4].map(|slot| unsafe { cx.row(i.o[slot]) });
@@ -226,16 +225,15 @@ pub unsafe fn gather(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Stores the rows of `stmatrix`, as [`load_rows`] loads them. Slot 0: the address; slots 1 to 4: the words.
+/// Stores the rows of `stmatrix`, the inverse of [`load_rows`]. Slot 0: address; slots 1 to 4: words.
 pub unsafe fn store_rows<const PROVIDERS: u32>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.set_mask(u32::MAX >> (LANES as u32 - PROVIDERS));
-    // SAFETY: the slots are those of a store of four words.
+    // SAFETY: the slots are laid out like those of a store of four words.
     let next = unsafe { store::handler(HostIsa::Baseline, |x: u32| x)(cx, i) };
     cx.set_mask(u32::MAX);
     next
 }
 
-/// Waits until all lanes of the warp are here.
 pub unsafe fn join(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     all_lanes(cx, i).map_or_else(|stopped| stopped, |()| Context::next(i))
 }
@@ -253,7 +251,7 @@ pub unsafe fn transpose(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Matrices as the bits in their registers.
+/// Matrices, as the bits in their registers.
 struct Matrices {
     a: [[u32; DEEPEST]; ROWS],
     b: [[u32; COLUMNS]; DEEPEST],
@@ -264,7 +262,8 @@ fn word(row: &Row<u128>, lane: usize, register: usize) -> u32 {
     (row.0[lane] >> (32 * register)) as u32
 }
 
-/// Returns the elements of the addend and result that a lane holds: register, number within it, row and column.
+/// Returns the elements of the addend and the result that a lane holds: register, index within the register, row and
+/// column.
 fn places(what: Multiply, lane: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
     (0..4).map(move |k| {
         let (register, within) = if what.halves { (k / 2, k % 2) } else { (k, 0) };
@@ -294,7 +293,7 @@ impl Matrices {
     }
 }
 
-/// `mma.sync` with a result of sixteen rows. Slots 0 to 3: result, A, B and addend, rows of 128 bits; `imm` is a
+/// `mma.sync` with a result of 16 rows. Slots 0 to 3: result, A, B and addend, in 128-bit rows; `imm` is a
 /// [`Multiply`].
 pub unsafe fn multiply(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = all_lanes(cx, i) {
@@ -365,7 +364,7 @@ impl Term {
             Element::F16 => Self::new(bits, 10, 15, 5),
             Element::Bf16 => Self::new(bits, 7, 127, 8),
             Element::E5m2 => Self::new(bits, 2, 15, 5),
-            // It has no infinity, and one NaN per sign.
+            // E4M3 has no infinity, and one NaN per sign.
             Element::E4m3 if bits & 0x7f == 0x7f => Self::NotANumber,
             Element::E4m3 => Self::finite(bits & 0x80 != 0, (bits >> 3 & 15) as i32, 7, i64::from(bits & 7), 3),
             _ => Self::new(bits, 10, 127, 8),
@@ -391,7 +390,7 @@ impl Term {
     }
 }
 
-/// Sums terms without rounding the result.
+/// Adds terms without rounding the result.
 fn sum(terms: &[Term], fraction: u32, least_exponent: i32) -> Term {
     let mut infinite = None;
     let mut largest = least_exponent;
@@ -409,12 +408,12 @@ fn sum(terms: &[Term], fraction: u32, least_exponent: i32) -> Term {
     }
     let aligned = |term: &Term| {
         let Term::Finite { significand, exponent, fraction: own } = *term else { return 0 };
-        // A zero sum may have an exponent above the largest one of the others.
+        // A zero term may have a larger exponent than the other terms.
         if significand == 0 {
             return 0;
         }
         let shift = exponent - largest + fraction as i32 - own as i32;
-        // Bits shifted out are lost, toward zero.
+        // Bits that are shifted out are dropped, which truncates toward zero.
         if shift >= 0 { significand << shift } else { significand.signum() * (significand.abs() >> (-shift).min(63)) }
     };
     Term::Finite { significand: terms.iter().map(aligned).sum(), exponent: largest, fraction }
@@ -432,7 +431,7 @@ fn to_float(sum: Term) -> u32 {
     if magnitude == 0 {
         return 0;
     }
-    // Exponents of the leading bit, and of the last bit that f32 has there.
+    // Exponents of the leading bit and of the lowest bit that f32 can hold with it.
     let leading = 63 - magnitude.leading_zeros() as i32 + exponent - fraction as i32;
     let last = (leading - 23).max(-149);
     let shift = last - (exponent - fraction as i32);
@@ -440,12 +439,12 @@ fn to_float(sum: Term) -> u32 {
     if leading > 127 {
         return sign | 0x7f80_0000;
     }
-    // A subnormal number has no leading bit, and exponent field zero.
+    // A subnormal has no leading bit, and its exponent field is zero.
     let field = if leading >= -126 { (leading + 126) as u32 } else { 0 };
     sign | ((field << 23) + kept as u32)
 }
 
-/// Rounds a sum to f16, to the nearest.
+/// Rounds a sum to f16, to nearest.
 fn to_half(sum: Term) -> u32 {
     match sum {
         Term::NotANumber => NAN_OF_HALVES,
@@ -486,8 +485,8 @@ fn multiply_floats(what: Multiply, all: &Matrices) -> [[u32; COLUMNS]; ROWS] {
     result
 }
 
-/// `mma.sync.m8n8k4` of f64, a chain of fused multiply-adds. Slots: result (128 bits), A and B (64 bits), and addend
-/// (128 bits).
+/// `mma.sync.m8n8k4` for f64, a chain of fused multiply-adds. Slot 0: result, with 128 bits; slots 1 and 2: A and B,
+/// with 64 bits; slot 3: addend, with 128 bits.
 pub unsafe fn multiply_doubles(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if let Err(stopped) = all_lanes(cx, i) {
         return stopped;

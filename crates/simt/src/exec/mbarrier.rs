@@ -1,7 +1,7 @@
-//! Executes `mbarrier`: the objects are in shared memory and count arrivals and the bytes of asynchronous copies.
+//! Executes `mbarrier`. The objects are in shared memory and count arrivals and the bytes of asynchronous copies.
 //!
 //! A phase completes when neither arrivals nor bytes are pending. Undefined behaviour ends the launch: an object that
-//! was never initialised, more arrivals than a phase expects, counts out of range.
+//! was never initialised, more arrivals than a phase expects, or counts out of range.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, addresses, region, survey};
@@ -19,17 +19,17 @@ pub const TEST: u32 = 2;
 pub const TEST_PARITY: u32 = 3;
 pub const INVALIDATE: u32 = 4;
 pub const ARRIVE_DROP: u32 = 5;
-/// An arrival when the thread's asynchronous copies are complete.
+/// Arrival that is triggered when the thread's asynchronous copies complete.
 pub const ARRIVE_BEHIND_COPIES: u32 = 6;
-/// Expects or completes bytes without an arrival.
+/// Expects or completes bytes, without an arrival.
 pub const EXPECT: u32 = 7;
 pub const COMPLETE: u32 = 8;
 
-/// Largest count of arrivals, and of expected or completed bytes.
+/// Maximum arrival count, and maximum number of expected or completed bytes.
 pub const MOST: u32 = (1 << 20) - 1;
 
-/// An mbarrier object. In memory: pending arrivals in bits 0 to 19, expected ones in bits 20 to 39, bytes in two's
-/// complement in bits 40 to 60, the phase in bit 63.
+/// An mbarrier object. Layout in memory: pending arrivals in bits 0 to 19, expected arrivals in bits 20 to 39, pending
+/// bytes in two's complement in bits 40 to 60, the phase in bit 63.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Object {
     phase: bool,
@@ -42,7 +42,7 @@ struct Object {
 impl Object {
     fn from_word(word: u64) -> Self {
         let count = |at: u32| (word >> at) as u32 & MOST;
-        // Shifts up, then down again with sign extension.
+        // Shift up, then down again with sign extension.
         let bytes = (word << 3) as i64 >> 43;
         Self { phase: word >> 63 == 1, pending: count(0), expected: count(20), bytes: bytes as i32 }
     }
@@ -52,7 +52,7 @@ impl Object {
         u64::from(self.pending) | u64::from(self.expected) << 20 | bytes << 40 | u64::from(self.phase) << 63
     }
 
-    /// Completes the phase if nothing is pending; returns whether it did.
+    /// Completes the phase if nothing is pending; returns whether it did so.
     fn settle(&mut self) -> bool {
         let ends = self.pending == 0 && self.bytes == 0;
         if ends {
@@ -87,13 +87,13 @@ impl Object {
     }
 }
 
-/// One lane's request to an object.
+/// One lane's request to an mbarrier object.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     operation: u32,
-    /// Number of arrivals, or a parity.
+    /// Number of arrivals, or the parity of a test.
     count: u32,
-    /// Bytes that an arrival expects, or those of [`EXPECT`] and [`COMPLETE`].
+    /// Bytes that the arrival expects, or bytes of [`EXPECT`] and [`COMPLETE`].
     bytes: u32,
 }
 
@@ -123,8 +123,8 @@ impl Request {
     }
 }
 
-/// `mbarrier`. Slot 0: destination or none; slot 1: address; slot 2: count, state or parity; slot 3: expected or
-/// completed bytes; slot 5: the operation as a number.
+/// `mbarrier`. Slot 0: destination, or none; slot 1: address; slot 2: count, state or parity; slot 3: expected or
+/// completed bytes; slot 5: number of the operation.
 pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let a = addresses(cx, i, i.o[1]);
     let s = survey(cx, &a, 8);
@@ -140,7 +140,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         }
     }
     if cx.launch.sanitize && r.space == StateSpace::REMOTE && operation == ARRIVE {
-        // Threads that wait for the object acquire what the block has done.
+        // Threads that wait on the object acquire what the block has done so far.
         sanitizer::release_block(cx);
     }
     if matches!(operation, TEST | TEST_PARITY) {
@@ -148,7 +148,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
             let message = "a wait for an mbarrier object of another block, which only that block can do".to_owned();
             return cx.trap(i, TrapKind::Barrier, cx.mask, message);
         }
-        // SAFETY: the same contract as this function's.
+        // SAFETY: same contract as this function.
         return unsafe { test(cx, i, operation, &a, &r) };
     }
     let mut lanes = cx.mask;
@@ -169,12 +169,11 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Performs a lane's request on the object at an address of a region; returns the old value. `Err` is the handler's
-/// return value.
+/// Performs a lane's request on the object at `address`. Returns the old value. `Err` is the handler's return value.
 ///
 /// # Safety
 ///
-/// The region has eight bytes there.
+/// The region has eight bytes at `address`.
 unsafe fn apply(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -200,7 +199,7 @@ unsafe fn apply(
     }
     #[expect(clippy::cast_ptr_alignment, reason = "it is read and written unaligned")]
     let at = at.cast::<u64>();
-    // SAFETY: the region has eight bytes there.
+    // SAFETY: the region has eight bytes at `address`.
     let old = unsafe { at.read_unaligned() };
     let mut object = Object::from_word(old);
     let ended = match request.perform(&mut object) {
@@ -208,7 +207,7 @@ unsafe fn apply(
         Err(message) => return Err(cx.trap(i, TrapKind::Barrier, 1 << lane, message)),
     };
     let new = if request.operation == INVALIDATE { 0 } else { object.word() };
-    // SAFETY: the region has eight bytes there.
+    // SAFETY: the region has eight bytes at `address`.
     unsafe { at.write_unaligned(new) };
     if sanitize {
         remote::owner(cx, r).shared_written(offset, 8);
@@ -227,12 +226,11 @@ unsafe fn apply(
     Ok(old)
 }
 
-/// Completes bytes on the object at an address of a region, for a lane's bulk copy `i`. `Err` is the handler's return
-/// value.
+/// Completes bytes of the object at `address`, for a lane's bulk copy `i`. `Err` is the handler's return value.
 ///
 /// # Safety
 ///
-/// The region has eight bytes there.
+/// The region has eight bytes at `address`.
 pub unsafe fn complete(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -242,11 +240,12 @@ pub unsafe fn complete(
     bytes: u32,
 ) -> Result<(), *const Ins> {
     let request = Request { operation: COMPLETE, count: 0, bytes };
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { apply(cx, i, lane, r, address, request).map(|_| ()) }
 }
 
-/// `test_wait` and `try_wait` on the objects at `a`. If a lane's phase has not completed, other warps run first.
+/// `test_wait` and `try_wait` on the objects at the addresses `a`. If the phase that a lane asks for has not completed,
+/// other warps run first.
 unsafe fn test(cx: &mut Context<'_>, i: &Ins, operation: u32, a: &Row<u64>, r: &Region) -> *const Ins {
     let mut passed = 0_u32;
     let mut lanes = cx.mask;

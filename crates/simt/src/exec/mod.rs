@@ -1,7 +1,7 @@
-//! The state of the running warp, and the handlers that execute instructions on it.
+//! State of the running warp, and the handlers that execute instructions on it.
 //!
 //! From bottom to top: [`launch_state`], [`warp`] and [`context`] are the state; [`findings`], [`access`] and
-//! [`sanitizer`] serve every access to memory; the handlers of the operations use these.
+//! [`sanitizer`] serve all memory accesses; the operations' handlers use these.
 
 #![expect(clippy::many_single_char_names, reason = "context, instruction, addresses, sources, in every handler alike")]
 #![expect(clippy::float_cmp, reason = "comparing floats bit for bit is what a GPU does")]

@@ -1,7 +1,7 @@
-//! Requests of scattered words, recorded by the sanitizer line by line, with the words and their lanes.
+//! Records requests for scattered words with the sanitizer, line by line, with the lanes that access each word.
 //!
 //! Only plain accesses to whole words are recorded here. If a line cannot record its part in compact form, the whole
-//! request takes the slow path. Recording a part a second time changes nothing.
+//! request takes the slow path. Recording a part twice does no harm.
 
 use crate::exec::context::Context;
 use crate::exec::sanitizer::words_stored;
@@ -11,18 +11,18 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Op, Piece, Space};
 
-/// The words of a request in one line.
+/// The words of a request that are in one line.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     mask: u32,
     lanes: [u8; LANES],
-    /// Words that several lanes access.
+    /// Words that more than one lane accesses.
     doubled: u32,
 }
 
-/// Checks and records a plain load or store of global memory by the active lanes, `bytes` bytes each at the addresses
-/// of `a` plus the instruction's offset. `contiguous`: they are `bytes` bytes apart from lane to lane. False if the
-/// request must take the slow path, which reports what is wrong.
+/// Checks and records a plain load or store of global memory by the active lanes: `bytes` bytes each, at the addresses
+/// in `a` plus the instruction's offset. `contiguous`: neighbouring lanes are `bytes` bytes apart. Returns false if the
+/// request must take the slow path, which reports any fault.
 #[inline(never)]
 pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u64, bool), store: bool) -> bool {
     if i.has(Access::STRONG | Access::VOLATILE) || !matches!(bytes, 4 | 8 | 16) || (store && bytes != 4) {
@@ -32,7 +32,7 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u
     let first = cx.first_lane();
     let offset = (i.imm as u64).wrapping_sub(GLOBAL_BASE);
     if contiguous && bytes == 4 {
-        // Device memory begins with a gap, so lanes before the first one have word numbers too.
+        // Device memory starts with a gap, so even lanes below the first active one get a valid word number.
         let start = (a.0[first].wrapping_add(offset) >> 2).wrapping_sub(first as u64);
         let from = (start % 32) as u8;
         let words = u64::from(cx.mask) << from;
@@ -46,13 +46,13 @@ pub fn near(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, (bytes, contiguous): (u
     let together =
         (0..LANES).fold(0, |apart, k| apart | if cx.is_active(k) { words.0[k] ^ words.0[first] } else { 0 }) == 0;
     if together && !store {
-        // One lane represents all.
+        // One lane stands for all.
         let mask = u32::MAX >> (32 - bytes / 4) << (words.0[first] % 32);
         let doubled = if cx.mask.is_power_of_two() { 0 } else { mask };
         return record(cx, i, words.0[first] / 32, &Part { mask, lanes: [first as u8; LANES], doubled }, store);
     }
     if store && !is_rising(cx.mask, &words) {
-        // If several lanes store to one word, one of them is last; only the slow path looks at every lane.
+        // If several lanes store to one word, only the slow path determines which lane is last.
         return false;
     }
     match bytes {
@@ -70,14 +70,14 @@ fn is_rising(mut lanes: u32, words: &Row<u64>) -> bool {
     while lanes != 0 {
         let word = words.0[lanes.trailing_zeros() as usize & 31];
         lanes &= lanes - 1;
-        // Device memory begins with a gap, so no word has number zero.
+        // Device memory starts with a gap, so no word has number zero.
         rising &= word > last;
         last = word;
     }
     rising
 }
 
-/// Records the words that lanes access, `N` each, line by line.
+/// Records the words that the lanes access, `N` words per lane, line by line.
 #[inline(always)]
 fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>, store: bool) -> bool {
     let mut left = cx.mask;
@@ -91,7 +91,7 @@ fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>,
                 break;
             }
             left &= left - 1;
-            // An access is aligned to its size, so it is in one line.
+            // Accesses are aligned to their size, so each lies within one line.
             let bits = u32::MAX >> (32 - N) << (word % 32);
             doubled |= mask & bits;
             mask |= bits;
@@ -106,7 +106,7 @@ fn lane_by_lane<const N: usize>(cx: &mut Context<'_>, i: &Ins, words: &Row<u64>,
     true
 }
 
-/// Records words in a line, and marks stored ones as written in memory.
+/// Records words of a line, and marks stored words as written.
 #[inline]
 fn record(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) -> bool {
     let address = GLOBAL_BASE + number * 128;
@@ -125,7 +125,7 @@ fn record(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) 
         warp: cx.warp.index,
         line: cx.launch.shadow.line(cx.function, i.line),
     };
-    // A store here is one word per lane.
+    // A store that comes here is one word per lane.
     let row = if store { words_stored(cx, i) } else { None };
     cx.shadow.plain_piece(&piece, row)
 }

@@ -1,25 +1,25 @@
 //! Prefetches into the host's cache what an instruction is likely to load next.
 //!
-//! The loops of grids step over megabytes, so each request is in another page and the processor's own prefetcher finds
-//! no stream. Nothing here changes what a program computes or counts.
+//! Grid-stride loops step over megabytes: each request is on another page, so the host's own prefetcher finds no
+//! stream. Prefetching changes neither results nor counts.
 
 use std::ptr;
 
 use crate::program::ins::Ins;
 
-/// Number of instructions whose last requests are remembered.
+/// Number of instructions whose most recent requests are remembered.
 const LOADS: usize = 16;
-/// How many requests ahead memory is prefetched: one request takes less time than a memory access.
+/// How many requests ahead to prefetch. One request takes less time than a memory access.
 const STEPS: u64 = 2;
 
-/// Address of the last load of global memory per instruction. If two instructions share an entry, only prefetches are
-/// lost.
+/// Address of each instruction's last load from global memory. If two instructions share an entry, they only lose
+/// prefetches.
 #[derive(Debug, Default)]
 pub struct Strides([u64; LOADS]);
 
 impl Strides {
-    /// Returns the address that the instruction will load from soon, if it keeps the step from its last request to the
-    /// one at `at`.
+    /// Returns the address that the instruction will load from soon, if it repeats the step from its previous request
+    /// to `at`.
     #[inline(always)]
     pub fn predict(&mut self, i: &Ins, at: u64) -> u64 {
         let last = &mut self.0[ptr::from_ref(i).addr() / 8 % LOADS];
@@ -28,11 +28,11 @@ impl Strides {
     }
 }
 
-/// Prefetches a line into the first-level cache.
+/// Prefetches a line into the L1 cache.
 #[inline(always)]
 pub fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch accesses nothing, for any address.
+    // SAFETY: a prefetch never faults, whatever the address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::program::ins::{Entry, Ins, Slot};
 
-    /// Stands in for a handler, which this test never runs.
+    /// Placeholder for a handler, which this test never runs.
     unsafe fn unused() {}
 
     #[test]

@@ -30,13 +30,13 @@ fn remote_thread(cx: &Context<'_>, i: &Ins, lane: usize) -> RemoteThread {
     RemoteThread { block: cx.block_index, thread, line: cx.launch.shadow.line(cx.function, i.line) }
 }
 
-/// Records a lane's access that does not race.
+/// Records an access by a lane that cannot race.
 pub fn note(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region) {
     let by = remote_thread(cx, i, lane);
     owner(cx, r).note_remote(by);
 }
 
-/// Checks and records a request to another block's shared memory. `Some` is the handler's return value on a fault.
+/// Checks and records a request to another block's shared memory. `Some` is the handler's return value after a fault.
 pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64, op: Op) -> Option<*const Ins> {
     let strong = op != Op::Change && i.has(Access::STRONG | Access::VOLATILE);
     let (active, acquired) = (cx.mask, cx.shadow.cluster_acquired());
@@ -60,8 +60,8 @@ pub fn check(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, r: &Region, bytes: u64
     None
 }
 
-/// Checks and records a lane's write to another block's shared memory: its bytes, the mbarrier object on which it
-/// completes, and its kind. `Some` is the handler's return value on a fault.
+/// Checks and records a lane's write to another block's shared memory, given its bytes, the mbarrier object on which it
+/// completes, and its kind. `Some` is the handler's return value after a fault.
 pub fn receive(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -77,7 +77,7 @@ pub fn receive(
     Some(refuse(cx, i, lane, r, way.op(), &conflict))
 }
 
-/// Ends the launch with the fault of a lane's access to another block's shared memory.
+/// Ends the launch because a lane's access to another block's shared memory is a fault.
 #[cold]
 fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, conflict: &RemoteConflict) -> *const Ins {
     let index = cx.peers.get(rank(cx, r)).map_or([0; 3], |peer| peer.index);
@@ -92,7 +92,7 @@ fn refuse(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region, op: Op, confli
     stopped
 }
 
-/// Makes the block acquire the accesses of the other blocks in its cluster.
+/// Makes the block acquire what the other blocks of its cluster have released.
 pub fn acquire(cx: &mut Context<'_>) {
     if cx.launch.sanitize && !cx.peers.is_empty() {
         cx.shadow.acquire_from_cluster(&cx.launch.shadow);

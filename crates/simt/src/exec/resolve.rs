@@ -1,4 +1,4 @@
-//! Where the bytes of a load or store are on the host, after the request was checked and counted as a whole.
+//! Finds the host addresses of a load's or store's bytes, after checking and counting the whole request.
 //!
 //! All of this is the same for every element type, so it is compiled once per instruction set of the host. Only the
 //! copy between memory and registers, in [`load`](super::load) and [`store`](super::store), is compiled per type.
@@ -12,7 +12,7 @@ use crate::program::aux::{Access, StateSpace};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::Row;
 
-/// Resolves a request for `bytes` bytes per element. `tried`: the fast path was tried.
+/// Resolves a request for `bytes` bytes per element. `tried`: the fast path was already tried.
 #[inline(always)]
 fn resolve<const STORE: bool>(
     cx: &mut Context<'_>,
@@ -23,7 +23,7 @@ fn resolve<const STORE: bool>(
 ) -> Elements {
     let vector = i.access().elements();
     let slot = if STORE { i.o[0] } else { i.o[4] };
-    // A stored vector's elements are not contiguous per slot.
+    // A vector's elements come from several slots, so they are not contiguous per slot.
     let whole = !STORE || vector == 1;
     if !tried {
         if whole && let Some(at) = contiguous::place(cx, i, slot, (bytes * u64::from(vector), vector), STORE) {
@@ -68,7 +68,7 @@ fn resolve<const STORE: bool>(
     if !STORE && r.stride == 0 && s.lo == s.hi {
         return Elements::Same(r.at(0, s.lo));
     }
-    // An inactive lane's address may be anything.
+    // The address of an inactive lane may be anything.
     let pointer = |k: usize| r.host.wrapping_add(a.0[k].wrapping_sub(r.origin) as usize);
     if r.stride == 0 {
         apart.set(pointer);
@@ -105,7 +105,7 @@ fn near<const STORE: bool>(
     Some(Elements::Apart)
 }
 
-/// Returns the place of a kernel parameter at a known offset; `None` if the request is not of this kind.
+/// Returns the host address of a kernel parameter at a known offset; `None` for any other request.
 #[inline(always)]
 fn parameter(cx: &Context<'_>, i: &Ins, bytes: u64) -> Option<*mut u8> {
     let at = i.imm as u64;
@@ -114,13 +114,14 @@ fn parameter(cx: &Context<'_>, i: &Ins, bytes: u64) -> Option<*mut u8> {
     known.then(|| cx.launch.params.as_ptr().cast_mut().wrapping_add(at as usize))
 }
 
-/// Defines the functions for both kinds of request, for one instruction set.
+/// Defines the resolvers of loads and stores, for one instruction set.
 macro_rules! resolvers {
     ($(#[$feature:meta])* $load:ident, $store:ident) => {
         /// Resolves a load.
         ///
         /// # Safety
-        /// The host has the instruction set, and the instruction is one that the loader made.
+        ///
+        /// The host has the instruction set, and the loader made the instruction.
         $(#[$feature])*
         #[inline(never)]
         pub unsafe fn $load(cx: &mut Context<'_>, i: &Ins, bytes: u64, tried: bool, apart: &mut Pointers) -> Elements {
@@ -130,7 +131,8 @@ macro_rules! resolvers {
         /// Resolves a store.
         ///
         /// # Safety
-        /// The host has the instruction set, and the instruction is one that the loader made.
+        ///
+        /// The host has the instruction set, and the loader made the instruction.
         $(#[$feature])*
         #[inline(never)]
         pub unsafe fn $store(cx: &mut Context<'_>, i: &Ins, bytes: u64, tried: bool, apart: &mut Pointers) -> Elements {

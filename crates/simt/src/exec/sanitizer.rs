@@ -1,4 +1,4 @@
-//! Passes a block's accesses to the sanitizer, which does not know instructions.
+//! Passes a block's accesses to the sanitizer, which knows nothing about instructions.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::access::{Region, Survey};
@@ -87,8 +87,8 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
     Some(report(cx, i, &fatal))
 }
 
-/// Checks and records a plain load or store of 32 contiguous lanes from `at` on, `bytes` bytes each, in shared or
-/// global memory. False if the request must take the slow path, which reports what is wrong.
+/// Checks and records a plain load or store in shared or global memory by 32 contiguous lanes, `bytes` bytes each,
+/// starting at `at`. Returns false if the request must take the slow path, which reports any fault.
 #[inline(never)]
 pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: StateSpace, at: u64, bytes: u64, store: bool) -> bool {
     if i.has(Access::STRONG | Access::VOLATILE) || bytes < 4 {
@@ -118,7 +118,7 @@ pub fn side_by_side(cx: &mut Context<'_>, i: &Ins, space: StateSpace, at: u64, b
     cx.shadow.plain_row(&run, row)
 }
 
-/// Checks and records a store to shared or global memory, which still holds the old bytes.
+/// Checks and records a store to shared or global memory, before the old bytes are overwritten.
 #[inline(never)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     if i.has(Access::STRONG) && r.space == StateSpace::GLOBAL && is_wide(cx, i) {
@@ -139,7 +139,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
         cx.shadow.strong_write(space(r), written, warp, (i.has(Access::RELEASE), false));
     }
     if cx.shadow.plain(&request, sources.words(), |lane, word| sources.word(lane, word)) {
-        // The addresses ascend, so no two are the same.
+        // Contiguous addresses ascend, so no two are equal.
         return None;
     }
     compare_lanes(cx, i, a, s, r, &sources);
@@ -148,7 +148,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     Some(report(cx, i, &fatal))
 }
 
-/// Checks and records a store to a surface; `words` are the values per lane.
+/// Checks and records a store to a surface. `words` are the lanes' values.
 pub fn store_texels(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -164,7 +164,7 @@ pub fn store_texels(
     Some(report(cx, i, &fatal))
 }
 
-/// Records that two lanes of a store write different values to one address: PTX does not define which one is kept.
+/// Notes if two lanes of a store write different values to the same address: PTX does not define which one remains.
 fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, sources: &Sources<'_>) {
     if s.contiguous || cx.mask.is_power_of_two() {
         return;
@@ -175,12 +175,12 @@ fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Re
     cx.shadow.note_lanes((space, a.0[first] - r.origin), (cx.warp.index, line), (first, second));
 }
 
-/// Returns the values that lanes store, if that is one word each.
+/// Returns the values that the lanes store, if each lane stores one word.
 pub fn words_stored<'i>(cx: &Context<'_>, i: &'i Ins) -> Option<&'i [u32; LANES]> {
     Sources { bases: cx.bases, i, bytes: 4 }.words()
 }
 
-/// The registers from which a store takes its values.
+/// The registers whose values a store writes.
 struct Sources<'i> {
     bases: Bases,
     i: &'i Ins,
@@ -188,11 +188,11 @@ struct Sources<'i> {
 }
 
 impl<'i> Sources<'i> {
-    /// Returns the values that lanes store, if that is one word each.
+    /// Returns the values that the lanes store, if each lane stores one word.
     #[inline(always)]
     fn words(&self) -> Option<&'i [u32; LANES]> {
         let single = self.bytes == 4 && self.i.access().elements() == 1;
-        // SAFETY: slot 1 of such a store is a row of words, which nothing writes meanwhile.
+        // SAFETY: slot 1 of such a store is a row of words, and nothing writes to it in the meantime.
         single.then(|| unsafe { &*self.row::<[u32; LANES]>(1) })
     }
 
@@ -217,12 +217,12 @@ impl<'i> Sources<'i> {
         }
     }
 
-    /// Returns the first lane of `mask` that stores a different value to the same address as an earlier lane, after
-    /// that lane.
+    /// Returns the first lane of `mask` that stores a different value to the same address as an earlier lane, preceded
+    /// by that earlier lane.
     fn collision(&self, a: &Row<u64>, mask: u32) -> Option<(usize, usize)> {
         let active = |lane: &usize| mask >> lane & 1 == 1;
-        // Accesses are aligned to their size, so those of two lanes are equal or disjoint. Most stores have as many
-        // different residues as lanes.
+        // Accesses are aligned to their size, so the accesses of two lanes are either the same or disjoint. In most
+        // stores, all lanes have different residues.
         let shift = self.bytes.trailing_zeros();
         let (mut seen, mut again) = (0_u64, 0_u32);
         for lane in (0..LANES).filter(active) {
@@ -249,14 +249,14 @@ impl<'i> Sources<'i> {
     /// Whether a lane's store leaves the value at `to` unchanged.
     fn leave(&self, to: *const u8, lane: usize) -> bool {
         let bytes = self.bytes as usize;
-        // SAFETY: the request was checked to lie in the region with all its bytes.
+        // SAFETY: all bytes of the request were checked to be inside the region.
         let old = unsafe { std::slice::from_raw_parts(to, bytes) };
         let mut words = old.chunks(4).enumerate();
         words.all(|(word, old)| old == &self.word(lane, word).to_le_bytes()[..old.len()])
     }
 }
 
-/// Checks and records an asynchronous copy to shared memory, which is then pending.
+/// Checks and records an asynchronous copy to shared memory, which is pending from then on.
 pub fn copy(cx: &mut Context<'_>, i: &Ins, to: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     let plain = Ins { aux: 0, ..*i };
     let request = request(cx, &plain, to, s, r, bytes, Op::Store);
@@ -269,14 +269,14 @@ pub fn sender(cx: &Context<'_>, i: &Ins, lane: usize) -> Sender {
     Sender { warp: cx.warp.index, lane: lane as u32, line: cx.launch.shadow.line(cx.function, i.line) }
 }
 
-/// Checks and records one side of a lane's bulk copy, whose source starts at `from` on the host.
+/// Checks and records one side of a lane's bulk copy. `from` is the host address of its source.
 pub fn bulk(cx: &mut Context<'_>, i: &Ins, lane: usize, side: Bulk, op: Op, from: *const u8) -> Option<*const Ins> {
     let by = sender(cx, i, lane);
     let fatal = cx.shadow.bulk(by, side, (op, true), words(from))?;
     Some(report(cx, i, &fatal))
 }
 
-/// Checks and records a lane's write to the block's own shared memory: its bytes, the mbarrier object on which it
+/// Checks and records a lane's write to the block's own shared memory, given its bytes, the mbarrier object on which it
 /// completes, and its kind. `from` holds the bytes.
 pub fn receive(
     cx: &mut Context<'_>,
@@ -293,7 +293,8 @@ pub fn receive(
     None
 }
 
-/// Returns the words from an address on, by number. The caller has checked that they are in their region.
+/// Returns a function from the index of a word to its value, starting at `from`. The caller has checked that the words
+/// are inside their region.
 fn words(from: *const u8) -> impl Fn(usize) -> u32 {
     #[expect(clippy::cast_ptr_alignment, reason = "it is read unaligned")]
     // SAFETY: the caller has checked all bytes that the sanitizer asks for.
@@ -306,7 +307,7 @@ pub fn local_store(cx: &mut Context<'_>, a: &Row<u64>, s: &Survey, r: &Region, b
     cx.shadow.local_store(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
 }
 
-/// Records a lane's write by the device runtime to shared or local memory. It does not race.
+/// Records a write by the device runtime to a lane's shared or local memory. Such writes cannot race.
 pub fn runtime_store(cx: &mut Context<'_>, lane: usize, space: StateSpace, offset: usize, bytes: usize) {
     if !cx.launch.sanitize {
         return;
@@ -341,13 +342,13 @@ pub fn local_load(
     Some(stopped)
 }
 
-/// Checks and records an atomic on shared or global memory.
+/// Checks and records an atomic operation on shared or global memory.
 pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     if !matches!(r.space, StateSpace::SHARED | StateSpace::GLOBAL | StateSpace::REMOTE) {
         return None;
     }
     if r.space != StateSpace::GLOBAL {
-        // An atomic without memory order counts; it is not a poll.
+        // An atomic that only counts (no explicit memory order, and neither `cas` nor `exch`) acquires nothing.
         order(cx, i, i.has(Access::POLL) && i.o[0] != Slot::NONE);
     }
     if r.space == StateSpace::REMOTE {
@@ -366,7 +367,7 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
         cx.shadow.strong_read(space(r), read, warp, i.has(Access::ACQUIRE));
     }
     if i.o[0] != Slot::NONE && r.space == StateSpace::GLOBAL && cx.launch.shadow.is_tracking() {
-        // The block knows the value, as after a strong load.
+        // The block learns the value, as from a strong load.
         let request = Request { op: Op::Poll, ..request(cx, i, a, s, r, bytes, Op::Change) };
         if let Some(fatal) = cx.shadow.touch(&request, |_, _| 0, |_| false) {
             return Some(report(cx, i, &fatal));
@@ -377,8 +378,8 @@ pub fn atomic(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Regio
     Some(report(cx, i, &fatal))
 }
 
-/// Orders the stores of threads before the reads of later bulk copies, as a proxy fence does. It is unknown whether
-/// another block's store in the cluster precedes it, so it applies to all of them.
+/// Orders the threads' stores before the reads of later bulk copies, as a proxy fence does. Applies to every block of
+/// the cluster, because it is unknown which of their stores precede the fence.
 pub fn fence_bulk(cx: &mut Context<'_>) {
     if cx.launch.sanitize {
         cx.shadow.fence_bulk();
@@ -407,7 +408,7 @@ fn is_wide(cx: &Context<'_>, i: &Ins) -> bool {
     !i.has(Access::BLOCK_SCOPE) && (!i.has(Access::CLUSTER_SCOPE) || cx.launch.cluster != [1; 3])
 }
 
-/// Releases everything that a cluster's block has done so far.
+/// Releases everything that a block of a cluster has done so far.
 pub fn release_block(cx: &mut Context<'_>) {
     if cx.launch.sanitize && !cx.peers.is_empty() {
         cx.shadow.barrier();
@@ -415,7 +416,7 @@ pub fn release_block(cx: &mut Context<'_>) {
     }
 }
 
-/// Checks and records the access of a lane to an mbarrier object of the block.
+/// Checks and records a lane's access to an mbarrier object of its block.
 pub fn object(cx: &mut Context<'_>, i: &Ins, lane: usize, offset: u64, op: Op) -> Option<*const Ins> {
     let by = sender(cx, i, lane);
     let fatal = cx.shadow.object(by, offset, op)?;
@@ -428,7 +429,7 @@ pub fn object(cx: &mut Context<'_>, i: &Ins, lane: usize, offset: u64, op: Op) -
     Some(stopped)
 }
 
-/// Applies releases and acquires of strong accesses to shared memory, the block's own or another block's.
+/// Applies the release and acquire of a strong access to shared memory, the block's own or another block's.
 fn order(cx: &mut Context<'_>, i: &Ins, reads: bool) {
     if cx.peers.is_empty() || !i.has(Access::STRONG) {
         return;
@@ -445,7 +446,7 @@ const fn is_fair(cx: &Context<'_>) -> bool {
     matches!(cx.commits, Commits::UpTo(_))
 }
 
-/// Ends the launch with a fault of an access.
+/// Ends the launch because an access is a fault.
 #[cold]
 fn report(cx: &mut Context<'_>, i: &Ins, hazard: &Hazard) -> *const Ins {
     let hazard = &cx.shadow.with_copy(*hazard);

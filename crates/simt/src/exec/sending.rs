@@ -1,8 +1,6 @@
-//! `st.async` and `red.async`: writes of lanes to the shared memory of a cluster, which complete on an mbarrier object
-//! there.
+//! `st.async` and `red.async`: writes to the shared memory of a cluster, which complete on an mbarrier object there.
 //!
-//! Without clusters, these instructions end the launch, as they do on hardware. A block may write to itself, as on
-//! hardware.
+//! As on hardware, these instructions end the launch if there is no cluster, and a block may write to itself.
 
 use crate::error::TrapKind;
 use crate::exec::async_write::{AsyncWrite, write_async};
@@ -18,7 +16,7 @@ use crate::sanitize::Way;
 /// Slots of a store's elements.
 const ELEMENTS: [usize; 4] = [1, 3, 4, 5];
 
-/// What a lane writes.
+/// One lane's write.
 struct LaneWrite {
     to: u64,
     object: u64,
@@ -26,7 +24,7 @@ struct LaneWrite {
     bytes: u32,
 }
 
-/// Performs the write of each active lane, one after the other; `write` writes a lane's bytes.
+/// Performs the active lanes' writes, one after another. `write` writes a lane's bytes.
 fn write_each(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -55,17 +53,17 @@ fn write_each(
     Context::next(i)
 }
 
-/// Returns the addresses of a lane's write and of its mbarrier object.
+/// Returns the address that a lane writes to, and the address of its mbarrier object.
 ///
 /// # Safety
 ///
 /// Slots 0 and 2 are rows of addresses, of the widths in `aux`.
 unsafe fn addressed(cx: &Context<'_>, i: &Ins, lane: usize) -> (u64, u64) {
-    // SAFETY: slots 0 and 2 are such rows.
+    // SAFETY: the caller guarantees that slots 0 and 2 are address rows of these widths.
     unsafe { (address(cx, i, 0, Bulk::NARROW_TO, lane), address(cx, i, 2, Bulk::NARROW_OBJECT, lane)) }
 }
 
-/// `st.async`. Slot 0: address; slots 1, 3, 4 and 5: elements; slot 2: the mbarrier object's address. `imm` has the
+/// `st.async`. Slot 0: address; slots 1, 3, 4 and 5: elements; slot 2: address of the mbarrier object. `imm` has the
 /// offsets of the addresses.
 pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let double = i.has(Bulk::DOUBLE);
@@ -74,7 +72,7 @@ pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let lane_write = |cx: &Context<'_>, lane: usize| {
         let mut value = [0; 16];
         for (part, slot) in value.chunks_exact_mut(each).zip(ELEMENTS.map(|slot| i.o[slot])).take(count) {
-            // SAFETY: such a slot is a row of the elements' width; a lane is below 32.
+            // SAFETY: the slot of an element is a row of the element's width; a lane is below 32.
             unsafe {
                 if double {
                     part.copy_from_slice(&(*cx.at::<u64>(slot).add(lane)).to_le_bytes());
@@ -97,19 +95,19 @@ pub unsafe fn store_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     write_each(cx, i, false, lane_write, write)
 }
 
-/// `red.async`. Slot 0: address; slot 1: operand; slot 2: the mbarrier object's address. `imm` has the offsets of the
+/// `red.async`. Slot 0: address; slot 1: operand; slot 2: address of the mbarrier object. `imm` has the offsets of the
 /// addresses.
 pub unsafe fn reduce_async<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let sizes = (size_of::<M>(), size_of::<M::Register>());
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { reduce_each(cx, i, sizes, combine::<M, F>) }
 }
 
-/// Performs a reduction for each active lane: `bytes` bytes from registers of `register` bytes.
+/// Performs a reduction of `bytes` bytes for each active lane, from registers of `register` bytes.
 ///
 /// # Safety
 ///
-/// The loader assigned the slots, slot 1 as a row of such registers; `combine` accepts this many bytes.
+/// The loader assigned the slots, with slot 1 as a row of such registers; `combine` accepts this many bytes.
 unsafe fn reduce_each(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -118,8 +116,8 @@ unsafe fn reduce_each(
 ) -> *const Ins {
     let lane_write = |cx: &Context<'_>, lane: usize| {
         let mut value = [0; 16];
-        // SAFETY: slot 1 is a row of registers, which are no shorter than their elements and begin with their bytes;
-        // the loader assigned the other slots.
+        // SAFETY: slot 1 is a row of registers that begin with their element's bytes; the loader assigned the other
+        // slots.
         let (to, object) = unsafe {
             let operand = cx.at::<u8>(i.o[1]).add(lane * register);
             std::ptr::copy_nonoverlapping(operand, value.as_mut_ptr(), bytes);
@@ -127,7 +125,7 @@ unsafe fn reduce_each(
         };
         LaneWrite { to, object, value, bytes: bytes as u32 }
     };
-    // SAFETY: the value has this many bytes; the target was checked, and is aligned.
+    // SAFETY: the value has this many bytes; the target was checked, including its alignment.
     let write = |lane_write: &LaneWrite, at: *mut u8| unsafe { combine(lane_write.value.as_ptr(), at, bytes) };
     cx.accesses(i).shared_atomics += 1;
     write_each(cx, i, true, lane_write, write)

@@ -1,12 +1,12 @@
 //! Makes lane-by-lane handlers from a shape and a closure.
 //!
-//! The shape says how many sources there are, the closure what one lane does. Closures capture nothing, so a function
-//! pointer represents the whole handler. There are two families of the same shapes:
+//! The shape determines the number of sources, the closure what one lane does. Closures capture nothing, so a function
+//! pointer represents the whole handler. There are two families with the same shapes:
 //!
-//! - the ones here run the closure for one active lane after the other. They are small, and hundreds of operations use
-//!   them;
-//! - [`vector`](super::vector) runs all 32 lanes at once and is compiled for every instruction set. That is for the few
-//!   operations that kernels spend their time in; everything else would only make the program slower to build.
+//! - here, the closure runs for one active lane after another. These handlers are small, and hundreds of operations use
+//! them;
+//! - in [`vector`](super::vector), all 32 lanes run at once, and each handler is compiled for every instruction set. That
+//! is for the few operations in which kernels spend their time; for the others it would only make builds slower.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;
@@ -15,8 +15,8 @@ use crate::program::aux::Combination;
 use crate::program::ins::Ins;
 use crate::program::row::{Lane, each, instance};
 
-/// Adds the constructor `$name` of the handler `$body`. It ignores the instruction set, which it takes so that both
-/// families are called alike.
+/// Adds the constructor `$name` of the handler `$body`. It ignores the instruction set, which it takes only so that
+/// both families have the same signature.
 macro_rules! shape {
     ($(#[$doc:meta])* $name:ident, $body:ident; <$($t:ident),*>; ($($arg:ident),*) -> $ret:ty) => {
         $(#[$doc])*
@@ -28,7 +28,7 @@ macro_rules! shape {
 
 unsafe fn unary_body<D: Lane, A: Lane, F: Fn(A) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    // SAFETY: the loader assigned rows of the shape's types; a lane is below 32.
     unsafe {
         let (d, a) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]));
         each(cx.mask, |k| *d.add(k) = f(*a.add(k)));
@@ -38,7 +38,7 @@ unsafe fn unary_body<D: Lane, A: Lane, F: Fn(A) -> D + Copy>(cx: &mut Context<'_
 
 unsafe fn binary_body<D: Lane, A: Lane, B: Lane, F: Fn(A, B) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    // SAFETY: the loader assigned rows of the shape's types; a lane is below 32.
     unsafe {
         let (d, a, b) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]));
         each(cx.mask, |k| *d.add(k) = f(*a.add(k), *b.add(k)));
@@ -51,7 +51,7 @@ unsafe fn ternary_body<D: Lane, A: Lane, B: Lane, C: Lane, F: Fn(A, B, C) -> D +
     i: &Ins,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    // SAFETY: the loader assigned rows of the shape's types; a lane is below 32.
     unsafe {
         let (d, a, b, c) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]), cx.at::<C>(i.o[3]));
         each(cx.mask, |k| *d.add(k) = f(*a.add(k), *b.add(k), *c.add(k)));
@@ -64,7 +64,7 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
     i: &Ins,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives rows of the shape's types; a lane is below 32.
+    // SAFETY: the loader assigned rows of the shape's types; a lane is below 32.
     unsafe {
         let (d, a, b) = (cx.at::<D>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<B>(i.o[2]));
         let (c, e) = (cx.at::<C>(i.o[3]), cx.at::<E>(i.o[4]));
@@ -73,10 +73,10 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
     Context::next(i)
 }
 
-/// A division. The closure's third argument says that no divisor is known to be a power of two.
+/// A division. The closure's third argument means that no divisor is known to be a power of two.
 unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives 32-bit rows; a lane is below 32.
+    // SAFETY: the loader assigned 32-bit rows; a lane is below 32.
     unsafe {
         let (d, a, b) = (cx.at::<u32>(i.o[0]), cx.at::<u32>(i.o[1]), cx.at::<u32>(i.o[2]));
         each(cx.mask, |k| *d.add(k) = f(*a.add(k), *b.add(k), u32::MAX));
@@ -84,10 +84,10 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(cx: &mut Context<'_>, 
     Context::next(i)
 }
 
-/// Selects slot 1 or 2 by the predicate in slot 3.
+/// Selects slot 1 or slot 2, according to the predicate in slot 3.
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives two rows of one type and a predicate; a lane is below 32.
+    // SAFETY: the loader assigned two rows of one type and a predicate; a lane is below 32.
     unsafe {
         let (d, a, b) = (cx.at::<A>(i.o[0]), cx.at::<A>(i.o[1]), cx.at::<A>(i.o[2]));
         let chosen = cx.pred(i.o[3]);
@@ -96,7 +96,7 @@ unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(cx: &mut Context<'_>, i: &I
     Context::next(i)
 }
 
-/// Bits of `aux` of a comparison: the logic that combines the result with the predicate in slot 4.
+/// Bits of a comparison's `aux` with the logic that combines the result with the predicate in slot 4.
 const COMBINE: u32 = 3;
 pub const COMBINE_AND: u32 = 1;
 pub const COMBINE_OR: u32 = 2;
@@ -105,17 +105,17 @@ pub const COMBINE_XOR: u32 = 3;
 unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let f = instance::<F>();
     let mut bits = 0_u32;
-    // SAFETY: the loader gives sources of the shape's types; a lane is below 32.
+    // SAFETY: the loader assigned sources of the shape's types; a lane is below 32.
     unsafe {
         let (a, b) = (cx.at::<A>(i.o[2]), cx.at::<A>(i.o[3]));
         each(cx.mask, |k| bits |= u32::from(f(*a.add(k), *b.add(k))) << k);
     }
     decide(cx, i, bits);
-    // SAFETY: the loader's promise.
+    // SAFETY: the loader sets `BEFORE_BRANCH` only if `bra_if` follows.
     unsafe { go_on(cx, i) }
 }
 
-/// Writes the outcome of a comparison to the predicates in slots 0 and 1, combined as `aux` says.
+/// Writes the result of a comparison to the predicates in slots 0 and 1, combined according to `aux`.
 #[inline(always)]
 pub fn decide(cx: &mut Context<'_>, i: &Ins, bits: u32) {
     let (mut yes, mut no) = (bits, !bits);
@@ -144,9 +144,9 @@ shape!(/// Three sources.
     ternary, ternary_body; <D, A, B, C>; (A, B, C) -> D);
 shape!(/// Four sources.
     quaternary, quaternary_body; <D, A, B, C, E>; (A, B, C, E) -> D);
-shape!(/// A comparison into one predicate or two, combined with a third as `aux` says.
+shape!(/// A comparison that sets one or two predicates, combined with a third according to `aux`.
     compare, compare_body; <A>; (A, A) -> bool);
 shape!(/// A division; see `divide_body`.
     divide, divide_body; <>; (u32, u32, u32) -> u32);
-shape!(/// A choice between slots 1 and 2 by the predicate in slot 3; what is chosen goes through the closure.
+shape!(/// Selects slot 1 or slot 2, according to the predicate in slot 3, and applies the closure to it.
     select, select_body; <A>; (A) -> A);

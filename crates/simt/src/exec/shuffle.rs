@@ -16,7 +16,8 @@ pub const DOWN: u32 = 1;
 pub const BUTTERFLY: u32 = 2;
 pub const INDEX: u32 = 3;
 
-/// Returns for each lane the lane that it reads (itself if that is outside its segment), and whether it is inside.
+/// Returns, for each lane, the lane that it reads and whether that lane is in its segment. Outside the segment, a lane
+/// reads itself.
 #[inline(always)]
 fn sources(b: &Row<u32>, c: &Row<u32>, from: impl Fn(u32, u32, u32, u32) -> (u32, bool)) -> (Row<u32>, Flags) {
     let (mut lanes, mut inside) = (Row([0; LANES]), [0; LANES]);
@@ -31,7 +32,8 @@ fn sources(b: &Row<u32>, c: &Row<u32>, from: impl Fn(u32, u32, u32, u32) -> (u32
     (lanes, inside)
 }
 
-/// Slots: value, predicate or none, source, lane operand, clamp and segment, member mask.
+/// `shfl.sync`. Slot 0: value; slot 1: predicate, or none; slot 2: source; slot 3: lane operand; slot 4: clamp and
+/// segment mask; slot 5: member mask.
 #[inline(always)]
 unsafe fn body(
     cx: &mut Context<'_>,
@@ -63,7 +65,7 @@ unsafe fn body(
             let message = format!("a shuffle reads from a lane that is not active (mask {mask:#010x})");
             return cx.trap(i, TrapKind::Shuffle, absent, message);
         }
-        // Such a lane's value is undefined; the reader's own value is the same in every run.
+        // The value of an absent lane is undefined. The reader's own value makes runs reproducible.
         (0..LANES).filter(|&k| absent >> k & 1 == 1).for_each(|k| from.0[k] = k as u32);
     }
     write_u32(cx, i.o[0], &permute(&a, &from));
@@ -75,19 +77,19 @@ unsafe fn body(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn shuffle_avx512(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { body(cx, i, shuffle_avx512, |flags| simd::bits_avx512(flags), |a, from| simd::permute_avx512(a, from)) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn shuffle_avx2(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { body(cx, i, shuffle_avx2, |flags| simd::bits_avx2(flags), simd::permute_base) }
 }
 
 unsafe fn shuffle_base(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: the same contract as this function's.
+    // SAFETY: same contract as this function.
     unsafe { body(cx, i, shuffle_base, simd::bits_base, simd::permute_base) }
 }
 

@@ -1,8 +1,8 @@
-//! The instruction sets of the host, and operations on rows that LLVM does not vectorise.
+//! Instruction sets of the host, and operations on rows that LLVM does not vectorise.
 
 use crate::program::row::{Flags, LANES, Lane, Row};
 
-/// Instruction sets of the host that handlers are compiled for.
+/// Instruction sets of the host for which handlers are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostIsa {
     Baseline,
@@ -13,7 +13,7 @@ pub enum HostIsa {
 }
 
 impl HostIsa {
-    /// Returns the widest set that this processor has.
+    /// Returns the widest instruction set of this processor.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -38,7 +38,7 @@ impl HostIsa {
     }
 }
 
-/// Packs flags: bit `k` of the result belongs to lane `k`.
+/// Packs flags into bits: bit `k` of the result is the flag of lane `k`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -49,7 +49,7 @@ pub fn bits_avx512(flags: &Flags) -> u32 {
     u32::from(_mm512_movepi32_mask(low)) | u32::from(_mm512_movepi32_mask(high)) << 16
 }
 
-/// Packs flags: bit `k` of the result belongs to lane `k`.
+/// Packs flags into bits: bit `k` of the result is the flag of lane `k`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -57,14 +57,14 @@ pub fn bits_avx2(flags: &Flags) -> u32 {
     use std::arch::x86_64::{_mm256_castsi256_ps, _mm256_loadu_si256, _mm256_movemask_ps};
     let mut bits = 0;
     for k in (0..LANES).step_by(8) {
-        // SAFETY: eight lanes from `k` on lie in the row.
+        // SAFETY: eight lanes, starting at `k`, are inside the row.
         let part = unsafe { _mm256_loadu_si256(flags.as_ptr().add(k).cast()) };
         bits |= (_mm256_movemask_ps(_mm256_castsi256_ps(part)) as u32) << k;
     }
     bits
 }
 
-/// Packs flags: bit `k` of the result belongs to lane `k`.
+/// Packs flags into bits: bit `k` of the result is the flag of lane `k`.
 #[inline(always)]
 pub fn bits_base(flags: &Flags) -> u32 {
     let mut bits = 0;
@@ -92,7 +92,8 @@ pub fn permute_avx512(a: &Row<u32>, from: &Row<u32>) -> Row<u32> {
     out
 }
 
-/// Reads element `v` of each of 32 contiguous vectors of `N` four-byte elements from `from` on; `N` is 2 or 4.
+/// Reads element `v` of each of 32 contiguous vectors, starting at `from`. A vector has `N` four-byte elements; `N` is
+/// 2 or 4.
 ///
 /// # Safety
 ///
@@ -125,11 +126,13 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
         14 * n,
         15 * n,
     );
-    // The values come from two adjacent registers, which hold eight four-element vectors, so the upper half is unused.
+    // The values come from two adjacent registers. These hold only eight four-element vectors, so the upper half is
+    // unused.
     let places = _mm512_add_epi32(steps, _mm512_set1_epi32(v as i32));
     let mut row = Row([M::default(); LANES]);
     for half in 0..2 {
-        // SAFETY: the 16 vectors, `N` registers, can be read; a row is 64-byte aligned and has two halves of 64 bytes.
+        // SAFETY: the 16 vectors, which fill `N` registers, can be read; a row is 64-byte aligned and has two halves of
+        // 64 bytes.
         unsafe {
             let part = |k: usize| _mm512_loadu_si512(from.add((half * N + k) * 64).cast());
             let pair = |k: usize| _mm512_permutex2var_epi32(part(k), places, part(k + 1));
@@ -141,7 +144,7 @@ pub unsafe fn every_avx512<M: Lane, const N: usize>(from: *const u8, v: usize) -
 }
 
 /// Writes the lanes in `mask` of a row of four-byte elements to where they would be if all lanes were written
-/// contiguously from `to` on.
+/// contiguously, starting at `to`.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Executes `st`, which stores elements from registers to memory, for each type.
+//! Executes `st`, for each type: stores elements from registers to memory.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::elements::{Elements, Pointers};
@@ -13,7 +13,7 @@ use crate::program::row::{Lane, each, instance};
 ///
 /// # Safety
 ///
-/// The elements are those that the instruction was resolved to; slots 1 to 4 were assigned by the loader.
+/// The elements are those of the resolved instruction; the loader assigned slots 1 to 4.
 #[inline(always)]
 unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -21,7 +21,7 @@ unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     elements: Elements,
     apart: &Pointers,
 ) -> *const Ins {
-    // SAFETY: the elements are the resolved ones, and the loader assigned the slots.
+    // SAFETY: the elements are those of the resolved instruction, and the loader assigned the slots.
     unsafe {
         match elements {
             Elements::All(to) => spread::<V, M, F>(cx, i.o[1], to),
@@ -36,12 +36,12 @@ unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     Context::next(i)
 }
 
-/// Whether the type is frequent enough for its own fast path: whole words, and pairs of them.
+/// Whether the type is common enough for its own fast path: 32-bit words, and pairs of them.
 const fn is_common<M>() -> bool {
     size_of::<M>() >= 4
 }
 
-/// Stores elements to global memory within 16 lines; false for any other request. `WIDE`: the processor has AVX-512.
+/// Stores elements to global memory within 16 lines; returns false for any other request. `WIDE`: the host has AVX-512.
 ///
 /// # Safety
 ///
@@ -51,13 +51,13 @@ unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(c
     if size_of::<M>() == 4
         && let Some(to) = contiguous::place_row(cx, i, i.o[0], true)
     {
-        // SAFETY: there is room for the active lanes' elements; the loader assigned slot 1.
+        // SAFETY: `to` has room for the active lanes' elements; the loader assigned slot 1.
         unsafe { spread_active::<V, M, F, WIDE>(cx, i.o[1], to) };
         return true;
     }
     let Some((base, _)) = contiguous::place_near(cx, i, i.o[0], size_of::<M>() as u64, true) else { return false };
     let (f, offset) = (instance::<F>(), (i.imm as u64).wrapping_sub(GLOBAL_BASE));
-    // SAFETY: there is room for the active lanes' elements after `base`; the loader assigned slots 0 and 1.
+    // SAFETY: the active lanes' elements are inside the memory after `base`; the loader assigned slots 0 and 1.
     unsafe {
         let (a, values): (*const u64, *const V) = (cx.at(i.o[0]), cx.at(i.o[1]));
         let pointer = |k: usize| base.wrapping_add((*a.add(k)).wrapping_add(offset) as usize);
@@ -66,9 +66,9 @@ unsafe fn store_near<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(c
     true
 }
 
-/// The handler for one instruction set: handles contiguous lanes itself, and every other request in separate functions,
-/// so that the frequent case does not pay for their set-up. `$wide`: the set is AVX-512. `$short`: frequent types have
-/// the fast path.
+/// The handler for one instruction set. Handles contiguous lanes itself and leaves all other requests to separate
+/// functions, so that the most frequent case does not pay for their prologues. `$wide`: the set is AVX-512. `$short`:
+/// common types have the fast path.
 macro_rules! handler {
     ($(#[$feature:meta])* $name:ident, $wide:literal, $short:expr) => {
         $(#[$feature])*
@@ -86,18 +86,18 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn near<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: the same contract as this function's.
+                // SAFETY: same contract as this function.
                 unsafe { if store_near::<V, M, F, $wide>(cx, i) { Context::next(i) } else { any::<V, M, F>(cx, i) } }
             }
             if !($short && is_common::<M>()) {
-                // SAFETY: the same contract as this function's.
+                // SAFETY: same contract as this function.
                 return unsafe { any::<V, M, F>(cx, i) };
             }
             let Some(to) = contiguous::place(cx, i, i.o[0], (size_of::<M>() as u64, 1), true) else {
-                // SAFETY: the same contract as this function's.
+                // SAFETY: same contract as this function.
                 return unsafe { near::<V, M, F>(cx, i) };
             };
-            // SAFETY: there is room for 32 elements; the loader assigned slot 1.
+            // SAFETY: `to` has room for 32 elements; the loader assigned slot 1.
             unsafe { spread::<V, M, F>(cx, i.o[1], to) };
             Context::next(i)
         }
@@ -120,7 +120,7 @@ handler!(
 );
 handler!(store_base, false, cfg!(not(target_arch = "x86_64")));
 
-/// `st`. Slot 0: the address; slots 1 to 4: the elements.
+/// `st`. Slot 0: address; slots 1 to 4: elements.
 pub fn handler<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(isa: HostIsa, _convert: F) -> Handler {
     match isa {
         #[cfg(target_arch = "x86_64")]

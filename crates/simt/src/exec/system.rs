@@ -9,12 +9,12 @@ use crate::program::aux::{Fence, StateSpace};
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Returns the byte at a generic address of a lane; `None` outside all memory.
+/// Returns the byte at a lane's generic address; `None` outside all memory.
 pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     match window(address) {
         (StateSpace::SHARED, base) => {
             let offset = address - base;
-            // SAFETY: inside the block's shared memory.
+            // SAFETY: the offset is inside the block's shared memory.
             (offset >= cx.shared_start && offset < cx.shared_end).then(|| unsafe { *cx.shared.add(offset as usize) })
         }
         (StateSpace::LOCAL, base) => {
@@ -22,12 +22,12 @@ pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
             (offset < cx.warp.local_stride).then(|| cx.warp.local.get(lane * cx.warp.local_stride + offset).copied())?
         }
         (StateSpace::PARAM, base) => cx.launch.params.get((address - base) as usize).copied(),
-        // SAFETY: inside an allocation.
+        // SAFETY: the address is inside an allocation.
         _ => cx.launch.memory.owns(address, 1).then(|| unsafe { *cx.launch.memory.host(address) }),
     }
 }
 
-/// Most bytes of a string that are read.
+/// Maximum number of bytes that are read of a string.
 const LONGEST_TEXT: u64 = 1 << 16;
 
 fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
@@ -37,10 +37,10 @@ fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
         (StateSpace::SHARED | StateSpace::LOCAL | StateSpace::PARAM, _) => {
             longest.map_while(|at| byte_at(cx, lane, at).filter(is_text)).collect()
         }
-        // Looks the allocation up once: a kernel may print millions of characters.
+        // The allocation is looked up only once: a kernel may print millions of characters.
         _ => match cx.launch.memory.extent(address) {
             Some(extent) => {
-                // SAFETY: inside an allocation.
+                // SAFETY: the address is inside an allocation.
                 let byte = |at| unsafe { *cx.launch.memory.host(at) };
                 (address..longest.end.min(extent.end)).map(byte).take_while(is_text).collect()
             }
@@ -50,8 +50,8 @@ fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `vprintf`. `imm` has the offsets of both arguments in the locals (format low, arguments high), `aux` that of the
-/// result or `u32::MAX`.
+/// `vprintf`. `imm` has the offsets of both arguments in the locals (format in the low half, arguments in the high
+/// half). `aux`: offset of the result, or `u32::MAX` for none.
 pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let mut lanes = cx.mask;
     while lanes != 0 {
@@ -85,7 +85,7 @@ pub unsafe fn printf(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `__assertfail`. `imm` has the offsets of the message and the file, `aux` that of the line.
+/// `__assertfail`. `imm` has the offsets of the message and the file; `aux`: offset of the line.
 pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let k = cx.first_lane();
     let message = text_at(cx, k, cx.local_u64(k, i.imm as u32));
@@ -94,8 +94,8 @@ pub unsafe fn assert_failed(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.trap(i, TrapKind::Assert, 1 << k, format!("assertion `{message}` failed ({file}:{line})"))
 }
 
-/// `%clock` and similar, derived from the instructions that the block has issued. Slot 0: destination, 64 bits wide if
-/// `aux` is 1. The clock is deterministic and has no unit.
+/// `%clock` and similar registers, derived from the number of instructions that the block has issued. The clock is
+/// deterministic and has no unit. Slot 0: destination, with 64 bits if `aux` is 1.
 pub unsafe fn clock(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let now = cx.issued + cx.counters.warp_instructions + 1 - u64::from(i.ahead);
     let mut lanes = cx.mask;
@@ -120,7 +120,7 @@ pub unsafe fn pause(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     cx.stop_at(Event::Slice, Context::next(i))
 }
 
-/// Executes a fence: the accesses of a warp are in program order anyway.
+/// Executes a fence. Only the sanitizer needs it, since a warp's accesses are in program order anyway.
 pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     sanitizer::fence(cx, i);
     if i.has(Fence::BULK) {
@@ -129,7 +129,7 @@ pub unsafe fn fence(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Executes an instruction without an effect.
+/// Executes an instruction that has no effect.
 pub unsafe fn nothing(_: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
@@ -142,7 +142,7 @@ pub unsafe fn commit_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// `cp.async.wait_group`. `imm`: number of groups that may still be pending, negative for `wait_all`.
+/// `cp.async.wait_group`. `imm`: number of groups that may still be pending; negative for `wait_all`.
 pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     if cx.launch.sanitize {
         cx.shadow.wait(cx.warp.index, cx.mask, u32::try_from(i.imm).ok());
@@ -150,8 +150,8 @@ pub unsafe fn wait_for_copies(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Whether a generic address is in a space, for the block with this rank in its cluster. [`StateSpace::REMOTE`] is the
-/// shared memory of all blocks of the cluster.
+/// Whether a generic address is in a state space, for the block with this rank in its cluster. [`StateSpace::REMOTE`]
+/// is the shared memory of all blocks of the cluster.
 fn lies_in(address: u64, space: StateSpace, rank: Option<u32>) -> bool {
     let (found, base) = window(address);
     let own = || matches!(owner(address - base).0, place if place.is_none() || place == rank);
@@ -162,7 +162,7 @@ fn lies_in(address: u64, space: StateSpace, rank: Option<u32>) -> bool {
     }
 }
 
-/// `isspacep`. Slot 0: predicate; slot 1: address; `aux`: the space.
+/// `isspacep`. Slot 0: predicate; slot 1: address; `aux`: state space.
 pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: slot 1 is a 64-bit row, slot 0 a predicate.
     unsafe {
@@ -174,13 +174,13 @@ pub unsafe fn is_space(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Returns the address of a local variable in the local state space. Slot 0: a 64-bit row; `imm`: offset in the
-/// function's locals.
+/// Writes the address of a local variable, in the local state space, to slot 0, a 64-bit row. `imm`: offset of the
+/// variable in the function's locals.
 pub unsafe fn local_address(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let address = u64::from(cx.locals).wrapping_add(i.imm as u64);
     for k in 0..LANES {
         if cx.is_active(k) {
-            // SAFETY: slot 0 is a 64-bit frame row.
+            // SAFETY: slot 0 is a 64-bit register row.
             unsafe { cx.set_lane(i.o[0], k, address) };
         }
     }

@@ -1,7 +1,7 @@
 //! Executes accesses to textures and surfaces: `tex`, `tld4`, `suld`, `sust`, `txq` and `suq`.
 //!
-//! An access is checked texel by texel, as an access to global memory is. It counts as an instruction, but not as a
-//! memory request: counters of global loads and stores do not include what textures and surfaces move.
+//! Accesses are checked texel by texel, like accesses to global memory. They count as instructions but not as memory
+//! requests: the counters of global loads and stores exclude the bytes of textures and surfaces.
 
 use crate::error::TrapKind;
 use crate::exec::access::{misaligned, region, survey};
@@ -12,13 +12,13 @@ use crate::program::aux::{Access, StateSpace, Texture};
 use crate::program::ins::{Ins, Slot};
 use crate::program::row::{LANES, Row, each};
 
-/// Texels that an instruction accesses, one per lane.
+/// The texels that an instruction accesses, one per lane.
 type Texels = [[u8; 16]; LANES];
 
-/// Return value of a handler when the launch ends there.
+/// Return value of a handler that has ended the launch.
 type Stopped = *const Ins;
 
-/// Calls `run` once per object that the active lanes name in `slot`, with that object's lanes active.
+/// Calls `run` once for each object that the active lanes name in `slot`, with only that object's lanes active.
 ///
 /// # Safety
 ///
@@ -56,7 +56,7 @@ unsafe fn each_image(
     Context::next(i)
 }
 
-/// Returns why an object does not fit an instruction.
+/// Returns the reason why an object does not fit an instruction, if any.
 fn mismatch(image: &Image, what: Texture) -> Option<String> {
     let wanted = what.geometry();
     let name = image.geometry.name();
@@ -81,7 +81,7 @@ fn mismatch(image: &Image, what: Texture) -> Option<String> {
     None
 }
 
-/// Checks the reads of the active lanes, and copies their texels.
+/// Checks the active lanes' reads and copies their texels.
 fn read(cx: &mut Context<'_>, i: &Ins, at: &Row<u64>, bytes: u64, into: &mut Texels) -> Result<(), Stopped> {
     let s = survey(cx, at, bytes);
     let r = region(cx, i, at, &s, bytes, false)?;
@@ -92,13 +92,13 @@ fn read(cx: &mut Context<'_>, i: &Ins, at: &Row<u64>, bytes: u64, into: &mut Tex
         sanitizer::load(cx, i, at, &s, &r, bytes).map_or(Ok(()), Err)?;
     }
     each(cx.mask, |k| {
-        // SAFETY: the region has these bytes of each active lane; a texel has at most 16.
+        // SAFETY: the region has these bytes for every active lane; a texel has at most 16.
         unsafe { std::ptr::copy_nonoverlapping(r.at(k, at.0[k]), into[k].as_mut_ptr(), bytes as usize) };
     });
     Ok(())
 }
 
-/// Checks the writes of the active lanes, and performs them.
+/// Checks the active lanes' writes and performs them.
 fn write(cx: &mut Context<'_>, i: &Ins, at: &Row<u64>, bytes: u64, from: &Texels) -> Result<(), Stopped> {
     let s = survey(cx, at, bytes);
     let r = region(cx, i, at, &s, bytes, true)?;
@@ -107,13 +107,13 @@ fn write(cx: &mut Context<'_>, i: &Ins, at: &Row<u64>, bytes: u64, from: &Texels
         sanitizer::store_texels(cx, i, at, &s, &r, (bytes, from)).map_or(Ok(()), Err)?;
     }
     each(cx.mask, |k| {
-        // SAFETY: the region has these bytes of each active lane; a texel has at most 16.
+        // SAFETY: the region has these bytes for every active lane; a texel has at most 16.
         unsafe { std::ptr::copy_nonoverlapping(from[k].as_ptr(), r.at(k, at.0[k]), bytes as usize) };
     });
     Ok(())
 }
 
-/// Returns the coordinates of all lanes, the first one lowest.
+/// Returns the coordinates of all lanes, with the first axis in the lowest bits.
 ///
 /// # Safety
 ///
@@ -128,7 +128,7 @@ unsafe fn coordinates(cx: &Context<'_>, slot: Slot) -> [[u32; 4]; LANES] {
 /// channel that `tld4` gathers.
 pub unsafe fn fetch(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let what = Texture::from_bits_retain(i.aux);
-    // SAFETY: slot 5 of this instruction is a 128-bit row, slot 4 a 64-bit one, and the others are 32-bit ones.
+    // SAFETY: slot 5 is a 128-bit row, slot 4 a 64-bit row, and the others are 32-bit rows.
     unsafe {
         let coordinates = coordinates(cx, i.o[5]);
         each_image(cx, i, i.o[4], |cx, i, image| {
@@ -152,7 +152,7 @@ pub unsafe fn fetch(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
                 each(cx.mask, |k| {
                     let texel = &texels[k][..bytes as usize];
                     if gathers {
-                        // Counter-clockwise from the lower left; the second axis points down.
+                        // Counterclockwise from the lower left; the second axis points down.
                         results[k][[3, 2, 0, 1][n]] = image.channel_of(texel, i.imm as usize);
                         return;
                     }
@@ -179,8 +179,8 @@ pub unsafe fn fetch(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
 }
 
-/// Returns the addresses of an access to a surface, and activates only the lanes inside it. `Err` if a lane is outside
-/// and the instruction forbids that.
+/// Returns the addresses of a surface access, and leaves only the lanes inside the surface active. `Err` if a lane is
+/// outside and the instruction does not allow that.
 fn on_surface(
     cx: &mut Context<'_>,
     i: &Ins,
@@ -226,12 +226,12 @@ fn on_surface(
     Ok(at)
 }
 
-/// `suld`. Slots 0 to 3: elements; slot 4: object; slot 5: coordinates. `imm`: an element's size in bytes, with the
-/// number of elements above.
+/// `suld`. Slots 0 to 3: elements; slot 4: object; slot 5: coordinates. The low 8 bits of `imm` are the size of an
+/// element in bytes, the bits above them the number of elements.
 pub unsafe fn load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let what = Texture::from_bits_retain(i.aux);
     let (element, count) = ((i.imm & 0xff) as usize, (i.imm >> 8) as usize);
-    // SAFETY: slot 5 is a 128-bit row, slot 4 a 64-bit one; the others are as wide as elements are.
+    // SAFETY: slot 5 is a 128-bit row, slot 4 a 64-bit row; the other rows have the elements' width.
     unsafe {
         let coordinates = coordinates(cx, i.o[5]);
         each_image(cx, i, i.o[4], |cx, i, image| {
@@ -257,11 +257,11 @@ pub unsafe fn load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
 }
 
-/// `sust`. Slot 0: object; slots 1 to 4: elements; slot 5: coordinates; `imm` as in [`load`].
+/// `sust`. Slot 0: object; slots 1 to 4: elements; slot 5: coordinates; `imm` as for [`load`].
 pub unsafe fn store(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let what = Texture::from_bits_retain(i.aux);
     let (element, count) = ((i.imm & 0xff) as usize, (i.imm >> 8) as usize);
-    // SAFETY: slot 5 is a 128-bit row, slot 0 a 64-bit one; the others are as wide as elements are.
+    // SAFETY: slot 5 is a 128-bit row, slot 0 a 64-bit row; the other rows have the elements' width.
     unsafe {
         let coordinates = coordinates(cx, i.o[5]);
         let mut values = [[0_u64; 4]; LANES];
@@ -288,10 +288,10 @@ pub unsafe fn store(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
 }
 
-/// `txq` and `suq`. Slot 0: the result; slot 4: object. `imm`: the axis whose extent is queried, or 3 for whether
+/// `txq` and `suq`. Slot 0: result; slot 4: object. `imm`: the axis whose extent is queried, or 3 to query whether
 /// coordinates are normalized.
 pub unsafe fn query(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-    // SAFETY: slot 4 is a 64-bit row, slot 0 a 32-bit one.
+    // SAFETY: slot 4 is a 64-bit row, slot 0 a 32-bit row.
     unsafe {
         each_image(cx, i, i.o[4], |cx, i, image| {
             let normalized = || u32::from(image.sampler.is_some_and(|sampler| sampler.normalized));

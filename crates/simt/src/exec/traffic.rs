@@ -1,4 +1,4 @@
-//! Counts memory requests, and checks those that depend on earlier accesses.
+//! Counts memory requests, and runs the checks that depend on earlier accesses.
 
 use crate::counters::SharedTraffic;
 use crate::error::TrapKind;
@@ -10,12 +10,12 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::Fault;
 
-/// Counts and checks a load. `Some` is the handler's return value on a fault.
+/// Counts and checks a load. `Some` is the handler's return value after a fault.
 #[inline(always)]
 pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
         StateSpace::GLOBAL => {
-            // A load that must be retried is not counted.
+            // A load that must be retried is not counted yet.
             if cx.launch.sanitize {
                 if reads_unwritten(cx, a, s, bytes) {
                     return Some(uninitialised(cx, i, a, bytes));
@@ -52,7 +52,7 @@ pub fn load(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region,
     None
 }
 
-/// Counts and checks a store. `Some` is the handler's return value on a fault.
+/// Counts and checks a store. `Some` is the handler's return value after a fault.
 #[inline(always)]
 pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) -> Option<*const Ins> {
     match r.space {
@@ -85,7 +85,7 @@ pub fn store(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region
     None
 }
 
-/// Returns the passes beyond the first, for each group of lanes that shared memory serves at once (128 bytes).
+/// Returns the number of extra passes, summed over the groups of lanes that shared memory serves at once (128 bytes).
 #[inline(always)]
 fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
     if is_free(s) {
@@ -94,13 +94,13 @@ fn conflicts(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> u64 {
     conflicts_of(cx.mask, a, bytes)
 }
 
-/// Whether lanes access adjacent words, or all the same one.
+/// Whether the lanes access adjacent words or all the same word.
 #[inline(always)]
 const fn is_free(s: &Survey) -> bool {
     s.contiguous || s.lo == s.hi
 }
 
-/// Counts the conflicts of an access widened to the 8 or the 16 bytes around it.
+/// Counts the conflicts of an access as if each lane accessed the 8 or the 16 bytes around its address.
 #[inline(never)]
 fn widen(traffic: &mut SharedTraffic, mask: u32, a: &Row<u64>) {
     for (sum, shift) in traffic.wide_conflicts.iter_mut().zip([3, 4]) {
@@ -108,7 +108,7 @@ fn widen(traffic: &mut SharedTraffic, mask: u32, a: &Row<u64>) {
     }
 }
 
-/// Counts the bank conflicts of aligned accesses of `1 << shift` bytes, 8 or 16, around the given addresses.
+/// Counts bank conflicts of aligned accesses of `1 << shift` bytes (8 or 16) that contain the given addresses.
 fn aligned_conflicts(mask: u32, a: &Row<u64>, shift: u32) -> u64 {
     let group = 128_usize >> shift;
     let mut extra = 0;
@@ -128,7 +128,8 @@ fn aligned_conflicts(mask: u32, a: &Row<u64>, shift: u32) -> u64 {
     extra
 }
 
-/// Counts bank conflicts for any addresses: 32 banks of 4 bytes; lanes that read the same word share a pass.
+/// Counts bank conflicts for arbitrary addresses. There are 32 banks of 4 bytes; lanes that read the same word share a
+/// pass.
 #[inline(never)]
 pub fn conflicts_of(mask: u32, a: &Row<u64>, bytes: u64) -> u64 {
     let words = (bytes / 4).max(1) as usize;
@@ -182,7 +183,7 @@ fn written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
     true
 }
 
-/// Whether active lanes read global memory that was never written, if that is reported.
+/// Whether active lanes read global memory that was never written, if such reads are reported.
 #[inline(always)]
 pub fn reads_unwritten(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) -> bool {
     !written(cx, a, s, bytes) && cx.shadow.ignored().reports(Fault::Unwritten)
@@ -203,7 +204,7 @@ pub fn note_written(cx: &Context<'_>, a: &Row<u64>, s: &Survey, bytes: u64) {
     }
 }
 
-/// Ends the launch: some bytes that active lanes read were never written.
+/// Ends the launch because active lanes read bytes that were never written.
 #[cold]
 pub fn uninitialised(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, bytes: u64) -> *const Ins {
     let memory = cx.launch.memory;

@@ -1,8 +1,8 @@
-//! The shapes of [`shapes`] for the most frequent operations: 32 lanes at once.
+//! The shapes of [`shapes`] for the most frequent operations, with 32 lanes at once.
 //!
-//! Each handler is compiled for AVX-512 and AVX2, and the loader picks by the processor; an x86 processor with neither,
-//! from before 2013, gets the handler of [`shapes`]. On other processors they are compiled for the baseline. LLVM
-//! vectorises the loops over lanes; [`simd`] has what it does not vectorise.
+//! Each handler is compiled for AVX-512 and AVX2, and the loader picks one for the host. An x86 processor with neither
+//! (from before 2013) gets the handler from [`shapes`]; other processors get the baseline. LLVM vectorises the loops
+//! over lanes; [`simd`] has what it does not vectorise.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;
@@ -21,20 +21,20 @@ macro_rules! shape {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn $avx512<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: the same contract as this function's.
+            // SAFETY: same contract as this function.
             unsafe { $body::<$($t,)* F>(cx, i, |flags| simd::bits_avx512(flags)) }
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn $avx2<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: the same contract as this function's.
+            // SAFETY: same contract as this function.
             unsafe { $body::<$($t,)* F>(cx, i, |flags| simd::bits_avx2(flags)) }
         }
 
         #[cfg(not(target_arch = "x86_64"))]
         unsafe fn $base<$($t: Lane,)* F: Fn($($arg),*) -> $ret + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-            // SAFETY: the same contract as this function's.
+            // SAFETY: same contract as this function.
             unsafe { $body::<$($t,)* F>(cx, i, simd::bits_base) }
         }
 
@@ -57,11 +57,11 @@ macro_rules! shape {
     };
 }
 
-/// Writes a row where lanes are active.
+/// Writes the active lanes of a row.
 #[inline(always)]
 fn write<D: Lane>(cx: &mut Context<'_>, i: &Ins, lane: impl Fn(usize) -> D) {
     let mask = cx.mask;
-    // SAFETY: slot 0 of an instruction of these shapes is a frame row of type `D`; see `Context::row_mut`.
+    // SAFETY: in these shapes, slot 0 is a register row of type `D`; see `Context::row_mut`.
     let d = unsafe { cx.row_mut::<D>(i.o[0]) };
     if mask == u32::MAX {
         for k in 0..LANES {
@@ -82,7 +82,7 @@ unsafe fn unary_body<D: Lane, A: Lane, F: Fn(A) -> D + Copy>(
     _: impl Fn(&Flags) -> u32,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
+    // SAFETY: the loader assigned sources of the shape's types.
     let a: Row<A> = unsafe { cx.row(i.o[1]) };
     write(cx, i, |k| f(a.0[k]));
     Context::next(i)
@@ -95,7 +95,7 @@ unsafe fn binary_body<D: Lane, A: Lane, B: Lane, F: Fn(A, B) -> D + Copy>(
     _: impl Fn(&Flags) -> u32,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
+    // SAFETY: the loader assigned sources of the shape's types.
     let (a, b): (Row<A>, Row<B>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2])) };
     write(cx, i, |k| f(a.0[k], b.0[k]));
     Context::next(i)
@@ -108,7 +108,7 @@ unsafe fn ternary_body<D: Lane, A: Lane, B: Lane, C: Lane, F: Fn(A, B, C) -> D +
     _: impl Fn(&Flags) -> u32,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
+    // SAFETY: the loader assigned sources of the shape's types.
     let (a, b, c): (Row<A>, Row<B>, Row<C>) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.row(i.o[3])) };
     write(cx, i, |k| f(a.0[k], b.0[k], c.0[k]));
     Context::next(i)
@@ -121,7 +121,7 @@ unsafe fn quaternary_body<D: Lane, A: Lane, B: Lane, C: Lane, E: Lane, F: Fn(A, 
     _: impl Fn(&Flags) -> u32,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
+    // SAFETY: the loader assigned sources of the shape's types.
     let (a, b, c, e): (Row<A>, Row<B>, Row<C>, Row<E>) =
         unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.row(i.o[3]), cx.row(i.o[4])) };
     write(cx, i, |k| f(a.0[k], b.0[k], c.0[k], e.0[k]));
@@ -135,19 +135,19 @@ unsafe fn compare_body<A: Lane, F: Fn(A, A) -> bool + Copy>(
     bits: impl Fn(&Flags) -> u32,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives sources of the shape's types.
+    // SAFETY: the loader assigned sources of the shape's types.
     let (a, b): (Row<A>, Row<A>) = unsafe { (cx.row(i.o[2]), cx.row(i.o[3])) };
     let mut flags = [0; LANES];
     for (k, flag) in flags.iter_mut().enumerate() {
         *flag = if f(a.0[k], b.0[k]) { -1 } else { 0 };
     }
     decide(cx, i, bits(&flags));
-    // SAFETY: the loader's promise.
+    // SAFETY: the loader sets `BEFORE_BRANCH` only if `bra_if` follows.
     unsafe { go_on(cx, i) }
 }
 
-/// A division. The closure's third argument is the exponent if all lanes have the same power of two as divisor,
-/// otherwise [`u32::MAX`].
+/// A division. The closure's third argument is the exponent if all lanes divide by the same power of two, otherwise
+/// [`u32::MAX`].
 #[inline(always)]
 unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     cx: &mut Context<'_>,
@@ -155,7 +155,7 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     _: impl Fn(&Flags) -> u32,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives 32-bit sources.
+    // SAFETY: the loader assigned 32-bit sources.
     let (a, b, first): (Row<u32>, Row<u32>, u32) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.first(i.o[2])) };
     let differ = b.0.iter().fold(0, |bits, divisor| bits | (divisor ^ first));
     if differ == 0 && first.is_power_of_two() {
@@ -167,7 +167,7 @@ unsafe fn divide_body<F: Fn(u32, u32, u32) -> u32 + Copy>(
     Context::next(i)
 }
 
-/// Selects slot 1 or 2 by the predicate in slot 3; the closure gets both values and the lane's bit.
+/// Selects slot 1 or slot 2, according to the predicate in slot 3. The closure is applied to the selected value.
 #[inline(always)]
 unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
     cx: &mut Context<'_>,
@@ -175,7 +175,7 @@ unsafe fn select_body<A: Lane, F: Fn(A) -> A + Copy>(
     _: impl Fn(&Flags) -> u32,
 ) -> *const Ins {
     let f = instance::<F>();
-    // SAFETY: the loader gives two rows of one type and a predicate.
+    // SAFETY: the loader assigned two rows of one type and a predicate.
     let (a, b, p): (Row<A>, Row<A>, u32) = unsafe { (cx.row(i.o[1]), cx.row(i.o[2]), cx.pred(i.o[3])) };
     let chosen = flags(p);
     write(cx, i, |k| f(b.0[k].blend(a.0[k], chosen[k])));
@@ -191,9 +191,9 @@ shape!(/// Three sources.
 shape!(/// Four sources.
     quaternary, quaternary_body, quaternary_avx512, quaternary_avx2, quaternary_base;
     <D, A, B, C, E>; (A, B, C, E) -> D);
-shape!(/// A comparison into one predicate or two, combined with a third as `aux` says.
+shape!(/// A comparison that sets one or two predicates, combined with a third according to `aux`.
     compare, compare_body, compare_avx512, compare_avx2, compare_base; <A>; (A, A) -> bool);
 shape!(/// A division; see `divide_body`.
     divide, divide_body, divide_avx512, divide_avx2, divide_base; <>; (u32, u32, u32) -> u32);
-shape!(/// A choice between slots 1 and 2 by the predicate in slot 3; what is chosen goes through the closure.
+shape!(/// Selects slot 1 or slot 2, according to the predicate in slot 3, and applies the closure to it.
     select, select_body, select_avx512, select_avx2, select_base; <A>; (A) -> A);

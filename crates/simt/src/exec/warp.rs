@@ -8,7 +8,7 @@ use crate::program::Kernel;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// A waiting path: lanes that continue at `pc` when the path above them on the stack has arrived or ended.
+/// A waiting path: lanes that continue at `pc` once the path above them on the stack has reconverged or ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     pub pc: *const Ins,
@@ -17,7 +17,7 @@ pub struct Waiting {
     pub rpc: *const Ins,
 }
 
-/// A call that has not returned.
+/// A call that has not returned yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
     /// Index of the calling function.
@@ -25,16 +25,16 @@ pub struct Frame {
     pub return_to: *const Ins,
     pub mask: u32,
     pub rpc: *const Ins,
-    /// Length of the stack of waiting paths at the call.
+    /// Number of waiting paths on the stack at the time of the call.
     pub depth: usize,
     /// Byte offsets of the caller's registers and locals.
     pub registers: u32,
     pub locals: u32,
-    /// Place of the result in the caller's locals.
+    /// Offset of the result in the caller's locals.
     pub result: u32,
 }
 
-/// A warp split: lanes that run together, with the paths that wait for them.
+/// A warp split: lanes that run together, and the paths that wait for them.
 #[derive(Debug, Clone)]
 pub struct Split {
     pub pc: *const Ins,
@@ -48,11 +48,10 @@ pub struct Split {
     pub state: SplitState,
 }
 
-/// What a split waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitState {
     Ready,
-    /// At a barrier of the block, where its lanes have arrived.
+    /// At a barrier of the block, where the split's lanes have arrived.
     Barrier {
         id: u32,
     },
@@ -62,14 +61,14 @@ pub enum SplitState {
     },
 }
 
-/// Id of the cluster's barrier, after the block's sixteen.
+/// Id of the cluster barrier, after the ids of the block's 16 barriers.
 pub const CLUSTER_BARRIER: u32 = 16;
 
-/// A warp of a block. The fields that every run needs come first, in one cache line.
+/// A warp of a block. The fields that are used whenever it runs come first, in one cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Warp {
-    /// Frames of 4-byte units, as rows for their alignment.
+    /// Register frames in units of four bytes. Stored as rows for their alignment.
     pub registers: Vec<Row<u32>>,
     pub splits: Vec<Split>,
     /// Lanes that have a thread.
@@ -77,37 +76,37 @@ pub struct Warp {
     pub exited: u32,
     /// Index of the warp in its block.
     pub index: u32,
-    /// The path that ran last.
+    /// Index of the split that ran last.
     pub current: u32,
-    /// Remainder of a time slice that was cut short.
+    /// Remaining fuel of a time slice that was cut short.
     pub fuel: Option<u32>,
-    /// Polls in the slice that was cut short.
+    /// Number of polls in the slice that was cut short.
     pub spun: u32,
-    /// Lanes that have arrived at the cluster's barrier, and lanes that it has released but that have not waited yet.
+    /// Lanes that have arrived at the cluster barrier, and lanes that it has released but that have not waited yet.
     pub arrived: u32,
     pub released: u32,
     /// The carry flag of every lane.
     pub carry: u32,
-    /// Votes in favour and all votes of the last barrier reduction.
+    /// Predicates of the last barrier reduction: how many were true, and how many there were.
     pub reduced: (u32, u32),
-    /// The local memory of all lanes, lane by lane.
+    /// Local memory of all lanes, one lane after another.
     pub local: Vec<u8>,
-    /// Rounds of each loop so far, in a kernel that counts per instruction.
+    /// Iterations of each loop so far, in a kernel that counts per instruction.
     pub rounds: Vec<u64>,
     /// Bytes of local memory per lane.
     pub local_stride: usize,
-    /// A split that has ended, kept to reuse its storage.
+    /// A split that has ended, kept so that its storage can be reused.
     pub spare: Option<Split>,
     /// The most recent polling instructions, with the addresses that they read.
     pub polled: [(usize, u64); 4],
-    /// Operations of the warp that waited for lanes, with these lanes.
+    /// Operations of the warp that waited for lanes, with those lanes.
     pub awaited: Vec<(*const Ins, u32)>,
     /// Undefined bits of the registers, if any.
     pub undefined: Option<Box<Undefined>>,
 }
 
 impl Default for Split {
-    /// Returns a path that has no lanes and is ready.
+    /// Returns a split that is ready and has no lanes.
     fn default() -> Self {
         Self {
             pc: ptr::null(),
@@ -124,8 +123,8 @@ impl Default for Split {
 }
 
 impl Warp {
-    /// Puts all lanes of `existing` at the start of a kernel. Zeroes local memory, and registers if the program could
-    /// read them.
+    /// Puts all lanes of `existing` at the start of a kernel. Zeroes local memory, and also registers if the program
+    /// could read them uninitialised.
     pub fn start(&mut self, kernel: &Kernel, index: u32, existing: u32) {
         if kernel.reads_unwritten {
             self.registers.clear();
@@ -148,7 +147,7 @@ impl Warp {
         self.rounds.clear();
     }
 
-    /// Prefetches what the warp needs first when it runs next: by then the other warps have evicted it.
+    /// Prefetches what the warp needs first when it runs next; by then, other warps will have evicted it.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch(ptr::from_ref(self).cast());
@@ -158,7 +157,7 @@ impl Warp {
         }
     }
 
-    /// Reserves bytes for registers, and for the local memory of each lane.
+    /// Makes room for the registers, and for each lane's local memory.
     pub fn grow(&mut self, registers: u32, local: usize) {
         let rows = (registers as usize).div_ceil(size_of::<Row<u32>>());
         if rows > self.registers.len() {

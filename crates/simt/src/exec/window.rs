@@ -1,12 +1,12 @@
-//! The windows of generic addresses, and of a cluster's shared memory.
+//! Windows of generic addresses, and windows of a cluster's shared memory.
 //!
-//! The window of shared memory begins with the block's own bytes. After them, every block of the cluster has a part,
+//! The window of shared memory starts with the block's own bytes. After these, each block of the cluster has a part,
 //! including the block itself.
 
 use crate::memory::{GLOBAL_BASE, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 use crate::program::aux::StateSpace;
 
-/// Bytes of each block's part in the window of its cluster.
+/// Size of each block's part in the window of its cluster, in bytes.
 pub const STRETCH: u64 = 1 << 24;
 
 /// Returns the state space of a generic address, and the start of its window.
@@ -25,8 +25,8 @@ pub const fn window(address: u64) -> (StateSpace, u64) {
     }
 }
 
-/// Returns the block at an offset in the window of shared memory, and the offset there; no block for the block's own
-/// bytes.
+/// Returns the block that owns an offset in the window of shared memory, and the offset in that block; no block for the
+/// block's own bytes.
 pub const fn owner(offset: u64) -> (Option<u32>, u64) {
     match (offset / STRETCH) as u32 {
         0 => (None, offset),

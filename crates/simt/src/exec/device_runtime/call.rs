@@ -1,4 +1,4 @@
-//! A call of the device runtime: its arguments, its result, and the memory that it accesses.
+//! A call to the device runtime: its arguments, its result, and the memory that it accesses.
 
 use crate::error::TrapKind;
 use crate::exec::context::Context;
@@ -11,7 +11,7 @@ use crate::program::{CallSite, Kernel, Position};
 use crate::runtime::errors::Code;
 use crate::runtime::{FIRE_AND_FORGET, GridRuntime, Handle, Origin, Queued, TAIL, Work};
 
-/// Why a call ends the launch.
+/// Fault of a call, which ends the launch.
 #[derive(Debug)]
 pub struct Fault {
     pub kind: TrapKind,
@@ -32,7 +32,7 @@ impl<'m> Call<'_, 'm> {
         &self.cx.launch.runtime
     }
 
-    /// Returns the bytes of argument `k`. The number of arguments was checked at load.
+    /// Returns the bytes of argument `k`. The number of arguments was checked at load time.
     pub fn bytes<const N: usize>(&self, k: usize) -> [u8; N] {
         let offset = self.site.args.get(k).map_or(0, |a| a.0);
         let at = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
@@ -47,7 +47,7 @@ impl<'m> Call<'_, 'm> {
         u64::from_le_bytes(self.bytes(k))
     }
 
-    /// Returns argument `k`, a `dim3`.
+    /// Returns argument `k` as a `dim3`.
     pub fn extents(&self, k: usize) -> [u32; 3] {
         let bytes: [u8; 12] = self.bytes(k);
         std::array::from_fn(|d| {
@@ -55,7 +55,7 @@ impl<'m> Call<'_, 'm> {
         })
     }
 
-    /// Returns argument `k`, a struct of eight-byte words.
+    /// Returns argument `k` as a struct of eight-byte words.
     pub fn words<const N: usize>(&self, k: usize) -> [u64; N] {
         let offset = self.site.args.get(k).map_or(0, |a| a.0);
         let start = self.lane * self.cx.warp.local_stride + (self.cx.locals + offset) as usize;
@@ -121,7 +121,7 @@ impl<'m> Call<'_, 'm> {
         Ok(words)
     }
 
-    /// Records an error as the thread's last one.
+    /// Records the thread's last error.
     pub fn remember(&self, code: Code) {
         if code != Code::SUCCESS {
             let key = (self.cx.block_index, self.cx.thread_of(self.lane as u32));
@@ -137,7 +137,7 @@ impl<'m> Call<'_, 'm> {
         found.unwrap_or(Code::SUCCESS)
     }
 
-    /// Returns the kernel at an address. A kernel that is not simulated is a fault.
+    /// Returns the kernel at an address, if any. It is a fault if that kernel is not simulated.
     pub fn kernel_at(&self, address: u64) -> Result<Option<&'m Kernel>, Fault> {
         let offset = address.checked_sub(FUNCTION_BASE).filter(|o| o.is_multiple_of(FUNCTION_STEP));
         let Some(number) = offset.and_then(|offset| u32::try_from(offset / FUNCTION_STEP).ok()) else {
@@ -158,7 +158,6 @@ impl<'m> Call<'_, 'm> {
         handle <= FIRE_AND_FORGET || self.runtime().state().handles.contains(&Handle::Stream(handle))
     }
 
-    /// Queues work in a stream.
     pub fn queue(&self, work: Work, stream: u64) {
         let (cx, kernel) = (&self.cx, self.cx.launch.kernel);
         let by = Origin {

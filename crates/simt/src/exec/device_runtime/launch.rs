@@ -1,4 +1,4 @@
-//! Launches from the device: parameter buffers, and launches in streams.
+//! Launches from the device: parameter buffers, and launches into streams.
 
 use crate::exec::device_runtime::call::{Call, Fault};
 use crate::memory::Use;
@@ -7,9 +7,9 @@ use crate::runtime::errors::Code;
 use crate::runtime::limits::violation;
 use crate::runtime::{ChildLaunch, ParameterBuffer, Shape, Work};
 
-/// Returns the error code for launching this kernel with this shape.
+/// Error code of launching this kernel with this shape.
 fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
-    // The device runtime cannot raise the limit of shared memory per block.
+    // The device runtime cannot raise the limit on shared memory per block.
     let profile = call.runtime().device.profile;
     match violation(kernel, shape, profile, profile.shared_per_block) {
         Some(_) => Code::INVALID_CONFIGURATION,
@@ -17,7 +17,7 @@ fn refusal(call: &Call<'_, '_>, kernel: &Kernel, shape: &Shape) -> Code {
     }
 }
 
-/// Allocates a parameter buffer and a slot for its launch. On failure, returns null and sets the thread's last error.
+/// Allocates a parameter buffer and a slot for its launch. On failure, sets the thread's last error and returns null.
 fn reserve(call: &Call<'_, '_>, bytes: u64, launch: Option<(u32, Shape)>) -> u64 {
     let runtime = call.runtime();
     if !runtime.device.slots.reserve() {
@@ -96,7 +96,7 @@ pub fn launch(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     Ok(submit(call, kernel, shape, address, stream))
 }
 
-/// Queues a launch whose parameters are in a buffer, and frees the buffer.
+/// Queues a launch with the parameters in a buffer, and frees the buffer.
 fn submit(call: &mut Call<'_, '_>, kernel: &Kernel, shape: Shape, buffer: u64, stream: u64) -> u64 {
     if !call.is_stream(stream) {
         return u64::from(Code::INVALID_HANDLE.0);
@@ -107,7 +107,7 @@ fn submit(call: &mut Call<'_, '_>, kernel: &Kernel, shape: Shape, buffer: u64, s
         return u64::from(Code::INVALID_VALUE.0);
     }
     memory.free(buffer);
-    // Another thread may get the same bytes for its own launch.
+    // Another thread may be given the same bytes for its own launch.
     call.cx.shadow.barrier();
     call.runtime().state().buffers.remove(&buffer);
     call.queue(Work::Launch(ChildLaunch { kernel: kernel.number, shape, params }), stream);

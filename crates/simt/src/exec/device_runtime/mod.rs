@@ -1,7 +1,6 @@
-//! The device runtime of CUDA's dynamic parallelism in its second version (`__cudaCDP2…`): the functions that kernels
-//! call.
+//! The functions that kernels call in the device runtime of dynamic parallelism, version 2 (`__cudaCDP2…`).
 //!
-//! Calls are in commit order, so that handles, error codes and the queue are the same for any number of host threads.
+//! Calls run in commit order, so handles, error codes and the queue do not depend on the number of host threads.
 
 mod call;
 mod launch;

@@ -1,4 +1,4 @@
-//! Queries of the device and of kernels, and memory that kernels allocate.
+//! Queries about the device and its kernels, and memory that kernels allocate.
 
 use crate::exec::device_runtime::call::{Call, Fault};
 use crate::profile::DeviceProfile;
@@ -6,14 +6,14 @@ use crate::runtime::errors::Code;
 use crate::runtime::limits::violation;
 use crate::runtime::{Shape, heap};
 
-/// Writes an `int` through the pointer that is argument 0.
+/// Writes an `int` through the pointer in argument 0.
 pub fn put(call: &mut Call<'_, '_>, value: u32) -> Result<u64, Fault> {
     call.write(call.u64(0), &value.to_le_bytes())?;
     Ok(0)
 }
 
-/// Executes `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock, or that the
-/// simulated device lacks, is an invalid value.
+/// Executes `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock or that the
+/// simulated device lacks is an invalid value.
 pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     if call.u32(2) != 0 {
         return Ok(u64::from(Code::INVALID_DEVICE.0));
@@ -24,7 +24,7 @@ pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     }
 }
 
-/// Returns a `cudaDeviceAttr` attribute that the profile knows.
+/// Returns a `cudaDeviceAttr` attribute, if the profile has it.
 fn of_device(p: &DeviceProfile, attribute: u32) -> Option<u32> {
     Some(match attribute {
         1..=3 => 1024,
@@ -56,7 +56,7 @@ pub fn limit(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let device = call.runtime().device;
     let value = match call.u32(1) {
         0 => device.stack,
-        // Printed text is never dropped; this is CUDA's default.
+        // The simulator never drops output of printf, so this is CUDA's default.
         1 => 1 << 20,
         2 => device.heap,
         4 => device.slots.limit,
@@ -103,7 +103,7 @@ pub fn occupancy(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     put(call, blocks)
 }
 
-/// Executes `cudaMalloc(pointer, bytes)`, which allocates from the heap of device `malloc`.
+/// Executes `cudaMalloc(pointer, bytes)`, which allocates from the same heap as `malloc` on the device.
 pub fn malloc(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let address = heap::allocate(call.cx.launch.memory, call.cx.launch.heap, call.u64(1));
     call.write(call.u64(0), &address.unwrap_or(0).to_le_bytes())?;

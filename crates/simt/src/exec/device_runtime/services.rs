@@ -1,4 +1,4 @@
-//! The table of the device runtime: every function of `cuda_device_runtime_api.h` (CUDA 13.0) that kernels link to.
+//! Table of the device runtime: every function of `cuda_device_runtime_api.h` (CUDA 13.0) that kernels link to.
 
 use crate::exec::context::Context;
 use crate::exec::device_runtime::call::{Call, Fault};
@@ -11,16 +11,15 @@ use crate::runtime::{FIRE_AND_FORGET, Handle};
 /// Return value of a function: an error code or another value.
 type Answer = Result<u64, Fault>;
 
-/// The kind of value that a function returns.
+/// What a function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returns {
     /// A `cudaError_t`, which becomes the thread's last error.
     Status,
-    /// Another value, or an error that does not become the last one.
+    /// Another value, or an error that does not become the thread's last error.
     Value,
 }
 
-/// A function of the device runtime.
 #[derive(Debug)]
 pub struct Service {
     /// Name without `__cudaCDP2`.
@@ -66,19 +65,19 @@ pub static SERVICES: [Service; 33] = [
     status("DeviceGetAttribute", &[8, 4, 4], query::attribute),
     status("DeviceGetLimit", &[8, 4], query::limit),
     status("DeviceGetCacheConfig", &[8], |call| query::put(call, 0)),
-    // Banks of four bytes: current devices have no other size.
+    // Four-byte banks; current devices have no other size.
     status("DeviceGetSharedMemConfig", &[8], |call| query::put(call, 1)),
     status("GetDeviceCount", &[8], |call| query::put(call, 1)),
     status("GetDevice", &[8], |call| query::put(call, 0)),
-    // The version of this interface, not of the toolkit: an H100 under CUDA 13.0 returns it.
+    // Version of this interface, not of the toolkit. Measured on an H100 with CUDA 13.0.
     status("RuntimeGetVersion", &[8], |call| query::put(call, 6000)),
     status("FuncGetAttributes", &[8, 8], query::function),
     status("OccupancyMaxActiveBlocksPerMultiprocessor", &[8, 8, 4, 8], query::occupancy),
     status("OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &[8, 8, 4, 8, 4], query::occupancy),
 ];
 
-/// Returns the index in the table of a symbol that a kernel calls. Variants for per-thread default streams (`_ptsz`)
-/// are the same functions. `Err` says what is wrong with a device runtime symbol.
+/// Returns the table index of a symbol that a kernel calls. Variants for per-thread default streams (`_ptsz`) are the
+/// same functions. `Err` explains why a device runtime symbol cannot be used.
 pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32, String>> {
     let name = symbol.strip_prefix("__cudaCDP2")?;
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
@@ -96,7 +95,7 @@ fn text(call: &Call<'_, '_>, name: bool) -> u64 {
     runtime.device.texts.address(call.cx.launch.memory, Code(call.u32(0)), name)
 }
 
-/// Creates a stream or an event. An H100 accepts both stream flags, though the manual allows only
+/// Creates a stream or an event. An H100 accepts both stream flags, although the manual allows only
 /// `cudaStreamNonBlocking`. An event must disable timing, and may block.
 fn create(call: &mut Call<'_, '_>, flags: &[u32], handle: fn(u64) -> Handle) -> Answer {
     if !flags.contains(&call.u32(1)) {
@@ -119,7 +118,7 @@ fn destroy(call: &Call<'_, '_>, handle: fn(u64) -> Handle) -> u64 {
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
 }
 
-/// Records an event or waits for one. Queued work runs in call order, so neither has an effect.
+/// Records an event or waits for one. Queued work runs in the order of calls, so neither has an effect.
 fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize>) -> u64 {
     let (stream, event) = (call.u64(stream), call.u64(event));
     let known = call.is_stream(stream) && call.runtime().state().handles.contains(&Handle::Event(event));
@@ -129,13 +128,13 @@ fn ordered(call: &Call<'_, '_>, stream: usize, event: usize, flags: Option<usize
     u64::from(if known { Code::SUCCESS } else { Code::INVALID_HANDLE }.0)
 }
 
-/// Executes a call of the device runtime. `imm`: index of the call site; `aux`: index of the service.
+/// Executes a call to the device runtime. `imm`: index of the call site; `aux`: index of the service.
 pub unsafe fn call(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let service = &SERVICES[i.aux as usize];
     if let Some(stopped) = cx.wait_for_commit(i) {
         return stopped;
     }
-    // Transfers and allocations change what is allocated.
+    // Transfers and allocations may invalidate the cached allocation.
     cx.cached = Extent::default();
     let site = &cx.launch.kernel.calls[i.imm as usize];
     let mut lanes = cx.mask;

@@ -1,7 +1,7 @@
 //! Copies and fills that kernels queue, in one, two and three dimensions, in device memory.
 //!
-//! Both sides must be in global memory: shared and local memory end before a transfer begins, and CUDA leaves passing
-//! them undefined. Here it is a fault, as is a range outside an allocation when the transfer runs.
+//! Both sides must be in global memory. The lifetimes of shared and local memory end before a transfer begins, so CUDA
+//! leaves such pointers undefined. Here they are a fault, as is a range outside an allocation when the transfer runs.
 
 use crate::error::TrapKind;
 use crate::exec::device_runtime::call::{Call, Fault};
@@ -32,7 +32,7 @@ fn submit(call: &mut Call<'_, '_>, transfer: Transfer, stream: u64) -> Result<u6
     Ok(0)
 }
 
-/// Returns a copy of a kind that devices accept: device to device, or inferred from the addresses.
+/// Returns a copy, if its kind is one that devices accept: device to device, or inferred from the addresses.
 fn copied(
     call: &mut Call<'_, '_>,
     (from, to): (Side, Side),
@@ -65,7 +65,7 @@ pub fn copy_2d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     copied(call, (from, to), extent, kind, stream)
 }
 
-/// Returns the place in a `cudaPitchedPtr` (pointer, pitch, width, height) at a `cudaPos` (x in bytes, y, z).
+/// Returns the position `cudaPos` (x in bytes, y, z) within a `cudaPitchedPtr` (pointer, pitch, width, height).
 fn placed(pointer: &[u64], position: &[u64]) -> Side {
     let (pitch, slice) = (pointer[1], pointer[1].wrapping_mul(pointer[3]));
     let offset =
@@ -73,8 +73,8 @@ fn placed(pointer: &[u64], position: &[u64]) -> Side {
     Side { start: pointer[0].wrapping_add(offset), pitch, slice }
 }
 
-/// Executes `cudaMemcpy3DAsync(parameters, stream)`. The parameters are source array, position and pointer, the same of
-/// the destination, extent, kind. Arrays are refused.
+/// Executes `cudaMemcpy3DAsync(parameters, stream)`. The parameters are the array, position and pointer of the source,
+/// then of the destination, the extent and the kind. Arrays are refused.
 pub fn copy_3d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let words: [u64; 20] = call.read_words(call.u64(0))?;
     let stream = call.u64(1);

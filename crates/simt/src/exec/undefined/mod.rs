@@ -1,10 +1,10 @@
 //! Undefined values: what a kernel has read from memory that was never written.
 //!
-//! Reading such memory is not a fault; using the value is: as an address, as the condition of a branch, as what is
-//! stored to global memory. A warp that has read an undefined value executes its instructions here, one by one, and
-//! tracks one undefined bit for each bit of its registers; all other warps run at full speed. Undefined values stored
-//! to shared and local memory, and undefined parts of structures in global memory, make those bytes count as never
-//! written again.
+//! Reading such memory is not a fault, but using the value is: as an address, as a branch condition, or in a store to
+//! global memory. A warp that has read an undefined value executes its instructions here, one by one, with one
+//! undefined bit tracked for each bit of its registers. All other warps run at full speed. If undefined values are
+//! stored to shared or local memory, or as part of a structure to global memory, those bytes count as never written
+//! again.
 
 mod product;
 mod rule;
@@ -29,11 +29,11 @@ use crate::sanitize::{Class, Fault};
 
 pub use state::Shadow as Undefined;
 
-/// What to do about the use of an undefined value.
+/// How to fix the use of an undefined value.
 const CURE: &str = "(write it first, or switch the class `uninitialised` off)";
 
-/// Makes the warp continue with undefined bits tracked, if a load failed only because it reads memory that was never
-/// written. Returns the handler's return value.
+/// If a load failed only because it reads memory that was never written, makes the warp continue with undefined bits
+/// tracked. Returns the handler's return value.
 #[cold]
 #[inline(never)]
 pub fn defer(cx: &mut Context<'_>, i: &Ins, stopped: *const Ins) -> *const Ins {
@@ -59,8 +59,8 @@ pub fn begin(cx: &mut Context<'_>) -> *const Ins {
     run(cx, cx.resume)
 }
 
-/// Executes instructions from `pc` on until the path stops, or none of the warp's registers is undefined any more.
-/// Returns where it continues.
+/// Executes instructions, starting at `pc`, until the path stops or none of the warp's registers is undefined any more.
+/// Returns where the path continues.
 #[cold]
 #[inline(never)]
 pub fn run(cx: &mut Context<'_>, mut pc: *const Ins) -> *const Ins {
@@ -79,7 +79,7 @@ pub fn run(cx: &mut Context<'_>, mut pc: *const Ins) -> *const Ins {
             Origin::Guard => guarded(&mut shadow, cx, i),
             Origin::Instruction { .. } => step(&mut shadow, cx, i, &info),
         };
-        // Function arguments are in local memory, whose loads are checked nowhere else.
+        // Function arguments are in local memory, whose loads are checked only here.
         if !calls && shadow.is_clear() {
             return pc;
         }
@@ -93,7 +93,7 @@ fn execute(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe { (i.run.handler())(cx, i) }
 }
 
-/// Executes a load for which bytes that were never written are no fault.
+/// Executes a load that may read bytes that were never written.
 fn execute_load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let ignored = cx.shadow.ignored();
     cx.shadow.set_ignored(ignored.and(Class::Uninitialised));
@@ -102,19 +102,19 @@ fn execute_load(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     next
 }
 
-/// What remains to be done after an instruction.
+/// What remains to be done after an instruction has executed.
 enum After {
     Nothing,
     Rule(Rule),
-    /// Moves undefined bits by this instruction; in these lanes the target is undefined.
+    /// Move undefined bits with this instruction. In these lanes, the destination is undefined.
     Move(Ins, u32),
-    /// A load from these addresses.
+    /// Handle a load from these addresses.
     Load(Box<Row<u64>>),
-    /// Undefined stored bytes: lane, address, a bit per byte.
+    /// Handle a store of undefined bytes: lane, address, and a mask with one bit per byte.
     Store(Vec<(usize, u64, u32)>),
-    /// A call from this depth, with the start of the caller's locals.
+    /// Handle a call from this depth; also holds the start of the caller's locals.
     Call(usize, u32),
-    /// A return of a result: the lanes, and the result's source, destination and size.
+    /// Handle the return of a result: the lanes, and the result's source, destination and size.
     Return(u32, [u32; 3]),
 }
 
@@ -156,12 +156,12 @@ fn guarded(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     next
 }
 
-/// Describes a place without its address, so that the same fault in two cases reads alike.
+/// Describes a location without its address, so that the message for the same fault is the same in every case.
 fn named(site: &Site) -> String {
     format!("{} + {}", site.allocation, site.offset)
 }
 
-/// Ends the launch: an instruction uses an undefined register.
+/// Ends the launch because an instruction uses an undefined register.
 fn fault(shadow: &Shadow, cx: &mut Context<'_>, (i, slot): (&Ins, Slot), lanes: u32, what: &str) -> *const Ins {
     let Some(source) = shadow.source(cx, slot).cloned() else {
         return cx.trap(i, TrapKind::Uninitialised, lanes, format!("{what} depends on an undefined value {CURE}"));
@@ -173,8 +173,8 @@ fn fault(shadow: &Shadow, cx: &mut Context<'_>, (i, slot): (&Ins, Slot), lanes: 
     stopped
 }
 
-/// Prepares an instruction: refuses uses of undefined operands, and finds the undefined bits of results that depend on
-/// one lane only.
+/// Prepares an instruction: refuses uses of undefined operands, and finds the undefined bits of results that depend
+/// only on their own lane.
 fn before(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Result<After, *const Ins> {
     let rule = rule(cx, i, info);
     let bad = info.operands(false).find(|&k| shadow.lanes(cx, (i.o[k], info.widths[k])) != 0);
@@ -221,7 +221,7 @@ fn before(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Re
         let taken = if flags.contains(Carry::TAKES) { shadow.carry & cx.mask } else { 0 };
         shadow.carry = shadow.carry & !cx.mask | undefined | taken;
     }
-    // Such an instruction also executes the branch after it.
+    // Such an instruction also executes the branch that follows it.
     let Origin::Instruction { decides: true, .. } = info.origin else { return Ok(After::Nothing) };
     // SAFETY: a branch follows.
     let branch = unsafe { &*Context::next(i) };
@@ -232,19 +232,19 @@ fn before(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Re
     Ok(After::Nothing)
 }
 
-/// Makes the results of the active lanes defined.
+/// Marks the results of the active lanes as defined.
 fn define(shadow: &mut Shadow, cx: &Context<'_>, i: &Ins, info: &Info) {
     for k in info.operands(true) {
         active(cx.mask).for_each(|lane| shadow.set(cx, (i.o[k], info.widths[k]), lane, 0));
     }
 }
 
-/// Lets the results' undefined values inherit the origin of operand `k`.
+/// Gives the results' undefined values the origin of operand `k`.
 fn pass(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), k: usize, is_copy: bool) {
     info.operands(true).for_each(|to| shadow.pass(cx, i.o[k], i.o[to], is_copy));
 }
 
-/// Sets the undefined bits of a lane's results, which depend on this lane only.
+/// Sets the undefined bits of a lane's results, which depend only on this lane.
 fn lane_wise(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), rule: Rule, lane: usize) {
     let get = |k: usize| shadow.get(cx, (i.o[k], info.widths[k]), lane);
     let all = info.operands(false).fold(0, |all, k| all | get(k));
@@ -262,7 +262,7 @@ fn lane_wise(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), ru
                 if rule == Rule::And { !value } else { value }
             };
             let (x, y) = (get(1), get(2));
-            // A defined operand bit that decides the result.
+            // A defined operand bit that decides the result makes it defined.
             all & !(decides(1) & !x) & !(decides(2) & !y)
         }
         Rule::Predicates => {
@@ -284,12 +284,12 @@ fn lane_wise(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), ru
     }
 }
 
-/// Returns the value of a lane of an operand of a width.
+/// Returns a lane's value of an operand of the given width.
 fn value(cx: &Context<'_>, slot: Slot, width: Width, lane: usize) -> u128 {
     if slot == Slot::NONE {
         return 0;
     }
-    // SAFETY: the loader gives rows of this width.
+    // SAFETY: the loader assigned rows of this width.
     unsafe {
         match width {
             Width::None => 0,
@@ -301,7 +301,6 @@ fn value(cx: &Context<'_>, slot: Slot, width: Width, lane: usize) -> u128 {
     }
 }
 
-/// Completes an instruction after its execution.
 fn finish(shadow: &mut Shadow, cx: &mut Context<'_>, (i, info): (&Ins, &Info), after: After) {
     match after {
         After::Nothing => {}
@@ -365,7 +364,7 @@ fn returned(cx: &Context<'_>) -> After {
     }
 }
 
-/// Refuses undefined addresses of a load, and keeps the other addresses: the load may overwrite them.
+/// Refuses undefined addresses of a load, and saves the addresses, which the load may overwrite.
 fn before_load(shadow: &Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Result<After, *const Ins> {
     let undefined = shadow.lanes(cx, (i.o[4], info.widths[4]));
     if undefined != 0 {
@@ -399,19 +398,19 @@ fn finish_load(shadow: &mut Shadow, cx: &mut Context<'_>, (i, info): (&Ins, &Inf
     }
 }
 
-/// Returns the state space of an address, and the start of the space.
+/// Returns the state space of an address and where that space starts.
 fn space_of(i: &Ins, address: u64) -> (StateSpace, u64) {
     let space = i.access().space();
     if space == StateSpace::GENERIC { window(address) } else { (space, 0) }
 }
 
-/// Returns the offset of an address in the block's own shared memory; `None` in another block's.
+/// Returns the offset of an address in the block's own shared memory; `None` if it is in another block's.
 fn own_offset(cx: &Context<'_>, offset: u64) -> Option<u64> {
     let (rank, own) = owner(offset);
     rank.is_none_or(|rank| rank == cx.cluster_rank()).then_some(own)
 }
 
-/// Returns which bytes that a lane reads are undefined: a bit per byte.
+/// Returns which of the bytes that a lane reads are undefined, one bit per byte.
 fn unwritten(shadow: &Shadow, cx: &mut Context<'_>, i: &Ins, (lane, address): (usize, u64), bytes: u32) -> u32 {
     let (space, base) = space_of(i, address);
     let all = u32::MAX >> (32 - bytes);
@@ -432,7 +431,8 @@ fn unwritten(shadow: &Shadow, cx: &mut Context<'_>, i: &Ins, (lane, address): (u
     }
 }
 
-/// Refuses stores to undefined addresses, and of undefined values to global memory; returns which bytes are undefined.
+/// Refuses stores to undefined addresses, and stores of undefined values to global memory. Returns which bytes are
+/// undefined.
 fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Result<After, *const Ins> {
     let undefined = shadow.lanes(cx, (i.o[0], info.widths[0]));
     if undefined != 0 {
@@ -460,7 +460,7 @@ fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info)
         }
         let (space, base) = space_of(i, a.0[lane]);
         let is_remote = space == StateSpace::SHARED && own_offset(cx, a.0[lane] - base).is_none();
-        // A copied structure may be partly undefined: its padding.
+        // A copied structure may be partly undefined, because of its padding.
         let is_whole = is_remote || is_computed || undefined == whole;
         let leaves = undefined > 0 && is_whole && (is_remote || space == StateSpace::GLOBAL);
         if leaves && let Some(k) = bad {
@@ -472,7 +472,7 @@ fn before_store(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info)
     Ok(After::Store(stored))
 }
 
-/// Records which of the bytes that a lane stored at an address are undefined: a bit per byte.
+/// Records which of the bytes that a lane has stored at an address are undefined, one bit per byte.
 fn make_undefined(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, (lane, address): (usize, u64), bytes: u32) {
     let (space, base) = space_of(i, address);
     match space {

@@ -1,4 +1,4 @@
-//! Which elements of a product of matrices are undefined.
+//! Which elements of a matrix product are undefined.
 
 use crate::exec::context::Context;
 use crate::exec::matrix::Multiply;
@@ -8,8 +8,9 @@ use crate::program::Width;
 use crate::program::ins::Ins;
 use crate::program::row::LANES;
 
-/// Sets the undefined elements of the result: the rows of A's, the columns of B's, and those of the addend. The PTX ISA
-/// defines the layouts of fragments, in "Matrix Fragments for mma".
+/// Sets the undefined elements of the result: the rows in which A has undefined elements, the columns in which B has,
+/// and the undefined elements of the addend. The PTX ISA defines the layouts of fragments in "Matrix Fragments for
+/// mma".
 pub fn product(shadow: &mut Shadow, cx: &Context<'_>, i: &Ins, info: &Info) {
     let operand = |k: usize| (i.o[k], info.widths[k]);
     let (mut rows, mut columns) = (0_u32, 0_u32);
@@ -24,7 +25,7 @@ pub fn product(shadow: &mut Shadow, cx: &Context<'_>, i: &Ins, info: &Info) {
         columns |= u32::from(shadow.get(cx, operand(2), lane) != 0) << (lane / 4);
     }
     let halves = !of_doubles && Multiply::from_imm(i.imm).halves;
-    // The elements of a lane: bits, number, row, and whether it is in the second column.
+    // A lane's elements: mask, index, row, and whether it is in the second column.
     let (bits, count) = if of_doubles {
         (64, 2)
     } else if halves {

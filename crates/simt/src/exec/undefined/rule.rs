@@ -1,4 +1,4 @@
-//! How an instruction's undefined bits follow from its operands', by opcode.
+//! How the undefined bits of an instruction's results follow from its operands', by opcode.
 
 use crate::exec::context::Context;
 use crate::exec::undefined::shadow::Info;
@@ -6,35 +6,34 @@ use crate::program::Width;
 use crate::program::aux::Access;
 use crate::program::ins::{Ins, Slot};
 
-/// How an instruction's undefined bits follow from its operands'.
+/// How the undefined bits of an instruction's results follow from its operands'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// A lane's whole result, if any bit of its operands is undefined.
+    /// A lane's whole result is undefined if any bit of its operands is.
     Any,
-    /// Like `Any`, for each half of 32 bits.
+    /// Like `Any`, for each 32-bit half.
     Halves,
-    /// Each bit, if that bit of an operand is undefined.
+    /// A bit is undefined if that bit of any operand is.
     Union,
-    /// Each bit, unless a defined bit of an operand decides it.
+    /// A bit is undefined unless a defined operand bit decides it.
     And,
     Or,
-    /// Logic of predicates.
+    /// Predicate logic.
     Predicates,
-    /// The instruction moves bits. Operands from this one on say where to.
+    /// The instruction moves bits. The operands from this one on determine where to.
     Move(usize),
-    /// All lanes' results, if any bit of any lane's operands is undefined.
+    /// The results of all lanes are undefined if any bit of any lane's operands is.
     Warp,
-    /// The bits of lanes whose predicate is undefined.
+    /// The bits of lanes with an undefined predicate are undefined.
     Ballot,
-    /// A product of matrices: rows and columns of its undefined elements.
+    /// Matrix product: rows and columns that contain undefined elements are undefined.
     Product,
     Load,
     Store,
-    /// The instruction uses its operands, so none may be undefined.
+    /// The instruction needs its operands, so none may be undefined.
     Use(&'static str),
 }
 
-/// Returns the rule of an instruction.
 pub fn rule(cx: &Context<'_>, i: &Ins, info: &Info) -> Rule {
     let opcode = info.opcode(cx);
     let (name, modifiers) = opcode.split_once('.').unwrap_or((opcode, ""));
@@ -53,7 +52,7 @@ pub fn rule(cx: &Context<'_>, i: &Ins, info: &Info) -> Rule {
         "wmma" if is_access => Rule::Use("an access to a matrix"),
         "mma" | "wmma" if info.widths[0] == Width::Quad && info.widths[3] == Width::Quad => Rule::Product,
         "ld" | "ldu" | "ldmatrix" | "st" | "stmatrix" | "movmatrix" | "mov" | "mma" => movement(info),
-        // Converts an operand's width.
+        // Conversions that change the width of one operand.
         _ if !info.whole && info.defs == 1 && i.o[1] != Slot::NONE && i.o[2] == Slot::NONE => movement(info),
         "shfl" | "selp" | "shf" | "prmt" | "bfi" => Rule::Move(3),
         "shl" | "shr" | "bfe" | "szext" => Rule::Move(2),
@@ -70,7 +69,7 @@ pub fn rule(cx: &Context<'_>, i: &Ins, info: &Info) -> Rule {
     }
 }
 
-/// Returns the rule of an instruction that packs its operands, or unpacks its first one.
+/// Returns the rule of an instruction that packs its operands or unpacks its first one.
 fn movement(info: &Info) -> Rule {
     let first = info.operands(false).next().unwrap_or(1);
     if info.widths[0] == Width::Pred || info.widths[first] == Width::Pred {
@@ -81,7 +80,7 @@ fn movement(info: &Info) -> Rule {
     Rule::Move(if narrows || extracts { first + 1 } else { 6 })
 }
 
-/// Whether a conversion only truncates or extends an integer.
+/// Whether a conversion only truncates or extends integers.
 fn is_between_integers(modifiers: &str) -> bool {
     let is_integer =
         |modifier: &str| modifier.strip_prefix(['u', 's']).is_some_and(|bits| matches!(bits, "8" | "16" | "32" | "64"));

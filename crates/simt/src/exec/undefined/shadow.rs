@@ -7,19 +7,19 @@ use crate::program::ins::{Area, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::program::{Origin, Position, Width};
 
-/// Set if a value is more than a copy of what was read.
+/// Set if a value is not a plain copy of what was read.
 const COMPUTED: u16 = 1 << 15;
 
-/// An instruction of the program as the loader recorded it.
+/// What the loader recorded about an instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     pub place: Position,
     pub origin: Origin,
     pub defs: u8,
-    /// Destinations that some instruction reads.
+    /// Mask of the destinations that some instruction reads.
     pub read: u8,
     pub widths: [Width; 6],
-    /// False for one of several instructions that the loader made from a single one.
+    /// False if this is only one of several instructions that the loader made from one in the source.
     pub whole: bool,
 }
 
@@ -51,7 +51,7 @@ impl Info {
         matches!(name, "addc" | "subc" | "madc") || opcode.split('.').any(|modifier| modifier == "cc")
     }
 
-    /// Returns the bytes of an element of a load or a store, and the lanes that access memory.
+    /// Returns the size of a load's or store's elements in bytes, and the lanes that access memory.
     pub fn access(&self, cx: &Context<'_>) -> (u32, u32) {
         let opcode = self.opcode(cx);
         if opcode.contains("matrix") {
@@ -66,7 +66,7 @@ impl Info {
         }
         let ty = opcode.rsplit('.').next().unwrap_or_default();
         let bits = ty.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse().unwrap_or(32_u32);
-        // 128-bit elements are two of 64 bits.
+        // 128-bit elements are handled as two of 64 bits.
         ((bits / 8).min(8), cx.mask)
     }
 
@@ -82,7 +82,6 @@ const SPARE: usize = 4 * (ZEROS + 1);
 const ZEROS: usize = 6;
 
 impl Shadow {
-    /// Makes room for all registers of the warp.
     pub fn fit(&mut self, cx: &Context<'_>) {
         let rows = cx.warp.registers.len();
         if self.bits.len() < rows + SPARE {
@@ -93,7 +92,7 @@ impl Shadow {
         self.steps += 1;
     }
 
-    /// Whether no register is undefined any more. Only looked up after the first load, and from time to time.
+    /// Whether no register is undefined any more. Checked only after the first load, and from time to time.
     pub fn is_clear(&self) -> bool {
         let rows = self.bits.len() - SPARE;
         (self.steps == 1 || self.steps.is_multiple_of(64))
@@ -101,7 +100,7 @@ impl Shadow {
             && self.bits[..rows].iter().all(|row| row.0.iter().all(|&bits| bits == 0))
     }
 
-    /// Returns the number of the first word of a register.
+    /// Returns the index of a register's first word.
     fn word(cx: &Context<'_>, slot: Slot) -> usize {
         (cx.registers + (slot.0 & !3)) as usize / 4
     }
@@ -110,7 +109,7 @@ impl Shadow {
         &mut self.bits[word / LANES].0[word % LANES]
     }
 
-    /// Returns the undefined bits of a lane of a register; none for an operand that is not a register.
+    /// Returns the undefined bits of a register in one lane; zero for an operand that is not a register.
     pub fn get(&self, cx: &Context<'_>, (slot, width): (Slot, Width), lane: usize) -> u128 {
         let words = width.words();
         if width == Width::None || slot.0 & 3 != Area::Frame as u32 {
@@ -124,7 +123,7 @@ impl Shadow {
         (0..words).fold(0, |bits, k| bits | u128::from(word(first + lane * words + k)) << (32 * k))
     }
 
-    /// Sets the undefined bits of a lane of a register.
+    /// Sets the undefined bits of a register in one lane.
     pub fn set(&mut self, cx: &Context<'_>, (slot, width): (Slot, Width), lane: usize, bits: u128) {
         let (first, words) = (Self::word(cx, slot), width.words());
         match width {
@@ -146,24 +145,24 @@ impl Shadow {
         active(cx.mask).filter(|&lane| self.get(cx, operand, lane) != 0).fold(0, |m, lane| m | 1 << lane)
     }
 
-    /// Returns where the undefined value of a register comes from.
+    /// Returns the origin of a register's undefined value.
     pub fn source(&self, cx: &Context<'_>, slot: Slot) -> Option<&Source> {
         self.sources.get((*self.from.get(Self::word(cx, slot))? & !COMPUTED) as usize)
     }
 
-    /// Whether the undefined value of a register is more than a copy of memory.
+    /// Whether a register's undefined value is not a plain copy of memory.
     pub fn is_computed(&self, cx: &Context<'_>, slot: Slot) -> bool {
         self.from.get(Self::word(cx, slot)).is_some_and(|from| from & COMPUTED != 0)
     }
 
-    /// Copies the origin of an undefined value to a register that is a copy of it or computed from it.
+    /// Passes the origin of an undefined value on to a register that is a copy of it or is computed from it.
     pub fn pass(&mut self, cx: &Context<'_>, from: Slot, to: Slot, is_copy: bool) {
         if let Some(&source) = self.from.get(Self::word(cx, from)) {
             self.from[Self::word(cx, to)] = source | if is_copy { 0 } else { COMPUTED };
         }
     }
 
-    /// Records that the undefined value of a register comes from memory.
+    /// Records that a register's undefined value was read from memory.
     pub fn comes_from(&mut self, cx: &Context<'_>, to: Slot, place: Position, site: impl FnOnce() -> Site) {
         let number = self.sources.iter().position(|source| source.place == place).unwrap_or_else(|| {
             self.sources.push(Source { place, site: site() });
@@ -172,7 +171,7 @@ impl Shadow {
         self.from[Self::word(cx, to)] = (number as u16).min(COMPUTED - 1);
     }
 
-    /// Returns the start of the shadow bits, laid out like the running function's registers.
+    /// Returns the start of the shadow bits, which are laid out like the running function's registers.
     pub fn base(&mut self, cx: &Context<'_>) -> *mut u8 {
         self.bits.as_mut_ptr().cast::<u8>().wrapping_add(cx.registers as usize)
     }
@@ -182,7 +181,7 @@ impl Shadow {
         Slot::new(Area::Frame, (row * size_of::<Row<u32>>()) as u32 - cx.registers)
     }
 
-    /// Copies the value of a register to a spare row.
+    /// Copies a register's value to a spare row.
     fn hold(&mut self, cx: &Context<'_>, (slot, width): (Slot, Width), number: usize) -> Slot {
         let row = self.bits.len() - SPARE + 4 * number;
         let word = Self::word(cx, slot);
@@ -195,8 +194,8 @@ impl Shadow {
         self.spare(cx, number)
     }
 
-    /// Returns an instruction that moves the undefined bits as `i` moves the values. Operands from `control` on keep
-    /// their values; also returns the lanes where one of these is undefined.
+    /// Returns an instruction that moves undefined bits the way `i` moves values. Operands from `control` on keep their
+    /// values. Also returns the lanes in which one of these is undefined.
     pub fn mirror(&mut self, cx: &Context<'_>, (i, info): (&Ins, &Info), control: usize) -> (Ins, u32) {
         let (mut mirrored, mut undefined) = (*i, 0);
         for k in (0..6).filter(|&k| i.o[k] != Slot::NONE) {
@@ -215,7 +214,7 @@ impl Shadow {
         (mirrored, undefined)
     }
 
-    /// Copies undefined arguments or results of the lanes of a mask.
+    /// Copies the undefined bits of arguments or results, for the lanes in a mask.
     pub fn copy_locals(&mut self, mask: u32, from: u32, to: u32, bytes: u32) {
         for k in 0..bytes.div_ceil(4) {
             let lanes = self.locals.get(&(from / 4 + k)).copied().unwrap_or(0);
@@ -223,14 +222,14 @@ impl Shadow {
         }
     }
 
-    /// Records in which lanes of `mask` a word of local memory is undefined.
+    /// Records the lanes of `mask` in which a word of local memory is undefined.
     pub fn set_local(&mut self, word: u32, mask: u32, undefined: u32) {
         let lanes = self.locals.entry(word).or_insert(0);
         *lanes = *lanes & !mask | undefined;
     }
 }
 
-/// Returns the lanes of a mask.
+/// Iterates over the lanes in a mask.
 pub fn active(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask >> lane & 1 == 1)
 }

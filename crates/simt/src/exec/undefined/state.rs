@@ -1,5 +1,5 @@
-//! The undefined bits of a warp's registers, as data. Apart from the rules, so that a warp can own them without knowing
-//! instructions.
+//! The undefined bits of a warp's registers, as plain data. Separate from the rules, so that a warp can own them
+//! without knowing instructions.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ pub struct Source {
     pub site: Site,
 }
 
-/// Undefined bits of a warp's registers, laid out like the registers, and their origins.
+/// Undefined bits of a warp's registers and where they were read. Laid out like the registers.
 #[derive(Debug, Default)]
 pub struct Shadow {
     pub(super) bits: Vec<Row<u32>>,
-    /// For each word of the registers, the index of its source, and whether the value was computed from what was read.
+    /// For each word of the registers, the index of its source and whether the value was computed from what was read.
     pub(super) from: Vec<u16>,
     pub(super) sources: Vec<Source>,
     /// Lanes whose carry flag is undefined.
     pub carry: u32,
-    /// By word of local memory: the lanes whose word holds an undefined argument or result.
+    /// Lanes in which a word of local memory holds an undefined argument or result, by word.
     pub locals: BTreeMap<u32, u32>,
     pub(super) steps: u32,
 }
