@@ -1,4 +1,4 @@
-//! The shadow state of one block: which threads accessed what and when, and the notes for the report.
+//! Shadow state of one block: which threads accessed what and when, and the notes for the report.
 
 mod bulk;
 mod copies;
@@ -31,26 +31,26 @@ use copies::Copies;
 use locals::Locals;
 use remote::RemoteAccesses;
 
-/// The sanitizer's state for one block.
+/// The sanitizer's state of one block.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of a block")]
 pub struct BlockShadow {
     pub(super) shared: Vec<Line>,
     pub(super) global: Table,
-    /// Number of block barriers so far; zero if accesses are not checked.
+    /// Current epoch; zero if accesses are not checked.
     pub(super) epoch: u32,
     /// Order of the accesses in this epoch.
     pub(super) order: Order,
-    /// Accesses from before the last acquire, or beyond the lines kept in detail; by kind of access.
+    /// Logs, per kind of access, of what was accessed before the last acquire or did not fit into the detailed lines.
     pending: [Log; 4],
-    /// Accesses that no release of the block includes yet, with the tags of their words.
+    /// Accesses that no release of the block includes yet, with their words' tags.
     unreleased: Vec<(AccessRecord, Box<[Tag; WORDS]>)>,
-    /// Number of releases so far, and the key of the last one.
+    /// Number of releases so far, and key of the last one.
     releases: u32,
     last_release: Option<(u32, u32, u32)>,
     /// Whether the block has had an effect in commit order.
     committed: bool,
-    /// Whether blocks run in turns.
+    /// Whether blocks take turns.
     in_turns: bool,
     /// Whether the block is in a cluster.
     is_in_cluster: bool,
@@ -58,12 +58,12 @@ pub struct BlockShadow {
     block: u32,
     /// Whether no other block can conflict with this one.
     alone: bool,
-    /// When the block began, one in 2 to this power ranges of memory was tracked.
+    /// Which ranges of memory were tracked when the block began: one in `2^sparse`.
     sparse: u32,
     lints: Vec<Hazard>,
-    /// Findings that are not reported.
+    /// Classes of findings that are not reported.
     pub(super) ignored: Ignored,
-    /// Asynchronous copies of each warp.
+    /// Asynchronous copies, by warp.
     pub(super) copies: Vec<Copies>,
     pub(super) bulk: BulkCopies,
     pub(super) remote: RemoteAccesses,
@@ -71,7 +71,7 @@ pub struct BlockShadow {
 }
 
 impl BlockShadow {
-    /// Resets the state for a block that may access these bytes of its shared memory.
+    /// Resets the state for a block that may access the given bytes of its shared memory.
     pub fn begin(&mut self, grid: &GridShadow, block: u32, bytes: Range<usize>, cluster: u64) {
         let lines = if bytes.is_empty() { 0 } else { bytes.end.div_ceil(4 * WORDS) };
         self.shared.resize_with(lines, Line::default);
@@ -99,36 +99,36 @@ impl BlockShadow {
         }
     }
 
-    /// Returns which bytes of shared memory, within one line, were never written: a bit per byte.
+    /// Returns which of these bytes of shared memory, within one line, were never written, one bit per byte.
     pub fn shared_unwritten(&self, offset: u64, bytes: u32) -> u32 {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         self.shared.get((offset / 128) as usize).map_or(0, |line| ((mask & !line.written) >> (offset % 128)) as u32)
     }
 
-    /// Records which bytes of shared memory, within one line, have undefined values: a bit per byte.
+    /// Records which of these bytes of shared memory, within one line, are undefined, one bit per byte.
     pub fn shared_undefined(&mut self, offset: u64, bytes: u32) {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written &= !(u128::from(bytes) << (offset % 128));
         }
     }
 
-    /// Returns the findings that are currently not reported.
+    /// Classes of findings that are currently not reported.
     pub const fn ignored(&self) -> Ignored {
         self.ignored
     }
 
-    /// Sets the findings that are not reported from now on.
+    /// Sets the classes of findings that are not reported from now on.
     pub const fn set_ignored(&mut self, ignored: Ignored) {
         self.ignored = ignored;
     }
 
-    /// Whether these bytes of shared memory, within one line, were written.
+    /// Whether these bytes of shared memory, within one line, were all written.
     pub fn is_shared_written(&self, offset: u64, bytes: u32) -> bool {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         self.shared.get((offset / 128) as usize).is_none_or(|line| line.written & mask == mask)
     }
 
-    /// Starts a new epoch: orders all earlier accesses of the block before all later ones.
+    /// Starts a new epoch, which orders all earlier accesses of the block before all later ones.
     pub fn barrier(&mut self) {
         if self.epoch != 0 {
             if self.order.is_foreign() {
@@ -153,7 +153,7 @@ impl BlockShadow {
         }
     }
 
-    /// Orders all earlier accesses of some lanes of a warp before their later ones; `alive` are the lanes that have not
+    /// Orders all earlier accesses of the lanes in `mask` before their later ones. `alive` are the lanes that have not
     /// exited.
     #[inline]
     pub fn warp_sync(&mut self, warp: u32, mask: u32, alive: u32) {
@@ -163,7 +163,7 @@ impl BlockShadow {
         self.order.sync(warp, mask, alive);
     }
 
-    /// Executes a fence of some lanes, or one half of it.
+    /// Executes a fence for the lanes in `mask`, or only its acquiring or releasing half.
     pub fn fence(&mut self, warp: u32, mask: u32, halves: (bool, bool), device: bool) {
         if self.order.has_pending_blocks(warp) {
             self.collect(None, true);
@@ -171,7 +171,7 @@ impl BlockShadow {
         self.order.fence(warp, mask, halves, device);
     }
 
-    /// Applies a strong store or an atomic, of lanes at their offsets, to the order within the block.
+    /// Applies a strong store or an atomic to the order within the block. `lanes` gives lanes with their offsets.
     pub fn strong_write(
         &mut self,
         space: Space,
@@ -192,7 +192,6 @@ impl BlockShadow {
         self.order.read(space, lanes, warp, acquires);
     }
 
-    /// Arrives at an mbarrier object.
     pub fn arrive(&mut self, object: u64, thread: (u32, usize)) {
         self.order.arrive(object, thread);
     }
@@ -202,7 +201,7 @@ impl BlockShadow {
         self.order.arrive_at_barrier(id, warp, mask);
     }
 
-    /// Opens a barrier of a part of the block, given the waiting warps and their lanes.
+    /// Opens a barrier for part of the block, given the waiting warps and their lanes.
     pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
         if self.order.is_foreign() {
             self.collect(None, true);
@@ -210,7 +209,7 @@ impl BlockShadow {
         self.order.open_barrier(id, waiting);
     }
 
-    /// Checks and records the access of a thread to an mbarrier object.
+    /// Checks and records a thread's access to an mbarrier object.
     pub fn object(&mut self, by: Sender, offset: u64, op: Op) -> Option<Hazard> {
         let tag = self.now(by.warp, by.line).of_lane(u64::from(by.lane));
         let (epoch, ignored, synced) = (self.epoch, self.ignored, self.order.synced(by.warp));
@@ -229,13 +228,13 @@ impl BlockShadow {
         found
     }
 
-    /// Returns the current moment, for thread zero of a warp.
+    /// Returns a tag with the current moment, for thread zero of a warp.
     pub(super) fn now(&self, warp: u32, line: u16) -> Tag {
         Tag::new(self.epoch, self.order.time(warp), warp, line)
     }
 
-    /// Records a request. `value` returns what a lane stores to a word of its access, `silent` whether a lane's store
-    /// leaves memory unchanged. Returns the fault that ends the launch; keeps lints.
+    /// Records a request. `value` is the word that a lane stores; `silent` is whether a lane's store leaves memory
+    /// unchanged. Returns the fault that ends the launch, if any; lints are only recorded.
     pub fn touch(
         &mut self,
         r: &Request<'_>,
@@ -319,8 +318,8 @@ impl BlockShadow {
         None
     }
 
-    /// Checks and records a request lane by lane. Lanes of one instruction do not conflict with each other: if two may
-    /// store to one word, all are checked before any is recorded.
+    /// Checks and records a request lane by lane. Lanes of one instruction do not conflict with each other, so if two
+    /// of them may store to the same word, all lanes are checked before any is recorded.
     fn touch_each(
         &mut self,
         r: &Request<'_>,
@@ -336,7 +335,7 @@ impl BlockShadow {
         found.or_else(|| self.pass(r, (mask, tag), (false, true), &value, &silent))
     }
 
-    /// Visits the lanes of a request once, and checks or records them, or both.
+    /// Makes one pass over the lanes of a request, which checks them, records them, or does both.
     fn pass(
         &mut self,
         r: &Request<'_>,
@@ -362,7 +361,7 @@ impl BlockShadow {
                     break;
                 }
                 lanes &= lanes - 1;
-                // An access is aligned to its size, so it stays in its line.
+                // Accesses are aligned to their size, so each lies within one line.
                 let base = tag.of_lane(lane as u64).of_bytes(narrow << (offset & 3));
                 let from = (offset / 4) as usize % WORDS;
                 let bytes = (u128::MAX >> (128 - r.bytes)) << (offset % 128);
@@ -394,10 +393,10 @@ impl BlockShadow {
         None
     }
 
-    /// Keeps a lint, one per pair of source lines.
+    /// Records a lint, unless one with the same fault and source lines is known.
     pub(super) fn keep(&mut self, lint: Option<Hazard>) {
         let parts = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
-        // Waits for a cluster's bulk copies order lanes in ways that are not tracked.
+        // In a cluster, waits for bulk copies order lanes in ways that are not tracked.
         if let Some(lint) = lint
             && !(self.is_in_cluster && lint.fault == Fault::Warp)
             && self.ignored.reports(lint.fault)
@@ -407,7 +406,7 @@ impl BlockShadow {
         }
     }
 
-    /// Records two arrivals at one barrier from different source lines; each is warp, lane and line.
+    /// Records two arrivals at one barrier from different source lines. Both are given as warp, lane and line.
     pub fn note_places(&mut self, first: (u32, u32, u16), now: (u32, u32, u16)) {
         let tag = |(warp, lane, line): (u32, u32, u16)| self.now(warp, line).of_lane(u64::from(lane));
         let (tag, earlier) = (tag(now), tag(first));
@@ -415,7 +414,7 @@ impl BlockShadow {
         self.keep(Some(Hazard { fault: Fault::Places, space, offset: 0, now: op, tag, before: op, earlier }));
     }
 
-    /// Records that two lanes of a warp store different values to one address in one instruction.
+    /// Records that two lanes of a warp store different values to the same address in one instruction.
     pub fn note_lanes(&mut self, (space, offset): (Space, u64), (warp, line): (u32, u16), lanes: (usize, usize)) {
         let tag = |lane: usize| self.now(warp, line).of_lane(lane as u64);
         let (tag, earlier) = (tag(lanes.1), tag(lanes.0));
@@ -423,7 +422,7 @@ impl BlockShadow {
     }
 
     /// Records that lanes exited without executing a warp operation that names them. `here` is the warp, a lane that
-    /// executed it, and its line.
+    /// did execute it, and the source line.
     pub fn note_absent(&mut self, lanes: u32, here: (u32, u32, u16)) {
         let (warp, lane, line) = here;
         let tag = self.now(warp, line).of_lane(u64::from(lane));
@@ -431,17 +430,18 @@ impl BlockShadow {
         self.keep(Some(Hazard { fault: Fault::Absent, space, offset, now: op, tag, before: op, earlier: tag }));
     }
 
-    /// Records that the block runs in turns with others from the start.
+    /// Records that the block takes turns with others from the start.
     pub const fn run_in_turns(&mut self) {
         (self.committed, self.in_turns, self.is_in_cluster) = (true, true, true);
     }
 
-    /// Records that the block has an effect in commit order.
+    /// Records that the block has had an effect in commit order.
     pub const fn note_commit(&mut self) {
         self.committed = true;
     }
 
-    /// Reads a word through which other blocks may have released, by lanes at their offsets.
+    /// Handles reads of words through which other blocks may have released something. `lanes` gives lanes with their
+    /// offsets.
     pub fn acquire(
         &mut self,
         grid: &GridShadow,
@@ -466,7 +466,8 @@ impl BlockShadow {
         }
     }
 
-    /// Writes words through which other blocks may acquire, by lanes at their offsets.
+    /// Handles writes to words through which other blocks may acquire something. `lanes` gives lanes with their
+    /// offsets.
     pub fn release(
         &mut self,
         grid: &GridShadow,
@@ -492,7 +493,7 @@ impl BlockShadow {
         }
     }
 
-    /// Releases all earlier epochs to the other blocks of its cluster.
+    /// Releases all earlier epochs to the other blocks of the cluster.
     fn release_epochs(&mut self, grid: &GridShadow) {
         if grid.is_tracking() {
             let release = Release::of_epochs_before(self.epoch, self.order.base());
@@ -501,7 +502,7 @@ impl BlockShadow {
         }
     }
 
-    /// Acquires what the other blocks of its cluster have released.
+    /// Acquires what the other blocks of the cluster have released.
     fn acquire_cluster(&mut self, grid: &GridShadow) {
         self.forget_remote();
         if grid.is_tracking() {
@@ -510,7 +511,6 @@ impl BlockShadow {
         }
     }
 
-    /// Records that the block has ended.
     pub fn end(&mut self, grid: &GridShadow) {
         self.leave_copies();
         if grid.is_tracking() {
@@ -526,13 +526,13 @@ impl BlockShadow {
         }
     }
 
-    /// Logs the block's accesses to global memory, and drops the details.
+    /// Logs the block's accesses to global memory and drops the details.
     pub(super) fn condense(&mut self) {
         self.collect(None, false);
     }
 
-    /// Logs the block's accesses to global memory. Accesses that a release does not include are kept with their tags,
-    /// as is all of this epoch if `keeps` says so.
+    /// Logs the block's accesses to global memory. Accesses that `release` does not include are kept with their tags,
+    /// and if `keeps` is set, so are all accesses of this epoch.
     fn collect(&mut self, release: Option<&Release>, keeps: bool) {
         let Self { global, pending, unreleased, order, epoch, .. } = self;
         if !self.alone {
@@ -585,16 +585,17 @@ impl BlockShadow {
     }
 }
 
-/// Most records that a block keeps until a release includes them; beyond it, they count as included in the next one.
+/// Maximum number of records that a block keeps until a release includes them. Further ones count as part of the next
+/// release.
 const MOST_UNRELEASED: usize = 4096;
 
-/// Splits a block's accesses into those that its next release includes and the others.
+/// Separates a block's accesses that its next release includes from those that it does not.
 struct Router<'r> {
     pending: &'r mut [Log; 4],
     unreleased: &'r mut Vec<(AccessRecord, Box<[Tag; WORDS]>)>,
     order: &'r Order,
     release: Option<&'r Release>,
-    /// Epoch from which on accesses are kept until a release.
+    /// First epoch whose accesses are kept until a release.
     since: u32,
 }
 
@@ -631,12 +632,12 @@ impl Router<'_> {
     }
 }
 
-/// Returns the words with a tag that is late.
+/// Returns the words whose tags are late, i.e. not included in the release.
 fn late_words(tags: &[Tag; WORDS], is_late: impl Fn(Tag) -> bool) -> u32 {
     tags.iter().zip(0..).fold(0, |late, (tag, w)| late | u32::from(is_late(*tag)) << w)
 }
 
-/// Splits a record by what its threads know of other blocks.
+/// Splits a record into parts whose threads have the same knowledge of other blocks.
 fn by_knowledge(record: AccessRecord, order: &Order) -> Vec<AccessRecord> {
     if !order.is_foreign() {
         return vec![record];

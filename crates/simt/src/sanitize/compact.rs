@@ -1,43 +1,43 @@
-//! The compact shadow state of a line in an epoch, which suffices for whole words that any warps load and one warp
-//! stores.
+//! Compact shadow state of a line in an epoch. It suffices for whole words that any number of warps load and a single
+//! warp stores.
 //!
-//! Nearly all accesses are of that kind, and take a few operations on masks of words. An access that may conflict, is
-//! not plain, or does not cover whole words is refused. Then the line is expanded to the full form, a tag per word,
-//! until the epoch ends.
+//! Nearly all accesses are of this kind, and cost a few operations on masks of words. An access that may conflict, is
+//! not plain, or does not cover whole words is rejected. The line is then expanded to the full form, with a tag per
+//! word, until the epoch ends.
 
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{BIT, WORDS, each};
 
-/// Bits of the thread in the result of [`Tag::who`].
+/// Bits of the thread index in the result of [`Tag::who`].
 const THREAD: u32 = 0x3ff;
-/// Up to this number of words, a loop over the words is faster than one over the line.
+/// Up to this many words, a loop over the set bits is faster than one over the whole line.
 const FEW: u32 = 4;
 
-/// The moment of a warp's access.
+/// When a warp makes an access.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     pub epoch: u32,
     pub warp: u32,
-    /// Time of the warp in the epoch.
+    /// Time of the warp in this epoch.
     pub time: u32,
-    /// When the whole warp last synchronised.
+    /// Time at which the whole warp last synchronised.
     pub synced: u32,
-    /// When the time last advanced for another reason.
+    /// Time of the last advance for any other reason.
     pub event: u32,
-    /// Whether threads have synchronised in the epoch other than as whole warps.
+    /// Whether threads have synchronised in this epoch in other ways than as whole warps.
     pub busy: bool,
 }
 
-/// The whole words of one line that a request accesses.
+/// The whole words that a request accesses in one line.
 #[derive(Debug)]
 pub struct Words<'w> {
-    /// A bit per word.
+    /// Accessed words, one bit per word.
     pub mask: u32,
-    /// The lane that accesses each word, or one of several.
+    /// Lane that accesses each word, or one of several.
     pub lanes: &'w [u8; WORDS],
-    /// Words that several lanes access.
+    /// Words that more than one lane accesses.
     pub doubled: u32,
-    /// Lane zero, as [`Tag::who`] encodes it.
+    /// Lane zero of the warp, encoded like [`Tag::who`].
     pub base: u32,
 }
 
@@ -48,23 +48,23 @@ impl Words<'_> {
     }
 }
 
-/// Accesses of one kind.
+/// Accesses of one kind, loads or stores.
 #[derive(Debug, Clone, Default)]
 pub struct Track {
     /// Words accessed in this epoch.
     pub now: u32,
-    /// Words of this epoch that the line's warp has accessed since its last synchronisation.
+    /// Words accessed in this epoch by the line's warp since its last synchronisation.
     fresh: u32,
-    /// Words of this epoch that several lanes of the warp have accessed.
+    /// Words accessed in this epoch by more than one lane of the warp.
     lanes: u32,
-    /// Whole words of plain accesses since the line was begun that are not yet in its byte masks.
+    /// Words of plain accesses that are not yet in the line's byte masks, since the line was begun.
     pub ever: u32,
-    /// The last thread that accessed each word, in any epoch.
+    /// Thread that last accessed each word, in any epoch.
     pub who: [u32; WORDS],
 }
 
 impl Track {
-    /// Whether a different thread accessed any of these words before.
+    /// Whether any of these words was last accessed by a different thread.
     #[inline]
     fn differs(&self, mask: u32, words: &Words<'_>) -> bool {
         let apart = |w: usize| (self.who[w] ^ words.who(w)) & THREAD;
@@ -75,7 +75,7 @@ impl Track {
         all.fold(0, |found, (w, bit)| found | if mask & bit == 0 { 0 } else { apart(w) }) != 0
     }
 
-    /// Returns those of these words that a different thread accessed before.
+    /// Returns the words that were last accessed by a different thread.
     fn different(&self, mask: u32, words: &Words<'_>) -> u32 {
         each(mask).filter(|&w| (self.who[w] ^ words.who(w)) & THREAD != 0).fold(0, |m, w| m | BIT[w])
     }
@@ -85,7 +85,7 @@ impl Track {
         if mask.count_ones() <= FEW {
             return each(mask).for_each(|w| self.who[w] = words.who(w));
         }
-        // The tags are computed apart from the stores, so that both loops vectorise.
+        // Computing the tags separately from the stores lets both loops vectorise.
         let new: [u32; WORDS] = std::array::from_fn(|w| words.who(w));
         if mask == u32::MAX {
             self.who = new;
@@ -96,8 +96,8 @@ impl Track {
         }
     }
 
-    /// Writes the tags of the words accessed in this epoch. Words that are not fresh were accessed before the line's
-    /// warp last synchronised; other warps may have accessed them at any time.
+    /// Writes the tags of the words accessed in this epoch. The line's warp accessed words that are not fresh before
+    /// its last synchronisation; other warps may have accessed them at any time.
     pub fn tag(&self, tags: &mut [Tag; WORDS], (epoch, warp): (u32, u32), (time, synced): (u32, u32), warps: u32) {
         for w in each(self.now) {
             let time = match self.fresh & BIT[w] {
@@ -112,32 +112,30 @@ impl Track {
     }
 }
 
-/// The compact shadow state of a line.
 #[derive(Debug, Clone, Default)]
 pub struct Compact {
     pub epoch: u32,
-    /// The first warp of the epoch. No other warp has stored.
+    /// The first warp that accessed the line in this epoch. No other warp has stored to it.
     pub warp: u32,
-    /// When that warp last accessed the line, and when it had last synchronised as a whole by then.
+    /// Time of that warp's last access, and the time at which the whole warp had last synchronised by then.
     pub time: u32,
     pub synced: u32,
-    /// Whether the line is expanded: its tags are then valid in this epoch.
+    /// Whether the line is expanded. Its tags are then valid for this epoch.
     pub full: bool,
     pub loads: Track,
     pub stores: Track,
-    /// Words that exactly one warp other than the line's has loaded in this epoch.
+    /// Words that exactly one warp, other than the line's, has loaded in this epoch.
     others: u32,
-    /// Words that several warps have loaded.
+    /// Words that more than one warp has loaded in this epoch.
     pub warps: u32,
 }
 
 impl Compact {
-    /// Resets the state to that of a new line.
     pub const fn forget(&mut self) {
         (self.epoch, self.loads.ever, self.stores.ever) = (0, 0, 0);
     }
 
-    /// Whether this form can record an access now, and whether the access is by the line's warp.
+    /// Returns whether the access is by the line's warp; `None` if this form cannot record an access now.
     #[inline]
     fn enter(&mut self, now: Moment) -> Option<bool> {
         if self.epoch != now.epoch {
@@ -153,7 +151,7 @@ impl Compact {
             return None;
         }
         if self.warp == now.warp && self.time != now.time {
-            // Some lanes released or synchronised in between: only the full form keeps both moments.
+            // Some lanes released or synchronised in between. Only the full form can record both moments.
             if now.event > self.time {
                 return None;
             }
@@ -165,7 +163,7 @@ impl Compact {
         Some(self.warp == now.warp)
     }
 
-    /// Records a load, unless it may conflict.
+    /// Records a load and returns true, unless it may conflict.
     #[inline]
     pub fn load(&mut self, now: Moment, words: &Words<'_>) -> bool {
         let mask = words.mask;
@@ -209,7 +207,7 @@ impl Compact {
         self.loads.ever |= new;
     }
 
-    /// Records a store by one lane per word, unless it may conflict.
+    /// Records a store by one lane per word and returns true, unless it may conflict.
     #[inline]
     pub fn store(&mut self, now: Moment, words: &Words<'_>) -> bool {
         let mask = words.mask;

@@ -1,9 +1,9 @@
 //! Accesses of all blocks of a launch to global memory, and the conflicts among them.
 //!
-//! Blocks that run in parallel wait for all earlier blocks before they have an effect that others can see. So their
-//! accesses are kept until all have ended, and then compared in block order. If blocks run in turns, they are compared
-//! as they come. Two accesses are ordered if the second one's thread knows of a release that the first block made after
-//! the first access.
+//! Blocks that run in parallel wait for all earlier blocks before they have an effect that others can see. Their
+//! accesses are therefore kept until all blocks have ended, and then compared in block order. If blocks take turns,
+//! accesses are compared as they come. Two accesses are ordered if the second one's thread knows of a release that the
+//! first block made after the first access.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,25 +19,25 @@ use crate::sanitize::request::Op;
 use crate::sanitize::summary::{Act, Conflict, Entry, Summary};
 use crate::sanitize::{log, tag};
 
-/// Shards of the shadow state, which threads can change at the same time.
+/// Number of shards of the shadow state, which threads can change concurrently.
 const SHARDS: usize = 64;
-/// With more entries than this, a shard tracks only every second line, then every fourth, and so on.
+/// Maximum number of entries of a shard. Beyond it, the shard tracks only every second line, then every fourth, and so
+/// on.
 const MOST: usize = 1 << 14;
 
-/// Unordered accesses of two blocks.
+/// Unordered accesses by two blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockConflict {
     /// Offset of the byte from the start of global memory.
     pub offset: u64,
-    /// The faulting access, and the other one.
+    /// The access that is reported as the fault, and the other one.
     pub here: Act,
     pub there: Act,
-    /// Whether one of the blocks has acquired something from the other: it relies on an order.
+    /// Whether one of the blocks has acquired something from the other, and so relies on an order.
     pub synchronised: bool,
 }
 
 impl BlockConflict {
-    /// Describes a race, with the later block as the faulting one.
     fn new(number: u32, conflict: &Conflict) -> Self {
         let &Conflict { byte, old, new, synchronised } = conflict;
         let (there, here) = if old.block < new.block { (old, new) } else { (new, old) };
@@ -53,37 +53,37 @@ impl BlockConflict {
 #[derive(Debug, Default)]
 struct Shard {
     summary: Summary,
-    /// Lines are tracked whose hashed number ends in this many zero bits.
+    /// The shard tracks only lines whose hashed number ends in at least this many zero bits.
     sparse: u32,
-    /// Worst conflict of each pair of source lines.
+    /// Worst conflict for each pair of source lines.
     found: BTreeMap<(u16, u16), BlockConflict>,
 }
 
-/// A lint, with its block.
+/// A lint and its block.
 pub type Lint = (u32, Hazard);
 
-/// The shadow state of a launch.
+/// Shadow state of a launch.
 #[derive(Debug)]
 pub struct GridShadow {
-    /// Whether there are other blocks.
+    /// Whether the launch has more than one block, so that conflicts between blocks are possible.
     tracking: bool,
     clock: AtomicU64,
     /// Whether any block has released something.
     releases: AtomicBool,
-    /// Accesses of blocks that ran in parallel, not compared yet.
+    /// Accesses of blocks that ran in parallel and have not been compared yet.
     launch_log: Mutex<LaunchLog>,
-    /// The log keeps one in 2 to this power ranges of memory.
+    /// One in `2^sparse` ranges of memory is kept in the log.
     sparse: AtomicU32,
     shards: Vec<Mutex<Shard>>,
-    /// What threads know of blocks.
+    /// What threads know about other blocks.
     knowledge: Arc<Mutex<Knowledge>>,
-    /// What the last strong store to an address of global memory, and the atomics after it, released; and the same for
-    /// clusters.
+    /// What was released by the last strong store to an address of global memory and the atomics after it; then the
+    /// same by cluster.
     released: Mutex<(HashMap<u64, SetId>, HashMap<u64, SetId>)>,
     lints: Mutex<BTreeMap<(Fault, u16, u16), Lint>>,
-    /// Number of each function's first source line.
+    /// For each function, the number of its first source line.
     starts: Vec<u32>,
-    /// Findings that are not reported.
+    /// Classes of findings that are not reported.
     ignored: Ignored,
 }
 
@@ -92,7 +92,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl GridShadow {
-    /// Returns the state for `blocks` blocks; `lines` has the number of source lines of each of the kernel's functions.
+    /// Returns the state for `blocks` blocks. `lines` has the number of source lines of each function of the kernel.
     pub fn new(sanitize: bool, blocks: u64, lines: impl Iterator<Item = usize>) -> Self {
         let mut starts = vec![0];
         for count in lines {
@@ -114,12 +114,12 @@ impl GridShadow {
         }
     }
 
-    /// Returns the shadow state with these findings ignored.
+    /// Sets the classes of findings that are not reported.
     pub fn ignoring(self, ignored: Ignored) -> Self {
         Self { ignored, ..self }
     }
 
-    /// Findings that are not reported.
+    /// Classes of findings that are not reported.
     pub const fn ignored(&self) -> Ignored {
         self.ignored
     }
@@ -128,12 +128,12 @@ impl GridShadow {
         self.tracking
     }
 
-    /// Returns the number of a source line of a function.
+    /// Returns the number that stands for a source line of a function.
     pub fn line(&self, function: usize, line: u32) -> u16 {
         u16::try_from(self.starts[function] + line).unwrap_or(tag::NO_LINE)
     }
 
-    /// Returns the function and line with a number.
+    /// Returns the function and source line that a number stands for.
     pub fn position(&self, line: u16) -> Option<(usize, u32)> {
         if line == tag::NO_LINE {
             return None;
@@ -142,7 +142,7 @@ impl GridShadow {
         Some((function, u32::from(line) - self.starts[function]))
     }
 
-    /// Returns the next moment, for blocks of a cluster.
+    /// Returns the next moment of the clock that orders blocks of a cluster.
     pub fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
@@ -163,7 +163,7 @@ impl GridShadow {
         }
     }
 
-    /// Records a block's strong store or atomic, with its release and the knowledge that it passes on.
+    /// Records a block's strong store or atomic, along with its release and the knowledge that it passes on.
     pub fn write(&self, offset: u64, (set, block, release): (SetId, u32, u32), atomic: bool) {
         self.releases.store(true, Ordering::Relaxed);
         let set = lock(&self.knowledge).with(set, block, release);
@@ -176,12 +176,12 @@ impl GridShadow {
         }
     }
 
-    /// Returns what a strong load from an address acquires.
+    /// Returns what a strong load from this address acquires.
     pub fn read(&self, offset: u64) -> SetId {
         lock(&self.released).0.get(&offset).copied().unwrap_or(NOTHING)
     }
 
-    /// Releases to all blocks of a cluster.
+    /// Records a block's release to all blocks of its cluster.
     pub fn release_to_cluster(&self, cluster: u64, (set, block, release): (SetId, u32, u32)) {
         let set = lock(&self.knowledge).with(set, block, release);
         let clusters = &mut lock(&self.released).1;
@@ -194,16 +194,16 @@ impl GridShadow {
         lock(&self.released).1.get(&cluster).copied().unwrap_or(NOTHING)
     }
 
-    /// Returns `n` if currently one in 2ⁿ ranges of memory is tracked.
+    /// Returns `n` if one in `2^n` ranges of memory is currently tracked.
     pub fn sparse(&self) -> u32 {
         self.sparse.load(Ordering::Relaxed)
     }
 
-    /// Adds a block's accesses before its next release. `in_turns`: blocks run in turns.
+    /// Adds the accesses that a block made before its release number `released`. `in_turns`: blocks take turns.
     pub fn publish(&self, block: u32, released: u32, logs: &[Log], in_turns: bool) {
         let mut launch_log = lock(&self.launch_log);
         if in_turns {
-            // From now on accesses come in order.
+            // From now on, accesses come in order.
             let mut publisher = self.publisher();
             launch_log.close(|number, entry| publisher.add(number, entry));
         }
@@ -226,7 +226,7 @@ impl GridShadow {
         Publisher { grid: self, knowledge: lock(&self.knowledge), held: None }
     }
 
-    /// Adds the lints of a block.
+    /// Adds a block's lints.
     pub fn note(&self, block: u32, lints: &[Hazard]) {
         let mut known = lock(&self.lints);
         for hazard in lints {
@@ -238,13 +238,14 @@ impl GridShadow {
         }
     }
 
-    /// Returns the lints of all blocks, by source lines; for each pair of lines, the first block's.
+    /// Returns the lints of all blocks, ordered by source lines. For each pair of lines, the lint is that of the first
+    /// block.
     pub fn lints(&self) -> Vec<Lint> {
         lock(&self.lints).values().copied().collect()
     }
 
-    /// Compares the accesses after all blocks have ended. Returns the unordered ones, by address, one per pair of
-    /// source lines.
+    /// Compares the accesses after all blocks have ended. Returns one unordered pair for each pair of source lines,
+    /// ordered by address.
     pub fn conflicts(&self) -> Vec<BlockConflict> {
         let mut publisher = self.publisher();
         lock(&self.launch_log).judge(|number, entry| publisher.add(number, entry));
@@ -264,14 +265,14 @@ impl GridShadow {
         all
     }
 
-    /// Returns `n` if one in `n` ranges of memory was tracked; `None` if all were.
+    /// Returns `n` if only one in `n` ranges of memory was tracked.
     pub fn sampled(&self) -> Option<u64> {
         let sparse = self.sparse() + self.shards.iter().map(|s| lock(s).sparse).max().unwrap_or(0);
         (sparse > 0).then_some(1 << sparse)
     }
 }
 
-/// Adds entries; holds the lock of the shard that it used last.
+/// Adds entries. Keeps the lock of the shard that it used last.
 #[derive(Debug)]
 struct Publisher<'b> {
     grid: &'b GridShadow,
@@ -287,7 +288,7 @@ impl Publisher<'_> {
         {
             return shard.add(number, entry, &self.knowledge);
         }
-        // Releases one lock before taking the next.
+        // Release one lock before taking the next.
         self.held = None;
         let mut shard = lock(&self.grid.shards[at]);
         shard.add(number, entry, &self.knowledge);
@@ -311,8 +312,8 @@ impl Shard {
         self.thin();
     }
 
-    /// Drops every second line while there are too many entries. The result depends only on their final number, not on
-    /// their order.
+    /// Drops every second line as long as there are too many entries. The result depends only on which entries there
+    /// are, not on their order.
     fn thin(&mut self) {
         while self.summary.entries > MOST {
             self.sparse += 1;

@@ -1,7 +1,7 @@
-//! What threads know of other blocks: the number of known releases of each block.
+//! What threads know about other blocks: how many releases of each block they know.
 //!
-//! A block that takes part in a grid barrier, or in a count of all blocks, knows thousands of others, and passes all of
-//! that on. So sets are numbered trees that share common parts, and joins are cached.
+//! A block that takes part in a grid barrier, or in a count over all blocks, knows about thousands of others and passes
+//! all of that on. So sets are numbered trees that share common parts, and unions are cached.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,9 @@ use std::sync::Arc;
 const BITS: u32 = 5;
 const WIDTH: usize = 1 << BITS;
 
-/// The number of a set.
 pub type SetId = u32;
 
-/// The set of a thread that knows nothing.
+/// The empty set, of a thread that knows about no release.
 pub const NOTHING: SetId = 0;
 
 #[derive(Debug, Clone)]
@@ -22,23 +21,23 @@ enum Node {
     Inner([Option<Arc<Self>>; WIDTH]),
 }
 
-/// The sets of a launch.
+/// All sets of a launch.
 #[derive(Debug)]
 pub struct Knowledge {
-    /// Levels of the trees below the root.
+    /// Number of tree levels below the root.
     levels: u32,
     sets: Vec<Option<Arc<Node>>>,
     joined: HashMap<(SetId, SetId), SetId>,
 }
 
 impl Knowledge {
-    /// Returns the sets of a launch of `blocks` blocks.
+    /// Returns an initially empty collection, for a launch of `blocks` blocks.
     pub fn new(blocks: u64) -> Self {
         let bits = 64 - blocks.saturating_sub(1).leading_zeros();
         Self { levels: bits.div_ceil(BITS).max(1) - 1, sets: vec![None], joined: HashMap::new() }
     }
 
-    /// Returns the number of a block's releases that a set knows.
+    /// Returns how many of a block's releases a set contains.
     pub fn of(&self, set: SetId, block: u32) -> u32 {
         let mut node = self.sets.get(set as usize).and_then(Option::as_ref);
         let mut level = self.levels;
@@ -53,7 +52,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns a set that also knows a block's releases up to a number.
+    /// Returns the set, extended to a block's releases up to number `release`.
     pub fn with(&mut self, set: SetId, block: u32, release: u32) -> SetId {
         if self.of(set, block) >= release {
             return set;
@@ -113,7 +112,7 @@ fn inserted(node: Option<&Node>, level: u32, block: u32, release: u32) -> Arc<No
     Arc::new(Node::Inner(children))
 }
 
-/// Returns the union of two trees of equal height: one of them if it contains the other.
+/// Returns the union of two trees of equal height. If one contains the other, returns that one.
 fn united(a: &Arc<Node>, b: &Arc<Node>) -> Arc<Node> {
     if Arc::ptr_eq(a, b) {
         return Arc::clone(a);

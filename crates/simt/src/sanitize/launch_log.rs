@@ -1,6 +1,6 @@
-//! The logs of all blocks of a launch, until it has ended or blocks run in commit order.
+//! The logs of all blocks of a launch, kept until the launch ends or blocks run in commit order.
 //!
-//! Most lines are accessed by only one block, or only read. They are filtered out by word and block, and only the rest
+//! Most lines are accessed by only one block, or only read. Marks per word and block filter them out, and only the rest
 //! is compared in full.
 
 use crate::sanitize::lines::ByLine;
@@ -11,7 +11,7 @@ use crate::sanitize::summary::Entry;
 /// Lines per page of marks.
 const PAGE: u32 = 1024;
 
-/// What one block added to the log in one call.
+/// What one call added to the log for a block.
 #[derive(Debug, Clone, Copy)]
 struct BlockLog {
     block: u32,
@@ -21,10 +21,9 @@ struct BlockLog {
     end: usize,
 }
 
-/// The accesses of all blocks.
 #[derive(Debug)]
 pub struct LaunchLog {
-    /// Weight above which ranges of memory are dropped.
+    /// Maximum weight, above which ranges of memory are dropped.
     most: u64,
     words: Vec<u32>,
     logs: Vec<BlockLog>,
@@ -34,13 +33,13 @@ pub struct LaunchLog {
     closed: bool,
 }
 
-/// Summary of who accessed the words of a line and how.
+/// Summary of which blocks accessed the words of a line, and how.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
-    /// Number of the first block plus one; zero if there is none yet.
+    /// Number of the first block that accessed the line, plus one; zero if none did.
     block: u32,
     several: bool,
-    /// Whether a word has a store and another access, or an atomic and a plain access.
+    /// Whether some word has a store and another access, or an atomic and a plain access.
     overlap: bool,
     loads: u32,
     stores: u32,
@@ -74,7 +73,7 @@ impl Mark {
 struct Marks(ByLine<Box<[Mark]>>);
 
 impl Marks {
-    /// Returns the page of a line. A load does not create one, because loads alone do not conflict.
+    /// Returns the page of a line. A load creates none, because loads alone do not conflict.
     fn page(&mut self, number: u32, op: Op) -> Option<&mut [Mark]> {
         if matches!(op, Op::Load | Op::Poll) {
             return self.0.get_mut(&(number / PAGE)).map(AsMut::as_mut);
@@ -83,7 +82,7 @@ impl Marks {
         Some(self.0.entry(number / PAGE).or_insert_with(fresh))
     }
 
-    /// Marks a block's accesses. Loads come last.
+    /// Marks a block's accesses. Loads must be added last.
     fn add(&mut self, block: u32, (first, count): (u32, u32), op: Op, mask: u32) {
         let mut number = first;
         let end = first.saturating_add(count);
@@ -97,7 +96,7 @@ impl Marks {
         }
     }
 
-    /// Whether one of these lines, or one near it, is marked.
+    /// Whether any of these lines, or a line near them, is marked.
     fn are_near(&self, first: u32, count: u32) -> bool {
         (first / PAGE..=first.saturating_add(count - 1) / PAGE).any(|page| self.0.contains_key(&page))
     }
@@ -109,7 +108,7 @@ impl Marks {
 }
 
 impl LaunchLog {
-    /// Returns an empty log that drops ranges of memory above this weight.
+    /// Returns an empty log with this maximum weight.
     pub const fn new(most: u64) -> Self {
         Self { most, words: Vec::new(), logs: Vec::new(), weight: 0, sparse: 0, closed: false }
     }
@@ -122,12 +121,12 @@ impl LaunchLog {
         self.closed
     }
 
-    /// Adds a block's accesses. Drops ranges of memory above the limit.
+    /// Adds a block's accesses. If the log then exceeds its maximum weight, drops ranges of memory.
     pub fn add(&mut self, block: u32, released: u32, log: &Log) {
         if self.sparse == 0 {
             self.push(block, released, log);
         } else {
-            // A block that began before the last drop has logged more than is tracked now.
+            // If ranges were dropped after the block began, the block has logged more than is tracked now.
             let kept = self.thinned(log.words());
             self.push(block, released, &kept);
         }
@@ -150,7 +149,7 @@ impl LaunchLog {
         starts.zip(&self.logs).map(|(start, log_of_block)| (*log_of_block, &self.words[start..log_of_block.end]))
     }
 
-    /// Returns the part of a log in tracked ranges.
+    /// Returns the part of a log that is in tracked ranges.
     fn thinned(&self, words: &[u32]) -> Log {
         let mut kept = Log::default();
         access_records(words, |number| is_tracked(number, self.sparse)).for_each(|record| kept.add(&record));
@@ -165,13 +164,13 @@ impl LaunchLog {
         *self = kept;
     }
 
-    /// Returns all entries, and accepts no more.
+    /// Passes all entries to `sink` and closes the log.
     pub fn close(&mut self, sink: impl FnMut(u32, Entry)) {
         self.closed = true;
         self.empty(|_, _| true, |_| true, sink);
     }
 
-    /// Returns the entries of lines on which blocks may conflict.
+    /// Passes the entries of lines on which blocks may conflict to `sink`.
     pub fn judge(&mut self, sink: impl FnMut(u32, Entry)) {
         let mut marks = Marks::default();
         for loads in [false, true] {
@@ -192,7 +191,7 @@ impl LaunchLog {
         wanted: impl Fn(u32) -> bool + Copy,
         mut sink: impl FnMut(u32, Entry),
     ) {
-        // Blocks that ran in parallel have ended in any order.
+        // Blocks that ran in parallel may have ended in any order.
         let mut logs: Vec<_> = self.logs().collect();
         logs.sort_by_key(|(log_of_block, _)| log_of_block.block);
         for (log_of_block, words) in logs {

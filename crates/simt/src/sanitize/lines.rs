@@ -1,4 +1,4 @@
-//! The shadow state of each 128 bytes: the last accesses to every word, and which bytes were accessed at all.
+//! Shadow state of each 128-byte line: the last accesses to every word, and which bytes were accessed at all.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,21 +7,21 @@ use crate::sanitize::compact::{Compact, Moment, Words};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, bytes_of};
 
-/// Lines of global memory that a block tracks in detail; further ones are only summarised.
+/// Number of lines of global memory that a block tracks in detail. Further lines are only summarized.
 pub const MOST: usize = 4096;
 
-/// The state of 128 bytes of memory. Masks have a bit per byte.
+/// State of 128 bytes of memory. Masks have one bit per byte.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// The compact state: this epoch and the last ones, as long as it suffices.
+    /// Compact state, used until the line must be expanded for the rest of an epoch.
     pub compact: Compact,
-    /// Bytes of plain stores, plain loads, and atomics and strong stores since the line was begun.
+    /// Bytes accessed since the line was begun, by plain stores, by plain loads, and by atomics and strong stores.
     pub stored: u128,
     pub loaded: u128,
     pub changed: u128,
-    /// Bytes of strong loads.
+    /// Bytes accessed by strong loads.
     pub polled: u128,
-    /// Bytes written in any way.
+    /// Bytes that were written in any way.
     pub written: u128,
     /// Bytes that an asynchronous copy has yet to write.
     pub pending: u128,
@@ -29,25 +29,23 @@ pub struct Line {
     pub merging: u128,
     /// Bytes that a bulk copy is reading.
     pub being_read: u128,
-    /// Words that threads have stored to since the last fence between them and bulk copies.
+    /// Words that threads have stored to since the last proxy fence, which bulk copies need to see these stores.
     pub unfenced: u32,
-    /// The last epoch in which a word was stored, loaded, changed by an atomic or a strong store, or loaded by a strong
-    /// load.
+    /// Last epoch in which a word was stored, loaded, changed by an atomic or strong store, or loaded by a strong load.
     pub store_epoch: u32,
     pub load_epoch: u32,
     pub change_epoch: u32,
     pub poll_epoch: u32,
-    /// Bytes loaded in that epoch.
+    /// Bytes loaded in the epoch `load_epoch`.
     pub load_bytes: u128,
-    /// The last load of several words: its threads and words. An equal load adds nothing.
+    /// Last load of several words: its threads and words. Repeating the same load adds nothing.
     pub last_load: (Tag, u128),
     pub stores: [Tag; WORDS],
     pub loads: [Tag; WORDS],
     pub changes: [Tag; WORDS],
     pub polls: [Tag; WORDS],
-    /// Stored values.
     pub values: [u32; WORDS],
-    /// Words that a store wrote in part.
+    /// Words that a store has written only in part.
     pub partial: u32,
 }
 
@@ -81,7 +79,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Resets the line: its storage may have been used for another line of global memory.
+    /// Resets the line. Its storage may have been used for another line of global memory.
     pub fn begin(&mut self) {
         for (of, tags) in [
             (self.store_epoch, &mut self.stores),
@@ -102,8 +100,8 @@ impl Line {
 }
 
 impl Line {
-    /// Records a plain load of whole words, unless it may conflict or reads what must not be read. `shared` requires
-    /// that the words were written.
+    /// Records a plain load of whole words and returns true, unless it may conflict or reads what must not be read.
+    /// `shared`: the words must have been written.
     #[inline]
     pub fn load_words(&mut self, now: Moment, words: &Words<'_>, shared: bool) -> bool {
         if self.pending != 0 || (shared && bytes_of(words.mask) & !self.written != 0) {
@@ -112,7 +110,7 @@ impl Line {
         self.compact.load(now, words)
     }
 
-    /// Records a plain store of whole words, unless it may conflict; `fill` writes the stored values.
+    /// Records a plain store of whole words and returns true, unless it may conflict. `fill` writes the stored values.
     #[inline]
     pub fn store_words(&mut self, now: Moment, words: &Words<'_>, fill: impl FnOnce(&mut [u32; WORDS])) -> bool {
         if self.pending | self.being_read != 0 || !self.compact.store(now, words) {
@@ -124,7 +122,7 @@ impl Line {
         true
     }
 
-    /// Expands the compact shadow state to the full one, a tag per word, for the rest of the epoch.
+    /// Expands the compact state to the full one, with a tag per word, for the rest of the epoch.
     pub fn expand(&mut self, epoch: u32) {
         if self.compact.epoch == epoch && self.compact.full {
             return;
@@ -137,7 +135,7 @@ impl Line {
         (self.compact.epoch, self.compact.full) = (epoch, true);
     }
 
-    /// Writes the tags of the last epoch in which the line was accessed.
+    /// Writes the tags for the last epoch in which the line was accessed.
     pub fn settle(&mut self) {
         let compact = &self.compact;
         let times = (compact.time, compact.synced);
@@ -154,7 +152,8 @@ impl Line {
         }
     }
 
-    /// Returns the bytes of plain loads, plain stores and atomics since an epoch began, as far as known.
+    /// Returns the bytes known to be accessed since the start of an epoch, by plain loads, by plain stores and by
+    /// atomics.
     pub fn since(&self, epoch: u32) -> (u128, u128, u128) {
         let compact = &self.compact;
         let compacted = compact.epoch >= epoch && !compact.full;
@@ -171,24 +170,24 @@ impl Line {
         )
     }
 
-    /// Forgets the bytes accessed so far, which are in a log.
+    /// Forgets the bytes accessed so far, which a log has recorded.
     pub const fn forget_logged(&mut self) {
         (self.stored, self.loaded, self.changed, self.polled) = (0, 0, 0, 0);
         (self.compact.loads.ever, self.compact.stores.ever, self.last_load.1) = (0, 0, 0);
     }
 
-    /// Returns the bytes of plain loads and stores since the line was begun.
+    /// Returns the bytes accessed since the line was begun, by plain loads and by plain stores.
     pub fn touched(&self) -> (u128, u128) {
         (self.loaded | bytes_of(self.compact.loads.ever), self.stored | bytes_of(self.compact.stores.ever))
     }
 }
 
-/// Mixes a line's number so that every bit of the result depends on all lower bits.
+/// Mixes the bits of a line's number, so that every bit of the result depends on all lower bits.
 pub const fn scattered(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b1) >> 8
 }
 
-/// Hashes line numbers. A multiplication suffices because they are dense.
+/// Hashes line numbers. Since these are dense, a multiplication suffices.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Scatter(u64);
 
@@ -209,5 +208,4 @@ impl Hasher for Scatter {
     }
 }
 
-/// A map by line number.
 pub type ByLine<T> = HashMap<u32, T, BuildHasherDefault<Scatter>>;

@@ -1,8 +1,9 @@
-//! A compact log of the accesses of blocks to lines of global memory, kept until the launch has ended.
+//! A compact log of blocks' accesses to lines of global memory, kept until the launch has ended.
 //!
-//! A block adds its accesses when it releases them or ends, line by line. Adjacent lines that one instruction accessed
+//! A block adds its accesses line by line when it releases them or ends. Adjacent lines that one instruction accessed
 //! share one record. Nothing is compared here. When the log of a launch grows too long, every second range of memory is
-//! dropped, then three of four, and so on. The choice depends on the launch as a whole, not on the order of the blocks.
+//! dropped, then three of four, and so on. Which ranges are dropped depends on the launch as a whole, not on the order
+//! of the blocks.
 
 use crate::sanitize::knowledge::{NOTHING, SetId};
 use crate::sanitize::lines::scattered;
@@ -10,37 +11,38 @@ use crate::sanitize::request::Op;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{BIT, WORDS, bytes_of, each};
 
-/// Words of all records of a launch, as if each line had its own, above which ranges are dropped.
+/// Maximum number of words of all records of a launch, counted as if each line had its own record. Beyond it, ranges
+/// are dropped.
 pub const MOST: u64 = 1 << 25;
 /// Lines per range.
 pub const STRETCH: u32 = 32;
-/// Source lines that a short list of threads can distinguish.
+/// Number of source lines that the short encoding of threads can distinguish.
 const PALETTE: usize = 4;
 
-/// Whether a line is tracked if one range in `2^sparse` is.
+/// Whether a line is tracked if only one in `2^sparse` ranges is.
 pub const fn is_tracked(number: u32, sparse: u32) -> bool {
     scattered(number / STRETCH).trailing_zeros() >= sparse
 }
 
-/// One block's accesses of one kind to one line.
+/// Accesses of one kind by one block to one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRecord {
     pub number: u32,
     pub op: Op,
-    /// A bit per byte.
+    /// Accessed bytes, one bit per byte.
     pub bytes: u128,
-    /// What the threads knew of other blocks.
+    /// What the threads knew about other blocks.
     pub acquired: SetId,
-    /// The thread that accessed each word, as [`Tag::who`] encodes it.
+    /// Thread that accessed each word, encoded like [`Tag::who`].
     pub who: [u32; WORDS],
     /// Hash of the values stored to each word.
     pub values: [u8; WORDS],
-    /// Values of words that a store wrote in part.
+    /// Values of the words that a store wrote only in part.
     pub partial: Option<Box<Partial>>,
 }
 
 impl AccessRecord {
-    /// Returns the accesses to some words only.
+    /// Returns only the accesses to the given words.
     pub fn restricted(&self, words: u32) -> Self {
         let bytes = self.bytes & bytes_of(words);
         let mask = words_of(bytes);
@@ -59,28 +61,28 @@ impl AccessRecord {
     }
 }
 
-/// Values of words that were stored in parts, so that stores of other blocks to the other bytes can be compared by
-/// byte.
+/// Values of words that were stored in parts. They allow a comparison by byte with other blocks' stores to the other
+/// bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
-    /// A bit for each word that was stored in parts.
+    /// Words that were stored in parts, one bit per word.
     pub words: u32,
     pub values: [u32; WORDS],
 }
 
-/// How a record identifies its threads.
+/// How a record encodes its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// Word `w` belongs to thread `w >> shift` after the first one.
+    /// Word `w` belongs to the thread `w >> shift` after the first one.
     Run {
         shift: u32,
     },
-    /// Lanes of one warp at few source lines.
+    /// Lanes of one warp, at a small number of source lines.
     Near,
     Each,
 }
 
-/// The first words of a record.
+/// Header of a record.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     number: u32,
@@ -88,18 +90,18 @@ struct Head {
     whole: bool,
     names: Names,
     acquired: SetId,
-    /// Values of words that were stored in parts follow.
+    /// Whether values of words that were stored in parts follow.
     partial: bool,
-    /// Number of lines in the record; above one only for whole lines.
+    /// Number of lines in the record. More than one only if whole lines were accessed.
     lines: u32,
     base: u32,
 }
 
 const HEAD: usize = 3;
-/// Position of the number of lines in the second word of a head.
+/// Bit position of the number of lines in the second word of a header.
 const LINES: u32 = 8;
 const MOST_LINES: u32 = 0xffff;
-/// Set in the second word of a partial record's head.
+/// Set in the second word of the header if the record has partial words.
 const PARTIAL: u32 = 1 << 31;
 
 impl Head {
@@ -121,7 +123,7 @@ impl Head {
         [self.number, bits, self.base]
     }
 
-    /// Reads a head; if the set of known releases is not empty, its number follows.
+    /// Decodes a header. The number of the set of known releases follows it, unless that set is empty.
     fn decode([number, bits, base]: [u32; HEAD]) -> Self {
         let op = match bits & 3 {
             0 => Op::Load,
@@ -140,7 +142,7 @@ impl Head {
     }
 }
 
-/// A record to which lines may be added: its start, and the head that the next line must have.
+/// A record to which lines can be added: its start, and the header that the next line must have.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     at: usize,
@@ -148,17 +150,17 @@ struct Open {
     acquired: SetId,
 }
 
-/// Records of one block, or of several in sequence.
+/// Records of one block, or of several blocks one after another.
 #[derive(Debug, Default)]
 pub struct Log {
     words: Vec<u32>,
-    /// The last record, while it can still grow.
+    /// The last record, as long as it can still grow.
     last: Option<Open>,
-    /// Number of words if each line had its own record.
+    /// Number of words there would be if each line had its own record.
     weight: u64,
 }
 
-/// Packs a mask of some of a line's words into words of a log.
+/// Packs bytes of a line's words into words of a log.
 fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
     let mut row = [0; WORDS];
     let mut count = 0_usize;
@@ -170,13 +172,13 @@ fn packed(bytes: impl Iterator<Item = u8>, words: &mut Vec<u32>) {
     words.extend(whole.iter().take(count.div_ceil(4)).map(|four| u32::from_le_bytes(*four)));
 }
 
-/// Returns the words of a line that contain these bytes.
+/// Returns the words of a line that contain any of these bytes.
 pub fn words_of(bytes: u128) -> u32 {
     if bytes == u128::MAX {
         return u32::MAX;
     }
     let half = |bytes: u64| {
-        // Moves bit `4 k` to bit `k`.
+        // Move bit `4 k` to bit `k`.
         let mut x = (bytes | bytes >> 1 | bytes >> 2 | bytes >> 3) & 0x1111_1111_1111_1111;
         x = (x | x >> 3) & 0x0303_0303_0303_0303;
         x = (x | x >> 6) & 0x000f_000f_000f_000f;
@@ -200,7 +202,7 @@ impl Log {
         self.weight
     }
 
-    /// Adds the accesses to a line.
+    /// Adds accesses to a line.
     pub fn add(&mut self, record: &AccessRecord) {
         let mask = words_of(record.bytes);
         let (names, base) = named(&record.who, mask);
@@ -229,7 +231,7 @@ impl Log {
         self.weight += (self.words.len() - before) as u64;
     }
 
-    /// Adds a load of a whole line: word `w` by thread `w >> shift` after the first one.
+    /// Adds a load of a whole line, in which word `w` is loaded by the thread `w >> shift` after the first one.
     pub fn add_whole_load(&mut self, number: u32, acquired: SetId, (base, shift): (u32, u32)) {
         let names = Names::Run { shift };
         let head = Head { number, op: Op::Load, whole: true, names, acquired, partial: false, lines: 1, base };
@@ -242,7 +244,7 @@ impl Log {
         }
     }
 
-    /// Begins a record, which can grow if its head describes it completely.
+    /// Begins a record. It can grow if its header describes it completely.
     fn begin(&mut self, head: Head) {
         let at = self.words.len();
         self.words.extend(head.encode());
@@ -258,7 +260,7 @@ impl Log {
         }
     }
 
-    /// Extends the last record by one line, if the line follows it and is otherwise equal.
+    /// Extends the last record by one line if that line follows it and is otherwise the same.
     fn grow(&mut self, head: Head, shift: u32) -> bool {
         let Some(Open { at, next, acquired }) = &mut self.last else { return false };
         let bits = &mut self.words[*at + 1];
@@ -284,7 +286,6 @@ impl Log {
         }
     }
 
-    /// Returns all records.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
@@ -295,18 +296,18 @@ fn records(words: &[u32]) -> impl Iterator<Item = EncodedRecord<'_>> {
     std::iter::from_fn(move || reader.record())
 }
 
-/// Returns every record of a log: the first line, the number of lines, and the access to each word.
+/// Iterates over the records of a log: first line, number of lines, kind of access, and accessed words.
 pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
     records(words).map(|record| (record.head.number, record.head.lines, record.head.op, record.mask))
 }
 
-/// Returns all accesses of a log to the wanted lines, one by one.
+/// Iterates over the accesses of a log to wanted lines, one by one.
 pub fn access_records(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = AccessRecord> {
     access_records_among(words, |_, _| true, wanted)
 }
 
-/// Returns all accesses of a log to the wanted lines, one by one. `some` tells for a range of lines whether any of them
-/// may be wanted.
+/// Iterates over the accesses of a log to wanted lines, one by one. `some` says whether a range of lines may contain
+/// wanted ones.
 pub fn access_records_among(
     words: &[u32],
     some: impl Fn(u32, u32) -> bool,
@@ -318,8 +319,8 @@ pub fn access_records_among(
     })
 }
 
-/// Returns the source lines of the accesses to some words, and for each word the index of its source line; `None` if
-/// there are too many.
+/// Returns the source lines of the accesses to the given words, and for each word the index of its source line. `None`
+/// if there are too many source lines.
 fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS])> {
     let (mut lines, mut which) = ([0; PALETTE], [0; WORDS]);
     let mut left = mask;
@@ -338,12 +339,12 @@ fn palette(who: &[u32; WORDS], mask: u32) -> Option<([u16; PALETTE], [u32; WORDS
     (left == 0).then_some((lines, which))
 }
 
-/// Whether some words have no gap between them.
+/// Whether `apart` is zero for all words in `mask`.
 fn same(mask: u32, apart: impl Fn(usize) -> u32) -> bool {
     BIT.iter().enumerate().fold(0, |all, (w, bit)| all | if mask & bit == 0 { 0 } else { apart(w) }) == 0
 }
 
-/// Returns the shortest encoding of the threads of some words, and its first thread.
+/// Returns the shortest encoding of the given words' threads, and the first thread of the encoding.
 fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     let first = mask.trailing_zeros() as usize % WORDS;
     for shift in 0..3 {
@@ -357,7 +358,7 @@ fn named(who: &[u32; WORDS], mask: u32) -> (Names, u32) {
     (if near { Names::Near } else { Names::Each }, warp << 5)
 }
 
-/// A record of a log, with the words after its head.
+/// A record of a log, with the words that follow its header.
 #[derive(Debug, Clone, Copy)]
 struct EncodedRecord<'l> {
     head: Head,
@@ -365,7 +366,7 @@ struct EncodedRecord<'l> {
     mask: u32,
     names: &'l [u32],
     values: &'l [u32],
-    /// The words that were stored in parts, and their values.
+    /// Words that were stored in parts, and their values.
     partial: (u32, &'l [u32]),
 }
 
@@ -415,7 +416,7 @@ fn byte(words: &[u32], k: usize) -> u8 {
 }
 
 impl EncodedRecord<'_> {
-    /// Returns the `k`-th line of the record.
+    /// Returns the accesses to line `k` of the record.
     fn line(&self, k: u32) -> AccessRecord {
         let head = self.head;
         let (mut who, mut values) = ([0; WORDS], [0; WORDS]);

@@ -1,8 +1,8 @@
-//! Detects races and other misuse of memory: the sanitizer's shadow state and checks. Independent of instructions.
+//! The sanitizer's shadow state and checks, which detect races and other misuse of memory. Independent of instructions.
 //!
-//! Within a block ([`BlockShadow`]) every word keeps its last accesses, and each new access is compared with them
-//! ([`races`]). Between blocks ([`GridShadow`]) every line keeps the accesses of blocks to its bytes, which are
-//! compared when the launch ends. If the order of two accesses is unknown, the sanitizer reports nothing.
+//! Within a block ([`BlockShadow`]), every word keeps its last accesses, and each new access is compared with them
+//! ([`races`]). Between blocks ([`GridShadow`]), every line keeps the blocks' accesses to its bytes, which are compared
+//! when the launch ends. If the order of two accesses is unknown, the sanitizer reports nothing.
 
 mod block;
 mod compact;

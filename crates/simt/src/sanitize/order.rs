@@ -1,10 +1,10 @@
-//! What each thread of a block knows: which of the others' accesses since the block's last barrier happen before its
-//! own next ones.
+//! What each thread of a block knows: which of the other threads' accesses since the last block barrier happen before
+//! its own next ones.
 //!
-//! A warp counts its own time, which advances when the warp synchronises, and when one of its threads releases. A block
-//! barrier begins an epoch, in which every time starts at zero and no thread knows anything. Until a thread releases,
-//! fences or synchronises otherwise, only two numbers per warp are kept. After that each thread has a [`Clock`] of what
-//! it has acquired, shared by threads that know the same.
+//! A warp has its own time, which advances when the warp synchronises and when one of its threads releases. A block
+//! barrier starts an epoch, in which every time starts at zero and no thread knows anything. Until a thread releases,
+//! fences or synchronises in another way, only two numbers per warp are kept. After that, each thread has a [`Clock`]
+//! of what it has acquired, which it shares with threads that know the same.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,8 @@ const WARPS: usize = 32;
 /// What a thread knows.
 #[derive(Debug, Clone, Default)]
 pub struct Clock {
-    /// For each thread of the block, the time of its warp before which its accesses in the epoch are known.
+    /// For each thread of the block, a time of its warp; the thread's accesses in this epoch before that time are
+    /// known.
     times: Vec<u32>,
     /// Known releases of other blocks.
     blocks: SetId,
@@ -47,7 +48,7 @@ impl Clock {
     }
 }
 
-/// The knowledge sets of the launch.
+/// All knowledge sets of the launch.
 #[derive(Debug, Default, Clone)]
 struct Sets(Option<Arc<Mutex<Knowledge>>>);
 
@@ -77,24 +78,25 @@ fn same(a: &Known, b: &Known) -> bool {
     a.as_ref().map(Arc::as_ptr) == b.as_ref().map(Arc::as_ptr)
 }
 
-/// The times of a warp in the current epoch.
+/// Times of a warp in the current epoch.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
     now: u32,
-    /// When all lanes last synchronised.
+    /// Time of the last synchronisation of all lanes.
     synced: u32,
-    /// When the time last advanced for another reason.
+    /// Time of the last advance for any other reason.
     event: u32,
 }
 
 /// What each lane knows of the other lanes of its warp.
 type Mates = [[u32; LANES]; LANES];
 
-/// What the lanes of a warp know at a moment.
+/// What the lanes of a warp know at some moment.
 #[derive(Debug, Clone, Default)]
 struct View {
     times: Times,
-    /// Knowledge within the warp since it last synchronised as a whole, if some lanes have synchronised since.
+    /// What lanes know about each other since the warp last synchronised as a whole, if some of them have synchronised
+    /// since then.
     mates: Option<Box<Mates>>,
     known: [Known; LANES],
 }
@@ -120,27 +122,26 @@ impl View {
     }
 }
 
-/// What a strong store releases to other blocks: all earlier epochs, and what its thread knew in one.
+/// What a strong store releases to other blocks: all earlier epochs, and what its thread knew in the epoch `epoch`.
 #[derive(Debug, Clone)]
 pub struct Release {
     epoch: u32,
     clock: Arc<Clock>,
-    /// Identifies the release: equal keys release the same.
+    /// Identifies the release: equal keys mean equal releases.
     pub key: Option<(u32, u32, u32)>,
 }
 
 impl Release {
-    /// Returns a release of all epochs before one.
+    /// Returns a release of all epochs before `epoch`.
     pub fn of_epochs_before(epoch: u32, blocks: SetId) -> Self {
         Self { epoch, clock: Arc::new(Clock { times: Vec::new(), blocks }), key: None }
     }
 
-    /// Returns the known releases of other blocks, which it passes on.
+    /// Returns the known releases of other blocks, which this release passes on.
     pub fn blocks(&self) -> SetId {
         self.clock.blocks
     }
 
-    /// Whether all accesses of an epoch are included.
     pub const fn includes(&self, epoch: u32) -> bool {
         epoch < self.epoch
     }
@@ -152,7 +153,7 @@ impl Release {
     }
 }
 
-/// A fence of some lanes: their later strong stores release what they knew at the fence.
+/// A fence by some lanes. Their later strong stores release what they knew at the fence.
 #[derive(Debug, Clone)]
 struct Fence {
     mask: u32,
@@ -162,10 +163,11 @@ struct Fence {
 #[derive(Debug, Default)]
 struct Warp {
     view: View,
-    /// Last fence of each lane, and the last one of device scope.
+    /// Last fence of each lane, and last device-scope fence of each lane.
     fences: Vec<Fence>,
     device_fences: Vec<Fence>,
-    /// What lanes have read by strong loads and acquire with their next fence (of device scope, if from other blocks).
+    /// What lanes have read by strong loads, and will acquire with their next fence; what comes from other blocks needs
+    /// a device-scope fence.
     pending: Vec<(u32, Arc<Clock>)>,
     pending_blocks: Vec<(u32, SetId)>,
 }
@@ -177,28 +179,28 @@ struct Phases {
     ended: Known,
 }
 
-/// A thread, by warp and lane.
+/// A thread, as warp and lane.
 pub type Thread = (u32, usize);
 
-/// The order of a block's accesses in the current epoch.
+/// Order of a block's accesses in the current epoch.
 #[derive(Debug, Default)]
 pub struct Order {
     times: [Times; WARPS],
-    /// Whether, in this epoch, threads have released, fenced, or synchronised as part of a warp.
+    /// Whether threads have released, fenced, or synchronised as part of a warp in this epoch.
     busy: bool,
-    /// State of each warp beyond its times; valid for this epoch if the block is busy.
+    /// State of each warp besides its times. Valid in this epoch if the block is busy.
     warps: Vec<Warp>,
-    /// What the last strong store to each address, and the atomics after it, released.
+    /// For each address, what the last strong store and the atomics after it released.
     places: HashMap<(Space, u64), Arc<Clock>>,
     objects: HashMap<u64, Phases>,
-    /// What arrivals that do not wait release at each barrier.
+    /// For each barrier, what arrivals that do not wait have released.
     barriers: HashMap<u32, Clock>,
     sets: Sets,
     /// Releases of other blocks that all threads know.
     base: SetId,
-    /// Whether threads know other blocks' releases, or have read what they will acquire.
+    /// Whether threads know releases of other blocks, or have read some that they will acquire.
     foreign: bool,
-    /// What threads had released by fences of device scope when the last epoch with such fences ended.
+    /// What device-scope fences had released by the end of the last epoch that had such fences.
     fenced: Option<Release>,
 }
 
@@ -207,13 +209,13 @@ fn lanes(mask: u32) -> impl Iterator<Item = usize> {
 }
 
 impl Order {
-    /// Begins a block of a launch with these sets.
+    /// Begins a block, in a launch with these sets.
     pub fn begin(&mut self, sets: Arc<Mutex<Knowledge>>) {
         self.begin_epoch(0);
         (self.sets, self.base, self.fenced) = (Sets(Some(sets)), NOTHING, None);
     }
 
-    /// Orders all accesses so far, up to those of the epoch that ends, before all later ones. What threads have read
+    /// Orders all accesses so far, up to and including the epoch `ended`, before all later ones. What threads have read
     /// from other blocks counts as acquired.
     pub fn begin_epoch(&mut self, ended: u32) {
         self.times = [Times::default(); WARPS];
@@ -242,12 +244,12 @@ impl Order {
         self.barriers.clear();
     }
 
-    /// Whether threads differ in what they know of other blocks, or will.
+    /// Whether threads know different things about other blocks, or will after their next fence.
     pub const fn is_foreign(&self) -> bool {
         self.foreign
     }
 
-    /// Whether lanes of a warp know different things of other blocks.
+    /// Whether lanes of a warp know different things about other blocks.
     pub fn lanes_differ(&self, warp: u32, mask: u32) -> bool {
         let Some(Warp { view, .. }) = self.warps.get(warp as usize % WARPS).filter(|_| self.foreign) else {
             return false;
@@ -261,7 +263,7 @@ impl Order {
         self.base
     }
 
-    /// Makes all threads know releases of other blocks.
+    /// Makes releases of other blocks known to all threads.
     pub fn acquire_for_all(&mut self, set: SetId) {
         self.base = self.sets.join(self.base, set);
     }
@@ -273,7 +275,7 @@ impl Order {
         self.sets.join(self.base, known.map_or(NOTHING, |clock| clock.blocks))
     }
 
-    /// Acquires releases of other blocks, now or with the next fence of device scope.
+    /// Acquires releases of other blocks, now or with the next device-scope fence.
     pub fn acquire_blocks(&mut self, (warp, lane): Thread, set: SetId, acquires: bool) {
         self.foreign = true;
         if acquires {
@@ -304,12 +306,11 @@ impl Order {
         Some(Release { epoch, clock: Arc::new(clock), key })
     }
 
-    /// Returns the time of a warp.
     pub fn time(&self, warp: u32) -> u32 {
         self.times[warp as usize % WARPS].now
     }
 
-    /// Returns when a whole warp last synchronised.
+    /// Returns the time at which the whole warp last synchronised.
     pub fn synced(&self, warp: u32) -> u32 {
         self.times[warp as usize % WARPS].synced
     }
@@ -319,7 +320,7 @@ impl Order {
         Moment { epoch, warp, time: now, synced, event, busy: self.busy }
     }
 
-    /// Synchronises lanes of a warp; `alive` are the lanes that have not exited.
+    /// Synchronises lanes of a warp. `alive` are the lanes that have not exited.
     #[inline]
     pub fn sync(&mut self, warp: u32, mask: u32, alive: u32) {
         let whole = mask & alive == alive;
@@ -376,14 +377,15 @@ impl Order {
         &mut self.warps[at]
     }
 
-    /// Separates what a thread of the warp has released from its later accesses.
+    /// Advances the warp's time, which separates what its threads have released from their later accesses.
     fn advance(&mut self, warp: u32) {
         let times = &mut self.times[warp as usize % WARPS];
         times.now += 1;
         times.event = times.now;
     }
 
-    /// Executes a fence of some lanes, or one half of it. `device`: its scope includes other blocks.
+    /// Executes a fence for the lanes in `mask`, or only its acquiring or releasing half. `device`: its scope includes
+    /// other blocks.
     pub fn fence(&mut self, warp: u32, mask: u32, (acquires, releases): (bool, bool), device: bool) {
         if acquires {
             self.finish_acquires(warp, mask);
@@ -416,7 +418,7 @@ impl Order {
         }
     }
 
-    /// Whether a fence of lanes may teach them more about other blocks.
+    /// Whether the next fence of a warp's lanes may teach them more about other blocks.
     pub fn has_pending_blocks(&self, warp: u32) -> bool {
         self.foreign && self.warps.get(warp as usize % WARPS).is_some_and(|warp| !warp.pending_blocks.is_empty())
     }
@@ -436,7 +438,7 @@ impl Order {
     fn acquire(&mut self, warp: u32, mask: u32, clock: &Arc<Clock>) {
         let sets = self.sets.clone();
         let known = &mut self.view(warp).known;
-        // Lanes that knew the same still do.
+        // Lanes that knew the same before still do.
         let mut last: Option<(Known, Known)> = None;
         for lane in lanes(mask) {
             match &last {
@@ -450,19 +452,19 @@ impl Order {
         }
     }
 
-    /// Returns what some lanes of a warp pass on.
+    /// Returns what the given lanes of a warp pass on.
     fn clock_of(&self, view: &View, warp: u32, mask: u32) -> Clock {
         let mut clock = Clock::default();
         view.add_to(&mut clock, warp, mask, &self.sets);
         clock
     }
 
-    /// Whether strong accesses have had no effect yet.
+    /// Whether no strong access has had an effect yet.
     pub const fn is_quiet(&self) -> bool {
         !self.busy
     }
 
-    /// Applies a strong store or an atomic of some lanes at their addresses.
+    /// Applies a strong store or an atomic by some lanes, given with their addresses.
     pub fn write(
         &mut self,
         space: Space,
@@ -495,7 +497,7 @@ impl Order {
         }
     }
 
-    /// Applies a strong load, or the load of an atomic, of some lanes at their addresses.
+    /// Applies a strong load, or the load of an atomic, by some lanes, given with their addresses.
     pub fn read(&mut self, space: Space, addresses: impl Iterator<Item = (usize, u64)>, warp: u32, acquires: bool) {
         if self.places.is_empty() {
             return;
@@ -514,7 +516,6 @@ impl Order {
         }
     }
 
-    /// Arrives at an mbarrier object.
     pub fn arrive(&mut self, object: u64, (warp, lane): Thread) {
         let view = self.view(warp).clone();
         view.add_to(&mut self.objects.entry(object).or_default().arriving, warp, 1 << lane, &self.sets);
@@ -528,7 +529,7 @@ impl Order {
         }
     }
 
-    /// Makes a thread's accesses known to all that observe the object's last phase.
+    /// Makes a thread's accesses known to all that observe the last phase of the object.
     pub fn add_to_phase(&mut self, object: u64, (warp, lane): Thread) {
         let view = self.view(warp).clone();
         let clock = Arc::new(self.clock_of(&view, warp, 1 << lane));
@@ -536,7 +537,7 @@ impl Order {
         self.advance(warp);
     }
 
-    /// Observes that a phase of an object has completed.
+    /// Records that a thread observes the completion of a phase.
     pub fn observe_phase(&mut self, object: u64, (warp, lane): Thread) {
         if let Some(clock) = self.objects.get(&object).and_then(|phases| phases.ended.clone()) {
             self.acquire(warp, 1 << lane, &clock);
@@ -550,7 +551,7 @@ impl Order {
         self.advance(warp);
     }
 
-    /// Opens a barrier for a part of the block, given the waiting warps and their lanes.
+    /// Opens a barrier for part of the block, given the waiting warps and their lanes.
     pub fn open_barrier(&mut self, id: u32, waiting: impl Iterator<Item = (u32, u32)> + Clone) {
         let mut all = self.barriers.remove(&id).unwrap_or_default();
         for (warp, mask) in waiting.clone() {
@@ -564,7 +565,7 @@ impl Order {
         }
     }
 
-    /// Whether an access of this epoch happens before a later one.
+    /// Whether an access in this epoch happens before a later one.
     pub fn is_before(&self, earlier: Tag, later: Tag) -> bool {
         let (warp, lane) = (later.warp() as usize % WARPS, later.thread() as usize % LANES);
         let same_thread = earlier.thread() == later.thread();
@@ -575,11 +576,11 @@ impl Order {
         }
         let Some(Warp { view, .. }) = self.warps.get(warp).filter(|_| self.busy) else { return false };
         if later.several_lanes() {
-            // Lanes that load one word together: the first one represents them all.
+            // If several lanes load a word together, the first one stands for all.
             return !same_warp && knows(view, lane, earlier);
         }
         if same_thread {
-            // Other threads accessed the word too, at moments that are not kept.
+            // Other threads accessed the word as well, but the moments were not recorded.
             return view.known[lane].is_some() || view.mates.is_some();
         }
         let of_mate =
@@ -588,7 +589,7 @@ impl Order {
     }
 }
 
-/// Whether a lane has acquired an access of a thread.
+/// Whether a lane has acquired a thread's access.
 fn knows(view: &View, lane: usize, earlier: Tag) -> bool {
     let known = view.known[lane].as_ref().map_or(0, |clock| clock.of(earlier.thread()));
     if earlier.time() == Tag::UNKNOWN { known > 0 } else { known > earlier.time() }

@@ -1,4 +1,4 @@
-//! The part of a request in one line, and how a line records it.
+//! The part of a request that is in one line, and how the line records it.
 
 use crate::sanitize::ignored::Ignored;
 use crate::sanitize::lines::Line;
@@ -8,7 +8,7 @@ use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::WORDS;
 
-/// Consecutive words of one line. Word `k` belongs to the thread `(done + k) >> shift` after `base`'s.
+/// Consecutive words of one line. Word `k` belongs to the thread `(done + k) >> shift` after the thread of `base`.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
     pub op: Op,
@@ -20,12 +20,12 @@ pub struct Part {
     /// Accessed bytes.
     pub bytes: u128,
     pub base: Tag,
-    /// When the whole warp last synchronised.
+    /// Time at which the whole warp last synchronised.
     pub synced: u32,
 }
 
 impl Part {
-    /// Returns a bit per word of the line.
+    /// Mask of accessed words, one bit per word.
     pub const fn words(&self) -> u32 {
         (u32::MAX >> (WORDS - self.count)) << self.from
     }
@@ -35,13 +35,13 @@ impl Part {
         self.base.of_lane(((self.done + k) >> self.shift) as u64)
     }
 
-    /// Returns hazards that do not depend on earlier threads: a read of bytes never written, an access to bytes being
-    /// copied.
+    /// Returns a hazard that does not depend on earlier threads: a read of bytes that were never written, or an access
+    /// to bytes that are being copied.
     #[inline]
     pub fn forbidden(&self, line: &Line, space: Space, number: u64) -> Option<Hazard> {
         let reads = matches!(self.op, Op::Load | Op::Poll);
         let unwritten = if space == Space::Shared && reads { self.bytes & !line.written } else { 0 };
-        // Atomics do not conflict with reductions that combine with the same bytes.
+        // Atomics do not conflict with reductions into the same bytes.
         let combines = self.op == Op::Change && !self.base.is_write();
         let minded = if combines { line.pending & !line.merging } else { line.pending };
         let pending = self.bytes & minded;
@@ -69,7 +69,7 @@ impl Part {
         Hazard { fault, space, offset, now: self.op, tag, before: Op::Store, earlier }
     }
 
-    /// Whether a thread of this epoch other than the word's own accessed it before.
+    /// Whether a word was already accessed in this epoch by a thread other than its own.
     #[inline]
     pub fn may_conflict(&self, line: &Line, epoch: u32) -> bool {
         let conflicts = |of: u32, tags: &[Tag; WORDS]| {
@@ -113,7 +113,7 @@ impl Part {
         lint
     }
 
-    /// Records the accesses; `value` returns what is stored to word `k` of the part.
+    /// Records the accesses. `value` is what is stored to word `k` of the part.
     #[inline]
     pub fn record(&self, line: &mut Line, epoch: u32, value: impl Fn(usize) -> u32) {
         match self.op {
@@ -157,7 +157,8 @@ impl Part {
         }
     }
 
-    /// Records strong accesses that are plain for other blocks; `block` distinguishes their values from others'.
+    /// Records strong accesses that are plain for other blocks. `block` makes their values differ from those of other
+    /// blocks.
     pub fn narrow(&self, line: &mut Line, block: u32) {
         if self.op == Op::Poll {
             self.name(&mut line.compact.loads.who);
@@ -169,7 +170,8 @@ impl Part {
         line.stored |= self.bytes;
     }
 
-    /// Keeps thread and source line for the comparison with other blocks, for longer than the tags.
+    /// Records the thread and the source line for the comparison with other blocks. These are kept longer than the
+    /// tags.
     fn name(&self, who: &mut [u32; WORDS]) {
         for (k, who) in who.iter_mut().skip(self.from).take(self.count).enumerate() {
             *who = self.tag(k).who();
@@ -207,7 +209,7 @@ impl Part {
             }
             return;
         }
-        // The part has one word.
+        // The part consists of one word.
         let word = self.from % WORDS;
         let bits = spread(self.base.bytes());
         let kept = if (line.stored >> (4 * word)).trailing_zeros() >= 4 { 0 } else { line.values[word] & !bits };
@@ -217,10 +219,10 @@ impl Part {
     }
 }
 
-/// A shift that assigns all words of a part to one thread.
+/// Shift that assigns all words of a part to one thread.
 pub const ONE_THREAD: u32 = 6;
 
-/// Compares a part of a request with the state of the line. Returns the fault that ends the launch, or else the first
+/// Compares part of a request with the state of the line. Returns the fault that ends the launch, or else the first
 /// lint.
 #[inline]
 pub fn judge(

@@ -1,50 +1,50 @@
-//! Which accesses of one block conflict, and how severe that is.
+//! Which accesses within a block conflict, and how severe that is.
 //!
-//! Two accesses conflict if one of them is a write and they are not both strong. Strong accesses are atomics, and
-//! volatile, relaxed, acquiring or releasing loads and stores. [`Order`] decides which accesses are ordered.
+//! Two accesses conflict if at least one of them is a write and they are not both strong. Strong accesses are atomics,
+//! and loads and stores that are volatile, relaxed, acquiring or releasing. [`Order`] determines which accesses are
+//! ordered.
 
 use crate::sanitize::lines::Line;
 use crate::sanitize::order::Order;
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 
-/// A class of findings, which can be switched off for a launch.
+/// A class of findings that can be switched off for a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Races of threads and blocks, and notes on accesses whose order is unknown.
+    /// Races between threads or blocks, and notes on accesses whose order is unknown.
     Race,
     /// Reads of bytes that were never written.
     Uninitialised,
-    /// Accesses to what an asynchronous or bulk copy still reads or writes.
+    /// Accesses to memory that an asynchronous or bulk copy is still reading or writing.
     Asynchronous,
     /// Shuffles that read from inactive lanes.
     Shuffle,
 }
 
-/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
     /// A read of bytes that were never written.
     Unwritten,
-    /// An access to bytes of an asynchronous copy that was not waited for.
+    /// An access to the bytes of an asynchronous copy that has not been waited for.
     Pending,
     /// An access to bytes that a bulk copy is still reading.
     BeingRead,
-    /// A bulk copy reads bytes that threads have stored, without a fence in between.
+    /// A bulk copy that reads bytes stored by threads, without a fence in between.
     Unfenced,
-    /// Conflicting accesses of two warps or two blocks; at least one is a store.
+    /// Conflicting accesses by two warps or two blocks, at least one of which is a store.
     Race,
-    /// Conflicting accesses of lanes of one warp, without a synchronisation of the warp in between.
+    /// Conflicting accesses by lanes of one warp, which has not synchronised in between.
     Warp,
-    /// A plain load conflicts with an atomic: the load may read the value before or after it.
+    /// A plain load that conflicts with an atomic: it may read the value from before or after the atomic.
     Mixed,
-    /// Threads wait at one barrier from different source lines.
+    /// Threads that wait at one barrier from different source lines.
     Places,
-    /// The block ended without waiting for a bulk copy from its shared memory.
+    /// A block that ended without waiting for a bulk copy from its shared memory.
     Left,
-    /// Lanes of a warp store different values to one address in one instruction.
+    /// Lanes of a warp that store different values to the same address in one instruction.
     Lanes,
-    /// A lane in the mask of a warp operation has exited without executing it.
+    /// A lane in the mask of a warp operation that exited without executing the operation.
     Absent,
 }
 
@@ -60,13 +60,13 @@ impl Fault {
         }
     }
 
-    /// Whether it is a note in the report and the launch continues.
+    /// Whether the fault is only a note in the report, and the launch continues.
     pub const fn is_lint(self) -> bool {
         matches!(self, Self::Warp | Self::Mixed | Self::Places | Self::Left | Self::Lanes | Self::Absent)
     }
 }
 
-/// A fault of one access, with the earlier access that it conflicts with.
+/// A fault of an access, with the earlier access with which it conflicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hazard {
     pub fault: Fault,
@@ -79,8 +79,8 @@ pub struct Hazard {
     pub earlier: Tag,
 }
 
-/// Returns the fault if two accesses to the same word are not ordered. `one_warp`: they are by one warp. Volatile
-/// accesses of one warp are strong, but old programs use them instead of a synchronisation.
+/// Returns the fault of two accesses to the same word if they are not ordered. `one_warp`: both are by the same warp.
+/// Volatile accesses are strong, but within a warp, old programs use them in place of a synchronisation.
 fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op, one_warp: bool) -> Option<Fault> {
     let (volatile, both) = (earlier.is_volatile() || tag.is_volatile(), earlier.is_volatile() && tag.is_volatile());
     match (before, now) {
@@ -91,7 +91,7 @@ fn conflict(earlier: Tag, before: Op, tag: Tag, now: Op, one_warp: bool) -> Opti
     }
 }
 
-/// Returns the kind of an access for messages, in which a strong store is a store.
+/// Returns the kind of an access for messages, which call a strong store a store.
 const fn named(op: Op, tag: Tag) -> Op {
     if tag.is_write() { Op::Store } else { op }
 }
@@ -102,13 +102,13 @@ pub struct Touch {
     pub word: usize,
     pub op: Op,
     pub tag: Tag,
-    /// Stored value of the tag's bytes.
+    /// The stored value of the bytes in the tag.
     pub value: u32,
     /// Whether the store leaves memory unchanged.
     pub silent: bool,
 }
 
-/// Checks an access to a word of a line; `number` is the word's in its state space.
+/// Checks an access to a word of a line. `number` is the word's index in its state space.
 pub fn check(line: &Line, space: Space, number: u64, touch: Touch, order: &Order) -> Option<Hazard> {
     let Touch { word, op, tag, value, silent } = touch;
     let found = |before: Op, earlier: Tag| {
@@ -130,11 +130,11 @@ pub fn check(line: &Line, space: Space, number: u64, touch: Touch, order: &Order
     let loaded = found(Op::Load, line.loads[word]).filter(|_| op != Op::Store || !silent);
     let polled = found(Op::Poll, line.polls[word]).filter(|_| !silent);
     let hazards = [stored, changed, loaded, polled];
-    // A race is more severe than a lint.
+    // A race takes precedence over a lint.
     hazards.into_iter().flatten().min_by_key(|h| h.fault)
 }
 
-/// Expands each bit, one per byte, to eight.
+/// Expands a mask with one bit per byte to a mask of eight bits per byte.
 pub const fn spread(bytes: u8) -> u32 {
     let b = bytes as u32;
     ((b & 1) | (b & 2) << 7 | (b & 4) << 14 | (b & 8) << 21) * 0xff

@@ -1,6 +1,5 @@
-//! The accesses of a warp in one instruction, in the sanitizer's form.
+//! A warp's accesses in one instruction, in the sanitizer's form.
 
-/// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Op {
     Load,
@@ -12,7 +11,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns what was done to a word, for messages.
+    /// Returns a verb for what was done to a word, for use in messages.
     pub const fn done(self) -> &'static str {
         match self {
             Self::Load | Self::Poll => "read",
@@ -29,11 +28,11 @@ pub enum Space {
     Global,
 }
 
-/// Memory ordering of a load or a store; atomics are [`Strength::Plain`] here.
+/// Strength of a load or a store. Atomics count as [`Strength::Plain`] here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
     Plain,
-    /// Strong, but meant to order lanes of a warp, which it does not.
+    /// Strong, but meant to order the lanes of a warp, which it does not do.
     Volatile,
     /// Strong: relaxed, acquiring or releasing.
     Relaxed,
@@ -44,19 +43,19 @@ pub enum Strength {
 pub struct Request<'r> {
     pub space: Space,
     pub op: Op,
-    /// The addresses, and the start of the state space.
+    /// Address of each lane, and start of the state space.
     pub addresses: &'r [u64; 32],
     pub origin: u64,
     pub mask: u32,
     pub bytes: u32,
-    /// Whether lane `k` is at `k` times `bytes` after a common start.
+    /// Whether lane `k`'s address is a common start plus `k` times `bytes`.
     pub contiguous: bool,
     /// Whether all lanes have the same address.
     pub together: bool,
     pub warp: u32,
     pub line: u16,
     pub strength: Strength,
-    /// Whether the strong access's scope excludes other blocks, for which it is plain.
+    /// Whether the scope of the strong access excludes other blocks, for which the access is plain.
     pub narrow: bool,
 }
 
@@ -67,7 +66,7 @@ impl Request<'_> {
         self.addresses[lane & 31].wrapping_sub(self.origin)
     }
 
-    /// Whether the access is a strong store, which is treated as an atomic.
+    /// Whether the access is a strong store. Such stores are treated like atomics.
     pub fn is_strong_store(&self) -> bool {
         self.op == Op::Change && self.strength != Strength::Plain
     }
@@ -77,7 +76,7 @@ impl Request<'_> {
         self.op == Op::Store || self.is_strong_store()
     }
 
-    /// Whether each lane follows the one before it.
+    /// Whether offsets strictly increase from lane to lane.
     pub fn is_rising(&self, mask: u32) -> bool {
         let mut lanes = (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane| self.offset(lane));
         let Some(mut last) = lanes.next() else { return true };

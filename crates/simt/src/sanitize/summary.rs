@@ -1,7 +1,7 @@
-//! Accesses of blocks to a line, in a form in which many blocks share one entry.
+//! Blocks' accesses to a line, in a form in which many blocks share one entry.
 //!
-//! Entries come in an order in which everything comes after what it is ordered after. So an entry is compared with the
-//! known ones, and a store replaces all that it is ordered after.
+//! Each entry comes after everything that it is ordered after. It is therefore compared with the known entries only,
+//! and a store replaces all entries that it is ordered after.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::sanitize::request::Op;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::WORDS;
 
-/// Number of a release that never comes.
+/// Number of a release that never happens.
 pub const NEVER: u32 = u32::MAX;
 
-/// One block's part of an entry.
+/// One block's part in an entry.
 #[derive(Debug, Clone)]
 struct Side {
     block: u32,
-    /// The block's first release after the accesses.
+    /// Number of the block's first release after the accesses.
     released: u32,
-    /// What the threads knew of other blocks.
+    /// What the threads knew about other blocks.
     acquired: SetId,
-    /// Last access to each word: source line and thread of its tag.
+    /// Last access to each word: the source line and the thread of its tag.
     who: Arc<[u32; WORDS]>,
 }
 
 impl Side {
-    /// Whether the accesses of one block are before those of the other.
+    /// Whether one block's accesses happen before another's.
     fn is_before(&self, later: &Self, knowledge: &Knowledge) -> bool {
         self.released != NEVER && knowledge.of(later.acquired, self.block) >= self.released
     }
@@ -44,42 +44,42 @@ pub struct Act {
     pub line: u16,
 }
 
-/// What is known of the value of a word.
+/// What is known about the value of a word.
 enum Stored {
     Hash(u8),
     Bytes(u32),
 }
 
-/// Accesses in which several blocks are equal.
+/// Accesses that several blocks have in common.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub op: Op,
     pub bytes: u128,
     /// Hash of the values stored to each word.
     pub values: [u8; WORDS],
-    /// Values of words that a store wrote in part.
+    /// Values of the words that a store wrote only in part.
     partial: Option<Box<Partial>>,
-    /// The blocks, by number.
+    /// The blocks, ordered by number.
     sides: Vec<Side>,
 }
 
 impl Entry {
-    /// Returns an entry of one block's accesses and their release.
+    /// Returns an entry with one block's accesses and the release after them.
     pub fn new(record: &AccessRecord, block: u32, released: u32) -> Self {
         let &AccessRecord { op, bytes, values, acquired, who, .. } = record;
         let side = Side { block, released, acquired, who: Arc::new(who) };
         Self { op, bytes, values, partial: record.partial.clone(), sides: vec![side] }
     }
 
-    /// Returns the first block.
     pub fn block(&self) -> u32 {
         self.sides.first().map_or(0, |side| side.block)
     }
 
-    /// Returns unordered conflicting accesses, of the first such block here and of the block of `new`, with the byte of
-    /// the line. The block knows changes of the bytes in `own`, since it has read their results.
+    /// Returns a pair of unordered, conflicting accesses, by the first such block in this entry and by the block of
+    /// `new`, with their byte in the line. That block knows about changes to the bytes in `own`, because it has read
+    /// their results.
     fn conflict(&self, new: &Self, own: u128, knowledge: &Knowledge) -> Option<Conflict> {
-        // An atomic with a result is recorded as both.
+        // An atomic with a result is recorded both as a change and as a poll.
         let known = if matches!(self.op, Op::Change | Op::Poll) { own } else { 0 };
         let both = self.bytes & new.bytes & !known;
         let ops = [self.op, new.op];
@@ -100,8 +100,8 @@ impl Entry {
         Some(Conflict { byte, old: act(self.op, side), new: act(new.op, mine), synchronised })
     }
 
-    /// Returns the first byte of `both` whose values differ or are not known to be equal. If only hashes are known, it
-    /// is the first byte of the word.
+    /// Returns the first byte of `both` whose values differ or are not known to be equal. If only hashes are known,
+    /// returns the first common byte of the word.
     fn unequal(&self, other: &Self, both: u128) -> Option<usize> {
         let stores = self.op == Op::Store && other.op == Op::Store;
         (0..WORDS).find_map(|w| {
@@ -111,7 +111,7 @@ impl Entry {
         })
     }
 
-    /// Returns the bytes of a word that both stored with equal values.
+    /// Returns the bytes of a word to which both entries stored equal values.
     fn equal_bytes(&self, other: &Self, w: usize) -> u8 {
         let bits = |entry: &Self| (entry.bytes >> (4 * w) & 0xf) as u8;
         match (self.stored_to(w), other.stored_to(w)) {
@@ -140,7 +140,7 @@ impl Entry {
         self.op == other.op && self.bytes == other.bytes && same_values
     }
 
-    /// Adds the blocks of an equal entry. A block's later accesses replace its earlier ones, which are before them.
+    /// Adds the blocks of an equal entry. A block's later accesses replace its earlier ones, which happen before them.
     fn absorb(&mut self, other: Self) {
         for mut side in other.sides {
             if let Some(first) = self.sides.first().filter(|first| first.who == side.who) {
@@ -157,7 +157,7 @@ impl Entry {
 /// Two unordered accesses.
 #[derive(Debug, Clone, Copy)]
 pub struct Conflict {
-    /// Byte of the line.
+    /// Index of the byte in the line.
     pub byte: usize,
     pub old: Act,
     pub new: Act,
@@ -166,15 +166,15 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// How severe it is, and where.
+    /// Sort key: severity, then location.
     fn order(&self) -> (bool, usize, Act, Act) {
         let is_mixed = !self.synchronised && [self.old.op, self.new.op].iter().all(|op| *op != Op::Store);
         (is_mixed, self.byte, self.old, self.new)
     }
 }
 
-/// Condenses one block's accesses to a line into a record per kind of access; `sink` also gets the last access to each
-/// word.
+/// Condenses one block's accesses to a line into one record per kind of access. `sink` also gets the tag of the last
+/// access to each word.
 pub fn condense(line: &Line, number: u32, acquired: SetId, mut sink: impl FnMut(AccessRecord, &[Tag; WORDS])) {
     let (loaded, stored) = line.touched();
     for (op, bytes) in [(Op::Change, line.changed), (Op::Poll, line.polled), (Op::Store, stored), (Op::Load, loaded)] {
@@ -193,14 +193,14 @@ pub fn condense(line: &Line, number: u32, acquired: SetId, mut sink: impl FnMut(
     }
 }
 
-/// The lowest bit of every word.
+/// Lowest bit of every word.
 const LOWEST: u128 = u128::MAX / 15;
 
 const fn hash(value: u32) -> u8 {
     (value.wrapping_mul(0x9e37_79b1) >> 24) as u8
 }
 
-/// Returns the values of words that plain stores wrote in part; `bytes` are the written ones.
+/// Returns the values of words that plain stores wrote only in part. `bytes` are the written bytes.
 fn partial(bytes: u128, line: &Line) -> Option<Box<Partial>> {
     let words = line.partial & words_of(bytes);
     (words != 0).then(|| {
@@ -221,7 +221,7 @@ fn hashes(bytes: u128, values: &[u32; WORDS]) -> [u8; WORDS] {
     std::array::from_fn(|w| hash(values[w] & spread((bytes >> (4 * w) & 0xf) as u8)))
 }
 
-/// The accesses of one block, or of all blocks, to each line.
+/// Accesses of one block, or of all blocks, to each line.
 #[derive(Debug, Default)]
 pub struct Summary {
     pub lines: ByLine<Vec<Entry>>,
@@ -229,11 +229,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds an entry to a line. It comes after all entries that it is ordered after, so a store replaces these. Returns
-    /// the worst conflict with an earlier entry.
+    /// Adds an entry to a line. The entry comes after all entries that it is ordered after, so a store replaces them.
+    /// Returns the worst conflict with an earlier entry.
     pub fn add(&mut self, number: u32, entry: Entry, knowledge: &Knowledge) -> Option<Conflict> {
         let known = self.lines.entry(number).or_default();
-        // A block knows the atomics whose result in a word it has read, by a strong load or an atomic with a result.
+        // A block knows about the atomics whose results it has read in a word, by a strong load or by an atomic with a
+        // result.
         let strong = |e: &&Entry| e.op == Op::Poll && e.sides.binary_search_by_key(&entry.block(), |s| s.block).is_ok();
         let own = known.iter().filter(strong).fold(0, |bytes, e| bytes | e.bytes);
         let found = known.iter().filter_map(|e| e.conflict(&entry, own, knowledge));
@@ -252,7 +253,7 @@ impl Summary {
         if let Some(like) = known.iter_mut().find(|e| e.is_like(&entry)) {
             like.absorb(entry);
         } else {
-            // Most lines have one or two entries.
+            // Most lines have only one or two entries.
             known.reserve_exact(usize::from(known.len() < 4));
             known.push(entry);
             self.entries += 1;

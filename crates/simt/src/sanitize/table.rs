@@ -1,28 +1,28 @@
-//! The lines of global memory that one block has accessed.
+//! Lines of global memory that one block has accessed.
 //!
-//! Most lines are loaded as a whole by one instruction and not accessed again. For them the table keeps a [`LineLoad`]
-//! of 16 bytes. Any other access expands it to the full state, which is a hundred times larger.
+//! Most lines are loaded as a whole by one instruction and never accessed again. For these, the table keeps a
+//! [`LineLoad`] of 16 bytes. Any other access expands it to the full state, which is a hundred times larger.
 
 use crate::sanitize::compact::{Moment, Words};
 use crate::sanitize::lines;
 use crate::sanitize::lines::{ByLine, Line, scattered};
 use crate::sanitize::log::STRETCH;
 
-/// Slots of a direct-mapped table in front of the index. Adjacent lines have adjacent slots, and ranges of lines a
-/// power of two apart have different slots.
+/// Number of slots of the direct-mapped table in front of the index. Adjacent lines have adjacent slots; ranges of
+/// lines that are a power of two apart have different slots.
 const SLOTS: usize = 4096;
-/// Replaces an index if the line has no full state.
+/// Takes the place of an index for a line without full state.
 const NOWHERE: u32 = u32::MAX;
 
-/// The accesses to a line in an epoch in which one instruction of one warp has loaded all of it.
+/// Accesses to a line in an epoch in which one instruction of one warp has loaded the whole line.
 #[derive(Debug, Clone, Copy)]
 pub struct LineLoad {
     pub epoch: u32,
-    /// Time of the warp in the epoch.
+    /// Time of the warp in this epoch.
     pub time: u32,
-    /// The thread that loaded word zero, as [`Tag::who`](super::tag::Tag::who) encodes it.
+    /// Thread that loaded word zero, encoded like [`Tag::who`](super::tag::Tag::who).
     pub base: u32,
-    /// Word `w` was loaded by the thread `w >> shift` after it.
+    /// Word `w` was loaded by the thread `w >> shift` after that.
     pub shift: u32,
 }
 
@@ -31,13 +31,13 @@ impl LineLoad {
         self.base >> 5 & 31
     }
 
-    /// Whether this load replaces the earlier one, because that is outdated or equal.
+    /// Whether this load replaces an earlier one, which is either outdated or the same.
     const fn replaces(self, earlier: Self) -> bool {
         let same = self.base == earlier.base && self.shift == earlier.shift;
         self.epoch != earlier.epoch || self.warp() == earlier.warp() && (same || self.time != earlier.time)
     }
 
-    /// Records it in a new line.
+    /// Records the load in a new line.
     fn apply_to(self, line: &mut Line) {
         let lanes = std::array::from_fn(|w| (w >> self.shift) as u8);
         let (time, synced) = (self.time, self.time);
@@ -46,48 +46,45 @@ impl LineLoad {
     }
 }
 
-/// A line that was accessed.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     number: u32,
-    /// Index of its full state, if it has one.
+    /// Index of the line's full state, if it has one.
     at: u32,
-    /// The load of a line without full state.
+    /// The load of a line that has no full state.
     line_load: LineLoad,
-    /// Whether that load is in a log already.
+    /// Whether a log has already recorded the load.
     logged: bool,
 }
 
-/// Returns the slot of a number.
+/// Returns the slot of a line's number.
 #[inline]
 const fn slot_of(number: u32) -> usize {
     number.wrapping_add(scattered(number / STRETCH)) as usize % SLOTS
 }
 
-/// The state of a line.
 #[derive(Debug)]
 pub enum Known<'t> {
     LineLoad(LineLoad),
     Details(&'t Line),
 }
 
-/// The lines of global memory that one block has accessed. Storage is reused for the next block.
+/// Lines of global memory that one block has accessed. Storage is reused for the next block.
 #[derive(Debug, Default)]
 pub struct Table {
     held: Vec<Held>,
-    /// Indices in `held` of lines whose slot was taken.
+    /// Indices in `held` of lines whose slot was already taken.
     index: ByLine<u32>,
-    /// Index in `held` of the first line in each slot; valid for this block if `held` agrees.
+    /// Index in `held` of the first line in each slot. Valid for this block only if `held` agrees.
     slots: Vec<u32>,
     lines: Vec<Line>,
-    /// Number of lines in use.
+    /// Number of entries of `lines` in use.
     used: usize,
-    /// Indices in `held` of lines that do not follow the previous line.
+    /// Indices in `held` of lines that do not directly follow the previous line.
     sorted: Vec<u64>,
 }
 
 impl Table {
-    /// Forgets all lines.
     pub fn clear(&mut self) {
         self.index.clear();
         self.held.clear();
@@ -98,7 +95,7 @@ impl Table {
         self.held.len() >= lines::MOST
     }
 
-    /// Returns the full state of a line by number, reset if the line is new.
+    /// Returns the full state of a line, which is reset if the line is new.
     #[inline]
     pub fn line(&mut self, number: u32) -> &mut Line {
         let nothing = LineLoad { epoch: 0, time: 0, base: 0, shift: 0 };
@@ -109,7 +106,8 @@ impl Table {
         &mut self.lines[self.held[at].at as usize]
     }
 
-    /// Records that a line was loaded as a whole. If the line has its full state, returns that and records nothing.
+    /// Records that a line was loaded as a whole. If the line has a full state, returns that instead and records
+    /// nothing.
     #[inline]
     pub fn line_load(&mut self, number: u32, line_load: LineLoad) -> Option<&mut Line> {
         let at = match self.find(number) {
@@ -130,7 +128,7 @@ impl Table {
         Some(&mut self.lines[self.held[at].at as usize])
     }
 
-    /// Returns the index of a line, or else the free slot for it; no slot if another line occupies it.
+    /// Returns the index of a line, or else its slot if that is free.
     #[inline]
     fn find(&self, number: u32) -> Result<usize, Option<usize>> {
         let slot = slot_of(number);
@@ -154,7 +152,7 @@ impl Table {
         at
     }
 
-    /// Makes the full state of a line that has a load or nothing.
+    /// Creates the full state of a line that has only a load, or nothing.
     fn detail(&mut self, at: usize) {
         match self.lines.get_mut(self.used) {
             Some(line) => line.begin(),
@@ -171,9 +169,9 @@ impl Table {
         self.used += 1;
     }
 
-    /// Returns the states of all lines, sorted by number.
+    /// Iterates over the states of all lines, ordered by number.
     pub fn sorted(&mut self) -> impl Iterator<Item = (u32, Known<'_>)> {
-        // Most lines were accessed in order: only the starts of such runs are sorted.
+        // Most lines were accessed in order, so only the starts of such runs are sorted.
         let mut next = None;
         self.sorted.clear();
         for (held, at) in self.held.iter().zip(0..) {
@@ -197,18 +195,18 @@ impl Table {
         })
     }
 
-    /// Writes the tags of the last accesses to all lines that have their full state.
+    /// Writes the tags of the last accesses to all lines that have a full state.
     pub fn settle(&mut self) {
         self.lines.iter_mut().take(self.used).for_each(Line::settle);
     }
 
-    /// Records that all accesses are in a log. What is needed within the block is kept.
+    /// Records that a log has all accesses. Keeps what is needed within the block.
     pub fn forget_logged(&mut self) {
         self.held.iter_mut().for_each(|held| held.logged = true);
         self.lines.iter_mut().take(self.used).for_each(Line::forget_logged);
     }
 
-    /// Resets all tags, for epochs that start again from one.
+    /// Resets all tags when epochs start from one again.
     pub fn wipe(&mut self) {
         self.clear();
         self.lines.clear();

@@ -1,10 +1,10 @@
-//! The last access to a word in 64 bits: thread, epoch and source line.
+//! The last access to a word, in 64 bits: thread, epoch and source line.
 
-/// Largest number of epochs per block; then all tags are reset and epochs start again.
+/// Maximum number of epochs per block. After these, all tags are reset and epochs start from one again.
 pub const EPOCHS: u32 = 1 << 19;
-/// Largest time of a warp since the last barrier. It saturates: later moments are not distinguished.
+/// Maximum time of a warp since the last barrier. Time saturates: later moments are not distinguished.
 const TIMES: u32 = (1 << 11) - 1;
-/// Number of all source lines beyond the range.
+/// Stands for all source lines whose number is out of range.
 pub const NO_LINE: u16 = u16::MAX;
 
 const LINE: u32 = 10;
@@ -17,29 +17,29 @@ const BYTES: u32 = 30;
 const TIME: u32 = 34;
 const EPOCH: u32 = 45;
 
-/// A thread's access to a four-byte word. The default is "never": epochs start at one.
+/// A thread's access to a four-byte word. The default means "never", since epochs start at one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tag(u64);
 
 impl Tag {
-    /// Returns the tag of an access by thread zero of a warp to all four bytes; `time` is the warp's.
+    /// Returns the tag of an access by thread zero of a warp to all four bytes. `time` is the warp's time.
     pub fn new(epoch: u32, time: u32, warp: u32, line: u16) -> Self {
         Self::at(u32::from(line) << LINE | (warp & 31) << 5, epoch, time)
     }
 
-    /// Position of the source line in the result of [`Self::who`].
+    /// Bit position of the source line in the result of [`Self::who`].
     pub const WHO_LINE: u32 = LINE;
-    /// Time of an access that is ordered before all later ones of the warp, if nothing else is known of it.
+    /// Time of an access that is ordered before all later ones of its warp, if nothing else is known about it.
     pub const UNKNOWN: u32 = TIMES;
 
-    /// Returns an access to all four bytes, by thread and source line as [`Self::who`] encodes them.
+    /// Returns the tag of an access to all four bytes. `who` is the thread and source line, encoded like [`Self::who`].
     #[inline]
     pub fn at(who: u32, epoch: u32, time: u32) -> Self {
         let bits = u64::from(epoch) << EPOCH | u64::from(time.min(TIMES)) << TIME | 0xf << BYTES;
         Self(bits | u64::from(who))
     }
 
-    /// Returns the tag of the same access by another thread, `lane` lanes after the tag's own.
+    /// Returns the tag of the same access by another thread, `lane` lanes after this tag's.
     #[inline]
     pub const fn of_lane(self, lane: u64) -> Self {
         Self(self.0 + lane)
@@ -50,7 +50,7 @@ impl Tag {
         Self(self.0 & !(0xffff << LINE) | (line as u64) << LINE)
     }
 
-    /// Returns the tag of the same access to some bytes only, a bit per byte.
+    /// Returns the tag of the same access to only some bytes, given with one bit per byte.
     pub const fn of_bytes(self, bytes: u8) -> Self {
         Self(self.0 & !(0xf << BYTES) | (bytes as u64 & 0xf) << BYTES)
     }
@@ -59,7 +59,7 @@ impl Tag {
         Self(self.0 | VOLATILE)
     }
 
-    /// Records that the access is a strong store, not an atomic.
+    /// Marks the access as a strong store instead of an atomic.
     pub const fn write(self) -> Self {
         Self(self.0 | WRITE)
     }
@@ -74,10 +74,10 @@ impl Tag {
         Self(self.0 | WARPS)
     }
 
-    /// Merges two accesses of one kind to a word; `self` is the earlier one. The whole warp last synchronised at
-    /// `synced`.
+    /// Merges two accesses of the same kind to a word; `self` is the earlier one. `synced` is when the whole warp last
+    /// synchronised.
     ///
-    /// Accesses of different threads to different bytes are not merged: the later one is kept.
+    /// Accesses by different threads to different bytes are not merged: the later one is kept.
     pub fn merged(self, later: Self, synced: u32) -> Self {
         if self.epoch() != later.epoch() || self.is_volatile() != later.is_volatile() {
             return later;
@@ -95,7 +95,7 @@ impl Tag {
         Self(later.0 | self.0 & WARPS | if self.is_since(synced) { LANES } else { 0 })
     }
 
-    /// Adds the bytes of an earlier access of the same thread in the same epoch.
+    /// Adds the bytes of an earlier access if it is by the same thread in the same epoch.
     pub const fn with_bytes_of(self, earlier: Self) -> Self {
         let same = self.epoch() == earlier.epoch() && self.thread() == earlier.thread();
         Self(self.0 | if same { earlier.0 & 0xf << BYTES } else { 0 })
@@ -106,7 +106,7 @@ impl Tag {
         (self.0 >> EPOCH) as u32
     }
 
-    /// Returns the bits that identify the thread and the source line.
+    /// Returns the bits that encode the thread and the source line.
     #[inline]
     pub const fn who(self) -> u32 {
         self.0 as u32 & (WARPS - 1) as u32
@@ -117,8 +117,9 @@ impl Tag {
         Self(who as u64)
     }
 
-    /// Whether an access may conflict with a later one: same epoch, another thread or several, and, within one warp,
-    /// not before the whole warp's last synchronisation. Vectorises over tags.
+    /// Whether an access may conflict with a later one. They must be in the same epoch, by different threads or by
+    /// several; within one warp, the earlier access must not precede the last synchronisation of the whole warp.
+    /// Vectorises over tags.
     #[inline]
     pub const fn may_conflict(self, later: Self, synced: u32) -> bool {
         let apart = self.0 ^ later.0;
@@ -128,7 +129,7 @@ impl Tag {
         alike && !alone && (!one_warp || self.is_since(synced))
     }
 
-    /// Returns the thread's number in the block.
+    /// Returns the index of the thread in its block.
     pub const fn thread(self) -> u32 {
         (self.0 & 0x3ff) as u32
     }
@@ -161,12 +162,12 @@ impl Tag {
         self.0 & WRITE != 0
     }
 
-    /// The time of the warp at the access.
+    /// Time of the warp at the access.
     pub const fn time(self) -> u32 {
         (self.0 >> TIME) as u32 & TIMES
     }
 
-    /// Whether the access is not before a synchronisation of its whole warp, in the same epoch.
+    /// Whether the access is no earlier than a synchronisation of its whole warp in the same epoch.
     pub const fn is_since(self, synced: u32) -> bool {
         self.time() >= synced && self.time() != TIMES
     }

@@ -1,11 +1,11 @@
-//! Converts words of a line to and from masks.
+//! Conversions between words of a line and masks.
 
 use crate::memory;
 
 /// Words per line.
 pub const WORDS: usize = 32;
 
-/// The bit of each word, for loops over all words.
+/// Bit of each word, for loops over all words.
 pub const BIT: [u32; WORDS] = {
     let mut bits = [0; WORDS];
     let mut w = 0;
@@ -16,7 +16,7 @@ pub const BIT: [u32; WORDS] = {
     bits
 };
 
-/// Returns the numbers of the words in a mask.
+/// Iterates over the indices of the words in a mask.
 pub fn each(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let word = mask.trailing_zeros() as usize;
@@ -25,13 +25,13 @@ pub fn each(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns the bytes of `words` words from word `first` on.
+/// Mask of the bytes of `words` words, starting at word `first`.
 #[inline]
 pub const fn byte_mask(first: usize, words: usize) -> u128 {
     (u128::MAX >> (128 - 4 * words)) << (4 * first)
 }
 
-/// Returns the bytes of these words.
+/// Mask of the bytes of these words.
 #[inline]
 pub fn bytes_of(words: u32) -> u128 {
     if words == u32::MAX {

@@ -1,9 +1,9 @@
-//! Bulk copies, `st.async` and `red.async`: bytes that are incomplete until a thread has observed their completion, and
-//! bytes that are being read until the thread that sent the copy has waited.
+//! Bulk copies, `st.async` and `red.async`. The bytes that they write are incomplete until a thread has observed the
+//! completion; the bytes that they read are in use until the sending thread has waited.
 //!
-//! A copy that completes on an mbarrier object is complete for a warp when a wait of that warp on the object has
-//! succeeded. The wait counts as that warp's store: other warps need their own wait or a barrier. A copy in a bulk
-//! group is complete when its thread has waited for the group.
+//! A copy that completes on an mbarrier object is complete for a warp once that warp has successfully waited on the
+//! object. The copy then counts as that warp's store: other warps need their own wait, or a barrier. A copy in a bulk
+//! group is complete once its thread has waited for the group.
 
 use crate::sanitize::block::BlockShadow;
 use crate::sanitize::block::remote::{RemoteConflict, RemoteThread};
@@ -14,7 +14,7 @@ use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, byte_mask};
 
-/// The thread that sends a copy, and its source line.
+/// Thread that sends a copy, with its source line.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender {
     pub warp: u32,
@@ -32,8 +32,8 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Returns the words line by line: the line's number, the first word, the number of words, and how many precede
-    /// them.
+    /// Splits the words into lines. Yields the line's number, the first word, the number of words, and the number of
+    /// preceding words.
     fn pieces(self) -> impl Iterator<Item = (u64, usize, usize, usize)> {
         let total = (self.bytes / 4) as usize;
         let mut done = 0;
@@ -51,29 +51,27 @@ impl Bulk {
 /// How bytes are written to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// Whether a reduction combines the bytes with memory; other reductions may do so at the same time.
+    /// Whether the bytes are combined with memory by a reduction, as other reductions may do at the same time.
     pub reduces: bool,
-    /// Whether a bulk copy accesses the bytes. It sees stores of threads only after a proxy fence.
+    /// Whether a bulk copy accesses the bytes. Bulk copies see the stores of threads only after a proxy fence.
     pub bulk: bool,
 }
 
 impl Way {
-    /// Returns the kind of access.
     pub const fn op(self) -> Op {
         if self.reduces { Op::Change } else { Op::Store }
     }
 }
 
-/// What a thread must wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// A phase of the mbarrier object at this offset of shared memory, and whether it has completed.
+    /// A phase of the mbarrier object at this offset in shared memory, and whether the phase has completed.
     Phase { object: u64, ended: bool },
     /// The sender's bulk group.
     Group(u32),
 }
 
-/// A copy that was not waited for; its state is that of the side in shared memory.
+/// A copy that has not been waited for. Describes its side in shared memory.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     sender: Sender,
@@ -82,11 +80,10 @@ struct Open {
     reduces: bool,
 }
 
-/// The bulk copies of a block.
 #[derive(Debug, Default)]
 pub struct BulkCopies {
     open: Vec<Open>,
-    /// Number of groups that each thread has committed, per warp.
+    /// Number of groups that each thread has committed, by warp.
     committed: Vec<[u32; 32]>,
 }
 
@@ -107,8 +104,8 @@ impl BulkCopies {
 
 impl BlockShadow {
     /// Checks and records one side of a bulk copy, `st.async` or `red.async`. `value` returns the stored words. `bulk`
-    /// marks bulk copies, which see stores of threads to shared memory only after a proxy fence. A reduction also reads
-    /// the words that it changes.
+    /// marks bulk copies, which see the stores of threads to shared memory only after a proxy fence. A reduction also
+    /// reads the words that it changes.
     pub fn bulk(
         &mut self,
         by: Sender,
@@ -143,7 +140,7 @@ impl BlockShadow {
         None
     }
 
-    /// Records bytes sent to shared memory that complete on the mbarrier object at `object`.
+    /// Records bytes that are sent to shared memory and complete on the mbarrier object at `object`.
     pub fn send_bulk(&mut self, sender: Sender, side: Bulk, object: u64, way: Way) {
         let until = Until::Phase { object, ended: false };
         self.open(Open { sender, side, until, reduces: way.reduces });
@@ -156,7 +153,7 @@ impl BlockShadow {
         }
     }
 
-    /// Records a copy; adjacent copies of the lanes of one instruction are merged.
+    /// Records a copy. Adjacent copies by the lanes of one instruction are merged.
     fn open(&mut self, copy: Open) {
         self.mark_open(&copy);
         let side = copy.side;
@@ -171,13 +168,13 @@ impl BlockShadow {
         }
     }
 
-    /// Records a copy from shared memory, in the group that the sender commits next.
+    /// Records a copy from shared memory, which belongs to the group that the sender commits next.
     pub fn send_from(&mut self, sender: Sender, side: Bulk) {
         let group = self.bulk.groups(sender.warp)[(sender.lane & 31) as usize];
         self.open(Open { sender, side, until: Until::Group(group), reduces: false });
     }
 
-    /// Records that a phase of an mbarrier object has completed: its copies are complete.
+    /// Records that a phase of an mbarrier object has completed, and with it the copies of that phase.
     pub fn phase_ended(&mut self, at: u64) {
         self.order.end_phase(at);
         for copy in &mut self.bulk.open {
@@ -187,8 +184,8 @@ impl BlockShadow {
         }
     }
 
-    /// Records that a lane has observed the completion of an object's phase. Its copies count as stores of the first
-    /// lane that did, and are known to later ones.
+    /// Records that a lane has observed the completion of an object's phase. The phase's copies count as stores of the
+    /// first lane that observes it, and are known to later lanes.
     pub fn phase_observed(&mut self, at: u64, warp: u32, lane: u32) {
         self.order.observe_phase(at, (warp, lane as usize));
         let seen = Until::Phase { object: at, ended: true };
@@ -206,13 +203,13 @@ impl BlockShadow {
         }
     }
 
-    /// Records that lanes commit their bulk group.
+    /// Records that lanes commit their current bulk groups.
     pub fn commit_bulk(&mut self, warp: u32, mask: u32) {
         let groups = self.bulk.groups(warp);
         (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| groups[lane] += 1);
     }
 
-    /// Records that lanes wait for all their bulk groups except the last `but`.
+    /// Records that lanes wait for all but the last `but` of their bulk groups.
     pub fn wait_bulk(&mut self, warp: u32, mask: u32, but: u32) {
         let committed = *self.bulk.groups(warp);
         drop(self.take(|copy| {
@@ -222,12 +219,12 @@ impl BlockShadow {
         }));
     }
 
-    /// Executes a proxy fence: bulk copies see the earlier stores of threads.
+    /// Executes a proxy fence, after which bulk copies see the earlier stores of threads.
     pub fn fence_bulk(&mut self) {
         self.shared.iter_mut().for_each(|line| line.unfenced = 0);
     }
 
-    /// Names the copy in a hazard about bytes that it reads or has yet to write.
+    /// Adds the copy to a hazard about bytes that the copy reads or has yet to write.
     pub fn with_copy(&self, hazard: Hazard) -> Hazard {
         let before = match hazard.fault {
             Fault::BeingRead => Op::Load,
@@ -248,7 +245,7 @@ impl BlockShadow {
         }
     }
 
-    /// Records a lint for a copy that may still be reading the block's shared memory when the block ends.
+    /// Records a lint if a copy may still be reading the block's shared memory when the block ends.
     pub(super) fn leave_copies(&mut self) {
         let left = self.bulk.open.iter().find(|copy| matches!(copy.until, Until::Group(_)));
         if let Some(&Open { sender, side, .. }) = left {
@@ -259,7 +256,7 @@ impl BlockShadow {
         }
     }
 
-    /// Removes and returns copies that were waited for.
+    /// Removes and returns the copies that have been waited for.
     fn take(&mut self, waited: impl Fn(&Open) -> bool) -> Vec<Open> {
         let (done, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bulk.open).into_iter().partition(waited);
         for copy in &done {
@@ -271,7 +268,7 @@ impl BlockShadow {
                 Until::Group(_) => self.mark(copy.side, |line, mask| line.being_read &= !mask),
             }
         }
-        // Other copies may read or write the same bytes.
+        // The remaining copies may read or write the same bytes.
         for copy in &left {
             self.mark_open(copy);
         }
@@ -280,7 +277,7 @@ impl BlockShadow {
         done
     }
 
-    /// Returns the bytes of a line of shared memory that bulk copies have yet to write, and those that they read.
+    /// Returns the bytes of a line of shared memory that bulk copies have yet to write, and the bytes that they read.
     pub(super) fn bulk_in(&self, number: u64) -> (u128, u128) {
         let mut found = (0, 0);
         for copy in &self.bulk.open {
@@ -294,7 +291,8 @@ impl BlockShadow {
         found
     }
 
-    /// Checks and records data that another block's thread sends here; `since` is the last acquire of that block.
+    /// Checks and records data that a thread of another block sends to this one. `since` is the last acquire of that
+    /// block.
     pub fn receive_remote(
         &mut self,
         remote: (RemoteThread, u64),
@@ -320,7 +318,7 @@ impl BlockShadow {
         Ok(())
     }
 
-    /// Returns why another block may not send data to words of the line at `start`.
+    /// Returns the reason why another block may not send data to words of the line at `start`, if any.
     fn remote_write_conflict(
         &self,
         way: Way,
@@ -338,7 +336,7 @@ impl BlockShadow {
         self.remote_conflict(way.op(), start, part.bytes, remote)
     }
 
-    /// Marks the bytes that a copy has yet to write, or those that it reads.
+    /// Marks the bytes that a copy has yet to write, or the bytes that it reads.
     fn mark_open(&mut self, copy: &Open) {
         let reduces = copy.reduces;
         match copy.until {
@@ -359,13 +357,13 @@ impl BlockShadow {
     }
 }
 
-/// Returns a bit per word of a line.
+/// Returns a mask of words in a line, one bit per word.
 const fn words(from: usize, count: usize) -> u32 {
     (u32::MAX >> (WORDS - count)) << from
 }
 
-/// Returns the bytes of a part that may not be read yet: for a reduction those never written, and for a bulk copy those
-/// stored by threads without a later proxy fence.
+/// Returns the bytes of a part that must not be read yet. For a reduction, these are bytes that were never written; for
+/// a bulk copy, bytes that threads have stored without a later proxy fence.
 fn unreadable(line: &Line, space: Space, part: &Part, bulk: bool) -> Option<(Fault, u128)> {
     if space != Space::Shared || part.op == Op::Store {
         return None;

@@ -1,24 +1,23 @@
-//! Asynchronous copies into shared memory: their bytes are incomplete until the thread that sent them has waited.
+//! Asynchronous copies to shared memory. Their bytes are incomplete until the sending thread has waited.
 //!
-//! A copy counts as a store of its thread at the moment of the wait: other threads that read the bytes need a barrier
-//! after the wait.
+//! A copy counts as a store that its thread makes at the time of the wait, so other threads need a barrier after the
+//! wait before they read the bytes.
 
 use crate::sanitize::block::BlockShadow;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::WORDS;
 
-/// One thread's copy that was not waited for.
+/// One thread's copy that has not been waited for.
 #[derive(Debug, Clone, Copy)]
 struct Copy {
     lane: u8,
     bytes: u8,
     line: u16,
-    /// The group with which it will be committed.
+    /// Number of the group to which it will belong when committed.
     group: u32,
     offset: u32,
 }
 
-/// The copies of a warp.
 #[derive(Debug, Default)]
 pub struct Copies {
     open: Vec<Copy>,
@@ -42,7 +41,7 @@ impl BlockShadow {
         &mut self.copies[at]
     }
 
-    /// Records that a lane starts a copy to shared memory; the store itself is recorded elsewhere.
+    /// Records that a lane starts a copy to shared memory. The store itself is recorded elsewhere.
     pub fn send(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32, line: u16) {
         let copies = self.copies(warp);
         let group = copies.committed[lane & 31];
@@ -50,13 +49,14 @@ impl BlockShadow {
         self.mark_pending(offset, bytes, true);
     }
 
-    /// Records that lanes commit their group of copies.
+    /// Records that lanes commit their current groups of copies.
     pub fn commit(&mut self, warp: u32, mask: u32) {
         let copies = self.copies(warp);
         (0..32).filter(|lane| mask >> lane & 1 == 1).for_each(|lane| copies.committed[lane] += 1);
     }
 
-    /// Records that lanes wait for all copies except those of the last `but` groups; `None` for all, committed or not.
+    /// Records that lanes wait for all copies except those of the last `but` groups. `None` waits for all copies, even
+    /// uncommitted ones.
     pub fn wait(&mut self, warp: u32, mask: u32, but: Option<u32>) {
         let copies = self.copies(warp);
         let committed = copies.committed;
@@ -74,7 +74,7 @@ impl BlockShadow {
     }
 
     fn mark_pending(&mut self, offset: u64, bytes: u32, pending: bool) {
-        // Copies are aligned to their size, which divides the size of a line.
+        // Copies are aligned to their size, which divides the line size.
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.pending = if pending { line.pending | mask } else { line.pending & !mask };

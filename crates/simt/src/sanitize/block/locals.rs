@@ -1,11 +1,11 @@
 //! Tracks which words of local memory each thread has written.
 //!
-//! Lanes usually access the same offset, so a word has one bit per lane. A load is at fault only if none of its words
-//! was ever written, because compilers copy structures with their padding.
+//! Lanes usually access the same offset, so each word has one bit per lane. A load is a fault only if none of its words
+//! was ever written, because compilers copy structures including their padding.
 
 use crate::sanitize::block::BlockShadow;
 
-/// Lanes that have written each four-byte word.
+/// For each four-byte word, the lanes that have written it.
 #[derive(Debug, Default, Clone)]
 pub struct Locals(Vec<u32>);
 
@@ -51,12 +51,12 @@ impl BlockShadow {
         lanes(mask).for_each(|lane| self.set(warp, words(offsets[lane], bytes), 1 << lane, true));
     }
 
-    /// Records that something other than a lane's program wrote the lane's local memory.
+    /// Records a write to a lane's local memory by something other than the lane's own program.
     pub fn local_written(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) {
         self.set(warp, words(offset, bytes), 1 << (lane & 31), true);
     }
 
-    /// Records that lanes load from local memory. Returns those that read what was never written.
+    /// Handles loads from local memory. Returns the lanes that read what was never written.
     pub fn local_load(&mut self, warp: u32, offsets: &[u64; 32], mask: u32, bytes: u32, together: bool) -> u32 {
         let Locals(known) = self.local(warp);
         let written = |offset: u64| words(offset, bytes).fold(0, |m, w| m | known.get(w).copied().unwrap_or(0));
@@ -66,22 +66,22 @@ impl BlockShadow {
         lanes(mask).filter(|&lane| written(offsets[lane]) >> lane & 1 == 0).fold(0, |m, lane| m | 1 << lane)
     }
 
-    /// Returns which bytes of a lane's local memory are in words that it has not written: a bit per byte.
+    /// Returns which bytes of a lane's local memory are in words that it has not written, one bit per byte.
     pub fn local_unwritten(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) -> u32 {
         let Locals(known) = self.local(warp);
         let written = |at: u64| known.get((at / 4) as usize).is_some_and(|lanes| lanes >> lane & 1 == 1);
         (0..bytes).filter(|&k| !written(offset + u64::from(k))).fold(0, |m, k| m | 1 << k)
     }
 
-    /// Records which bytes of a lane's local memory have undefined values: a bit per byte.
+    /// Records which bytes of a lane's local memory are undefined, one bit per byte.
     pub fn local_undefined(&mut self, warp: u32, lane: usize, offset: u64, bytes: u32) {
         for at in (0..32).filter(|k| bytes >> k & 1 == 1).map(|k| offset + k) {
             self.set(warp, words(at, 1), 1 << (lane & 31), false);
         }
     }
 
-    /// Records that lanes enter a function with its locals in `frame`. Its arguments, given by offset and size, are
-    /// written.
+    /// Records that lanes enter a function whose locals are in `frame`. The arguments, given by offset and size, count
+    /// as written.
     pub fn enter_frame(&mut self, warp: u32, mask: u32, frame: std::ops::Range<u32>, args: &[(u32, u32)]) {
         self.set(warp, words(u64::from(frame.start), frame.end - frame.start), mask, false);
         for &(offset, bytes) in args {

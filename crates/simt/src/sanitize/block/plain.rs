@@ -1,8 +1,8 @@
-//! Checks plain loads and stores of whole words, line by line: the fast path for nearly all requests.
+//! Checks plain loads and stores of whole words, line by line. This is the fast path for nearly all requests.
 //!
 //! Each line receives the accessed words and their lanes. If a line cannot record them in compact form, the whole
-//! request is checked again word by word. The lines already recorded then see the same lanes access the same words,
-//! which changes nothing.
+//! request is checked again word by word. Lines that were already recorded then see the same lanes access the same
+//! words again, which changes nothing.
 
 use crate::sanitize::block::BlockShadow;
 use crate::sanitize::compact::{Moment, Words};
@@ -12,24 +12,24 @@ use crate::sanitize::table::LineLoad;
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, each};
 
-/// The words of a request in one line.
+/// The words of a request that are in one line.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'p> {
     pub space: Space,
     pub op: Op,
     /// Number of the line.
     pub number: u64,
-    /// A bit per word.
+    /// Accessed words, one bit per word.
     pub mask: u32,
-    /// The lane that accesses each word; the last one if there are several.
+    /// Lane that accesses each word, or the last one if several do.
     pub lanes: &'p [u8; WORDS],
-    /// Words that several lanes access.
+    /// Words that more than one lane accesses.
     pub doubled: u32,
     pub warp: u32,
     pub line: u16,
 }
 
-/// A run of contiguous words that contiguous lanes access.
+/// A run of contiguous words, accessed by contiguous lanes.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub space: Space,
@@ -38,19 +38,19 @@ pub struct Run {
     pub start: u64,
     pub first: usize,
     pub lanes: usize,
-    /// Each lane accesses `1 << shift` words.
+    /// Base-2 logarithm of the number of words that each lane accesses.
     pub shift: u32,
     pub warp: u32,
     pub line: u16,
 }
 
-/// Returns the words from `first` on.
+/// Mask of `count` words, starting at `first`.
 const fn run(first: usize, count: usize) -> u32 {
     u32::MAX >> (WORDS - count) << first
 }
 
-/// Returns the lane that accesses each word of a line, if `words` words of the request precede its first one. Each lane
-/// accesses `1 << shift` words.
+/// Returns the lane that accesses each word of a line, if the line's first accessed word is preceded by `words` words
+/// of the request. Each lane accesses `1 << shift` words.
 #[inline]
 fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WORDS] {
     let before = words as u8;
@@ -59,8 +59,8 @@ fn lanes_of_run(from: usize, words: usize, first: usize, shift: u32) -> [u8; WOR
 }
 
 impl BlockShadow {
-    /// Records a request, if it is plain and cannot conflict. `row` is what lanes store, if that is one word each;
-    /// otherwise `value` returns what a lane stores to a word of its access.
+    /// Records a request if it is plain and cannot conflict. `row` has the lanes' stored values if each lane stores one
+    /// word; otherwise `value` is the word that a lane stores.
     pub fn plain(&mut self, r: &Request<'_>, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
         if r.strength != Strength::Plain || r.bytes < 4 || r.op == Op::Change {
             return false;
@@ -83,7 +83,7 @@ impl BlockShadow {
                 value,
             );
         }
-        // If several lanes store to one word, one of them is last: the path by lanes decides which.
+        // If several lanes store to one word, one of them is last. The lane-by-lane path determines which.
         (r.op == Op::Load || r.is_rising(r.mask)) && self.plain_lanes(r, value)
     }
 
@@ -92,7 +92,7 @@ impl BlockShadow {
         (moment, Tag::new(0, 0, warp, line).who())
     }
 
-    /// Records that all lanes load from one address.
+    /// Records that all lanes load from the same address.
     fn plain_at_one(&mut self, r: &Request<'_>, first: usize) -> bool {
         let (now, base) = self.moment(r.warp, r.line);
         let offset = r.offset(first);
@@ -111,7 +111,7 @@ impl BlockShadow {
         }
     }
 
-    /// Records a part of a request, unless it may conflict. `row` is what lanes store, one word each.
+    /// Records part of a request, unless it may conflict. `row` has the lanes' stored values, one word each.
     #[inline]
     pub fn plain_piece(&mut self, p: &Piece<'_>, row: Option<&[u32; 32]>) -> bool {
         let (now, base) = self.moment(p.warp, p.line);
@@ -125,8 +125,8 @@ impl BlockShadow {
         apply(line, (p.op, p.space), now, &words, fill)
     }
 
-    /// Records a request of all lanes to contiguous words, unless it may conflict. `row` is what they store, one word
-    /// each.
+    /// Records a request by all lanes for contiguous words, unless it may conflict. `row` has the lanes' stored values,
+    /// one word each.
     pub fn plain_row(&mut self, run: &Run, row: Option<&[u32; 32]>) -> bool {
         if run.space == Space::Global {
             self.make_room();
@@ -134,7 +134,7 @@ impl BlockShadow {
         self.plain_run(run, row, |_, _| 0)
     }
 
-    /// Records that lanes access contiguous words.
+    /// Records accesses to contiguous words, unless they may conflict.
     #[inline]
     fn plain_run(&mut self, r: &Run, row: Option<&[u32; 32]>, value: impl Fn(usize, usize) -> u32) -> bool {
         let (now, base) = self.moment(r.warp, r.line);
@@ -177,7 +177,7 @@ impl BlockShadow {
         true
     }
 
-    /// Checks lanes that access scattered words.
+    /// Records accesses to scattered words, unless they may conflict.
     fn plain_lanes(&mut self, r: &Request<'_>, value: impl Fn(usize, usize) -> u32) -> bool {
         let (now, base) = self.moment(r.warp, r.line);
         let each = r.bytes as usize / 4;
@@ -192,7 +192,7 @@ impl BlockShadow {
                     break;
                 }
                 left &= left - 1;
-                // An access is aligned to its size, so it stays in its line.
+                // Accesses are aligned to their size, so each lies within one line.
                 let from = (offset / 4) as usize % WORDS;
                 let bits = run(from, each);
                 doubled |= mask & bits;
@@ -219,7 +219,7 @@ impl BlockShadow {
     }
 }
 
-/// Records the part of a request in one line.
+/// Records the part of a request that is in one line.
 #[inline]
 fn apply(
     line: &mut Line,

@@ -1,8 +1,9 @@
-//! Accesses by other blocks of the cluster to a block's shared memory.
+//! Accesses to a block's shared memory by other blocks of its cluster.
 //!
-//! The two sides are ordered if the block has released its accesses (by a fence, or its arrival at the cluster's
-//! barrier or at a remote mbarrier object), and if it has acquired those of others (by that barrier, a wait on one of
-//! its own mbarrier objects, or a polling load). Only plain stores of the block race with remote atomics.
+//! Accesses of the two sides are ordered if the block has released its own and has acquired the others'. It releases by
+//! a fence, by arriving at the cluster barrier, or by arriving at a remote mbarrier object. It acquires by that
+//! barrier, by waiting on one of its own mbarrier objects, or by a polling load. Remote atomics race only with plain
+//! stores of the block.
 
 use std::collections::HashMap;
 
@@ -18,12 +19,12 @@ use crate::sanitize::tag::Tag;
 pub struct RemoteThread {
     /// Index of the block in the grid.
     pub block: [u32; 3],
-    /// Number of the thread in its block.
+    /// Index of the thread in its block.
     pub thread: u32,
     pub line: u16,
 }
 
-/// The thread of an earlier access.
+/// The thread of the earlier of two accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Earlier {
     /// A thread of the block itself.
@@ -31,7 +32,7 @@ pub enum Earlier {
     RemoteThread(RemoteThread),
 }
 
-/// Why an access of another block is at fault.
+/// Why an access by another block is a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteConflict {
     pub fault: Fault,
@@ -41,7 +42,7 @@ pub struct RemoteConflict {
     pub who: Earlier,
 }
 
-/// Remote accesses to a line since the block's last acquire. Masks have a bit per byte.
+/// Remote accesses to a line since the block's last acquire. Masks have one bit per byte.
 #[derive(Debug, Clone, Copy)]
 struct RemoteAccess {
     loads: u128,
@@ -50,21 +51,21 @@ struct RemoteAccess {
     storer: RemoteThread,
 }
 
-/// What other blocks did in the block's shared memory.
+/// Accesses of other blocks to the block's shared memory.
 #[derive(Debug, Default)]
 pub struct RemoteAccesses {
     lines: HashMap<u64, RemoteAccess>,
     last: Option<RemoteThread>,
-    /// Times at which the block released all epochs before one, the latest last.
+    /// The block's releases, oldest first: time, and the epoch before which everything is released.
     released: Vec<(u64, u32)>,
-    /// All epochs before this one count as released at all times.
+    /// All epochs before this one count as released at any time.
     floor: u32,
     /// Time of the block's last acquire.
     acquired: u64,
     started: bool,
 }
 
-/// Releases that are kept per block.
+/// Maximum number of releases that are kept per block.
 const MAX_RELEASES: usize = 64;
 
 impl RemoteAccesses {
@@ -75,7 +76,7 @@ impl RemoteAccesses {
         (self.last, self.floor, self.acquired, self.started) = (None, epoch, 0, false);
     }
 
-    /// Restarts epochs: earlier accesses count as released.
+    /// Restarts the count of epochs; earlier accesses count as released.
     pub fn wrap(&mut self) {
         self.released.clear();
         self.floor = 1;
@@ -91,7 +92,7 @@ impl RemoteAccesses {
         self.released.push((time, epoch));
     }
 
-    /// Returns the first epoch that a block has not acquired, given the time of its last acquire.
+    /// Returns the first epoch that another block has not acquired, given the time of its last acquire.
     fn unknown_to(&self, acquired: u64) -> u32 {
         let known = self.released.iter().rev().find(|(time, _)| *time < acquired);
         known.map_or(self.floor, |&(_, epoch)| epoch)
@@ -99,7 +100,8 @@ impl RemoteAccesses {
 }
 
 impl BlockShadow {
-    /// Checks and records an access by another block to bytes in one line; `since` is the last acquire of that block.
+    /// Checks and records an access by another block to bytes within one line. `acquired` is the time of that block's
+    /// last acquire.
     pub fn remote_access(
         &mut self,
         op: Op,
@@ -132,12 +134,12 @@ impl BlockShadow {
         Ok(())
     }
 
-    /// Records another block's access that does not race.
+    /// Records an access by another block that cannot race.
     pub const fn note_remote(&mut self, by: RemoteThread) {
         self.remote.last = Some(by);
     }
 
-    /// Returns the last store to a byte.
+    /// Returns the thread that stored to a byte last.
     pub(super) fn who_stored(&self, offset: u64) -> Earlier {
         let access = self.remote.lines.get(&(offset / 128)).filter(|g| g.stores >> (offset % 128) & 1 == 1);
         let word = (offset / 4) as usize % 32;
@@ -163,7 +165,7 @@ impl BlockShadow {
         let loader = |word: usize| Earlier::Own(line.loader(word));
         let unwritten = if op == Op::Load { !line.written } else { 0 };
         let (coming, going) = self.bulk_in(offset / 128);
-        // Reductions that combine with the same bytes do not conflict with each other.
+        // Reductions into the same bytes do not conflict with each other.
         let coming = if op == Op::Change { coming & !line.merging } else { coming };
         let (loaded, stored, changed) = line.since(self.remote.unknown_to(acquired));
         let plain = if op == Op::Store { loaded } else { 0 };
@@ -186,7 +188,7 @@ impl BlockShadow {
         })
     }
 
-    /// Returns the remote access that makes a local access a hazard.
+    /// Returns the remote access that makes a local access a hazard, if any.
     pub fn remote_access_of(&self, hazard: &Hazard) -> Option<(RemoteThread, Op)> {
         if hazard.space != Space::Shared {
             return None;
@@ -200,7 +202,7 @@ impl BlockShadow {
         }
     }
 
-    /// Returns the last thread of another block whose access may be incomplete.
+    /// Returns the thread of another block whose access came last; it may be incomplete.
     pub const fn remote_thread(&self) -> Option<RemoteThread> {
         self.remote.last
     }
@@ -210,25 +212,25 @@ impl BlockShadow {
         self.remote.started
     }
 
-    /// Returns when the block last acquired from others in its cluster.
+    /// Time at which the block last acquired from other blocks of its cluster.
     pub const fn cluster_acquired(&self) -> u64 {
         self.remote.acquired
     }
 
-    /// Releases the block's accesses so far to the others in its cluster.
+    /// Releases the block's accesses so far to the other blocks of its cluster.
     pub fn release_to_cluster(&mut self, grid: &GridShadow) {
         self.remote.release(grid.tick(), self.epoch);
         self.release_epochs(grid);
     }
 
-    /// Acquires all accesses of the others in its cluster.
+    /// Acquires all accesses of the other blocks of its cluster.
     pub fn acquire_from_cluster(&mut self, grid: &GridShadow) {
         self.remote.started = true;
         self.remote.acquired = grid.tick();
         self.acquire_cluster(grid);
     }
 
-    /// Drops other blocks' accesses.
+    /// Forgets the accesses of other blocks.
     pub(super) fn forget_remote(&mut self) {
         self.remote.last = None;
         for (number, access) in std::mem::take(&mut self.remote.lines) {
@@ -240,7 +242,7 @@ impl BlockShadow {
         }
     }
 
-    /// Marks remote accesses again, in lines that bulk copies have cleared.
+    /// Marks remote accesses again in lines that finished bulk copies have cleared.
     pub(super) fn mark_remote(&mut self) {
         for (number, access) in &self.remote.lines {
             if let Some(line) = self.shared.get_mut(*number as usize) {
@@ -252,7 +254,7 @@ impl BlockShadow {
 }
 
 impl Line {
-    /// Returns the last store to a word, and the last load.
+    /// Returns the thread and source line of the last store to a word.
     fn storer(&self, word: usize) -> Tag {
         Tag::of_who(self.compact.stores.who[word])
     }

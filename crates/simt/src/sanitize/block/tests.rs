@@ -1,4 +1,4 @@
-//! A block's shadow state for its own accesses, request by request.
+//! A block's shadow state for its own accesses, tested request by request.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -8,7 +8,7 @@ use super::*;
 
 use crate::sanitize::log::access_records;
 
-/// Records a request of single words by the lanes of `mask`, lane `k` at `first` plus four times `k`.
+/// Records a request for single words by the lanes in `mask`. Lane `k` accesses `first + 4 * k`.
 fn touch(block: &mut BlockShadow, op: Op, warp: u32, mask: u32, first: u64, strength: Strength) -> Option<Hazard> {
     let offsets: [u64; 32] = std::array::from_fn(|k| first + 4 * k as u64);
     let request = Request {
@@ -44,7 +44,7 @@ fn a_reused_line_has_no_accesses_of_its_earlier_use() {
     for op in [Op::Load, Op::Store, Op::Change] {
         let mut block = started(&grid);
         assert_eq!(touch(&mut block, op, 0, u32::MAX, 0, Strength::Plain), None);
-        // The block's accesses so far are summarised in the middle of an epoch.
+        // The block's accesses so far are condensed in the middle of an epoch.
         block.condense();
         assert_eq!(touch(&mut block, Op::Store, 1, 1, 1280, Strength::Plain), None, "after {op:?}");
         assert_eq!(touch(&mut block, Op::Change, 2, 4, 1280, Strength::Plain), None, "after {op:?}");
@@ -105,15 +105,15 @@ fn a_word_that_one_lane_has_stored_and_all_lanes_load_is_a_lint() {
     assert_eq!(lints(&block), [(Fault::Warp, 1)]);
 }
 
-/// The addresses of the lanes of a request.
+/// Addresses of a request's lanes.
 #[derive(Debug, Clone)]
 enum Pattern {
     /// The lanes access contiguous words.
     Straight,
     Together,
-    /// Neighbouring lanes access words this many words apart.
+    /// Neighbouring lanes access words that are this many words apart.
     Stride(u64),
-    /// Each lane has an offset in accesses from the first.
+    /// Offset of each lane from the first, in accesses.
     Anywhere(Vec<u64>),
 }
 
@@ -159,7 +159,7 @@ fn step(warps: u32) -> impl Strategy<Value = Step> {
     prop_oneof![1 => Just(Step::Barrier), 2 => (0..warps).prop_map(Step::Sync), 9 => touch]
 }
 
-/// Executes a step, in compact form if requested and possible.
+/// Executes a step, in compact form if that is requested and possible.
 fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> {
     let &Step::Touch { op, space, warp, mask, first, bytes, ref pattern, same, line } = step else {
         match step {
@@ -198,7 +198,7 @@ fn take(block: &mut BlockShadow, step: &Step, in_short: bool) -> Option<Hazard> 
     block.touch(&request, value, |_| false)
 }
 
-/// Returns the content of a lint, without the earlier access.
+/// Returns the parts of a lint that do not depend on which earlier access it names.
 fn lints(block: &BlockShadow) -> Vec<(Fault, u16)> {
     let mut all: Vec<_> = block.lints.iter().map(|h| (h.fault, h.tag.line())).collect();
     all.sort_unstable();
@@ -228,8 +228,8 @@ proptest! {
             }
         }
         let (found, wanted) = (lints(&short), lints(&long));
-        // Synchronisations of warps other than a line's first are not distinguished. So if an access conflicts with two
-        // others, the note may name either.
+        // The compact form distinguishes no synchronisation of warps other than a line's first. If an access conflicts
+        // with two others, the note may therefore name either.
         let lines: Vec<u16> = wanted.iter().map(|(_, line)| *line).collect();
         prop_assert!(found.iter().all(|(_, line)| lines.contains(line)), "{:?} {:?}", found, wanted);
         prop_assert!(warps > 1 || found == wanted, "{:?} {:?}", found, wanted);

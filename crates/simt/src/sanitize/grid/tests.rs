@@ -1,4 +1,4 @@
-//! The shadow state of a launch, compared with a comparison of all pairs of accesses, for any order of publishing.
+//! Compares the shadow state of a launch with a comparison of all pairs of accesses, in any order of publication.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The access of one block to some words of a line.
+/// A block's access to some words of a line.
 #[derive(Debug, Clone)]
 struct Access {
     block: u32,
@@ -44,8 +44,7 @@ fn access() -> impl Strategy<Value = Access> {
     )
 }
 
-/// Returns accesses such that each block has released its first ones, and knows of the earlier blocks' releases at its
-/// last ones.
+/// Generates accesses. Each block has released its first ones, and knows of earlier blocks' releases by its last ones.
 fn accesses() -> impl Strategy<Value = Vec<Access>> {
     prop::collection::vec(access(), 0..14).prop_map(|mut all| {
         let (mut released, mut acquired) = ([true; 5], [false; 5]);
@@ -73,12 +72,12 @@ fn record(grid: &GridShadow, a: &Access) -> AccessRecord {
     AccessRecord { number: a.number, op: a.op, bytes, acquired, who, values, partial: None }
 }
 
-/// Returns the worst conflict found by comparing every pair: its fault and the offset of the word.
+/// Finds the worst conflict by comparing every pair. Returns its fault and the word's offset.
 fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {
         for y in all.iter().filter(|y| y.block > x.block && y.number == x.number) {
-            // A block knows what atomics left in a word that it has read.
+            // A block knows about the atomics whose results it has read in a word.
             let before = all.iter().take_while(|a| !std::ptr::eq(*a, y));
             let own = before.filter(|a| a.block == y.block && a.number == y.number && a.op == Op::Poll);
             let known = if matches!(x.op, Op::Change | Op::Poll) { own.fold(0, |words, a| words | a.words) } else { 0 };
@@ -120,7 +119,7 @@ proptest! {
         all in accesses()
             .prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
     ) {
-        // The accesses of one block keep their order.
+        // The accesses of each block keep their order.
         let (first, mut second) = all;
         for block in 0..5 {
             let mut own = first.iter().filter(|a| a.block == block);

@@ -1,4 +1,4 @@
-//! The log of a launch keeps what may conflict, and drops the same part for any order of blocks.
+//! A launch's log keeps what may conflict, and drops the same part for any order of blocks.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,8 @@ fn judged(launch_log: &mut LaunchLog) -> BTreeSet<(u32, u32)> {
 #[test]
 fn only_lines_in_which_blocks_may_conflict_are_compared() {
     let mut launch_log = LaunchLog::new(1 << 20);
-    // Read by all; each word written by one block; read and written by one; read by one and written by another.
+    // Four lines: read by all blocks; each word written by one block; read and written by one block; read by one block
+    // and written by another.
     for block in 0..4 {
         launch_log.add(block, NEVER, &log(1, Op::Load, u32::MAX));
         launch_log.add(block, NEVER, &log(2, Op::Store, 1 << block));
@@ -54,7 +55,7 @@ fn a_full_log_keeps_the_same_stretches_in_any_order_of_blocks() {
     };
     let (sparse, left) = kept(&mut (0..4000));
     assert_eq!((sparse, left.clone()), kept(&mut (0..4000).rev()));
-    // A record has 3 words and 8 of stored values: 44000 in all, of which at most 4000 remain.
+    // A record has 3 words plus 8 of stored values: 44,000 in all, of which at most 4,000 remain.
     assert!(sparse >= 4 && !left.is_empty() && left.len() * 11 <= 4000, "{sparse}, {} records", left.len());
     assert!(left.iter().all(|&(number, _)| is_tracked(number, sparse)));
     let all: BTreeSet<_> = (0..4000).map(|block| (block / 2 * 8, block)).collect();

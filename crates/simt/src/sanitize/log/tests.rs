@@ -1,4 +1,4 @@
-//! A log returns the entries that were added to it, in few words.
+//! A log returns the entries that were added to it, and takes few words.
 
 use crate::sanitize::words::bytes_of;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Generates threads in patterns typical of kernels, and at random.
+/// Generates threads, both in patterns that are typical of kernels and at random.
 fn who() -> impl Strategy<Value = [u32; WORDS]> {
     let run = (0..992_u32, 0..3_u32, 0..9_u32)
         .prop_map(|(first, shift, line)| std::array::from_fn(|w| line << 10 | (first + (w as u32 >> shift))));
@@ -23,7 +23,7 @@ fn record() -> impl Strategy<Value = AccessRecord> {
     let acquired = prop_oneof![Just(NOTHING), 1..u32::MAX];
     let stored = (any::<[u8; 32]>(), any::<u32>(), any::<[u32; 32]>());
     (any::<u32>(), op, bytes, acquired, who(), stored).prop_map(|(number, op, bytes, acquired, who, stored)| {
-        // A word that was not accessed has neither thread nor value.
+        // A word that was not accessed has neither a thread nor a value.
         let mask = words_of(bytes);
         let (values, words, whole) = stored;
         let words = words & mask;

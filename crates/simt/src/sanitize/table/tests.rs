@@ -1,4 +1,4 @@
-//! The table finds every line again, for any sharing of slots.
+//! The table finds every line again, no matter which lines share slots.
 
 use super::*;
 
