@@ -9,7 +9,7 @@ use crate::mir::{Class, Opnd};
 use crate::program::aux::{Access, Bulk, StateSpace};
 use ptx_parser::Operand;
 
-/// Takes the state space.
+/// Consumes the state space modifiers.
 pub fn space(f: &mut Form<'_, '_>) -> Access {
     let space = match f.one_of(&SPACES) {
         Some("shared" | "shared::cta" | "shared::cluster") => StateSpace::SHARED,
@@ -22,7 +22,7 @@ pub fn space(f: &mut Form<'_, '_>) -> Access {
     Access::to(space)
 }
 
-/// Lowers an address: its row, its offset, and what `aux` says about both.
+/// Lowers an address: its row, its offset, and the bits of `aux` about both.
 pub fn address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
@@ -50,7 +50,7 @@ pub fn address<'a>(
     })
 }
 
-/// Lowers one address of a bulk copy: the row, and its bits of `imm` and `aux`.
+/// Lowers one address of a bulk copy: its row, and its bits of `imm` and `aux`.
 pub fn bulk_address<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
@@ -71,7 +71,7 @@ pub fn bulk_address<'a>(
         let field = (offset & ((1 << bulks::OFFSET_BITS) - 1)) << (which * bulks::OFFSET_BITS);
         return Ok((row, field, flag));
     }
-    // An offset that does not fit into `imm` is added beforehand.
+    // An offset that does not fit into `imm` is added in advance.
     let sum = Opnd::Reg(b.fresh(if narrow { Class::Narrow } else { Class::Wide }));
     let by = b.parts.constants.uniform(offset as u64, !narrow);
     let run = if narrow {

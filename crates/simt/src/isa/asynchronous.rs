@@ -15,7 +15,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
 
-/// Lowers `cp.async` and its groups, and `cp.reduce.async.bulk`.
+/// Lowers `cp.async` with its groups, and `cp.reduce.async.bulk`.
 pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let reduces = f.flag("reduce");
     if !f.flag("async") {
@@ -71,7 +71,7 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Operand::Int(size @ (4 | 8)) if !whole => size,
         _ => return Err("a size of 16 is expected, or of 4 or 8 with `.ca`".to_owned()),
     };
-    // The next operand is the number of bytes to read, or a predicate that skips the read; the cache policy comes last.
+    // The next operand is the number of bytes to read, or a predicate that skips the read. A cache policy comes last.
     let bytes = match f.ins.operands.get(3).filter(|_| f.count() > 3 + usize::from(hinted)) {
         None => Opnd::None,
         Some(fewer) if b.register_class(fewer) == Some(Class::Pred) => {
@@ -89,8 +89,8 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// `cp.async.mbarrier.arrive`: the copies are complete when it executes, so it is an ordinary arrival. Without `.noinc`
-/// it would first increment the pending count, then arrive: no net change.
+/// `cp.async.mbarrier.arrive`. Copies are complete by the time it executes, so it is an ordinary arrival. Without
+/// `.noinc` it would increment the pending count and then arrive, with no net effect.
 fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("arrive") {
         return Err("`.arrive` is expected".to_owned());
@@ -116,7 +116,7 @@ fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Do
     Ok(())
 }
 
-/// Lowers `cp.async.bulk` and its groups.
+/// Lowers `cp.async.bulk` with its groups.
 fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("commit_group") {
         b.emit::<0>(bulks::commit, [], 0, 0, 0);
@@ -159,7 +159,7 @@ enum Way {
     Out,
 }
 
-/// Takes source and destination of a bulk copy.
+/// Consumes the source and destination of a bulk copy.
 fn way(f: &mut Form<'_, '_>) -> Result<Way, String> {
     let (grouped, counted) = (f.flag("bulk_group"), f.flag("mbarrier::complete_tx::bytes"));
     let global = f.flag("global");
@@ -175,7 +175,7 @@ fn way(f: &mut Form<'_, '_>) -> Result<Way, String> {
     }
 }
 
-/// Emits a bulk copy or reduction. `run` performs it; `blocks` is the mask of a multicast's destination blocks.
+/// Emits a bulk copy or reduction, performed by `run`. `blocks` is the mask of a multicast's destination blocks.
 fn bulk_transfer<'a, 'b>(
     b: &'b mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -256,7 +256,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
     if expects && !matches!(operation, "expect_tx" | "arrive" | "arrive_drop") {
         return Err(format!("`.{operation}` does not take `.expect_tx`"));
     }
-    // The position of the address operand. The next operand is a count of arrivals or bytes, a state or a parity.
+    // Position of the address operand. The operand after it is a count of arrivals or bytes, a state, or a parity.
     let (what, at, arrivals, bytes) = match operation {
         "init" => (mbarrier::INIT, 0, true, false),
         "inval" => (mbarrier::INVALIDATE, 0, false, false),
@@ -266,7 +266,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
         "arrive_drop" => (mbarrier::ARRIVE_DROP, 1, !expects, expects),
         _ => (if parity { mbarrier::TEST_PARITY } else { mbarrier::TEST }, 1, false, false),
     };
-    // A remote arrival may omit the state, or have the sink `_` instead.
+    // A remote arrival may omit the state, or have the sink `_` in its place.
     let stateless = at == 1 && matches!(f.operand(0)?, Operand::Address { .. });
     let at = if stateless { 0 } else { at };
     let tests = matches!(what, mbarrier::TEST | mbarrier::TEST_PARITY);

@@ -69,7 +69,8 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Atomics on the elements of a vector in global memory, one after the other. The vector as a whole is not atomic.
+/// Lowers atomics on the elements of a vector in global memory, one element after another. The vector as a whole is not
+/// updated atomically.
 fn atomic_vector<'a>(
     b: &mut Builder<'a, '_>,
     f: &mut Form<'a, '_>,
@@ -97,10 +98,10 @@ fn atomic_vector<'a>(
     let mut olds = Vec::new();
     for (k, source) in sources.iter().enumerate() {
         let x = b.src(source, ty)?;
-        // One element's destination may be a later one's source, so all destinations are written at the end.
+        // The destination of one element may be the source of a later one, so all destinations are written at the end.
         let old = if returns { Opnd::Reg(b.fresh(class_of(ty)?)) } else { Opnd::None };
         olds.push(old);
-        // The first element represents the vector in the counters, and has the vector's address.
+        // The first element has the vector's address and stands for the whole vector in the counters.
         let width = if k == 0 { count as u32 } else { 0 };
         let at = imm + k as i64 * i64::from(ty.size());
         let aux = (aux | Access::STRONG).with_elements(width);

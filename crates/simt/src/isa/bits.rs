@@ -1,4 +1,4 @@
-//! Lowers shifts, bit fields, permutations, bit counts and dot products of bytes.
+//! Lowers shifts, bit fields, permutations, bit counts and byte dot products.
 
 use crate::exec::shapes::{COMBINE_AND, COMBINE_OR, binary, compare, quaternary, ternary, unary};
 use crate::exec::vector;
@@ -10,7 +10,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B16, B32, B64, S16, S32, S64, U16, U32, U64};
 
-/// Lowers `shl` and `shr`: an amount above the width counts as the width.
+/// Lowers `shl` and `shr`. Amounts above the width count as the width.
 pub fn shift<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let left = f.ins.opcode.starts_with("shl");
     let ty = f.ty()?;
@@ -101,15 +101,15 @@ pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty, ty, U32, U32], run)
 }
 
-/// Returns the significant part of a position or length: its low eight bits for 32-bit fields, and all of it for 64-bit
-/// fields, as on hardware.
+/// Returns the part of a position or length that counts on hardware: the low eight bits for 32-bit fields, the whole
+/// value for 64-bit fields.
 #[inline(always)]
 fn extent(v: u32, width: u32) -> u32 {
     if width == 64 { v.min(0xff) } else { v & 0xff }
 }
 
-/// Returns `len` bits of `x` from bit `at` on. If `signed`, the result is sign-extended, and bits beyond `width` repeat
-/// the sign.
+/// Extracts `len` bits of `x`, starting at bit `at`. If `signed`, the result is sign-extended, and bits beyond `width`
+/// repeat the sign.
 #[inline(always)]
 pub fn field(x: u64, at: u32, len: u32, width: u32, signed: bool) -> u64 {
     let (at, len) = (extent(at, width), extent(len, width));
@@ -152,7 +152,7 @@ pub fn szext<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty; 3], run)
 }
 
-/// Returns the low `len` bits of `x`, sign-extended.
+/// Sign-extends the low `len` bits of `x`.
 #[inline(always)]
 fn extend(x: i32, len: u32) -> i32 {
     if len == 0 { 0 } else { x << (32 - len) >> (32 - len) }
@@ -170,7 +170,7 @@ pub fn bfi<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty, ty, ty, U32, U32], run)
 }
 
-/// Returns `y` with `len` bits from bit `at` on replaced by the low bits of `x`.
+/// Returns `y`, with `len` bits starting at bit `at` replaced with the low bits of `x`.
 #[inline(always)]
 pub fn insert(x: u64, y: u64, at: u32, len: u32, width: u32) -> u64 {
     let (at, len) = (extent(at, width), extent(len, width));
@@ -188,7 +188,7 @@ pub fn fns<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty; 4], run)
 }
 
-/// Returns the position of the `offset`-th set bit at or above `base`, or below it if `offset` is negative.
+/// Returns the position of the `offset`-th set bit, counted upward from `base`, or downward if `offset` is negative.
 fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
@@ -230,7 +230,7 @@ pub fn lop3<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         b.emit(run, [d, x, y, z, table], 1, 0, 0);
         return Ok(());
     };
-    // `d|p`: the predicate is whether the result is nonzero, combined with the source predicate.
+    // `d|p`: the predicate tells whether the result is nonzero, combined with the source predicate.
     let Operand::Pair(value, holds) = *f.operand(0)? else { return Err("`d|p` is expected".to_owned()) };
     let out = Opnd::Reg(b.fresh(Class::Narrow));
     b.emit(run, [out, x, y, z, table], 1, 0, 0);
@@ -261,11 +261,11 @@ pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             }
             out
         }),
-        // The mode selects four bytes from byte `s` on, upward or downward, wrapping at the end of the pair.
+        // Selects four bytes, starting at byte `s` and going up or down, with wraparound at the end of the pair.
         Some("f4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3) + k)),
         Some("b4e") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 3).wrapping_sub(k) & 7)),
         Some("rc8") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |_| s & 3)),
-        // Edge modes: bytes on one side of `s` are clamped to it.
+        // Edge modes: byte indices on one side of `s` are clamped to `s`.
         Some("ecl") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| k.max(s & 3))),
         Some("ecr") => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| k.min(s & 3))),
         Some(_) => ternary(b.isa, |x: u32, y: u32, s: u32| picked(x, y, |k| (s & 1) * 2 + (k & 1))),
@@ -273,7 +273,7 @@ pub fn prmt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty; 4], run)
 }
 
-/// Selects bytes of a pair of registers: each nibble of `which` names one.
+/// Selects bytes of a pair of registers by the indices that `which` returns.
 #[inline(always)]
 fn picked(x: u32, y: u32, which: impl Fn(u32) -> u32) -> u32 {
     let bytes = pair(x, y);

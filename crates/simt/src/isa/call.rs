@@ -1,4 +1,4 @@
-//! Lowers calls, and the arguments and results in registers: they go through the locals, as parameters do.
+//! Lowers calls. Arguments and results in registers pass through the locals, like parameters.
 
 use crate::exec::vector::compare;
 use crate::exec::{control as flow, device_runtime as runtime, malloc, system};
@@ -15,15 +15,14 @@ use ScalarType::{B8, Pred, U64};
 /// Offset and size of a value in the locals, in bytes.
 type Place = (u32, u32);
 
-/// A value in registers: element type and number of elements.
+/// Element type and number of elements of a value in registers.
 type Kind = (ScalarType, u64);
 
-/// Returns the content of a parameter.
 const fn kind(v: &Variable<'_>) -> Kind {
     (v.ty, v.count)
 }
 
-/// Returns the offsets of consecutive values, their end, and their common alignment.
+/// Lays out consecutive values. Returns their offsets, their end, and their common alignment.
 pub fn layout(kinds: impl IntoIterator<Item = (u64, u32)>) -> (Vec<u32>, u64, u32) {
     let (mut offsets, mut end, mut align) = (Vec::new(), 0_u64, 1);
     for (bytes, own) in kinds {
@@ -35,7 +34,7 @@ pub fn layout(kinds: impl IntoIterator<Item = (u64, u32)>) -> (Vec<u32>, u64, u3
     (offsets, end, align)
 }
 
-/// Returns the elements of a register: several for a vector.
+/// Returns the elements of a register, of which a vector has several.
 fn elements<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Vec<Operand<'a>> {
     if let Operand::Name(name) = *operand
         && let Some(width) = b.width(name)
@@ -49,7 +48,7 @@ const fn frame() -> Access {
     Access::ABSOLUTE.union(Access::FRAME).union(Access::to(StateSpace::LOCAL)).with_elements(1)
 }
 
-/// Stores a register, or its elements, at an offset of the locals.
+/// Stores a register, or its elements, at an offset in the locals.
 pub fn put<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, count): Kind) -> Done {
     let sources = elements(b, operand);
     if sources.len() as u64 != count {
@@ -73,7 +72,7 @@ pub fn put<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, cou
     Ok(())
 }
 
-/// Loads a register, or its elements, from an offset of the locals.
+/// Loads a register, or its elements, from an offset in the locals.
 pub fn take<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, count): Kind) -> Done {
     let targets = elements(b, operand);
     if targets.len() as u64 != count {
@@ -99,7 +98,8 @@ pub fn take<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, co
     Ok(())
 }
 
-/// Returns the kind of an argument or result in registers: as its parameter is declared, or else as the registers are.
+/// Returns the kind of an argument or result in registers, from the declaration of its parameter or else from the
+/// registers themselves.
 fn kind_of<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
@@ -117,7 +117,7 @@ fn kind_of<'a>(
     register.map(|(_, ty)| (ty, 1)).ok_or_else(|| format!("the type of the argument {operand:?} is not known here"))
 }
 
-/// Returns the place of the parameter that an operand names.
+/// Returns the place of the parameter that an operand names, if it names one.
 fn parameter<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Option<Place> {
     let Operand::Name(name) = *operand else { return None };
     match b.lookup(name) {
@@ -126,7 +126,7 @@ fn parameter<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Option<Place
     }
 }
 
-/// Returns the places of the arguments, after storing those in registers.
+/// Stores the arguments that are in registers, and returns the places of all arguments.
 fn arguments<'a>(
     b: &mut Builder<'a, '_>,
     args: &[Operand<'a>],
@@ -147,7 +147,7 @@ fn arguments<'a>(
     Ok(places)
 }
 
-/// The place of a call's results, and the registers to load from it, each with its offset.
+/// Place of a call's results, and the registers to load from it with their offsets.
 type Results<'a, 'i> = (Option<Place>, Vec<(u32, &'i Operand<'a>, Kind)>);
 
 fn results<'a, 'i>(
@@ -183,7 +183,7 @@ fn results<'a, 'i>(
     Ok((Some((at, end as u32)), taken.collect()))
 }
 
-/// Lowers `call`: of a function of the module, of a system function, or through an address.
+/// Lowers `call`, whose target is a function of the module, a system function, or an address.
 pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("uni");
     f.done()?;
@@ -230,7 +230,7 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     taken.into_iter().try_for_each(|(at, operand, kind)| take(b, at, operand, kind))
 }
 
-/// Lowers a call of a system function.
+/// Lowers a call to the device runtime.
 fn device_runtime<'b>(
     b: &'b mut Builder<'_, '_>,
     symbol: &str,
@@ -247,14 +247,14 @@ fn device_runtime<'b>(
     Ok(b.emit::<0>(runtime::call, [], 0, site, service))
 }
 
-/// Parameters and results of a device function in its locals.
+/// The parameters and results of a device function, which are in its locals.
 #[derive(Debug, Default)]
 pub struct Signature {
     pub params: Vec<Place>,
     pub result: Option<Place>,
 }
 
-/// Declares the parameters of a device function, and loads those in registers.
+/// Declares the parameters of a device function and loads those that are in registers.
 pub fn enter<'a>(
     b: &mut Builder<'a, '_>,
     params: &[Variable<'a>],
@@ -288,7 +288,7 @@ fn declare<'a>(b: &mut Builder<'a, '_>, v: &Variable<'a>, at: u32) -> Done {
     Ok(())
 }
 
-/// Stores the results of a device function that are in registers, at its end.
+/// At the end of a device function, stores the results that are in registers.
 pub fn leave<'a>(b: &mut Builder<'a, '_>, returns: &[Variable<'a>], signature: &Signature) -> Done {
     let Some((at, _)) = signature.result else { return Ok(()) };
     let (offsets, ..) = layout(returns.iter().map(|v| (v.size(), v.align)));

@@ -1,4 +1,4 @@
-//! Addresses in the shared memory of a cluster, and the barrier of the cluster.
+//! Lowers operations on addresses in the shared memory of a cluster, and the cluster barrier.
 
 use crate::exec::cluster;
 use crate::isa::decode::{Done, Form};
@@ -7,7 +7,7 @@ use crate::mir::builder::{Builder, Symbol};
 use crate::program::aux::ClusterAddress;
 use ptx_parser::{Operand, ScalarType};
 
-/// Lowers the address operand, its offset, and the `aux` that names its kind.
+/// Lowers the address operand. Returns its type, row and offset, and the `aux` for its kind.
 fn address<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Result<(ScalarType, Opnd, i64, u32), String> {
     let offsets = f.flag("shared::cluster");
     let ty = f.ty()?;

@@ -148,7 +148,7 @@ fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut flags: Bar
     Ok(())
 }
 
-/// Returns the lane mask of a `shfl` or `vote`. Without `.sync`, in code for an older target, the active lanes take
+/// Returns the member mask of a `shfl` or `vote`. Without `.sync`, in code for older targets, the active lanes take
 /// part.
 fn members<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, at: usize) -> Result<Opnd, String> {
     if f.flag("sync") {
@@ -246,8 +246,8 @@ pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty, ty, B32], run)
 }
 
-/// Returns the handler of `redux` on floats. NaNs are canonicalised first, so that the NaN of a single lane is
-/// canonical too.
+/// Returns the handler of `redux` on floats. NaNs are canonicalized first, so that even the NaN of a single lane
+/// becomes canonical.
 fn float_reducer(operation: &str, abs: bool, nan: bool) -> Result<Handler, String> {
     macro_rules! reducer {
         ($pick:expr) => {{

@@ -42,7 +42,7 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (false, true) => (to_integer(b, to, from, how)?, false),
         (true, true) => floats(b, to, from, how)?,
     };
-    // Eight-bit values are in registers of 16 bits or more.
+    // 8-bit values are in registers of 16 bits or more.
     let d = b.dst(f.operand(0)?, to)?;
     let x = b.src(f.operand(1)?, from)?;
     let mode = if has_mode { short::mode_of(b, to, how)? } else { Opnd::None };
@@ -50,13 +50,14 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()
 }
 
-/// Quiets a signalling NaN.
+/// Converts a signalling NaN to a quiet one.
 #[inline(always)]
 fn quieted(x: f64) -> f64 {
     if x.is_nan() { quiet(x) } else { x }
 }
 
-/// Lowers `cvt.pack.sat`, which saturates two integers to a few bits, below the bits of the third source.
+/// Lowers `cvt.pack.sat`, which saturates two integers to a few bits and places them below the bits of the third
+/// source.
 fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sat") {
         return Err("`.sat` is expected".to_owned());
@@ -82,7 +83,7 @@ fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Calls a macro with a register's integer type and the operation's own type.
+/// Calls a macro with the integer type of a register and the operation's own type.
 macro_rules! of_integer {
     ($from:expr, $make:ident) => {
         match $from {
@@ -100,7 +101,7 @@ macro_rules! of_integer {
 }
 
 fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: bool) -> Result<Handler, String> {
-    // `$r` is the register's type and `$t` the operation's, to which source and result are truncated.
+    // `$r` is the type of the register. `$t` is the type of the operation, to which source and result are truncated.
     macro_rules! from_type {
         ($r:ty, $t:ty) => {
             match (to, saturate) {
@@ -133,8 +134,8 @@ fn integers(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, saturate: boo
 }
 
 fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Result<Handler, String> {
-    // Rust's casts saturate and turn NaN into zero. Hardware does the same from `f32` and shorter to at most 32 bits.
-    // From `f64`, and to 64 bits, it turns NaN into the smallest signed number.
+    // Rust's casts saturate and turn NaN into zero. Hardware does the same from `f32` and narrower types to at most 32
+    // bits. From `f64`, and to 64 bits, it turns NaN into the smallest signed number.
     macro_rules! to_type {
         ($r:ty, $value:expr, $round:expr, $least:expr) => {{
             macro_rules! cast {
@@ -171,7 +172,7 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     if let (F32, S32, "rzi", false) = (from, to, how.round, how.flush) {
         return Ok(vector::unary(b.isa, |x: f32| x as i32));
     }
-    // A subnormal and the zero to which it is flushed round alike, except upward and downward.
+    // A subnormal rounds to the same integer as the zero to which it is flushed, except when rounding up or down.
     Ok(match from {
         F32 if how.flush => from_type!(f32, f32, ftz, false),
         F32 => from_type!(f32, f32, std::convert::identity::<f32>, false),
@@ -182,7 +183,7 @@ fn to_integer(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     })
 }
 
-/// Returns an integer as a double, rounded to odd, so that rounding the double to a shorter format gives the correct
+/// Converts an integer to a double, rounded to odd, so that rounding the double to a narrower format gives the correct
 /// result.
 fn odd(x: i128) -> f64 {
     let near = x as f64;
@@ -284,7 +285,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
             }
         };
     }
-    // NaN keeps its sign, and the part of its payload that fits.
+    // NaN keeps its sign and as much of its payload as fits.
     macro_rules! double {
         (|$x:ident| $body:expr) => {
             match (flush, saturate) {
@@ -295,7 +296,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
             }
         };
     }
-    // Flushes first if rounding could turn a subnormal into 1.
+    // Flush first if rounding could turn a subnormal into 1.
     macro_rules! integral {
         ($round:expr) => {
             match (flush, saturate) {
@@ -311,7 +312,7 @@ fn to_single(b: &Builder<'_, '_>, from: ScalarType, how: How) -> Result<Handler,
         (F32, "rzi") => integral!(f32::trunc),
         (F32, "rmi") => integral!(f32::floor),
         (F32, "rpi") => integral!(f32::ceil),
-        // Without a modifier it is a move, which does not change NaN.
+        // Without a modifier, this is a move, which does not change NaN.
         (F32, _) if !flush && !saturate => unary(b.isa, |x: u32| x),
         (F32, _) => single!(f32, |x| x),
         (F64, "rz") => double!(|x| narrow(x, Direction::Zero)),

@@ -7,10 +7,10 @@ use crate::mir::builder::Builder;
 use crate::program::aux::Access;
 use ptx_parser::{Instruction, Operand, ScalarType};
 
-/// Success, or why the instruction is refused.
+/// Success, or the reason why the instruction is refused.
 pub type Done = Result<(), String>;
 
-/// An instruction with its remaining modifiers.
+/// An instruction, with the modifiers that have not been consumed yet.
 #[derive(Debug)]
 pub struct Form<'a, 'i> {
     pub ins: &'i Instruction<'a>,
@@ -22,7 +22,7 @@ impl<'a, 'i> Form<'a, 'i> {
         Self { ins, modifiers: ins.opcode.split('.').skip(1).collect() }
     }
 
-    /// Takes a modifier; returns whether it was present.
+    /// Consumes a modifier; returns whether it was present.
     pub fn flag(&mut self, name: &str) -> bool {
         let found = self.modifiers.iter().position(|&m| m == name);
         if let Some(at) = found {
@@ -31,19 +31,19 @@ impl<'a, 'i> Form<'a, 'i> {
         found.is_some()
     }
 
-    /// Takes the first modifier that is one of `names`.
+    /// Consumes the first modifier that is in `names`.
     pub fn one_of(&mut self, names: &[&'static str]) -> Option<&'static str> {
         names.iter().copied().find(|name| self.flag(name))
     }
 
-    /// Takes and ignores every modifier in `names`.
+    /// Consumes and ignores all modifiers in `names`.
     pub fn ignore(&mut self, names: &[&'static str]) {
         for name in names {
             while self.flag(name) {}
         }
     }
 
-    /// Takes all types, in order.
+    /// Consumes all types, in order.
     pub fn types(&mut self) -> Vec<ScalarType> {
         let mut types = Vec::new();
         self.modifiers.retain(|m| match ScalarType::from_name(m) {
@@ -56,7 +56,7 @@ impl<'a, 'i> Form<'a, 'i> {
         types
     }
 
-    /// Takes the only type.
+    /// Consumes the only type.
     pub fn ty(&mut self) -> Result<ScalarType, String> {
         match self.types()[..] {
             [ty] => Ok(ty),
@@ -64,7 +64,7 @@ impl<'a, 'i> Form<'a, 'i> {
         }
     }
 
-    /// Refuses modifiers that were not taken.
+    /// Refuses the instruction if modifiers are left.
     pub fn done(&self) -> Result<(), String> {
         match self.modifiers.first() {
             None => Ok(()),
@@ -81,12 +81,12 @@ impl<'a, 'i> Form<'a, 'i> {
     }
 }
 
-/// Returns why a type is refused.
+/// Refuses a type.
 pub fn no_type<T>(ty: ScalarType) -> Result<T, String> {
     Err(format!("type `{ty:?}` is not simulated here"))
 }
 
-/// Returns the elements of a vector operand; a single operand is a vector of one.
+/// Returns the elements of a vector operand. A scalar operand counts as a vector of one element.
 pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> Result<&'i [Operand<'a>], String> {
     let elements = match operand {
         Operand::Vector(elements) => elements,
@@ -98,7 +98,7 @@ pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> R
     Err(format!("{count} {what} are expected, not {}", elements.len()))
 }
 
-/// Lowers `op d, a, …` with operands of these types.
+/// Lowers `op d, a, …`, whose operands have the given types.
 pub fn apply<'a, const N: usize>(
     b: &mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -118,7 +118,7 @@ pub fn selector(b: &Builder<'_, '_>, wide: bool) -> Handler {
     if wide { vector::select(b.isa, |x: u64| x) } else { vector::select(b.isa, |x: u32| x) }
 }
 
-/// Takes the scope of a strong access.
+/// Consumes the scope of a strong access.
 pub fn scope(f: &mut Form<'_, '_>) -> Access {
     match f.one_of(&SCOPES) {
         Some("cta") => Access::BLOCK_SCOPE,

@@ -1,7 +1,7 @@
-//! Quotients and remainders of integers.
+//! Integer quotients and remainders.
 //!
-//! 32-bit divisions use doubles for all lanes at once, or a shift if every lane divides by the same power of two, as in
-//! kernels that compute with an index. For a zero divisor, quotient and remainder are all ones, as on a GPU.
+//! 32-bit divisions use doubles for all lanes at once. They use a shift if all lanes divide by the same power of two,
+//! which is common in index arithmetic. If the divisor is zero, quotient and remainder are all ones, as on a GPU.
 
 use crate::exec::shapes;
 use crate::exec::shapes::binary;
@@ -45,7 +45,7 @@ pub fn rem<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty; 3], run)
 }
 
-/// Returns `x ÷ y`. If `shift` is below 32, `y` is 2 to that power.
+/// Returns `x ÷ y`. If `shift` is below 32, `y` is `2^shift`.
 #[inline(always)]
 fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
     match shift {
@@ -55,7 +55,7 @@ fn unsigned(x: u32, y: u32, shift: u32) -> u32 {
     }
 }
 
-/// Divides signed numbers, rounding toward zero; 2³¹ is not a positive number here.
+/// Divides signed numbers, rounding toward zero. The bit pattern 2³¹ is not a positive number here.
 #[inline(always)]
 fn signed(x: i32, y: i32, shift: u32) -> i32 {
     match shift {
@@ -65,18 +65,18 @@ fn signed(x: i32, y: i32, shift: u32) -> i32 {
     }
 }
 
-/// Returns `x ÷ y` in a form that vectorises; any number if the divisor is zero.
+/// Returns `x ÷ y` in a form that vectorises. If the divisor is zero, the result is unspecified.
 ///
-/// The quotient of two 32-bit numbers, rounded to 53 bits, never reaches an integer above the exact quotient: the exact
-/// quotient would have to be within 2⁻⁵³ of that integer, relative to its size, and differs by at least 2⁻³².
+/// Rounding the quotient of two 32-bit numbers to 53 bits never reaches an integer above the exact quotient. For that,
+/// the exact quotient would have to be within 2⁻⁵³ of the integer (relative error), but it differs by at least 2⁻³².
 #[inline(always)]
 fn quotient(x: u32, y: u32) -> u32 {
     let q = f64::from(x) / f64::from(y.max(1));
-    // SAFETY: from 0 to 2³² − 1, and not NaN.
+    // SAFETY: `q` is not NaN and is between 0 and 2³² − 1.
     unsafe { q.to_int_unchecked() }
 }
 
-/// Divides signed numbers; the smallest number divided by −1 wraps.
+/// Divides signed numbers. The smallest number divided by −1 wraps around.
 #[inline(always)]
 fn signed_quotient(x: i32, y: i32) -> i32 {
     let q = quotient(x.unsigned_abs(), y.unsigned_abs()) as i32;

@@ -1,4 +1,4 @@
-//! Lowers operations in single and double precision.
+//! Lowers single- and double-precision operations.
 
 use crate::exec::arith::{
     Direction, add_toward, canon, div_toward, fma_toward, ftz, max32, max64, min32, min64, mul_toward, quiet, sat,
@@ -18,7 +18,8 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
 
-/// A handler on `f32`, with optional flushing and saturation. Without saturation it is in the named family of shapes.
+/// Makes a handler on `f32` with optional flushing and saturation. Without saturation, it comes from the named family
+/// of shapes.
 macro_rules! singles {
     ($family:ident::$shape:ident, $isa:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $body:expr) => {
         match ($ftz, $sat) {
@@ -30,7 +31,7 @@ macro_rules! singles {
     };
 }
 
-/// Returns the rounding direction of an operation; `None` means to nearest.
+/// Consumes the rounding direction of an operation; `None` is to nearest.
 fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     match f.one_of(&["rn", "rz", "rm", "rp"]) {
         Some("rz") => Some(Direction::Zero),
@@ -40,7 +41,7 @@ fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     }
 }
 
-/// A two-source operation on `f32` in all rounding modes.
+/// Makes an `f32` operation, in all rounding modes.
 macro_rules! rounded {
     ($shape:ident, $b:expr, $direction:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $near:expr, $toward:ident) => {
         match $direction {
@@ -58,7 +59,7 @@ macro_rules! rounded {
     };
 }
 
-/// An operation on doubles in all rounding modes.
+/// Makes an `f64` operation, in all rounding modes.
 macro_rules! doubles {
     ($shape:ident, $b:expr, $direction:expr, |$($x:ident),+| $near:expr, $toward:path) => {
         match $direction {
@@ -70,7 +71,7 @@ macro_rules! doubles {
     };
 }
 
-/// Checks that the operation rounds to nearest, as all operations on short floats do.
+/// Checks that the operation rounds to nearest, as all operations on narrow floats do.
 fn nearest(direction: Option<Direction>, ty: ScalarType) -> Result<ScalarType, String> {
     match direction {
         None => Ok(ty),
@@ -118,8 +119,8 @@ pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     fused(b, f, ty)
 }
 
-/// Lowers `mad` on floats, which is `fma` from `sm_20` on. Without a rounding it is code for an older target, which
-/// compilers turn into `fma.rn.ftz.f32` for newer devices.
+/// Lowers `mad` on floats, which is `fma` from `sm_20` on. Without a rounding mode, it is code for older targets, which
+/// compilers turn into `fma.rn.ftz.f32` on newer devices.
 pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let rounded = f.ins.opcode.split('.').any(|m| matches!(m, "rn" | "rz" | "rm" | "rp"));
     if rounded {
@@ -221,7 +222,7 @@ pub fn copysign<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty; 3], run)
 }
 
-/// Lowers `rcp`, `rsqrt` and `sqrt`. The approximate forms round to nearest, which is within the documented error.
+/// Lowers `rcp`, `rsqrt` and `sqrt`. Approximate forms round to nearest, which is within the documented error.
 pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     let approximate = f.flag("approx");
@@ -231,7 +232,7 @@ pub fn reciprocal<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         ("rcp", F32) => rounded!(unary, b, direction, flush, false, |x| 1.0 / x, rcp_toward),
         ("sqrt", F32) => rounded!(unary, b, direction, flush, false, |x| x.sqrt(), sqrt_toward),
         ("rsqrt", F32) => singles!(vector::unary, b.isa, flush, false, |x| (1.0 / f64::from(x).sqrt()) as f32),
-        // The approximations on doubles clear the lower word of the result.
+        // Approximate operations on doubles clear the low word of the result.
         ("rcp", F64) if approximate => unary(b.isa, |x: f64| upper(1.0 / flush64(x))),
         ("rsqrt", F64) if flush => unary(b.isa, |x: f64| upper(1.0 / flush64(x).sqrt())),
         ("rsqrt", F64) => unary(b.isa, |x: f64| upper(1.0 / x.sqrt())),
@@ -261,8 +262,8 @@ fn flush64(x: f64) -> f64 {
     if x.is_subnormal() { 0.0_f64.copysign(x) } else { x }
 }
 
-/// `sin`, `cos`, `ex2`, `lg2`, `tanh`: computed in double precision by a library with the same results on every host,
-/// then rounded.
+/// Lowers `sin`, `cos`, `ex2`, `lg2` and `tanh`. They are computed in double precision, by a library with the same
+/// results on every host, and then rounded.
 pub fn transcendental<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     let (_, flush) = (f.flag("approx"), f.flag("ftz"));
@@ -368,7 +369,7 @@ fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -
     })
 }
 
-/// Decodes comparison, combination and types, and emits the comparison, which writes predicates.
+/// Decodes the comparison, its combination and its types, and emits the comparison, which writes predicates.
 fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, (p, q): (Opnd, Opnd)) -> Done {
     let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");

@@ -1,7 +1,7 @@
 //! The modifiers that an operation accepts, as data.
 //!
-//! A form is in the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier optional, `|` separates
-//! alternatives, and a name in [`CLASSES`] is short for several modifiers. The order of modifiers does not matter,
+//! Forms use the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier optional, `|` separates
+//! alternatives, and a name in [`CLASSES`] stands for several modifiers. The order of modifiers does not matter,
 //! because ptxas accepts any order: libcu++ writes `atom.add.acquire.gpu.s32`, the PTX ISA `atom.acquire.gpu.add.s32`.
 
 /// Cache hints, which have no effect here.
@@ -33,16 +33,16 @@ pub const CACHE: [&str; 23] = [
 
 pub const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
-/// The state spaces that an access may name.
+/// State spaces that an access may name.
 pub const SPACES: [&str; 9] =
     ["global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "param::func", "const"];
 
-/// The modifiers that name a comparison, including unsigned and unordered ones.
+/// Modifiers that name a comparison, including unsigned and unordered ones.
 pub const COMPARISONS: [&str; 18] = [
     "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
 ];
 
-/// Names that are short for several modifiers.
+/// Names that stand for several modifiers.
 pub const CLASSES: &[(&str, &[&str])] = &[
     ("rnd", &["rn", "rz", "rm", "rp"]),
     ("irnd", &["rni", "rzi", "rmi", "rpi"]),
@@ -62,14 +62,13 @@ pub const CLASSES: &[(&str, &[&str])] = &[
     ("tx", &["mbarrier::complete_tx::bytes"]),
 ];
 
-/// Room for one modifier in a form.
+/// Place for one modifier in a form.
 #[derive(Debug)]
 struct Slot<'f> {
     optional: bool,
     names: Vec<&'f str>,
 }
 
-/// Parses a form.
 fn slots(form: &str) -> Vec<Slot<'_>> {
     let mut slots = Vec::new();
     let mut rest = form;
@@ -84,7 +83,7 @@ fn slots(form: &str) -> Vec<Slot<'_>> {
     slots
 }
 
-/// Returns the modifiers of a class; any other name is itself a modifier.
+/// Returns the modifiers of a class. Any other name stands for itself.
 fn alternatives(name: &str) -> Vec<&str> {
     match CLASSES.iter().find(|(class, _)| *class == name) {
         Some((_, members)) => members.to_vec(),
@@ -98,7 +97,7 @@ pub fn takes(form: &str, modifiers: &[&str]) -> bool {
     fits(&mut slots, modifiers)
 }
 
-/// Assigns each modifier to its own slot; every required slot must get one.
+/// Assigns each modifier to its own slot. Every required slot must get one.
 fn fits(slots: &mut Vec<Slot<'_>>, modifiers: &[&str]) -> bool {
     let Some((first, others)) = modifiers.split_first() else { return slots.iter().all(|slot| slot.optional) };
     (0..slots.len()).any(|at| {

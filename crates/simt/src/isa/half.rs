@@ -1,4 +1,4 @@
-//! Lowers operations in half precision and bfloat16, single and in pairs, computed in a wider format and rounded once.
+//! Lowers operations on f16 and bf16, single or in pairs. They are computed in a wider format and rounded once.
 
 use crate::exec::arith::{fma_odd, max32, min32};
 use crate::exec::context::Handler;
@@ -14,21 +14,19 @@ use ::half::f16;
 use ScalarType::{B32, Bf16, Bf16x2, F16, F16x2, S32, U32};
 
 type Picked = Result<Handler, String>;
-/// Returns the value of a half.
 #[inline(never)]
 pub fn f16_value(x: u32) -> f32 {
     f16::from_bits(x as u16).to_f32()
 }
 
-/// Returns the value of a bfloat16.
 #[inline(always)]
 pub fn bf16_value(x: u32) -> f32 {
     f32::from_bits(x << 16)
 }
 
-/// Rounds a double to `bits` fraction bits of a binary format whose smallest normal exponent is `least`.
+/// Rounds a double to `bits` fraction bits of a binary format. `least` is the format's smallest normal exponent.
 ///
-/// Adding a power of two whose last place is the format's rounds there; subtracting it again is exact.
+/// Adding a power of two whose ulp is the format's performs the rounding; subtracting it again is exact.
 #[inline(always)]
 fn round_to(x: f64, bits: u64, least: u64) -> f64 {
     let exponent = (x.to_bits() >> 52 & 0x7ff).max(least);
@@ -39,31 +37,31 @@ fn round_to(x: f64, bits: u64, least: u64) -> f64 {
     ((x.abs() + magic) - magic).copysign(x)
 }
 
-/// Converts a double to a half, NaN canonical.
+/// Converts a double to f16. NaN becomes canonical.
 #[inline(never)]
 pub fn to_f16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { u32::from(f16::from_f32(round_to(x, 10, 1023 - 14) as f32).to_bits()) }
 }
 
-/// Converts a double to a bfloat16, NaN canonical.
+/// Converts a double to bf16. NaN becomes canonical.
 #[inline(never)]
 pub fn to_bf16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { (round_to(x, 7, 1023 - 126) as f32).to_bits() >> 16 }
 }
 
-/// Canonicalises the NaN of a half.
+/// Canonicalizes the NaN of an f16.
 #[inline(always)]
 pub fn canon_f16(x: u32) -> u32 {
     if x & 0x7fff > 0x7c00 { 0x7fff } else { x & 0xffff }
 }
 
-/// Canonicalises the NaN of a bfloat16.
+/// Canonicalizes the NaN of a bf16.
 #[inline(always)]
 pub fn canon_bf16(x: u32) -> u32 {
     if x & 0x7fff > 0x7f80 { 0x7fff } else { x & 0xffff }
 }
 
-/// `abs` and `neg` on one or two halves or bfloats. `sign` computes bit 15 of each; NaN becomes canonical.
+/// Lowers `abs` and `neg` on one or two f16 or bf16. `sign` computes bit 15 of each; NaN becomes canonical.
 pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) -> Picked {
     macro_rules! each {
         ($f:expr) => {
@@ -74,7 +72,7 @@ pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) ->
             }
         };
     }
-    // The canonical NaN is all ones without the sign bit.
+    // The canonical NaN has all bits set except the sign.
     fn keep_nan(x: u32, sign: u32) -> u32 {
         if x == 0x7fff { x } else { sign }
     }
@@ -89,19 +87,19 @@ pub fn signs(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, negates: bool) ->
     })
 }
 
-/// Flushes the subnormals of a half to zero, keeping the sign.
+/// Flushes f16 subnormals to zero, keeping the sign.
 #[inline(always)]
 pub fn flush_f16(x: u32) -> u32 {
     if x & 0x7c00 == 0 { x & 0x8000 } else { x & 0xffff }
 }
 
-/// Flushes the subnormals of a bfloat16 to zero, keeping the sign.
+/// Flushes bf16 subnormals to zero, keeping the sign.
 #[inline(always)]
 pub fn flush_bf16(x: u32) -> u32 {
     if x & 0x7f80 == 0 { x & 0x8000 } else { x & 0xffff }
 }
 
-/// A handler on a half, a bfloat16, or a pair of either, with optional flushing.
+/// Makes a handler on an f16, a bf16, or a pair of either, with optional flushing.
 macro_rules! halves {
     ($shape:ident, $b:expr, $ty:expr, $flush:expr, |$($x:ident),+| $body:expr) => {
         match ($ty, $flush) {
@@ -142,11 +140,11 @@ macro_rules! halves {
 
 #[inline(always)]
 fn unit(x: f64) -> f64 {
-    // A negative zero becomes positive.
+    // This also turns negative zero into positive zero.
     if x > 0.0 { x.min(1.0) } else { 0.0 }
 }
 
-/// Replaces a negative result by zero; NaN is kept.
+/// Replaces a negative result with zero and keeps NaN.
 #[inline(always)]
 fn relu(x: f64) -> f64 {
     if x <= 0.0 { 0.0 } else { x }
@@ -188,9 +186,9 @@ pub fn fma(b: &Builder<'_, '_>, ty: ScalarType, flush: bool, sat: bool, clamps: 
 #[derive(Debug, Clone, Copy)]
 pub struct Extreme {
     pub flush: bool,
-    /// NaN if a source is NaN.
+    /// Whether the result is NaN if either source is.
     pub nan: bool,
-    /// Compares magnitudes; the sign is the exclusive or of both.
+    /// Whether magnitudes are compared, and the result's sign is the exclusive or of both signs.
     pub xorsign: bool,
 }
 
@@ -213,7 +211,7 @@ pub fn minmax(b: &Builder<'_, '_>, ty: ScalarType, largest: bool, how: Extreme) 
     Ok(if largest { pick!(max32) } else { pick!(min32) })
 }
 
-/// Returns NaN if a source is NaN, otherwise `picked`.
+/// Returns NaN if either source is NaN, otherwise `picked`.
 #[inline(always)]
 pub fn or_nan(x: f32, y: f32, picked: f32) -> f32 {
     if x.is_nan() || y.is_nan() { f32::NAN } else { picked }
@@ -233,7 +231,7 @@ pub fn transcendental(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bo
     })
 }
 
-/// Returns the handler of a comparison of pairs: bit `k` of its result is set if it is true for half `k`.
+/// Returns the handler of a comparison of pairs. Bit `k` of the result is set if the comparison is true for half `k`.
 fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked {
     macro_rules! with {
         ($compare:expr) => {
@@ -273,7 +271,7 @@ fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked
     })
 }
 
-/// Decodes the comparison of a form on pairs and emits it into a new register with a bit per half.
+/// Decodes the comparison of pairs in a form, and emits it into a new register with one bit per half.
 fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Result<Opnd, String> {
     let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
     let flush = f.flag("ftz");
@@ -285,7 +283,7 @@ fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -
     Ok(bits)
 }
 
-/// `set` on pairs: each half is 1.0 (or all ones if the result is bits) if the comparison is true.
+/// Lowers `set` on pairs. Each half is 1.0 (or all ones if the result is bits) if the comparison is true.
 pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarType, from: ScalarType) -> Done {
     let bits = compared(b, f, from)?;
     let run = match to {
@@ -299,12 +297,12 @@ pub fn set_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, to: ScalarT
     Ok(())
 }
 
-/// Returns the handler of a comparison whose result is bit 0 or 1 of its first source.
+/// Returns the handler of a comparison whose result is bit 0 or bit 1 of its first source.
 fn nonzero_bit(b: &Builder<'_, '_>, bit: u32) -> Handler {
     if bit == 0 { compare(b.isa, |x: u32, _: u32| x & 1 != 0) } else { compare(b.isa, |x: u32, _: u32| x & 2 != 0) }
 }
 
-/// Lowers `setp` on pairs, which sets a predicate per half.
+/// Lowers `setp` on pairs, which sets one predicate per half.
 pub fn setp_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let Operand::Pair(low, high) = *f.operand(0)? else {
         return Err("two predicates are expected".to_owned());

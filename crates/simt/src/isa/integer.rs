@@ -1,4 +1,4 @@
-//! Lowers operations on integers and bits, and moves.
+//! Lowers integer and bitwise operations, and moves.
 
 use crate::exec::context::Handler;
 use crate::exec::shapes::{binary, ternary, unary};
@@ -12,7 +12,7 @@ use ptx_parser::ScalarType;
 
 use ScalarType::{B16, B32, B64, S16, S16x2, S32, S64, U16, U16x2, U32, U64};
 
-/// Picks a handler by type. Each closure is instantiated for every integer type, with 32 and 64 bits in the named
+/// Picks a handler by type. Each closure is instantiated for every integer type; the 32- and 64-bit types use the named
 /// family of shapes.
 macro_rules! by_type {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
@@ -30,7 +30,7 @@ macro_rules! by_type {
 
 pub(super) use by_type;
 
-/// Picks a handler by type, also for pairs of 16-bit integers in a register.
+/// Picks a handler by type, where types include pairs of 16-bit integers in a register.
 macro_rules! by_type_or_pair {
     ($family:ident::$shape:ident, $isa:expr, $ty:expr, |$($x:ident),+| $body:expr) => {
         match $ty {

@@ -12,7 +12,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, F32, F64, S32};
 
-/// Lowers `ldmatrix`: each of the first lanes loads a row, then each matrix is distributed.
+/// Lowers `ldmatrix`: each of the first lanes loads a row, and then each matrix is distributed.
 pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["sync", "aligned", "m8n8"]);
     let (count, run): (usize, crate::exec::context::Handler) = match f.one_of(&["x1", "x2", "x4"]) {
@@ -40,7 +40,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Lowers `stmatrix`: the rows of each matrix are gathered, then each of the first lanes stores a row.
+/// Lowers `stmatrix`: the rows of each matrix are gathered, and then each of the first lanes stores a row.
 pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["sync", "aligned", "m8n8"]);
     let (count, run): (usize, crate::exec::context::Handler) = match f.one_of(&["x1", "x2", "x4"]) {
@@ -83,7 +83,7 @@ pub fn transpose<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Packs up to four registers into one of 128 bits, the first one lowest.
+/// Packs up to four registers into one 128-bit register, with the first one lowest.
 pub fn pack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: ScalarType) -> Result<Opnd, String> {
     let mut words = [b.parts.constants.uniform(0, false); 4];
     for (word, register) in words.iter_mut().zip(registers) {
@@ -102,7 +102,7 @@ pub fn pack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: ScalarTy
     Ok(all)
 }
 
-/// Unpacks a register of 128 bits.
+/// Unpacks a 128-bit register.
 pub fn unpack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: ScalarType, from: Opnd) -> Done {
     for (half, registers) in registers.chunks(2).enumerate() {
         let wide = Opnd::Reg(b.fresh(Class::Wide));
@@ -121,7 +121,8 @@ pub fn unpack<'a>(b: &mut Builder<'a, '_>, registers: &[Operand<'a>], ty: Scalar
     Ok(())
 }
 
-/// Returns to how many fraction bits a target's tensor cores truncate terms, and how many products they add at once.
+/// Number of fraction bits to which a target's tensor cores truncate terms, and number of products that they add at
+/// once.
 pub fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
     match target {
         Some(..75) => (23, 4),
@@ -133,7 +134,7 @@ pub fn rounding(target: Option<u32>, element: Element) -> (u32, usize) {
 
 /// Lowers `mma`.
 pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    // The forms have already been checked.
+    // The modifiers were already checked against the forms.
     let names = || f.ins.opcode.split('.');
     if names().any(|name| name.starts_with("sp")) {
         return Err("sparse matrices are not simulated".to_owned());
@@ -154,7 +155,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return Err("this shape of these types is not simulated".to_owned());
     };
     let (depth, quarter) = (depth / a.packed(), 4 * a.in_register());
-    // A fragment has one to four registers of A, and at most two of B.
+    // A has one to four registers per fragment, B at most two.
     if !(quarter..=2 * quarter).contains(&depth) || (rows == 8 && (depth > quarter || !a.is_integer())) {
         return Err("this shape of these types is not simulated".to_owned());
     }
@@ -163,7 +164,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     let (fraction, group) = rounding(b.globals.target, a);
     let what = Multiply { a, b: right, depth, exclusive, halves: d == "f16", saturates, fraction, group };
-    // A result of eight rows is the upper half of one of sixteen.
+    // A result of eight rows is the upper half of a result of sixteen rows.
     let halves = rows / 8;
     let (count, ty) = match c {
         "f16" => (2, B32),
@@ -180,7 +181,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     unpack(b, registers(0, count)?, ty, result)
 }
 
-/// Lowers a product of f64, which `mma` and `wmma` share.
+/// Lowers an f64 product, for `mma` and for `wmma`.
 pub fn multiply_doubles<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>) -> Done {
     let mut one = |at: usize| b.src(&elements(f.operand(at)?, 1, "registers of a matrix")?[0], F64);
     let (left, right) = (one(1)?, one(2)?);

@@ -1,4 +1,4 @@
-//! Lowers loads, stores and conversions of addresses.
+//! Lowers loads, stores and address conversions.
 
 use crate::exec::context::Handler;
 use crate::exec::vector::{binary, unary};
@@ -15,7 +15,7 @@ use ptx_parser::ScalarType;
 
 use ScalarType::{B128, S64, U64};
 
-/// The ordering modifiers of a load or a store.
+/// Ordering modifiers of a load or a store.
 struct Strength {
     order: Order,
     flags: Access,
@@ -151,7 +151,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     }
     aux = (aux | flags).with_elements(count);
     let targets = elements(f.operand(0)?, count as usize, "destinations")?;
-    // A register may be wider than an element: the load extends the element.
+    // A register may be wider than an element, in which case the load extends the element.
     let wide = targets.iter().any(|t| b.register_class(t) == Some(Class::Wide));
     let run = loader(b, ty, wide)?;
     let held = if wide && ty.size() < 8 { if ty.is_signed() { S64 } else { U64 } } else { ty };
@@ -179,7 +179,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Whether other blocks can change the space.
+/// Whether other blocks can change memory in this state space.
 const fn is_between_blocks(aux: Access) -> bool {
     matches!(aux.space(), StateSpace::GLOBAL | StateSpace::GENERIC) && !aux.contains(Access::CONST)
 }
@@ -197,7 +197,7 @@ fn order_store(inst: &mut Inst, order: Order, aux: Access) {
     }
 }
 
-/// Whether `bytes` bytes at an offset of the kernel's parameters can be read as a row.
+/// Whether `bytes` bytes at this offset in the kernel's parameters can be read as a row.
 fn in_a_row(b: &Builder<'_, '_>, offset: i64, bytes: u32) -> bool {
     let (offset, bytes) = (offset as u64, u64::from(bytes));
     bytes >= 4 && offset.is_multiple_of(bytes) && offset.saturating_add(bytes) <= u64::from(b.param_bytes)
@@ -306,12 +306,12 @@ pub fn isspacep<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let d = b.dst(f.operand(0)?, ScalarType::Pred)?;
     let x = b.src(f.operand(1)?, U64)?;
-    // Constants are in global memory, so no generic pointer is recognised as pointing to constants.
+    // Constants are kept in global memory, so no generic pointer is recognised as pointing to constant memory.
     b.emit(system::is_space, [d, x], 1, 0, if constant { u32::MAX } else { wanted.bits() });
     Ok(())
 }
 
-/// `createpolicy`: makes a cache policy, which no simulated instruction reads.
+/// Lowers `createpolicy`, which creates a cache policy. No simulated instruction reads it.
 pub fn policy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["fractional", "range", "cvt", "L2", "global"]);
     f.ignore(&["L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged"]);

@@ -1,7 +1,7 @@
-//! The operations, in one table from which the decoder and the documentation are derived.
+//! All operations, in one table from which the decoder and the documentation are derived.
 //!
 //! An entry has the opcode, a description, the function that picks its handlers, and its forms as data. The decoder,
-//! the reference page of instructions and the coverage tests use this table. An instruction in any other form is
+//! the reference page on instructions and the coverage tests use this table. Instructions in any other form are
 //! refused.
 
 #![expect(clippy::float_cmp, reason = "a GPU compares floats exactly")]
@@ -41,14 +41,13 @@ use crate::isa::decode::Form;
 use crate::mir::builder::Builder;
 use ptx_parser::Instruction;
 
-/// An operation of the table.
 #[derive(Debug)]
 pub struct Op {
     /// Opcode without modifiers.
     pub name: &'static str,
     /// Accepted modifiers, in the notation of [`forms`].
     pub forms: &'static [&'static str],
-    /// Description in a few words.
+    /// Short description.
     pub about: &'static str,
     lower: Lower,
 }
@@ -57,7 +56,7 @@ type Lower = for<'a, 'g, 'i> fn(&mut Builder<'a, 'g>, &mut Form<'a, 'i>) -> Resu
 
 macro_rules! ops {
     ($($name:literal, $about:literal, $lower:path, [$($form:literal),* $(,)?];)*) => {
-        /// Every operation, by name.
+        /// All operations, sorted by name.
         pub const OPS: &[Op] = &[$(Op { name: $name, forms: &[$($form),*], about: $about, lower: $lower }),*];
     };
 }
@@ -360,7 +359,7 @@ pub fn lower<'a>(b: &mut Builder<'a, '_>, ins: &Instruction<'a>) -> Result<(), S
         return Err(format!("opcode `{}` is not simulated", ins.opcode));
     };
     let op = &OPS[at];
-    // The function comes before the table of forms, because its refusals state a reason.
+    // The function runs before the check against the forms, because its errors state a reason.
     (op.lower)(b, &mut Form::new(ins)).map_err(|message| format!("`{}`: {message}", ins.opcode))?;
     let modifiers: Vec<&str> = ins.opcode.split('.').skip(1).collect();
     if op.forms.iter().any(|form| takes(form, &modifiers)) {

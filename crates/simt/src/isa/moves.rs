@@ -1,4 +1,4 @@
-//! Moves of values, packing, unpacking, and addresses.
+//! Lowers moves, packing, unpacking and addresses.
 
 use crate::exec::shapes::{binary, quaternary, unary};
 use crate::exec::{carry, system, vector};
@@ -44,7 +44,7 @@ pub fn mov<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Lowers `mov` of vectors, which reads all sources before it writes.
+/// Lowers `mov` of vectors, which reads all sources before it writes any destination.
 fn mov_vector<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, count: usize, ty: ScalarType) -> Done {
     let wide = ty.size() == 8;
     let mut values = Vec::new();
@@ -88,13 +88,13 @@ fn mov_quad<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, from: &Operand<'a>) -
     Ok(())
 }
 
-/// Packs two 64-bit values into one of 128 bits, the lower one first.
+/// Packs two 64-bit values into one 128-bit value, with the first one lowest.
 pub fn join(b: &mut Builder<'_, '_>, to: Opnd, [low, high]: [Opnd; 2]) {
     let run = binary(b.isa, |low: u64, high: u64| u128::from(high) << 64 | u128::from(low));
     b.emit(run, [to, low, high], 1, 0, 0);
 }
 
-/// Copies the lower or upper 64 bits of a 128-bit value.
+/// Copies the low or high 64 bits of a 128-bit value.
 pub fn half(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, which: usize) {
     let run = if which == 0 { unary(b.isa, |x: u128| x as u64) } else { unary(b.isa, |x: u128| (x >> 64) as u64) };
     b.emit(run, [to, from], 1, 0, 0);
@@ -172,7 +172,7 @@ fn pack<'a>(b: &mut Builder<'a, '_>, to: &Operand<'a>, parts: &[Operand<'a>], ty
     Ok(())
 }
 
-/// Emits the read of a clock, if `name` is one.
+/// Emits a read of the clock if `name` is a clock register.
 fn clock(b: &mut Builder<'_, '_>, name: &str, to: Opnd, ty: ScalarType) -> bool {
     let wide = match name {
         "%clock" | "%clock_hi" | "%globaltimer_lo" | "%globaltimer_hi" => false,

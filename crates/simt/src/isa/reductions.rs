@@ -1,4 +1,4 @@
-//! The operations of atomics, of reductions sent within a cluster and of bulk reductions.
+//! The operations of atomics, of reductions sent within a cluster, and of bulk reductions.
 
 use ScalarType::{B32, B64, B128, Bf16, Bf16x2, F16, F16x2, F32, F64, S32, S64, U16, U32, U64};
 
@@ -10,7 +10,7 @@ use crate::isa::decode::Form;
 use crate::isa::half::{bf16_value, f16_value, to_bf16, to_f16};
 use ptx_parser::ScalarType;
 
-/// Handlers of one operation, for each kind of instruction that uses it.
+/// Handlers of an operation, for each kind of instruction that uses it.
 #[derive(Debug, Clone, Copy)]
 pub struct Handlers {
     /// For `atom` and `red`.
@@ -21,23 +21,23 @@ pub struct Handlers {
     pub bulk: Handler,
 }
 
-/// Returns the handlers of an operation on `M`. The closure captures nothing.
+/// Returns the handlers of an operation on `M`. The closure must capture nothing.
 fn handlers<M: Cell, F: Fn(M, M, M) -> M + Copy>(_operation: F) -> Handlers {
     Handlers { atomic: atomic::atomic::<M, F>, sent: sending::reduce_async::<M, F>, bulk: bulk::bulk_reduce::<M, F> }
 }
 
-/// The unit that performs an operation; units treat floats differently.
+/// The unit that performs an operation. Units differ in how they treat floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReductionUnit {
     /// Shared memory.
     Shared,
-    /// Global memory, which flushes subnormals and returns the NaN of a double unchanged.
+    /// Global memory, which flushes subnormals and returns an f64 NaN unchanged.
     Global,
-    /// A bulk copy to global memory, which does not flush.
+    /// A bulk copy to global memory, which does not flush subnormals.
     Bulk,
 }
 
-/// Returns the handlers of an operation, and whether such operations commute.
+/// Returns the handlers of an operation, and whether the operation commutes with itself.
 pub fn cell(operation: &str, ty: ScalarType, unit: ReductionUnit) -> Result<(Handlers, bool), String> {
     macro_rules! cell {
         ($t:ty, |$old:ident, $b:ident, $c:ident| $body:expr) => {
@@ -143,7 +143,7 @@ fn pairs(x: u32, y: u32, each: impl Fn(u32, u32) -> u32) -> u32 {
     each(x >> 16, y >> 16) << 16 | each(x & 0xffff, y & 0xffff)
 }
 
-/// Takes the operation.
+/// Consumes the operation.
 pub fn operation(f: &mut Form<'_, '_>) -> Result<&'static str, String> {
     let all = ["add", "and", "or", "xor", "min", "max", "inc", "dec", "exch", "cas"];
     f.one_of(&all).ok_or_else(|| "an operation is expected".to_owned())

@@ -1,4 +1,4 @@
-//! Lowers `st.async` and `red.async`, which store and reduce in the shared memory of a cluster and complete on an
+//! Lowers `st.async` and `red.async`, which store to or reduce into the shared memory of a cluster and complete on an
 //! mbarrier object.
 
 use crate::exec::sending;
@@ -12,7 +12,7 @@ use ptx_parser::ScalarType;
 
 use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
 
-/// Takes the space and the completion mechanism; returns the space and its bits of `aux`.
+/// Consumes the state space and the completion mechanism. Returns the space and its bits of `aux`.
 fn destination(f: &mut Form<'_, '_>) -> Result<(StateSpace, Bulk), String> {
     if !f.flag("mbarrier::complete_tx::bytes") {
         return Err("`.mbarrier::complete_tx::bytes` is expected".to_owned());

@@ -1,8 +1,9 @@
-//! Lowers `cvt` to short floats (`f16`, `bf16`, `tf32`, 8 bits), single and in pairs, and from pairs of 8-bit floats to
-//! halves.
+//! Lowers `cvt` to narrow floats (`f16`, `bf16`, `tf32`, 8 bits), single or in pairs, and from pairs of 8-bit floats to
+//! pairs of f16.
 //!
-//! The format and rounding of the result are a number that lanes read, so one handler serves them all. Formats of 4 and
-//! 6 bits, scale formats and stochastic rounding are refused: they belong to later devices than those simulated.
+//! The format and rounding of the result are encoded in a number that lanes read, so one handler serves them all. 4-
+//! and 6-bit formats, scale formats and stochastic rounding are refused, because they belong to later devices than
+//! those simulated.
 
 use crate::exec::arith::{Direction, sat64};
 use crate::exec::context::Handler;
@@ -17,17 +18,17 @@ use ptx_parser::ScalarType;
 
 use ScalarType::{Bf16, F16, F16x2, F32, F64, U16, U32};
 
-/// A handler, and whether it reads the mode of a short float after its source.
+/// A handler, and whether it reads the mode of a narrow float after its source.
 pub type Picked = Result<(Handler, bool), String>;
 
 /// Modifiers of a conversion.
 #[derive(Debug, Clone, Copy)]
 pub struct How {
-    /// The rounding: `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
+    /// Rounding mode: `rni`, `rzi`, `rmi`, `rpi`, or `rn`, `rz`, `rm`, `rp`, `rna`.
     pub round: &'static str,
     pub flush: bool,
     pub saturate: bool,
-    /// The flags [`RELU`] and [`FINITE`], which only short floats have.
+    /// The flags [`RELU`] and [`FINITE`], which only conversions to narrow floats have.
     pub short: u32,
 }
 
@@ -38,7 +39,7 @@ const TENSOR: u32 = 2;
 const E4M3: u32 = 3;
 const E5M2: u32 = 4;
 const FORMATS: [exact::Format; 5] = [exact::F16, exact::BF16, exact::TF32, exact::E4M3, exact::E5M2];
-/// Roundings, selected by bits 3 to 5 of a mode.
+/// Rounding modes, selected by bits 3 to 5 of a mode.
 const ROUNDINGS: [Rounding; 5] = [
     Rounding::Even,
     Rounding::Away,
@@ -49,10 +50,10 @@ const ROUNDINGS: [Rounding; 5] = [
 const SATURATE: u32 = 1 << 7;
 pub const RELU: u32 = 1 << 8;
 pub const FINITE: u32 = 1 << 9;
-/// Position of bits 10 to 12 of a mode: the value is first rounded to an integer, by [`whole`].
+/// Position of bits 10 to 12 of a mode. They round the value to an integer first; see [`whole`].
 const WHOLE: u32 = 10;
 
-/// Encodes the format and rounding of a short float as a number that lanes read.
+/// Encodes the format and the rounding of a narrow float as a number that lanes read.
 fn mode(format: u32, how: How) -> Result<u32, String> {
     let rounding = match how.round {
         "rn" => 0,
@@ -66,7 +67,8 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
     Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
 }
 
-/// Returns the mode of a single short float, for lanes to read. Only single ones can be rounded to an integer.
+/// Returns the mode of a single narrow float, for lanes to read. Only conversions to single floats can round to an
+/// integer first.
 pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
     let (round, whole) = match how.round {
         "rni" => ("rn", 1),
@@ -79,7 +81,7 @@ pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd
     Ok(b.parts.constants.uniform((mode | whole << WHOLE).into(), false))
 }
 
-/// Rounds the value to an integer if the mode says so.
+/// Rounds the value to an integer if the mode requires it.
 fn whole(x: f64, mode: u32) -> f64 {
     match mode >> WHOLE & 7 {
         0 => x,
@@ -90,7 +92,7 @@ fn whole(x: f64, mode: u32) -> f64 {
     }
 }
 
-/// Returns the bits of a value in the mode's format.
+/// Converts a value to the mode's format.
 pub fn short(x: f64, mode: u32) -> u32 {
     let format = FORMATS[(mode & 7) as usize];
     let x = whole(x, mode);
@@ -104,8 +106,7 @@ pub fn short(x: f64, mode: u32) -> u32 {
     bits
 }
 
-/// Converts as [`short`] does, for a value converted from a double. NaN keeps its sign and the part of its payload that
-/// fits.
+/// Like [`short`], for a value that comes from a double. NaN keeps its sign and as much of its payload as fits.
 fn short_of_double(x: f64, mode: u32) -> u32 {
     if !x.is_nan() || mode & (SATURATE | RELU) != 0 {
         return short(x, mode);
@@ -117,7 +118,7 @@ fn short_of_double(x: f64, mode: u32) -> u32 {
     (sign | format.infinity | quiet | payload) as u32
 }
 
-/// Lowers conversions that name `.tf32` or an 8-bit format, which are not register types.
+/// Lowers conversions that name `.tf32` or an 8-bit format. These are not register types.
 pub fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, how: How) -> Done {
     let other = f.ty()?;
     let format = match name {
@@ -139,8 +140,8 @@ pub fn unnamed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, name: &str, ho
     }
 }
 
-/// Converts `f32` to `tf32`, which has ten fraction bits. Rounding to nearest, ties away from zero, truncates NaN;
-/// `.satfinite` then subtracts one.
+/// Converts `f32` to `tf32`, which has ten fraction bits. With ties away from zero, NaN is only truncated; `.satfinite`
+/// then subtracts one in the last place.
 fn tensor(x: f32, mode: u32) -> u32 {
     if !x.is_nan() || ROUNDINGS[(mode >> 3 & 7) as usize] != Rounding::Away {
         return short(x.into(), mode) << 13;
@@ -149,7 +150,7 @@ fn tensor(x: f32, mode: u32) -> u32 {
     if mode & FINITE == 0 { cut } else { cut - 0x2000 }
 }
 
-/// Converts two 8-bit floats to two halves, the upper float to the upper half.
+/// Converts two 8-bit floats to two f16. The upper float goes to the upper half.
 fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) -> Done {
     f.done()?;
     if how.round != "rn" || how.flush || how.saturate || how.short & FINITE != 0 {
@@ -166,13 +167,14 @@ fn unpack<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, format: u32, how: How) 
     Ok(())
 }
 
-/// Returns both 8-bit floats of a pair, as halves.
+/// Converts both 8-bit floats of a pair to f16.
 fn halves_of(pair: u32, format: exact::Format, mode: u32) -> u32 {
     let half = |bits: u32| short(exact::value(u64::from(bits & 0xff), format), mode);
     half(pair >> 8) << 16 | half(pair)
 }
 
-/// Packs two short floats into a register: from two singles, the first in the upper half, or from a pair of halves.
+/// Packs two narrow floats into a register. They come from two f32, the first of which goes to the upper half, or from
+/// a pair of f16.
 fn pack<'a>(
     b: &mut Builder<'a, '_>,
     f: &Form<'a, '_>,
@@ -204,15 +206,15 @@ fn pack<'a>(
     Ok(())
 }
 
-/// Converts two singles to a pair of halves or bfloats.
+/// Converts two f32 to a pair of f16 or bf16.
 pub fn pair<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, to: ScalarType, from: ScalarType, how: How) -> Done {
     let format = if to == F16x2 { HALF } else { BFLOAT };
     pack(b, f, (to, 16), from, mode(format, how)?)
 }
 
-/// Returns the handler that converts to one half or bfloat16, and whether it reads a mode.
+/// Returns the handler that converts to one f16 or bf16, and whether it reads a mode.
 pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -> Picked {
-    // Plain rounding to nearest is the common case and has its own handlers.
+    // Plain rounding to nearest is the common case, and has its own handlers.
     let plain = how.round == "rn" && !how.saturate && how.short == 0;
     if how.round.ends_with('i') && (to != from || how.flush) {
         return Err("rounding to an integer is for `f16` to `f16` and `bf16` to `bf16` only".to_owned());
@@ -220,7 +222,7 @@ pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     Ok(match (to, from) {
         (F16, F32) if plain => (unary(b.isa, |x: f32| to_f16(f64::from(x))), false),
         (Bf16, F32) if plain => (unary(b.isa, |x: f32| to_bf16(f64::from(x))), false),
-        // Hardware does not flush subnormals in conversions to `f16`.
+        // Hardware does not flush subnormals when it converts to `f16`.
         (_, F32) => (binary(b.isa, |x: f32, mode: u32| short(x.into(), mode)), true),
         (_, F64) => (binary(b.isa, short_of_double), true),
         (_, F16) => (binary(b.isa, |x: u32, mode: u32| short(f16_value(x).into(), mode)), true),

@@ -1,4 +1,4 @@
-//! Lowers accesses to textures and surfaces through objects, whose handles are in 64-bit registers.
+//! Lowers texture and surface accesses through objects, whose handles are in 64-bit registers.
 
 use crate::exec::texture;
 use crate::image::Geometry;
@@ -12,7 +12,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, F32, S32, U32};
 
-/// Takes the geometry; also returns the number of coordinates that the instruction has.
+/// Consumes the geometry. Also returns how many coordinates the instruction has.
 fn geometry(f: &mut Form<'_, '_>) -> Result<(Geometry, usize), String> {
     Ok(match f.one_of(&["1d", "2d", "3d", "a1d", "a2d", "cube"]) {
         Some("1d") => (Geometry::OneD, 1),
@@ -25,7 +25,7 @@ fn geometry(f: &mut Form<'_, '_>) -> Result<(Geometry, usize), String> {
     })
 }
 
-/// Lowers the handle of an object.
+/// Lowers an object's handle.
 fn object<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Result<Opnd, String> {
     if b.register_class(operand) != Some(Class::Wide) {
         return Err("a texture or surface object in a register of 64 bits is expected".to_owned());
@@ -33,7 +33,7 @@ fn object<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Result<Opnd, St
     b.src(operand, B64)
 }
 
-/// Lowers `[object, {coordinates}]`: the object, and a 128-bit row with the coordinates.
+/// Lowers `[object, {coordinates}]` to the object and a 128-bit row of coordinates.
 fn place<'a>(
     b: &mut Builder<'a, '_>,
     operand: &Operand<'a>,
@@ -45,11 +45,11 @@ fn place<'a>(
     };
     let [name, coordinates] = &parts[..] else { return Err("an object and coordinates are expected".to_owned()) };
     let object = object(b, name)?;
-    // A layer next to float coordinates is an integer. Both have 32 bits.
+    // A layer next to float coordinates is an integer, but both have 32 bits.
     Ok((object, pack(b, elements(coordinates, count, "coordinates")?, ty)?))
 }
 
-/// Lowers `tex` and `tld4`. A level of detail and derivatives have no effect: an object has one level.
+/// Lowers `tex` and `tld4`. Levels of detail and derivatives have no effect, since an object has only one level.
 pub fn fetch<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let gathers = f.ins.opcode.starts_with("tld4");
     f.ignore(&["base", "level", "grad", "v4"]);
@@ -73,8 +73,8 @@ pub fn fetch<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     Ok(())
 }
 
-/// Decodes what accesses to a surface share: flags, number of coordinates, the size of an element with the number of
-/// elements above, and the element type.
+/// Decodes what surface accesses have in common: flags, number of coordinates, `imm` (element size, with the element
+/// count in the bits above) and element type.
 fn access(f: &mut Form<'_, '_>) -> Result<(Texture, usize, i64, ScalarType), String> {
     f.flag("b");
     let formatted = f.flag("p");

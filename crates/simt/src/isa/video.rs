@@ -1,6 +1,7 @@
-//! Lowers video operations on the two halves or four bytes of a register.
+//! Lowers video operations on the two halves or the four bytes of a register.
 //!
-//! Parts chosen by a selector (`a.h32`, `d.b1`) and averages are refused. `video_scalar.rs` has the scalar operations.
+//! Averages are refused, and so are parts chosen by a selector (`a.h32`, `d.b1`). `video_scalar.rs` has the scalar
+//! operations.
 
 use crate::exec::context::Handler;
 use crate::exec::shapes::quaternary;
@@ -10,8 +11,8 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
-/// Bits of a mode: whether results and sources are signed, whether results are saturated or summed, and whether parts
-/// are bytes.
+/// Bits of a mode: whether the result and the sources are signed, whether results are saturated or summed, and whether
+/// parts are bytes.
 const SIGNED_D: u32 = 1;
 const SIGNED_A: u32 = 1 << 1;
 const SIGNED_B: u32 = 1 << 2;
@@ -19,7 +20,7 @@ const SATURATE: u32 = 1 << 3;
 const SUM: u32 = 1 << 4;
 const BYTES: u32 = 1 << 5;
 
-/// `vadd2`, `vsub4` and similar: `d, a, b, c`; with `.add`, `c` is the start of a sum.
+/// Lowers `vadd2`, `vsub4` and similar: `d, a, b, c`. With `.add`, `c` is the initial value of the sum.
 pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (name, bytes) = width(f);
     let mut mode = bytes | flag(f.flag("sat"), SATURATE) | flag(f.flag("add"), SUM);
@@ -48,7 +49,7 @@ pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     finish(b, f, run, mode)
 }
 
-/// `vset2` and `vset4`: each part is 1 if the comparison is true, otherwise 0.
+/// Lowers `vset2` and `vset4`. Each part is 1 if the comparison is true, otherwise 0.
 pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("a comparison is expected")?;
     let mut mode = width(f).1 | flag(f.flag("add"), SUM);
@@ -75,7 +76,7 @@ pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     finish(b, f, run, mode)
 }
 
-/// Returns the opcode, and the mode for its width.
+/// Returns the opcode, and the mode bits for its width.
 fn width<'i>(f: &Form<'_, 'i>) -> (&'i str, u32) {
     let name = f.ins.opcode.split('.').next().unwrap_or_default();
     (name, flag(name.ends_with('4'), BYTES))
@@ -94,7 +95,7 @@ fn finish<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, run: Handler, mode:
     Ok(())
 }
 
-/// Refuses a selector.
+/// Refuses an operand with a selector.
 fn whole<'o, 'a>(operand: &'o Operand<'a>) -> Result<&'o Operand<'a>, String> {
     if let Operand::Name(name) = operand
         && let Some((_, selector)) = name.rsplit_once('.')
@@ -106,7 +107,7 @@ fn whole<'o, 'a>(operand: &'o Operand<'a>) -> Result<&'o Operand<'a>, String> {
     Ok(operand)
 }
 
-/// Applies the operation to each part. The results are packed or, with `.add`, added to `start`.
+/// Applies the operation to each part. Packs the results or, with `.add`, adds them to `start`.
 #[inline(always)]
 fn each(x: u32, y: u32, start: u32, mode: u32, op: impl Fn(i32, i32) -> i32) -> u32 {
     let width = if mode & BYTES == 0 { 16 } else { 8 };

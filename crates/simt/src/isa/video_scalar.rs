@@ -1,8 +1,9 @@
 //! Lowers scalar video operations: `d = op2(sat(op(a, b)), c)` on words, halves or bytes.
 //!
-//! `a.h1` reads a half and extends it by its type's sign; `d.b0` replaces a byte of `c`. The result of the operation
-//! has 34 bits, also when the secondary operation compares it. An H100 has none of these instructions: ptxas replaces
-//! them by others, which in some cases deviate from the PTX ISA. This follows the PTX ISA.
+//! `a.h1` reads a half and extends it according to the signedness of its type; `d.b0` replaces a byte of `c`. The
+//! operation's result has 34 bits, even when the secondary operation compares it. An H100 has none of these
+//! instructions: ptxas emulates them with others, which in some cases deviate from the PTX ISA. This code follows the
+//! PTX ISA.
 
 use crate::exec::context::Handler;
 use crate::exec::shapes::quaternary;
@@ -12,11 +13,11 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
-/// Selectors; the index of each is its number in a mode. A mode with [`WORD`] uses the whole register.
+/// Selectors. A selector's index is its number in a mode. Operands with [`WORD`] in their mode use the whole register.
 const SELECTORS: [&str; 6] = ["b0", "b1", "b2", "b3", "h0", "h1"];
 const WORD: u32 = 7;
 
-/// Bit positions in a mode of the selectors of the destination and both sources, three bits each.
+/// Bit positions of the selectors of the destination and both sources in a mode, three bits each.
 const SELECT_D: u32 = 0;
 const SELECT_A: u32 = 3;
 const SELECT_B: u32 = 6;
@@ -25,13 +26,13 @@ const SIGNED_D: u32 = 1 << 9;
 const SIGNED_A: u32 = 1 << 10;
 const SIGNED_B: u32 = 1 << 11;
 const SATURATE: u32 = 1 << 12;
-/// Bits of a mode for the secondary operation; at most one is set.
+/// Mode bits of the secondary operation, at most one of which is set.
 const ADD: u32 = 1 << 13;
 const MIN: u32 = 1 << 14;
 const MAX: u32 = 1 << 15;
-/// A shift takes its amount modulo 32.
+/// Mode bit of a shift that takes its amount modulo 32.
 const WRAP: u32 = 1 << 16;
-/// `vmad`: negates the product or the addend, adds one, or shifts the sum right.
+/// Mode bits of `vmad`: negates the product or the addend, adds one, or shifts the sum right.
 const NEGATE_PRODUCT: u32 = 1 << 17;
 const NEGATE_ADDEND: u32 = 1 << 18;
 const PLUS_ONE: u32 = 1 << 19;
@@ -56,7 +57,7 @@ pub fn arithmetic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     combine(b, f, run, mode)
 }
 
-/// Lowers `vshl` and `vshr`, which shift by up to 32 with `.clamp`, and by the amount modulo 32 with `.wrap`.
+/// Lowers `vshl` and `vshr`. Shifts by up to 32 with `.clamp`, and by the amount modulo 32 with `.wrap`.
 pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mut mode = signs(f, 3)? | saturation(f);
     if mode & SIGNED_B != 0 {
@@ -76,7 +77,7 @@ pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         };
     }
     let run = if f.ins.opcode.starts_with("vshl") {
-        // The shift keeps 34 bits of its result.
+        // The result keeps 34 bits.
         with!(|x: i64, by: i64| x << by << 30 >> 30)
     } else {
         with!(|x: i64, by: i64| x >> by)
@@ -84,7 +85,7 @@ pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     combine(b, f, run, mode)
 }
 
-/// `vset`: 1 if the comparison is true, otherwise 0.
+/// Lowers `vset`: 1 if the comparison is true, otherwise 0.
 pub fn comparison<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("a comparison is expected")?;
     let mode = signs(f, 2)?;
@@ -104,7 +105,7 @@ pub fn comparison<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     combine(b, f, run, mode)
 }
 
-/// `vmad`: `a * b + c`, where the product or `c` may be negated; or `a * b + c + 1` with `.po`.
+/// Lowers `vmad`: `a * b + c`, where the product or `c` may be negated, or `a * b + c + 1` with `.po`.
 pub fn multiply_add<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mut mode = signs(f, 3)? | saturation(f) | flag(f.flag("po"), PLUS_ONE);
     mode |= match f.one_of(&["shr7", "shr15"]) {
@@ -134,7 +135,7 @@ const fn flag(on: bool, bit: u32) -> u32 {
     if on { bit } else { 0 }
 }
 
-/// Takes the types: of the destination, if there are three, and of both sources.
+/// Consumes the types of both sources, preceded by the type of the destination if there are three.
 fn signs(f: &mut Form<'_, '_>, count: usize) -> Result<u32, String> {
     let types = f.types();
     if types.len() != count || !types.iter().all(|ty| matches!(ty, U32 | S32)) {
@@ -149,7 +150,8 @@ fn saturation(f: &mut Form<'_, '_>) -> u32 {
     flag(f.flag("sat"), SATURATE)
 }
 
-/// Takes the secondary operation, and emits `d, a, b`, followed by `c` if that operation or a part of `d` needs it.
+/// Consumes the secondary operation and emits `d, a, b`, followed by `c` if that operation or a selector of `d` needs
+/// it.
 fn combine<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, run: Handler, mode: u32) -> Done {
     let secondary = match f.one_of(&["add", "min", "max"]) {
         Some("add") => ADD,
@@ -190,7 +192,7 @@ fn emit<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, run: Handler, mut mode: u
     Ok(())
 }
 
-/// Returns an operand without its sign.
+/// Strips the sign from an operand.
 fn whole<'a>(operand: &Operand<'a>) -> Operand<'a> {
     match *operand {
         Operand::Negative(name) => Operand::Name(name),
@@ -198,7 +200,7 @@ fn whole<'a>(operand: &Operand<'a>) -> Operand<'a> {
     }
 }
 
-/// Returns an operand without its sign and selector, and the number of the selector.
+/// Strips the sign and the selector from an operand. Also returns the selector's number.
 fn select<'a>(operand: &Operand<'a>) -> (Operand<'a>, u32) {
     let operand = whole(operand);
     if let Operand::Name(name) = operand
@@ -210,7 +212,7 @@ fn select<'a>(operand: &Operand<'a>) -> (Operand<'a>, u32) {
     (operand, WORD)
 }
 
-/// Returns the position and width in bits of a selected part.
+/// Returns the bit position and width of a selected part.
 const fn place(mode: u32, at: u32) -> (u32, u32) {
     match mode >> at & 7 {
         byte @ 0..4 => (8 * byte, 8),
@@ -219,7 +221,7 @@ const fn place(mode: u32, at: u32) -> (u32, u32) {
     }
 }
 
-/// Returns a part of a source, sign-extended if `signed`.
+/// Returns the selected part of a source, sign-extended if `signed`.
 #[inline(always)]
 fn part(v: u32, mode: u32, at: u32, signed: bool) -> i64 {
     let (start, width) = place(mode, at);
@@ -227,7 +229,8 @@ fn part(v: u32, mode: u32, at: u32, signed: bool) -> i64 {
     if signed { high as i64 >> (64 - width) } else { (high >> (64 - width)) as i64 }
 }
 
-/// Applies the operation to the parts of both sources, followed by saturation, the secondary operation and the merge.
+/// Applies the operation to the selected parts of both sources, then the saturation, the secondary operation and the
+/// merge.
 #[inline(always)]
 fn apply(x: u32, y: u32, c: u32, mode: u32, op: impl Fn(i64, i64) -> i64) -> u32 {
     let x = part(x, mode, SELECT_A, mode & SIGNED_A != 0);
@@ -256,7 +259,7 @@ fn clamp(v: i128, signed: bool, width: u32) -> i128 {
     if signed { v.clamp(-1 << (width - 1), (1 << (width - 1)) - 1) } else { v.clamp(0, (1 << width) - 1) }
 }
 
-/// Adds the product and `c`. The sum is exact. It and `c` are unsigned if both sources are and nothing is negated.
+/// Adds the product and `c` exactly. The sum and `c` are unsigned if both sources are unsigned and nothing is negated.
 fn fused(x: u32, y: u32, c: u32, mode: u32) -> u32 {
     let x = part(x, mode, SELECT_A, mode & SIGNED_A != 0);
     let y = part(y, mode, SELECT_B, mode & SIGNED_B != 0);

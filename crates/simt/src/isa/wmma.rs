@@ -1,8 +1,8 @@
 //! Lowers `wmma`: loads and stores of fragments become plain accesses, and products become two `mma`.
 //!
-//! Which lane has which element of a fragment is unspecified. Here it is as for `mma`: a result of 16 × 16 consists of
-//! two halves of eight columns, one of 32 × 8 of two halves of sixteen rows. One of 8 × 32 is the product of the
-//! transposed matrices. Some fragments of f16 have more registers than they need.
+//! PTX does not specify which lane holds which element of a fragment. Here, the layout is that of `mma`: a 16 × 16
+//! result consists of two halves of eight columns, a 32 × 8 result of two halves of sixteen rows, and an 8 × 32 result
+//! is the product of the transposed matrices. Some f16 fragments have more registers than they need.
 
 use crate::exec::matrix::{self, Element, Multiply};
 use crate::exec::vector::binary;
@@ -17,12 +17,12 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, F32, S32, U8, U16, U32, U64};
 
-/// Rows and columns of an `mma` product, and registers of an f16 fragment.
+/// Rows and columns of an `mma` product, and number of registers of an f16 fragment.
 const ROWS: u32 = 16;
 const COLUMNS: u32 = 8;
 const REGISTERS_OF_HALVES: usize = 8;
 
-/// Shape of a product: rows of A, columns of B and elements of a sum.
+/// Shape of a product: rows of A, columns of B, and depth.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     rows: u32,
@@ -33,7 +33,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Takes the shape.
+    /// Consumes the shape.
     fn take(f: &mut Form<'_, '_>) -> Result<Self, String> {
         let of = |rows, columns, depth, transposed| Self { rows, columns, depth, transposed };
         let shapes = [
@@ -51,21 +51,21 @@ impl Shape {
         self.depth == 4
     }
 
-    /// Returns the `mma` products that it consists of: the indices of their rows and columns.
+    /// Returns the `mma` products of which this product consists, as the indices of their rows and columns.
     fn products(self) -> impl Iterator<Item = (u32, u32)> {
         (0..self.rows / ROWS).flat_map(move |row| (0..self.columns / COLUMNS).map(move |column| (row, column)))
     }
 }
 
-/// The part of an index that a lane chooses: its group of four, or its place in the group times a factor.
+/// How the lane determines an index: by its group of four, or by its position in the group times a factor.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Group,
     Place(u32),
 }
 
-/// A piece of a register in memory: its distance from the lane's first element in lines and elements, and its position
-/// in the register in bits.
+/// A contiguous piece of a register in memory: its distance from the lane's first element, in lines and elements, and
+/// its bit position in the register.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     line: u32,
@@ -73,27 +73,27 @@ struct Piece {
     below: u32,
 }
 
-/// A fragment in memory. Lines are rows, or columns if it is stored by columns.
+/// A fragment in memory. Its lines are rows, or columns in column-major layout.
 #[derive(Debug)]
 struct Fragment {
-    /// What the lane chooses of the line number, and of the index within the line.
+    /// How the lane determines the line, and the index within the line.
     lane: [Part; 2],
-    /// The pieces of each register.
+    /// Pieces of each register.
     registers: Vec<Vec<Piece>>,
-    /// Bytes of an element, and of a piece.
+    /// Size of an element and of a piece, in bytes.
     bytes: [u32; 2],
-    /// Elements from one line to the next, unless the instruction says otherwise.
+    /// Default leading dimension, in elements.
     leading: u32,
-    /// Number of registers in the instruction, which may exceed those needed.
+    /// Number of registers in the instruction, which may exceed the number needed.
     count: usize,
 }
 
 impl Fragment {
-    /// Returns the fragment of A or B.
+    /// Returns a fragment of A or B.
     fn factor(element: Element, is_a: bool, shape: Shape, by_rows: bool) -> Self {
         let each = element.in_register() as u32;
         let quarters = shape.depth / (4 * each);
-        // The elements of a register are consecutive along the sum: in a row of A, in a column of B.
+        // The elements of a register are consecutive along the depth: in a row of A, or in a column of B.
         let contiguous = is_a == by_rows;
         let register = |other: u32, quarter: u32| -> Vec<Piece> {
             let along = |at: u32| 4 * each * quarter + at;
@@ -116,7 +116,7 @@ impl Fragment {
         Self { lane, registers, bytes: [4 / each, if contiguous { 4 } else { 4 / each }], leading, count }
     }
 
-    /// Returns the fragment of the addend or the result, of f16 or of 32-bit elements.
+    /// Returns a fragment of the addend or the result, with f16 or 32-bit elements.
     fn result(halves: bool, shape: Shape, by_rows: bool) -> Self {
         let piece = |(rows, columns): (u32, u32), k: u32| {
             let (row, column) = (ROWS * rows + 8 * (k / 2), COLUMNS * columns + k % 2);
@@ -140,7 +140,7 @@ impl Fragment {
         Self { lane, bytes: [size, if joins { 4 } else { size }], leading, count: registers.len(), registers }
     }
 
-    /// Returns a fragment of f64: a row or column of four elements of a sum, or two columns of the result.
+    /// Returns an f64 fragment: a row of A or column of B with four elements, or two columns of the result.
     fn doubles(what: &str, by_rows: bool) -> Self {
         let each = if matches!(what, "a" | "b") { 1 } else { 2 };
         let along_groups = (what == "b") != by_rows;
@@ -162,16 +162,16 @@ impl Fragment {
     }
 }
 
-/// Takes the element type; `None` if it is not simulated.
+/// Consumes the element type; `None` if it is not simulated.
 fn element(f: &mut Form<'_, '_>) -> Option<Element> {
     let name = f.one_of(&["f16", "bf16", "tf32", "s8", "u8"])?;
     Element::from_name(name)
 }
 
-/// The lines of a fragment in memory, as rows of addresses.
+/// Addresses of a fragment's lines in memory.
 struct Lines {
     first: Opnd,
-    /// Bytes from one line to the next.
+    /// Bytes between consecutive lines.
     step: Opnd,
     known: Vec<(u32, Opnd)>,
     imm: i64,
@@ -233,7 +233,7 @@ impl Lines {
         Ok(Self { first: add(b, base, within), step, known: Vec::new(), imm, aux })
     }
 
-    /// Returns the address of the lane's part of a line.
+    /// Returns the address of the lane's part in a line.
     fn line(&mut self, b: &mut Builder<'_, '_>, number: u32) -> Opnd {
         if number == 0 {
             return self.first;
@@ -363,7 +363,7 @@ fn store<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, space: Access, fragment:
     Ok(())
 }
 
-/// Lowers `wmma.mma`. The layouts of A and B in memory do not affect fragments.
+/// Lowers `wmma.mma`. Fragments do not depend on the memory layouts of A and B.
 fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let shape = Shape::take(f)?;
     f.ignore(&["row", "col"]);

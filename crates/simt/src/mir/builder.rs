@@ -1,4 +1,4 @@
-//! The function being lowered, from syntax to virtual registers: names, operands, and the instructions so far.
+//! Lowers a function from syntax to virtual registers. Holds its names, its operands, and the instructions so far.
 
 use std::collections::HashMap;
 
@@ -19,24 +19,24 @@ use ptx_parser::{Guard, Operand, ScalarType, Variable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symbol {
     Register(Reg, ScalarType),
-    /// A vector of registers: the first one and their number.
+    /// A vector of registers: the first one, their number and their type.
     Vector(Reg, u8, ScalarType),
-    /// Registers such as `%r0` to `%r16`: the first one, their number and the elements of each.
+    /// Registers such as `%r0` to `%r16`: the first one, their number, the number of elements of each, and their type.
     Range(Reg, u32, u8, ScalarType),
-    /// A variable, or a parameter of a device function or a call: offset in the function's locals and size in bytes.
+    /// A variable, or a parameter of a device function or a call. Offset in the function's locals and size, in bytes.
     Local(u32, u32),
-    /// An offset in the kernel's parameters.
+    /// Offset in the kernel's parameters.
     Param(u32),
     Label(Label),
-    /// An offset in shared memory.
+    /// Offset in shared memory.
     Shared(u32),
-    /// An address in global memory.
+    /// Address in global memory.
     Global(u64),
-    /// A device function: its number in the module.
+    /// Number of a device function in the module.
     Function(u32),
 }
 
-/// What the functions of one kernel share while they are lowered.
+/// What the functions of a kernel share while they are lowered.
 #[derive(Debug, Default)]
 pub struct KernelParts<'a> {
     pub constants: Constants,
@@ -46,16 +46,17 @@ pub struct KernelParts<'a> {
     pub shared: HashMap<&'a str, u32>,
     /// End of the static shared variables so far.
     pub shared_bytes: u32,
-    /// Size of the shared memory that the system reserves first, and whether the kernel asks where it is.
+    /// Size of the system's reserved bytes at the start of shared memory, and whether the kernel queries where they
+    /// are.
     pub reserved: u32,
     pub uses_reserved: bool,
-    /// Numbers of the functions that the kernel can call, in the order of their indices in the kernel.
+    /// Numbers of the functions that the kernel can call, ordered by their index in the kernel.
     pub functions: Vec<u32>,
-    /// Whether the address of a function is taken: an indirect call may then call any of them.
+    /// Whether the address of a function is taken, so that an indirect call may call any function.
     pub indirect: bool,
     /// Alignment of `extern .shared` variables, if the kernel uses one.
     pub dynamic: Option<u32>,
-    /// Start of those variables: after all static ones.
+    /// Start of the `extern .shared` variables, which follow all static ones.
     pub dynamic_base: u32,
     /// Opcodes used so far, with their modifiers.
     pub opcodes: Vec<String>,
@@ -73,7 +74,7 @@ impl<'a> KernelParts<'a> {
         number
     }
 
-    /// Returns the index in the kernel of the function with this number.
+    /// Returns the kernel's index of the function with this number; adds the function if it is new.
     pub fn reach(&mut self, number: u32) -> usize {
         if let Some(at) = self.functions.iter().position(|&f| f == number) {
             return at;
@@ -93,10 +94,10 @@ pub struct Builder<'a, 'g> {
     pub scopes: Vec<HashMap<&'a str, Symbol>>,
     pub locals: u32,
     pub line: Line,
-    /// The opcode that instructions are emitted for.
+    /// Number of the opcode whose instructions are being emitted.
     pub opcode: u32,
     pub source: Source<'g>,
-    /// The label that every `ret` branches to.
+    /// Label to which every `ret` branches.
     pub end: Label,
     /// Bytes of the kernel's parameters; zero in a device function.
     pub param_bytes: u32,
@@ -104,7 +105,7 @@ pub struct Builder<'a, 'g> {
     fixups: Vec<(Reg, Reg, ScalarType)>,
 }
 
-/// Returns how registers of a type are stored. For 128-bit registers, use [`Builder::quad`].
+/// Returns the storage class of registers of a type. For 128-bit registers, use [`Builder::quad`].
 pub fn class_of(ty: ScalarType) -> Result<Class, String> {
     match ty {
         ScalarType::Pred => Ok(Class::Pred),
@@ -145,7 +146,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         self
     }
 
-    /// Declares a table of branch targets.
+    /// Declares a branch target table.
     pub fn define_table(&mut self, name: &'a str, labels: &[&'a str]) {
         self.tables.insert(name, labels.to_vec());
     }
@@ -165,7 +166,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Label(self.body.labels.len() as u32 - 1)
     }
 
-    /// Puts a label before the next instruction.
+    /// Places a label before the next instruction.
     pub fn bind(&mut self, label: Label) {
         self.body.labels[label.0 as usize] = self.body.insts.len();
     }
@@ -187,7 +188,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Ok(at)
     }
 
-    /// Returns the offset of a shared variable in this kernel.
+    /// Returns the offset of a shared variable in this kernel; allocates the variable if it is new.
     pub fn place_shared(&mut self, v: &Variable<'a>) -> u32 {
         if let Some(&at) = self.parts.shared.get(v.name) {
             return at;
@@ -204,7 +205,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         at
     }
 
-    /// Returns a source of a type.
+    /// Lowers a source operand of the given type.
     pub fn src(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
         let class = class_of(ty)?;
         let wide = class == Class::Wide;
@@ -275,7 +276,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             Symbol::Param(at) | Symbol::Shared(at) => constant(self, u64::from(at)),
             Symbol::Global(address) => constant(self, address),
             Symbol::Function(number) => {
-                // A kernel's address is passed to the device runtime: no instruction calls it.
+                // A kernel's address is only passed to the device runtime; no instruction calls it.
                 self.parts.indirect |= !self.globals.is_kernel(number);
                 constant(self, FUNCTION_BASE + u64::from(number) * FUNCTION_STEP)
             }
@@ -298,7 +299,8 @@ impl<'a, 'g> Builder<'a, 'g> {
         to
     }
 
-    /// Returns a destination of a type. A wider register gets the value sign- or zero-extended, as the type says.
+    /// Lowers a destination operand of the given type. If the register is wider, the value is sign- or zero-extended
+    /// according to the type.
     pub fn dst(&mut self, operand: &Operand<'a>, ty: ScalarType) -> Result<Opnd, String> {
         let class = class_of(ty)?;
         if *operand == Operand::Sink {
@@ -319,7 +321,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Ok(Opnd::Reg(temporary))
     }
 
-    /// Returns a register of 128 bits.
+    /// Returns a 128-bit register.
     pub fn quad(&mut self, operand: &Operand<'a>) -> Result<Opnd, String> {
         if let Operand::Name(name) = *operand
             && let Symbol::Register(register, ScalarType::B128) = self.lookup(name)?
@@ -329,7 +331,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         Err(format!("a register of 128 bits is expected, not {operand:?}"))
     }
 
-    /// Returns the class of the register that an operand names.
+    /// Returns the storage class of the register that an operand names.
     pub fn register_class(&mut self, operand: &Operand<'a>) -> Option<Class> {
         class_of(self.register(operand).ok()??.1).ok()
     }
@@ -348,7 +350,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// Appends an instruction; bit `k` of `defs` is set if it writes operand `k`.
+    /// Appends an instruction. Bit `k` of `defs` is set if the instruction writes operand `k`.
     pub fn emit<const N: usize>(
         &mut self,
         run: Handler,
@@ -379,21 +381,21 @@ impl<'a, 'g> Builder<'a, 'g> {
         &mut self.body.insts[at]
     }
 
-    /// Excludes the last instruction from the counts: it is part of another one, which is counted.
+    /// Excludes the last instruction from the counts, because it is part of another instruction that is counted.
     pub fn uncount_last(&mut self) {
         if let Some(last) = self.body.insts.last_mut() {
             last.counts = 0;
         }
     }
 
-    /// Counts the last instruction for the PTX instruction that it and uncounted ones were made from.
+    /// Makes the last instruction count as the PTX instruction from which it and uncounted ones were made.
     pub fn count_last(&mut self) {
         if let Some(last) = self.body.insts.last_mut() {
             last.counts = 1;
         }
     }
 
-    /// Extends results into wider registers, after the instruction that computes them.
+    /// After the instruction that computes them, extends results that belong in wider registers.
     pub fn finish(&mut self) -> Result<(), String> {
         for (from, to, ty) in std::mem::take(&mut self.fixups) {
             let (have, want) = (class_of(ty)?, self.body.classes[to.0 as usize]);

@@ -1,4 +1,4 @@
-//! Rows that all functions of a kernel share: constants, parameters, and what depends on the lane.
+//! Rows that all functions of a kernel share: constants, parameters, and values that depend only on the lane.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::program::ParamRow;
 use crate::program::ins::{Area, Slot};
 use crate::program::row::{LANES, Row};
 
-/// The rows that all functions of a kernel share.
+/// Rows that all functions of a kernel share.
 #[derive(Debug, Default)]
 pub struct Constants {
     pub rows: Vec<Row<u32>>,
@@ -33,7 +33,7 @@ impl Constants {
         Opnd::Fixed(Slot::new(Area::Constants, offset))
     }
 
-    /// Returns the row of a parameter of the kernel.
+    /// Returns the row of a kernel parameter.
     pub fn param(&mut self, offset: u32, wide: bool) -> Opnd {
         let known = self.params.iter().find(|p| (p.offset, p.wide) == (offset, wide)).map(|p| p.row);
         let row = known.unwrap_or_else(|| {
@@ -45,7 +45,7 @@ impl Constants {
         Opnd::Fixed(Slot::new(Area::Constants, row * 128))
     }
 
-    /// Returns a row that depends on the lane.
+    /// Returns a row whose value depends only on the lane.
     pub fn lanes(&mut self, name: &'static str, lane: impl Fn(u32) -> u32) -> Opnd {
         let rows = &mut self.rows;
         let offset = *self.lanes.entry(name).or_insert_with(|| {

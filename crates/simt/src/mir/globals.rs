@@ -1,4 +1,4 @@
-//! What the functions of a module share: the addresses of its variables and the numbers of its functions.
+//! What the functions of a module share: the addresses of variables and the numbers of functions.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use crate::memory::{FUNCTION_BASE, FUNCTION_STEP, Memory, Use};
 use crate::mir::names::source_name;
 use ptx_parser::{Function, Initializer, Module, ScalarType, Space, Statement, Variable};
 
-/// The names of a module whose variables are in memory.
+/// Names of a module, whose variables are in memory.
 #[derive(Debug)]
 pub struct Globals<'a> {
     pub addresses: HashMap<&'a str, u64>,
-    /// Addresses of variables declared in functions, by place of declaration.
+    /// Addresses of variables that are declared inside functions, by declaration.
     inner: HashMap<usize, u64>,
     pub shared: HashMap<&'a str, Variable<'a>>,
     pub numbers: HashMap<&'a str, u32>,
     /// Definitions by number; `None` for a function that is only declared.
     pub definitions: Vec<Option<&'a Function<'a>>>,
-    /// The number in the target's name: 90 for `sm_90a`.
+    /// Number in the target's name, e.g. 90 for `sm_90a`.
     pub target: Option<u32>,
-    /// Version of the PTX ISA, or zero if the module does not state it.
+    /// Version of the PTX ISA; zero if the module does not state it.
     version: (u32, u32),
 }
 
@@ -72,22 +72,20 @@ impl<'a> Globals<'a> {
         self.addresses.values().chain(self.inner.values()).copied()
     }
 
-    /// Returns the address of a variable that a function declares.
+    /// Returns the address of a variable that is declared inside a function.
     pub fn inner(&self, v: &Variable<'_>) -> Option<u64> {
         self.inner.get(&place(v)).copied()
     }
 
-    /// Whether `shfl` and `vote` may omit `.sync`, which PTX 6.4 disallowed for targets from `sm_70` on.
+    /// Whether `shfl` and `vote` may omit `.sync`. PTX ISA 6.4 disallows this for `sm_70` and later targets.
     pub fn takes_unsynchronised(&self) -> bool {
         matches!(self.target, Some(..70)) || ((1, 0)..(6, 4)).contains(&self.version)
     }
 
-    /// Whether a function has a body.
     pub fn is_defined(&self, number: u32) -> bool {
         self.definitions.get(number as usize).is_some_and(Option::is_some)
     }
 
-    /// Whether a function is a kernel of the module.
     pub fn is_kernel(&self, number: u32) -> bool {
         self.definitions.get(number as usize).copied().flatten().is_some_and(|f| f.entry)
     }
@@ -143,12 +141,12 @@ impl<'a> Globals<'a> {
     }
 }
 
-/// Identifies a declaration in a function: two scopes may declare the same name.
+/// Identifies a declaration inside a function, where two scopes may declare the same name.
 fn place(v: &Variable<'_>) -> usize {
     std::ptr::from_ref(v).addr()
 }
 
-/// Collects the variables in global and constant memory that statements declare.
+/// Collects the variables in global and constant memory that are declared in statements.
 fn declared<'m, 'a>(statements: &'m [Statement<'a>], into: &mut Vec<&'m Variable<'a>>) {
     for statement in statements {
         match statement {

@@ -1,4 +1,4 @@
-//! Functions between syntax and bytecode: instructions with virtual registers and labels, and the builder that makes
+//! Functions between syntax and bytecode: instructions with virtual registers and labels, and the builder that creates
 //! them.
 
 pub mod builder;
@@ -14,7 +14,7 @@ use crate::program::Line;
 use crate::program::ins::Slot;
 use ptx_parser::ScalarType;
 
-/// A register before rows are allocated.
+/// A virtual register, before rows are allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(pub u32);
 
@@ -42,7 +42,6 @@ impl Class {
     }
 }
 
-/// An operand of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opnd {
     None,
@@ -51,7 +50,6 @@ pub enum Opnd {
     Fixed(Slot),
 }
 
-/// A label of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(pub u32);
 
@@ -60,7 +58,7 @@ pub struct Label(pub u32);
 pub enum Flow {
     Next,
     Jump(Label),
-    /// To the label or to the next instruction.
+    /// To the label, or to the next instruction.
     Branch(Label),
     Table(Vec<Label>),
     /// To another function, then to the next instruction.
@@ -72,28 +70,28 @@ pub enum Flow {
 /// What an instruction does with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Only the handler knows.
+    /// Not known; only the handler defines it.
     Any,
     /// Copies operand 1 to operand 0 and has no other effect.
     Copy,
-    /// Writes predicates; its handler checks whether a branch follows.
+    /// Writes predicates, and checks whether a branch follows.
     Decision,
 }
 
-/// When an access to memory that blocks share is in commit order.
+/// When an access to memory that blocks share must follow commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Never: it is not such an access, or a plain one.
+    /// Never: the access is plain, or not to such memory.
     Never,
-    /// A plain load: if an access in commit order has the same address.
+    /// A plain load: only if an access in commit order has the same address.
     Plain,
-    /// An atomic that commutes with those of its operation and type: if a result is read, or if the kernel has other
-    /// accesses in commit order.
+    /// An atomic that commutes with others of its operation and type: only if some result is read, or if the kernel has
+    /// other accesses in commit order.
     Commuting(&'static str, ScalarType),
-    /// A volatile access: if the kernel has an atomic or a relaxed, acquiring or releasing access, or if a volatile
-    /// load is in a loop.
+    /// A volatile access: only if the kernel has an atomic or a relaxed, acquiring or releasing access, or if a
+    /// volatile load is in a loop.
     Volatile,
-    /// Always: relaxed, acquiring, releasing, or another atomic.
+    /// Always: relaxed, acquiring and releasing accesses, and all other atomics.
     Always,
 }
 
@@ -110,28 +108,28 @@ pub struct Inst {
     /// The register, and whether it is negated.
     pub guard: Option<(Reg, bool)>,
     pub line: Line,
-    /// The PTX instruction it comes from, as an index into [`KernelParts::opcodes`].
+    /// Opcode of the PTX instruction that this one comes from, as an index into [`KernelParts::opcodes`].
     ///
     /// [`KernelParts::opcodes`]: builder::KernelParts::opcodes
     pub opcode: u32,
     pub order: Order,
-    /// Index of the address operand, for an access that may be in commit order.
+    /// Index of the address operand, if the access may have to follow commit order.
     pub address: usize,
-    /// Whether it polls if it is in a loop: a volatile or acquiring load, or an atomic with a result.
+    /// Whether the instruction is a poll when it is in a loop: a volatile or acquiring load, or an atomic with a
+    /// result.
     pub polls: bool,
     pub work: Work,
-    /// Number of PTX instructions it counts for; zero for one that the loader adds.
+    /// Number of PTX instructions that this one counts for; zero for one that the loader adds.
     pub counts: u32,
 }
 
-/// A function before registers are allocated.
+/// A function, before registers are allocated.
 #[derive(Debug, Default)]
 pub struct Body {
     pub insts: Vec<Inst>,
-    /// Index of the instruction after each label.
+    /// Index of the instruction that follows each label.
     pub labels: Vec<usize>,
-    /// Lines whose instructions were removed, each with the index of the instruction that counts for them and their
-    /// number.
+    /// Removed instructions: index of the instruction that counts for them, their line, and their number.
     pub left_out: Vec<(usize, Line, u32)>,
     pub classes: Vec<Class>,
 }

@@ -1,6 +1,6 @@
-//! Names of variables in the source, recovered from mangled symbols.
+//! Recovers names of variables in the source from mangled symbols.
 
-/// Names of an element, as coordinates and as colours.
+/// Names of a vector's elements, as coordinates and as colours.
 pub const SELECTORS: [&[u8; 4]; 2] = [b"xyzw", b"rgba"];
 
 /// Returns the name of an element of a vector register.
@@ -11,7 +11,7 @@ pub fn element(name: &str, k: u8) -> String {
 /// Namespaces of the libraries in the toolkit.
 const LIBRARIES: [&str; 5] = ["cuda", "cub", "thrust", "std", "cooperative_groups"];
 
-/// Returns a variable's name in the source, without scopes; `None` if the compiler or a library declared it.
+/// Returns a variable's name in the source, without scopes. `None` if the compiler or a library declared it.
 pub fn source_name(symbol: &str) -> Option<&str> {
     let Some(mangled) = symbol.strip_prefix("_Z") else {
         let own = !symbol.starts_with("__") && !symbol.contains('$');
@@ -23,8 +23,8 @@ pub fn source_name(symbol: &str) -> Option<&str> {
     (!LIBRARIES.contains(&first) && !first.starts_with("__")).then_some(last)
 }
 
-/// Returns the identifiers of a name mangled by the Itanium C++ ABI, outermost scope first. Literals among template
-/// arguments (`Li256E`) are skipped, because their digits are not lengths.
+/// Returns the identifiers in a name mangled according to the Itanium C++ ABI, outermost scope first. Skips literals
+/// among template arguments (`Li256E`), because their digits are not lengths.
 fn identifiers(mangled: &str) -> impl Iterator<Item = &str> {
     let mut left = mangled;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The names of registers: scalars, ranges such as `%r<17>`, and vectors with their elements.
+//! Register names: scalars, ranges such as `%r<17>`, and vectors with their elements.
 
 use crate::mir::builder::{Builder, Symbol, class_of};
 use crate::mir::names::{SELECTORS, element};
@@ -6,7 +6,7 @@ use crate::mir::{Class, Reg};
 use ptx_parser::{Operand, ScalarType, Variable};
 
 impl<'a> Builder<'a, '_> {
-    /// Declares the registers of a `.reg`.
+    /// Declares the registers of a `.reg` directive.
     pub fn declare_registers(&mut self, v: &Variable<'a>) -> Result<(), String> {
         let class = if v.ty == ScalarType::B128 { Class::Quad } else { class_of(v.ty)? };
         let width = match v.count {
@@ -24,7 +24,8 @@ impl<'a> Builder<'a, '_> {
         Ok(())
     }
 
-    /// Resolves a name: innermost scope first, then the module; then as an element of a vector register.
+    /// Resolves a name: first from the innermost scope outward, then in the module, then as an element of a vector
+    /// register.
     pub fn lookup(&mut self, name: &str) -> Result<Symbol, String> {
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
         let (prefix, number) = name.split_at(name.len() - digits);
@@ -69,7 +70,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Returns the register that an operand names, or none if it names something else.
+    /// Returns the register that an operand names; `None` if it names something else.
     pub fn register(&mut self, operand: &Operand<'a>) -> Result<Option<(Reg, ScalarType)>, String> {
         let symbol = match *operand {
             Operand::Name(name) => self.lookup(name)?,

@@ -1,4 +1,4 @@
-//! The source line of an instruction in the author's own files.
+//! Finds the line in the author's own files for each instruction.
 //!
 //! Inlined code has the line of the inlined function, often in a header of the toolkit. The author's line is the
 //! innermost one in or below the folder of the function's own file.
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ptx_parser::SourcePosition;
 
-/// The source lines of a function.
+/// Source lines of a function.
 #[derive(Debug)]
 pub struct Source<'f> {
     files: &'f [(u32, String)],
@@ -23,7 +23,7 @@ impl<'f> Source<'f> {
         Self { files, folder: None, callers: HashMap::new() }
     }
 
-    /// Returns the author's line for the instructions after a `.loc`.
+    /// Returns the author's line for the instructions that follow a `.loc`.
     pub fn place(&mut self, place: SourcePosition, inlined_at: Option<SourcePosition>) -> SourcePosition {
         match inlined_at {
             Some(caller) => drop(self.callers.insert(place, caller)),
@@ -31,7 +31,7 @@ impl<'f> Source<'f> {
             None => {}
         }
         let mut here = place;
-        // Bounds the search: call sites could form a cycle in malformed PTX, and compilers emit no chain this long.
+        // The bound stops at cycles, which call sites could form in malformed PTX. Compilers emit no chain this long.
         for _ in 0..64 {
             if self.is_own(here) {
                 return here;

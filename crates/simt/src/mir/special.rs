@@ -1,4 +1,4 @@
-//! The rows of special registers.
+//! Rows of special registers.
 
 use std::mem::offset_of;
 
@@ -8,12 +8,12 @@ use crate::mir::constants::Constants;
 use crate::program::ins::{Area, Slot};
 use crate::program::row::Row;
 
-/// Bytes at the start of the reserved shared memory that are in use: `multi_warp_scratch` of cooperative groups, for the
-/// barriers of tiles of more than 32 threads.
+/// Number of reserved shared-memory bytes in use, from the start: `multi_warp_scratch` of cooperative groups, for the
+/// barriers of tiles with more than 32 threads.
 const GROUPS: u32 = 288;
 
-/// Returns the value of a special register about the `reserved` bytes at the start of each block's shared memory (PTX
-/// ISA, special registers, `%reserved_smem_offset_begin`), as read on an H200: 0, 288, 1024, 0 and 0.
+/// Value of a special register about the `reserved` bytes at the start of each block's shared memory (PTX ISA, special
+/// registers, `%reserved_smem_offset_begin`). An H200 reads 0, 288, 1024, 0 and 0.
 pub fn reserved_shared(name: &str, reserved: u32) -> Option<u32> {
     match name.strip_prefix("%reserved_smem_offset_")? {
         "begin" | "0" | "1" => Some(0),
