@@ -1,17 +1,17 @@
-//! The counters of a launch: what is counted where, and the metrics derived from it.
+//! Counters of a launch, and the metrics derived from them.
 
 use std::collections::BTreeMap;
 
 /// Counts of one launch. Instructions and branches are those of the PTX, which a GPU's machine code may merge or split;
 /// requests, sectors and conflicts are those of the program.
 ///
-/// The counters that a branch changes are not adjacent. If they were, one handler would access two of them as a vector
-/// and the next handler one by one, and the host's store forwarding would stall.
+/// The counters that a branch changes are not adjacent. Otherwise one handler would access two of them as a vector and
+/// the next handler one by one, and the host's store forwarding would stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Instructions executed by warps, independent of the number of active lanes.
+    /// Instructions executed by warps, regardless of the number of active lanes.
     pub warp_instructions: u64,
-    /// Branches that some active lanes of a warp took and others did not.
+    /// Branches that only some of a warp's active lanes took.
     pub divergent_branches: u64,
     /// Instructions executed by threads: warp instructions times active lanes.
     pub thread_instructions: u64,
@@ -21,15 +21,15 @@ pub struct Counters {
     pub branches: u64,
     /// Blocks that ran.
     pub blocks: u64,
-    /// Loads of global memory.
+    /// Loads from global memory.
     pub global_load: Traffic,
     /// Stores to global memory.
     pub global_store: Traffic,
-    /// Loads of shared memory.
+    /// Loads from shared memory.
     pub shared_load: SharedTraffic,
     /// Stores to shared memory.
     pub shared_store: SharedTraffic,
-    /// Warp instructions that load local memory.
+    /// Warp instructions that load from local memory.
     pub local_load_requests: u64,
     /// Warp instructions that store to local memory.
     pub local_store_requests: u64,
@@ -37,25 +37,25 @@ pub struct Counters {
     pub global_atomics: u64,
     /// Atomic warp instructions on shared memory.
     pub shared_atomics: u64,
-    /// Arrivals of warps at barriers of their block.
+    /// Warp arrivals at block barriers.
     pub barriers: u64,
-    /// Grids launched by kernels; their counts are included.
+    /// Grids launched by kernels; the counts include theirs.
     pub device_launches: u64,
 }
 
 /// Counts for one line of the PTX.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineCounts {
-    /// Kernel that ran the line.
+    /// Kernel to which the line belongs.
     pub kernel: String,
-    /// Line of the PTX, counted from one.
+    /// Line of the PTX, 1-based.
     pub ptx_line: u32,
-    /// Path and line of the author's source, if the PTX says. Code inlined from elsewhere has the line of the author's
-    /// call.
+    /// Path and line of the author's source, if the PTX has them. Code inlined from elsewhere has the line of the
+    /// author's call.
     pub source: Option<(String, u32)>,
-    /// What was executed on the line. Only counters of instructions are set.
+    /// Counts of what the line executed. Only instruction counters are set.
     pub counters: Counters,
-    /// For a branch that leads back in a loop: how many warps left the loop, by number of rounds.
+    /// For the back edge of a loop: number of warps that left the loop, by number of iterations.
     pub rounds: BTreeMap<u64, u64>,
 }
 
@@ -100,8 +100,8 @@ pub struct SharedTraffic {
     pub requests: u64,
     /// Additional passes due to bank conflicts.
     pub conflicts: u64,
-    /// The conflicts if each access were widened to the aligned 8 or 16 bytes around it, as when a compiler merges
-    /// accesses. Only counted per line.
+    /// Conflicts if each access covered the aligned 8 or 16 bytes around it, as when a compiler merges accesses. Only
+    /// counted per line.
     pub wide_conflicts: [u64; 2],
 }
 
@@ -113,7 +113,7 @@ impl Traffic {
         self.bytes += times * other.bytes;
     }
 
-    /// Returns the requested bytes divided by the moved bytes, in percent; `None` if none moved.
+    /// Returns requested bytes divided by moved bytes, in percent; `None` if nothing was moved.
     fn efficiency(&self) -> Option<f64> {
         ratio(self.bytes, self.sectors * 32)
     }
@@ -128,7 +128,7 @@ impl SharedTraffic {
     }
 }
 
-/// Returns `part` of `whole` in percent.
+/// Returns `part / whole` in percent.
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
 }
@@ -139,7 +139,7 @@ impl Counters {
         self.add_times(other, 1);
     }
 
-    /// Adds the counts of a part of the launch that represents `times` similar parts.
+    /// Adds the counts of part of the launch, which represents `times` similar parts.
     pub fn add_times(&mut self, other: &Self, times: u64) {
         self.warps += times * other.warps;
         self.blocks += times * other.blocks;
@@ -166,13 +166,13 @@ impl Counters {
         self.device_launches += times * other.device_launches;
     }
 
-    /// Returns the counts of global stores or, if not `store`, of global loads.
+    /// Returns the counts of global stores if `store`, otherwise of global loads.
     #[inline(always)]
     pub const fn global(&mut self, store: bool) -> &mut Traffic {
         if store { &mut self.global_store } else { &mut self.global_load }
     }
 
-    /// Returns the share of branches that did not diverge, in percent.
+    /// Returns the percentage of branches that did not diverge.
     pub fn branch_efficiency(&self) -> Option<f64> {
         ratio(self.branches - self.divergent_branches, self.branches)
     }
@@ -182,8 +182,8 @@ impl Counters {
         ratio(self.thread_instructions, self.warp_instructions * 32)
     }
 
-    /// Returns all metrics by name. Ratios are in percent, except `inst_per_warp`; a metric with a zero denominator is
-    /// absent.
+    /// Returns all metrics by name. Ratios are in percent, except `inst_per_warp`. A metric whose denominator is zero
+    /// is absent.
     pub fn metrics(&self) -> BTreeMap<&'static str, f64> {
         let counts = [
             ("inst_executed", self.warp_instructions),

@@ -1,18 +1,18 @@
-//! Errors when loading, errors of host calls, and traps inside a kernel.
+//! Errors of loading and of host calls, and traps inside kernels.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why a call of the machine failed.
+/// Why a call to the machine failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// The text is not PTX.
     #[error("the PTX does not parse: {0}")]
     Parse(#[from] ptx_parser::ParseError),
-    /// An instruction that is not simulated, or an unresolved name.
+    /// An instruction that is not simulated, or a name that is not defined.
     #[error("kernel `{kernel}`, {place}: {message}")]
     Load {
-        /// The kernel, or the variable with a bad initial value.
+        /// Kernel, or variable with a bad initial value.
         kernel: String,
         /// `file:line` of the source, or the line of the PTX.
         place: String,
@@ -33,10 +33,10 @@ pub enum SimError {
     Address {
         /// Start of the range.
         address: u64,
-        /// Size of the access.
+        /// Size of the range in bytes.
         bytes: u64,
     },
-    /// An invalid texture or surface object, and why.
+    /// Why a texture or surface object is invalid.
     #[error("no texture or surface object can be made: {0}")]
     Image(&'static str),
     /// The device does not have enough free memory.
@@ -67,35 +67,35 @@ pub struct Trap {
     pub place: String,
     /// Index of the block.
     pub block: [u32; 3],
-    /// First faulting thread, if threads are at fault.
+    /// First faulting thread, if the fault is attributed to threads.
     pub thread: Option<[u32; 3]>,
     /// Class of the fault.
     pub kind: TrapKind,
-    /// Description, with address, allocation and offset if any.
+    /// Description, including the address, allocation and offset, if any.
     pub message: String,
     /// How to fix a race, and how to silence it.
     pub cure: Option<String>,
-    /// The launch in a parent kernel that started the grid, if any.
+    /// The launch, in a parent kernel, that started the grid, if any.
     pub launched_by: Option<String>,
-    /// The memory that the trap is about.
+    /// Memory location of the fault, if any.
     pub site: Option<Site>,
-    /// Output of `printf` up to the trap: that of all blocks before the faulting one, and of that block.
+    /// Output of `printf` up to the trap, from the faulting block and all earlier blocks.
     pub printed: String,
 }
 
-/// A place in memory.
+/// A location in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// Address; in shared and local memory, the offset from the start of the space.
+    /// Address or, in shared and local memory, offset from the start of the state space.
     pub address: u64,
-    /// The allocation that contains the address or, if none does, the nearest one.
+    /// Allocation that contains the address, or else the nearest one.
     pub allocation: String,
-    /// Bytes from the start of the allocation; negative if the address is before it.
+    /// Offset in the allocation in bytes; negative if the address is before it.
     pub offset: i64,
 }
 
 impl Site {
-    /// Returns a place in a state space that is a single allocation, such as `shared memory`.
+    /// Returns a location in a state space that is a single allocation, such as `shared memory`.
     pub(crate) fn inside(space: &str, offset: u64) -> Self {
         Self { address: offset, allocation: space.to_owned(), offset: offset as i64 }
     }
@@ -114,15 +114,15 @@ impl fmt::Display for Site {
 /// Classes of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TrapKind {
-    /// An access outside every allocation, or beyond the end of a state space; a store to constant memory.
+    /// An access outside every allocation or beyond the end of a state space, or a store to constant memory.
     OutOfBounds,
     /// An access whose address is not a multiple of its size.
     Misaligned,
     /// A read of bytes that were never written.
     Uninitialised,
-    /// Two conflicting accesses without an order between them.
+    /// Two conflicting accesses that are not ordered.
     Race,
-    /// A barrier was misused.
+    /// Misuse of a barrier.
     Barrier,
     /// A warp operation whose mask names lanes that do not take part.
     Shuffle,
@@ -132,17 +132,17 @@ pub enum TrapKind {
     Watchdog,
     /// The time limit of the launch was exceeded.
     Deadline(Duration),
-    /// An `assert` failed.
+    /// A failed `assert`.
     Assert,
-    /// The kernel executed `trap` or `brkpt`.
+    /// A `trap` or `brkpt` instruction.
     Trap,
-    /// Nested calls need more local memory than `Options::stack`.
+    /// Nested calls that need more local memory than `Options::stack`.
     StackOverflow,
     /// An indirect call to an address that is not a function.
     BadCall,
     /// An invalid `free`.
     Heap,
-    /// An instruction that a GPU refuses in such a launch.
+    /// An instruction that a GPU refuses in this kind of launch.
     Illegal,
     /// Communication between blocks in a launch that runs only a sample of its blocks.
     Communication,

@@ -1,9 +1,9 @@
 //! Texture and surface objects: memory that instructions access by the coordinates of its elements (texels).
 //!
-//! Texels are numbered as in an array in C order, `(z * height + y) * width + x`; a layer or a face of a cube is a `z`.
-//! Coordinates select texels as the CUDA C++ Programming Guide describes under "Texture Fetching": a filtered fetch at
-//! `x` weighs the texels around `x - 0.5`, with an 8-bit fraction. It is unknown whether hardware always rounds like
-//! the guide's formulas: here the weighted sum is computed in 64 bits and rounded once, to `f32`.
+//! Texels are numbered like the elements of an array in C order, `(z * height + y) * width + x`; a layer or a cube face
+//! is a `z`. Coordinates select texels as the CUDA C++ Programming Guide describes under "Texture Fetching": a filtered
+//! fetch at `x` weighs the texels around `x - 0.5` with an 8-bit fraction. It is unknown whether hardware always rounds
+//! like the guide's formulas. Here, the weighted sum is computed in 64 bits and rounded once, to `f32`.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,24 @@ use crate::error::SimError;
 /// How the texels of an image are arranged, and how many coordinates select one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Geometry {
-    /// A row indexed only by integers, as `tex1Dfetch` reads it.
+    /// A row that is indexed only by integers, as with `tex1Dfetch`.
     Linear,
-    /// A row.
+    /// One-dimensional.
     OneD,
-    /// A plane.
+    /// Two-dimensional.
     TwoD,
-    /// A volume.
+    /// Three-dimensional.
     ThreeD,
-    /// Rows, each a layer.
+    /// One-dimensional, with layers.
     OneDLayered,
-    /// Planes, each a layer.
+    /// Two-dimensional, with layers.
     TwoDLayered,
-    /// Six square planes, selected by a direction: +x, -x, +y, -y, +z, -z.
+    /// Six square faces, selected by a direction: +x, -x, +y, -y, +z, -z.
     Cube,
 }
 
 impl Geometry {
-    /// Every geometry.
+    /// All geometries.
     pub const ALL: [Self; 7] =
         [Self::Linear, Self::OneD, Self::TwoD, Self::ThreeD, Self::OneDLayered, Self::TwoDLayered, Self::Cube];
 
@@ -48,7 +48,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the number of coordinates along which texels are neighbours.
+    /// Returns the number of axes along which texels are neighbours.
     pub const fn axes(self) -> usize {
         match self {
             Self::Linear | Self::OneD | Self::OneDLayered => 1,
@@ -63,19 +63,19 @@ impl Geometry {
     }
 }
 
-/// The type of a channel of a texel.
+/// Type of a texel's channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// An integer of this many bytes.
     Int {
-        /// The size: 1, 2 or 4.
+        /// Size in bytes: 1, 2 or 4.
         bytes: u32,
-        /// Whether it is signed.
+        /// Whether the integer is signed.
         signed: bool,
     },
-    /// A float of 16 bits.
+    /// A 16-bit float.
     Half,
-    /// A float of 32 bits.
+    /// A 32-bit float.
     Float,
 }
 
@@ -89,12 +89,12 @@ impl Channel {
         }
     }
 
-    /// Whether its raw values are floats.
+    /// Whether the stored values are floats.
     pub const fn is_float(self) -> bool {
         !matches!(self, Self::Int { .. })
     }
 
-    /// Returns what a fetch returns for a channel's bits.
+    /// Converts the bits of a channel to the 32 bits that a fetch returns.
     fn read(self, bits: u32, normalized: bool) -> u32 {
         match self {
             Self::Float => bits,
@@ -106,13 +106,13 @@ impl Channel {
                     return value.cast_unsigned();
                 }
                 let most = (1_u32 << (8 * bytes - u32::from(signed))) - 1;
-                // Clamped for the least negative value: both ends of the range are -1.
+                // Clamped because of the most negative value, so that both ends of the range are -1.
                 ((f64::from(value) / f64::from(most)).max(-1.0) as f32).to_bits()
             }
         }
     }
 
-    /// Returns the bits of a channel for a 32-bit value of a formatted store.
+    /// Returns the channel bits that a formatted store writes for a 32-bit value.
     fn write(self, value: u32) -> u32 {
         match self {
             Self::Half => u32::from(f16::from_f32(f32::from_bits(value)).to_bits()),
@@ -129,13 +129,13 @@ impl Channel {
 /// How to handle out-of-range coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressMode {
-    /// The nearest texel.
+    /// Use the nearest texel.
     Clamp,
-    /// Zero.
+    /// Read zero.
     Border,
-    /// Repeats the texture.
+    /// Repeat the texture.
     Wrap,
-    /// Repeats the texture, mirrored every other time.
+    /// Repeat the texture, mirrored every other time.
     Mirror,
 }
 
@@ -169,14 +169,14 @@ pub struct Image {
     pub sampler: Option<Sampler>,
 }
 
-/// A texel of a fetch (its number, or `None` for the border) and its weight.
+/// A texel of a fetch (its number, or `None` for the border), and its weight.
 pub type Weighted = (Option<u64>, f64);
 
 /// Coordinates of a fetch, as bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Coordinates {
     pub bits: [u32; 4],
-    /// Whether the coordinates are floats; a layer is an integer in any case.
+    /// Whether the coordinates are floats. A layer is always an integer.
     pub floats: bool,
 }
 
@@ -186,13 +186,13 @@ impl Image {
         self.channel.bytes() * self.channels
     }
 
-    /// Returns the total size of the texels in bytes, saturating.
+    /// Returns the total size of all texels in bytes, saturating.
     pub const fn bytes(&self) -> u64 {
         let [x, y, z] = self.size;
         (x as u64 * y as u64).saturating_mul(z as u64).saturating_mul(self.texel_bytes() as u64)
     }
 
-    /// Returns why the object is invalid, if it is.
+    /// Returns the reason why the object is invalid, if it is.
     pub fn violation(&self) -> Option<&'static str> {
         let Self { geometry, size: [x, y, z], sampler, .. } = *self;
         if !matches!(self.channels, 1 | 2 | 4) {
@@ -230,7 +230,7 @@ impl Image {
         self.channel.is_float() || self.sampler.is_some_and(|sampler| sampler.as_float)
     }
 
-    /// Returns what a fetch returns for a channel of a texel; 0 for a missing channel.
+    /// Returns the 32 bits that a fetch returns for a channel of a texel; 0 if the texel lacks the channel.
     pub fn channel_of(&self, texel: &[u8], channel: usize) -> u32 {
         let bytes = self.channel.bytes() as usize;
         let Some(part) = texel.get(channel * bytes..(channel + 1) * bytes) else { return 0 };
@@ -238,7 +238,7 @@ impl Image {
         self.channel.read(bits, self.sampler.is_some_and(|sampler| sampler.as_float))
     }
 
-    /// Returns the bytes of a texel whose channels have these values, in a formatted store.
+    /// Returns the bytes that a formatted store writes to a texel for these channel values.
     pub fn texel(&self, values: [u32; 4]) -> [u8; 16] {
         let mut texel = [0; 16];
         let bytes = self.channel.bytes() as usize;
@@ -248,8 +248,8 @@ impl Image {
         texel
     }
 
-    /// Returns the texels of a fetch with their weights, first axis fastest, and their number. `gathers` requests the
-    /// four around the place, whatever the filter.
+    /// Returns the texels of a fetch with their weights, first axis fastest, and the number of texels. `gathers`
+    /// requests the four texels around the position, whatever the filter.
     pub fn footprint(&self, sampler: Sampler, at: Coordinates, gathers: bool) -> ([Weighted; 8], usize) {
         let axes = self.geometry.axes();
         let layers = usize::from(self.geometry.is_layered());
@@ -312,7 +312,7 @@ fn place(x: f64, extent: u32, sampler: Sampler) -> (i64, f64) {
     (first as i64, (fraction * 256.0).round() / 256.0)
 }
 
-/// Returns the number, along an axis, of a texel that may be out of range; `None` for the border.
+/// Returns the index, along an axis, of a texel that may be out of range; `None` for the border.
 fn texel(at: i64, extent: u32, address: AddressMode) -> Option<u32> {
     let extent = i64::from(extent);
     let inside = match address {
@@ -327,7 +327,7 @@ fn texel(at: i64, extent: u32, address: AddressMode) -> Option<u32> {
     Some(inside as u32)
 }
 
-/// Returns the face of a cube that a direction meets, and the place on it from 0 to 1.
+/// Returns the cube face that a direction hits, and the position on it from 0 to 1.
 fn on_cube([x, y, z]: [f64; 3]) -> (i64, [f64; 3]) {
     let [across, up, deep] = [x, y, z].map(f64::abs);
     let (face, major, place) = if across >= up && across >= deep {
@@ -343,14 +343,14 @@ fn on_cube([x, y, z]: [f64; 3]) -> (i64, [f64; 3]) {
     (face, [across, down, 0.0])
 }
 
-/// The objects of a machine, by handle.
+/// Texture and surface objects of a machine, by handle.
 #[derive(Debug, Default)]
 pub struct Images {
     live: BTreeMap<u64, Image>,
     made: u64,
 }
 
-/// Value of the first handle; later ones follow in steps.
+/// Value of the first handle. Later handles follow at a fixed distance.
 const FIRST_HANDLE: u64 = 0x5_0000_0000;
 const HANDLE_STEP: u64 = 16;
 

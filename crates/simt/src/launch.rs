@@ -1,8 +1,8 @@
-//! Runs a launch from the host with all launches from its kernels.
+//! Runs a launch from the host, with all launches from its kernels.
 //!
-//! The blocks of a grid run first, then the work that they queued, in call order and each with its own launches, then
-//! the tail stream. CUDA allows this order, and it is the same in every run. A child grid never runs at the same time
-//! as its parent: a kernel that polls for a write of its child never ends here, and may not on a GPU.
+//! The blocks of a grid run first. The work that they queued follows, in call order, each launch with its own launches;
+//! the tail stream comes last. CUDA allows this order, and it is the same in every run. A child grid never runs at the
+//! same time as its parent, so a kernel that polls for a write of its child never ends here, and may not end on a GPU.
 
 use std::vec::IntoIter;
 
@@ -30,18 +30,18 @@ use crate::schedule::grid;
 pub struct Options {
     /// Whether to detect races, uninitialised reads and misuse of barriers, in addition to out-of-bounds accesses.
     pub sanitize: bool,
-    /// Findings that are not reported.
+    /// Classes of findings that are not reported.
     pub ignored: Ignored,
     /// Number of host threads; `None` for one per core.
     pub threads: Option<usize>,
-    /// Limit of warp instructions per block, after which a launch counts as non-terminating.
+    /// Maximum number of warp instructions per block. A launch that exceeds it counts as non-terminating.
     pub watchdog: u64,
-    /// Heap size of device `malloc` in bytes.
+    /// Size of the heap of device `malloc`, in bytes.
     pub heap: u64,
-    /// Limit of the bytes of all buffers and variables together; `None` for the profile's memory. The host needs as
-    /// much.
+    /// Limit on the total size of all buffers and variables, in bytes; `None` for the memory of the profile. The host
+    /// needs the same amount.
     pub memory: Option<u64>,
-    /// Bytes of local memory per thread for all nested calls together.
+    /// Local memory per thread, in bytes, for all nested calls together.
     pub stack: u32,
 }
 
@@ -70,7 +70,7 @@ pub struct LaunchReport {
     pub notes: Vec<String>,
     /// Counts of each executed PTX line, if requested.
     pub lines: Vec<LineCounts>,
-    /// The blocks that ran, if not all did. The counts are then estimates.
+    /// How many blocks ran, if not all did. The counts are then estimates.
     pub sampled: Option<Sampled>,
 }
 
@@ -79,17 +79,17 @@ pub struct LaunchReport {
 pub struct Sampled {
     /// Number of blocks that ran.
     pub ran: u64,
-    /// Number of blocks of the grid.
+    /// Number of blocks in the grid.
     pub of: u64,
 }
 
 /// Why a launch failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// Refused before any thread ran.
+    /// The launch was refused before any thread ran.
     #[error(transparent)]
     Refused(#[from] SimError),
-    /// The kernel trapped; memory keeps the writes up to then.
+    /// The kernel trapped. Memory keeps what was written until then.
     #[error("{0}")]
     Trap(Box<Trap>),
 }
@@ -108,7 +108,7 @@ pub struct Tree<'m> {
     pub memory: &'m Memory,
     pub heap: &'m Heap,
     pub images: &'m Images,
-    /// Address and size of the grid workspace of cooperative groups.
+    /// Address and size of the grid workspace for cooperative groups.
     pub workspace: (u64, u64),
     pub device: &'m Device<'m>,
     pub deadline: Option<Deadline>,
@@ -118,17 +118,17 @@ pub struct Tree<'m> {
     pub counts_lines: bool,
 }
 
-/// A grid whose blocks have run, with its remaining work.
+/// A grid whose blocks have run, and its remaining work.
 struct Open {
     left: IntoIter<Queued>,
     /// The tail stream, which runs after `left`; `None` once it has started.
     tail: Option<Vec<Queued>>,
-    /// Whether it occupies a slot of pending launches.
+    /// Whether the grid occupies a slot of pending launches.
     slot: bool,
 }
 
 impl Tree<'_> {
-    /// Runs a kernel and everything that it launches. The report covers all grids together.
+    /// Runs a kernel and everything that it launches. The report covers all these grids.
     pub fn run(
         &self,
         kernel: &Kernel,
@@ -142,9 +142,9 @@ impl Tree<'_> {
         Ok(report)
     }
 
-    /// Runs a grid's queued work, each launch with its own launches, and the tail stream last. A grid launched by a
-    /// kernel keeps its slot until all its queued work except the tail stream has ended, as on an H100. So the slots do
-    /// not limit recursion in tail streams.
+    /// Runs a grid's queued work, each launch with its own launches, and then the tail stream. As on an H100, a grid
+    /// launched by a kernel keeps its slot until all its queued work has ended, except the tail stream. So slots do not
+    /// limit recursion in tail streams.
     fn descend(&self, queue: Queue, report: &mut LaunchReport) -> Result<(), Box<Trap>> {
         // The remaining work of each unfinished grid, from the host's launch down.
         let mut open = vec![Open { left: queue.children.into_iter(), tail: Some(queue.tail), slot: false }];
@@ -166,7 +166,7 @@ impl Tree<'_> {
                 })?,
                 Work::Launch(ChildLaunch { kernel, shape, params }) => {
                     let depth = open.len();
-                    // The number was checked when the launch was accepted.
+                    // The kernel number was checked when the launch was accepted.
                     let Some(kernel) = self.device.kernels.get(&kernel) else { continue };
                     let below = self.grid(kernel, &shape, params, false, report).map_err(|mut trap| {
                         trap.launched_by
@@ -192,10 +192,10 @@ impl Tree<'_> {
         let counted = self.counts_lines.then(|| counting(kernel));
         let kernel = counted.as_ref().unwrap_or(kernel);
         let (workspace, bytes) = self.workspace;
-        // Cannot fail: the workspace is an allocation of this size.
+        // Cannot fail, because the workspace is an allocation of this size.
         let _ = self.memory.fill(workspace, bytes, 0);
-        // An H100 gives every launch an address, so that `is_valid` of the grid is always true; its barrier works only
-        // in a cooperative launch.
+        // An H100 gives every launch an address, so `is_valid` of the grid is always true. The barrier works only in a
+        // cooperative launch.
         let workspace = if cooperative { workspace } else { ABSENT_WORKSPACE };
         let blocks = shape.grid.iter().map(|&n| u64::from(n)).product();
         let sample = if self.sampling { sample::choose_blocks(shape.grid) } else { None };
@@ -280,7 +280,7 @@ impl Tree<'_> {
     }
 }
 
-/// Adds a note unless the report has it already.
+/// Adds a note if it applies and the report does not have it yet.
 fn note(report: &mut LaunchReport, applies: bool, text: impl Fn() -> String) {
     if applies {
         let text = text();

@@ -33,12 +33,12 @@ pub use sanitize::{Class as FindingClass, Ignored};
 /// A simulated opcode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// Opcode without modifiers, for example `add`.
+    /// Opcode without modifiers, e.g. `add`.
     pub name: &'static str,
-    /// Description in a few words.
+    /// Short description.
     pub about: &'static str,
     /// Accepted modifiers, in the notation of the PTX ISA: `{.rnd}{.ftz}{.sat}.f32`. Braces make a modifier optional,
-    /// `|` separates alternatives, and a name in [`modifier_classes`] is short for several modifiers.
+    /// `|` separates alternatives, and a name in [`modifier_classes`] stands for several modifiers.
     pub forms: &'static [&'static str],
 }
 
@@ -47,12 +47,12 @@ pub fn operations() -> impl Iterator<Item = Operation> {
     isa::OPS.iter().map(|op| Operation { name: op.name, about: op.about, forms: op.forms })
 }
 
-/// Returns the names in [`Operation::forms`] that are short for several modifiers, with these modifiers.
+/// Returns the names in [`Operation::forms`] that stand for several modifiers, with these modifiers.
 pub fn modifier_classes() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     isa::CLASSES.iter().copied()
 }
 
-/// Whether an opcode with all its modifiers, for example `add.rn.f32`, matches one of the forms of its operation.
+/// Whether an opcode with all its modifiers, e.g. `add.rn.f32`, matches one of its operation's forms.
 pub fn is_form(form: &str, opcode: &str) -> bool {
     isa::takes(form, &opcode.split('.').skip(1).collect::<Vec<_>>())
 }

@@ -1,8 +1,8 @@
 //! Links the PTX of separately compiled files into one module.
 //!
-//! A `.visible` symbol is known to all files and defined once. For `.weak` or `.common` the first definition counts,
-//! unless another file has a `.visible` one. A symbol without linkage belongs to its file: if two files have the same
-//! name, one is renamed. `.extern` names a symbol of another file.
+//! A `.visible` symbol is known to all files and defined once. Of several `.weak` or `.common` definitions the first
+//! one is used, unless another file has a `.visible` one. A symbol without linkage is local to its file; if two files
+//! have the same name, one is renamed. `.extern` names a symbol of another file.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +15,11 @@ use ptx_parser::{Function, Linkage, Module, Space, Statement, Variable};
 pub struct Part<'p> {
     /// Name of the file, for messages.
     pub name: &'p str,
-    /// The text of the file.
+    /// Text of the file.
     pub ptx: &'p str,
 }
 
-/// Whether a function is provided by the system or the device runtime, so that no file defines it.
+/// Whether a function is provided by the system or the device runtime, in which case no file defines it.
 fn is_of_system(name: &str) -> bool {
     name.starts_with("__cuda") || ["vprintf", "malloc", "free", "__assertfail"].contains(&name)
 }
@@ -28,7 +28,7 @@ fn parse<'t>(name: &str, text: &'t str) -> Result<Module<'t>, SimError> {
     ptx_parser::parse(text).map_err(|error| SimError::Link(format!("{name}: the PTX does not parse: {error}")))
 }
 
-/// Returns the texts, renaming symbols without linkage that several files share.
+/// Returns the text of each file. Renames symbols without linkage whose name occurs in several files.
 pub fn separate<'p>(parts: &[Part<'p>]) -> Result<Vec<Cow<'p, str>>, SimError> {
     let modules: Vec<Module<'_>> = parts.iter().map(|part| parse(part.name, part.ptx)).collect::<Result<_, _>>()?;
     let symbols = |module: &Module<'p>| -> BTreeMap<&'p str, Linkage> {
@@ -76,7 +76,7 @@ fn renamed(text: &str, names: &BTreeSet<&str>, suffix: &str) -> String {
     all
 }
 
-/// Merges these texts of the named files into one module.
+/// Merges the texts of the files into one module.
 pub fn merged<'t>(parts: &[Part<'_>], texts: &'t [Cow<'_, str>]) -> Result<Module<'t>, SimError> {
     let mut functions: Definitions<'_, 't, Function<'t>> = Definitions::default();
     let mut variables: Definitions<'_, 't, Variable<'t>> = Definitions::default();
@@ -110,7 +110,7 @@ pub fn merged<'t>(parts: &[Part<'_>], texts: &'t [Cow<'_, str>]) -> Result<Modul
     Ok(whole)
 }
 
-/// Shifts the positions in a body to the whole module's table of files.
+/// Shifts the file numbers in a body to match the module's file table.
 fn move_places(body: &mut [Statement<'_>], shift: u32) {
     for statement in body {
         match statement {
@@ -126,7 +126,7 @@ fn move_places(body: &mut [Statement<'_>], shift: u32) {
     }
 }
 
-/// The functions or variables of all files, in order.
+/// Functions or variables of all files, in order.
 #[derive(Debug)]
 struct Definitions<'p, 't, T> {
     found: Vec<Found<'p, 't, T>>,
@@ -136,7 +136,7 @@ struct Definitions<'p, 't, T> {
 #[derive(Debug)]
 struct Found<'p, 't, T> {
     name: &'t str,
-    /// The file that defines it, or the first that declares it.
+    /// File that defines the symbol, or else the first that declares it.
     file: &'p str,
     is_defined: bool,
     is_weak: bool,
@@ -180,7 +180,7 @@ impl<'p, 't, T> Definitions<'p, 't, T> {
         Ok(())
     }
 
-    /// Returns all of them. One that no file defines is an error unless it is `known`.
+    /// Returns all of them. If no file defines a symbol, that is an error, unless it is `known`.
     fn all(self, known: impl Fn(&str) -> bool) -> Result<Vec<T>, SimError> {
         let undefined = self.found.iter().filter(|found| !found.is_defined && !known(found.name));
         let undefined: Vec<String> =

@@ -1,4 +1,4 @@
-//! The simulated device: memory, modules, launches.
+//! The simulated device: memory, modules and launches.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::runtime::{Device, PENDING_LAUNCHES, Shape, Slots};
 use crate::sanitize::Ignored;
 use ptx_parser::Module;
 
-/// Identifies a loaded module.
+/// Handle of a loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(u32);
 
@@ -35,13 +35,13 @@ pub struct LaunchSpec<'s> {
     pub grid: [u32; 3],
     /// Threads of a block along each axis.
     pub block: [u32; 3],
-    /// Bytes of dynamic shared memory per block.
+    /// Dynamic shared memory per block, in bytes.
     pub shared: u32,
-    /// Whether all blocks must reside on the device at once, as for a grid barrier.
+    /// Whether all blocks must reside on the device at the same time, as a grid barrier requires.
     pub cooperative: bool,
     /// Blocks per cluster along each axis; `None` for the size that the kernel was compiled for.
     pub cluster: Option<[u32; 3]>,
-    /// The arguments, each as little-endian bytes.
+    /// Arguments, each as little-endian bytes.
     pub args: &'s [Vec<u8>],
 }
 
@@ -50,7 +50,7 @@ pub struct LaunchSpec<'s> {
 pub struct KernelFacts {
     /// Static shared memory per block, in bytes.
     pub shared: u32,
-    /// Local memory of the kernel's own frame, in bytes per thread.
+    /// Local memory per thread for the kernel's own frame, in bytes.
     pub local: u32,
     /// Thread limit from `.maxntid`.
     pub max_threads: Option<u32>,
@@ -61,10 +61,10 @@ pub struct KernelFacts {
 #[derive(Debug)]
 struct Loaded {
     kernels: BTreeMap<String, Kernel>,
-    /// Kernels with a form that is not simulated: number and error.
+    /// Kernels that contain a form that is not simulated: number and error.
     refused: BTreeMap<String, (u32, SimError)>,
     variables: BTreeMap<String, (u64, u64)>,
-    /// Addresses of all variables, including those of functions.
+    /// Addresses of all variables, including those declared in functions.
     allocated: Vec<u64>,
 }
 
@@ -73,7 +73,7 @@ struct Loaded {
 pub struct Machine {
     profile: DeviceProfile,
     options: Options,
-    /// Whether later launches are sanitized, if the options enable it.
+    /// Whether later launches use the sanitizer, provided that the options enable it.
     sanitizes: bool,
     /// Whether later launches run only a sample of their blocks.
     samples: bool,
@@ -84,17 +84,17 @@ pub struct Machine {
     modules: BTreeMap<u32, Loaded>,
     next_module: u32,
     isa: HostIsa,
-    /// The memory that cooperative groups find through `%envreg1` and `%envreg2`: a grid barrier.
+    /// Grid barrier of cooperative groups, which find it through `%envreg1` and `%envreg2`.
     workspace: u64,
     names: u64,
-    /// Largest number of pending launches from kernels.
+    /// Maximum number of pending launches from kernels.
     pending_launches: u64,
     texts: Texts,
     deadline: Option<Deadline>,
 }
 
 impl Machine {
-    /// Opens a machine with a profile. Memory is reserved, not committed. Fails if the host cannot reserve it.
+    /// Creates a machine with a profile. Its memory is reserved but not committed. Fails if the host cannot reserve it.
     pub fn new(profile: DeviceProfile, options: Options) -> Result<Self, SimError> {
         let memory = Memory::new(profile.memory, options.memory)?;
         let workspace = memory
@@ -123,18 +123,19 @@ impl Machine {
         })
     }
 
-    /// Returns the profile that the machine was opened with.
+    /// Returns the profile of the machine.
     pub const fn profile(&self) -> &DeviceProfile {
         &self.profile
     }
 
-    /// Parses and lowers every kernel of a module. A kernel with a form that is not simulated is refused only when
-    /// used; the others work. Fails if the module's only kernel is not simulated.
+    /// Parses a module and lowers all its kernels. A kernel with a form that is not simulated is refused only when it
+    /// is used; the others work. Fails if the module's only kernel is not simulated.
     pub fn load(&mut self, ptx: &str) -> Result<ModuleId, SimError> {
         self.load_module(&ptx_parser::parse(ptx)?)
     }
 
-    /// Loads one module, linked from the PTX of several files: each may use functions and variables of the others.
+    /// Loads a module that is linked from the PTX of several files. Each file may use functions and variables of the
+    /// others.
     pub fn load_linked(&mut self, parts: &[Part<'_>]) -> Result<ModuleId, SimError> {
         let texts = link::separate(parts)?;
         self.load_module(&link::merged(parts, &texts)?)
@@ -171,57 +172,57 @@ impl Machine {
         Ok(ModuleId(self.next_module))
     }
 
-    /// Sets a kernel's registers per thread, for kernels that query it.
+    /// Sets a kernel's number of registers per thread, for kernels that query it.
     pub fn set_registers(&mut self, module: ModuleId, kernel: &str, registers: u32) {
         if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
             kernel.registers = registers;
         }
     }
 
-    /// Sets the name of a kernel in traps and notes, replacing its symbol.
+    /// Sets the name that traps and notes use for a kernel, instead of its symbol.
     pub fn name_kernel(&mut self, module: ModuleId, kernel: &str, name: &str) {
         if let Some(kernel) = self.modules.get_mut(&module.0).and_then(|m| m.kernels.get_mut(kernel)) {
             name.clone_into(&mut kernel.name);
         }
     }
 
-    /// Names the memory at an address from [`Self::alloc`], for traps and notes.
+    /// Sets the name that traps and notes use for memory from [`Self::alloc`].
     pub fn name_memory(&mut self, address: u64, name: &str) {
         self.memory.rename(address, name);
     }
 
-    /// Sets the largest number of pending launches from kernels (`cudaLimitDevRuntimePendingLaunchCount`); `None` for
+    /// Sets the maximum number of pending launches from kernels (`cudaLimitDevRuntimePendingLaunchCount`). `None` sets
     /// CUDA's default.
     pub fn set_pending_launches(&mut self, limit: Option<u64>) {
         self.pending_launches = limit.unwrap_or(PENDING_LAUNCHES);
     }
 
-    /// Turns the sanitizer off or on for later launches; it stays off if the options disable it. Findings of `ignored`
-    /// are not reported.
+    /// Turns the sanitizer on or off for later launches; it stays off if the options disable it. Findings of the
+    /// classes in `ignored` are not reported.
     pub const fn set_sanitizer(&mut self, is_on: bool, ignored: Ignored) {
         self.sanitizes = is_on;
         self.options.ignored = ignored;
     }
 
-    /// Makes later launches run only a stratified sample of their blocks, and scale the counts: see
-    /// [`LaunchReport::sampled`]. The sample depends only on the extents of the grid; a small grid runs as a whole.
+    /// Makes later launches run only a stratified sample of their blocks, and scale the counts; see
+    /// [`LaunchReport::sampled`]. The sample depends only on the extents of the grid. A small grid runs as a whole.
     ///
-    /// Blocks that do not run write nothing. So a launch is refused if it is cooperative or in clusters, and ends with
-    /// [`TrapKind::Communication`] at the first access through which blocks communicate, including atomics on global
-    /// memory.
+    /// Blocks that do not run write nothing. A launch is therefore refused if it is cooperative or has clusters. It
+    /// ends with [`TrapKind::Communication`] at the first access through which blocks communicate, including atomics on
+    /// global memory.
     ///
     /// [`TrapKind::Communication`]: super::error::TrapKind::Communication
     pub const fn set_sampling(&mut self, is_on: bool) {
         self.samples = is_on;
     }
 
-    /// Makes later launches count per PTX line: see [`LaunchReport::lines`].
+    /// Makes later launches count per PTX line; see [`LaunchReport::lines`].
     pub const fn count_lines(&mut self, is_on: bool) {
         self.counts_lines = is_on;
     }
 
-    /// Sets a time limit for each later launch, which ends with [`TrapKind::Deadline`] when it exceeds it; `None` for
-    /// no limit. Each block checks the time about every 10 ms.
+    /// Sets the time limit of later launches; `None` for no limit. A launch that exceeds it ends with
+    /// [`TrapKind::Deadline`]. Each block checks the time about every 10 ms.
     ///
     /// [`TrapKind::Deadline`]: super::error::TrapKind::Deadline
     pub fn set_deadline(&mut self, span: Option<Duration>) {
@@ -251,7 +252,7 @@ impl Machine {
         self.modules.get(&module.0).map_or_else(Vec::new, |m| m.kernels.keys().map(String::as_str).collect())
     }
 
-    /// Returns a module's kernels that have a form that is not simulated, and why.
+    /// Returns the module's kernels that contain a form that is not simulated, with the reasons.
     pub fn refused(&self, module: ModuleId) -> impl Iterator<Item = (&str, &SimError)> {
         let refused = self.modules.get(&module.0).into_iter().flat_map(|m| &m.refused);
         refused.map(|(name, (_, reason))| (name.as_str(), reason))
@@ -264,18 +265,18 @@ impl Machine {
         Ok(KernelFacts { shared: shared_static, local: kernel.local_bytes(), max_threads, cluster })
     }
 
-    /// Returns the bytecode of a kernel and of the functions that it can call, as text.
+    /// Returns the bytecode of a kernel, and of the functions that it can call, as text.
     pub fn listing(&self, module: ModuleId, kernel: &str) -> Result<String, SimError> {
         Ok(lower::listing::listing(self.kernel(module, kernel)?))
     }
 
-    /// Returns address and size in bytes of a `__device__` or `__constant__` variable.
+    /// Returns the address and the size in bytes of a `__device__` or `__constant__` variable.
     pub fn variable(&self, module: ModuleId, name: &str) -> Result<(u64, u64), SimError> {
         let found = self.modules.get(&module.0).and_then(|m| m.variables.get(name));
         found.copied().ok_or_else(|| SimError::NoVariable(name.to_owned()))
     }
 
-    /// Allocates memory; its bytes count as never written. Fails if no gap is large enough.
+    /// Allocates memory, whose bytes count as never written. Fails if no gap is large enough.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, SimError> {
         let name = format!("buffer {}", self.names);
         self.names += 1;
@@ -283,14 +284,14 @@ impl Machine {
         self.memory.alloc(bytes, &name, Use::Data).ok_or(SimError::OutOfMemory { needed: bytes, available })
     }
 
-    /// Frees an allocation of [`Self::alloc`].
+    /// Frees memory from [`Self::alloc`].
     pub fn free(&mut self, address: u64) -> Result<(), SimError> {
         if self.memory.free(address) { Ok(()) } else { Err(SimError::Address { address, bytes: 0 }) }
     }
 
-    /// Makes a texture or surface object. Returns its handle, which kernels take as a 64-bit argument. Fails if the
-    /// object is invalid or its texels are not inside one allocation. Freeing the memory leaves the object: a fetch
-    /// from it is then out of bounds.
+    /// Creates a texture or surface object. Returns its handle, which kernels take as a 64-bit argument. Fails if the
+    /// object is invalid or its texels are not inside one allocation. If the memory is freed, the object remains, and
+    /// fetches from it are out of bounds.
     pub fn create_image(&mut self, image: Image) -> Result<u64, SimError> {
         let (address, bytes) = (image.address, image.bytes());
         if !self.memory.owns(address, bytes) {
@@ -319,13 +320,14 @@ impl Machine {
         self.memory.fill(address, bytes, byte)
     }
 
-    /// Sets every byte of a range, which then counts as never written. Fails if the range is not inside one allocation.
+    /// Sets every byte of a range, and marks the range as never written. Fails if the range is not inside one
+    /// allocation.
     pub fn undefine(&mut self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
         self.memory.undefine(address, bytes, byte)
     }
 
-    /// Returns the bytes of a range, counted from its start, that neither the host nor a launch has written since they
-    /// were allocated or undefined; copies of such bytes count as unwritten. `None` if launches run without the
+    /// Returns the parts of a range, relative to its start, that neither the host nor a launch has written since they
+    /// were allocated or undefined. Copies of unwritten bytes count as unwritten. `None` if launches run without the
     /// sanitizer, which records writes. Fails if the range is not inside one allocation.
     pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Option<Vec<Range<u64>>>, SimError> {
         if !(self.options.sanitize && self.sanitizes) {
@@ -334,7 +336,7 @@ impl Machine {
         self.memory.unwritten(address, bytes).map(Some)
     }
 
-    /// Copies on the device. Fails if a range is not inside one allocation.
+    /// Copies on the device. Fails if either range is not inside one allocation.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.memory.copy(from, to, bytes)
     }
@@ -406,7 +408,7 @@ impl Machine {
     }
 }
 
-/// Returns the parameter block of a launch.
+/// Returns the launch's parameters, laid out as the kernel reads them.
 fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     if args.len() != kernel.params.len() {
         let (name, wanted, given) = (&kernel.name, kernel.params.len(), args.len());

@@ -1,9 +1,9 @@
-//! Device memory: one reserved address range, a table of allocations, and a bit per byte that records whether it was
-//! written.
+//! Device memory: one reserved address range, a table of allocations, and one bit per byte that records whether the
+//! byte was written.
 //!
-//! Kernels see the addresses; the bytes are in one anonymous mapping, whose pages the operating system provides on
-//! first touch. Allocations are aligned to 256 bytes, as the driver's are, and at least [`GAP`] bytes apart. This
-//! module checks that an access is in an allocation, and nothing else.
+//! Kernels see simulated addresses. The bytes are in one anonymous mapping, whose pages the operating system provides
+//! on first touch. Allocations are aligned to 256 bytes, like the driver's, and are at least [`GAP`] bytes apart. This
+//! module only checks that accesses are inside allocations.
 
 mod gaps;
 
@@ -28,21 +28,21 @@ pub const LOCAL_WINDOW: u64 = 0x2_0000_0000;
 pub const PARAM_WINDOW: u64 = 0x3_0000_0000;
 /// Size of a window in bytes.
 pub const WINDOW: u64 = 0x1_0000_0000;
-/// Grid workspace of a launch that is not cooperative: an address where nothing is allocated.
+/// Grid workspace of launches that are not cooperative: an address at which nothing is allocated.
 pub const ABSENT_WORKSPACE: u64 = 0x6_0000_0000;
 /// Size of a grid's workspace in bytes.
 pub const WORKSPACE: u64 = 64;
-/// Address of the first device function; functions are [`FUNCTION_STEP`] apart.
+/// Address of the first device function. Functions are [`FUNCTION_STEP`] apart.
 pub const FUNCTION_BASE: u64 = 0x6_0000_0000;
 pub const FUNCTION_STEP: u64 = 16;
-/// Minimum distance in bytes between two allocations, and from them to the ends of memory: a row of 32 eight-byte
-/// elements, since a load may read more of it than it needs.
+/// Minimum distance in bytes between two allocations, and between them and the ends of memory. It is a row of 32
+/// eight-byte elements, because a load may read a whole row even if it needs only part of it.
 const GAP: u64 = 256;
 /// Size of the host's huge pages in bytes, on x86.
 const HUGE_PAGE: usize = 2 << 20;
 /// Size of the host's pages in bytes.
 const PAGE: usize = 4096;
-/// From this length in bytes on, zeroing returns pages instead of writing to them.
+/// Minimum length in bytes at which zeroing returns pages to the system instead of writing to them.
 const LONG: usize = 64 << 20;
 
 /// An allocation in device memory.
@@ -50,20 +50,20 @@ const LONG: usize = 64 << 20;
 pub struct Allocation {
     pub start: u64,
     pub bytes: u64,
-    /// Name in messages, for example `buffer 3` or ``variable `table` ``.
+    /// Name in messages, e.g. `buffer 3` or ``variable `table` ``.
     pub name: String,
     /// Whether stores to it trap.
     pub constant: bool,
-    /// Whether it is not the program's: messages never name it as the nearest allocation.
+    /// Whether the allocation is not the program's own. Messages never name it as the nearest allocation.
     pub internal: bool,
 }
 
 /// Purpose of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Data of the program, writable.
+    /// Writable data of the program.
     Data,
-    /// Data of the program, read-only.
+    /// Read-only data of the program.
     Constant,
     /// Data of the compiler or the device runtime.
     Internal,
@@ -85,7 +85,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Whether all bytes from `lo` to `hi + bytes` are in the allocation.
+    /// Whether the allocation contains all bytes from `lo` to `hi + bytes`.
     #[inline]
     pub const fn holds(&self, lo: u64, hi: u64, bytes: u64) -> bool {
         lo >= self.start && hi < self.end && hi + bytes <= self.end
@@ -101,7 +101,7 @@ struct Mapping {
 
 impl Mapping {
     fn new(bytes: usize) -> Result<Self, SimError> {
-        // SAFETY: a new anonymous mapping at an address chosen by the operating system aliases nothing.
+        // SAFETY: a new anonymous mapping at an address that the operating system chooses aliases nothing.
         let at = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -114,36 +114,36 @@ impl Mapping {
         NonNull::new(at.cast()).map(|at| Self { at, bytes }).ok_or_else(|| SimError::Host("mmap gave null".to_owned()))
     }
 
-    /// Requests huge pages if the range contains any. They reduce page faults of a kernel that touches much memory; for
-    /// one that touches little, zeroing a huge page would take longer.
+    /// Requests huge pages if the range contains any. They reduce page faults of kernels that touch much memory. For
+    /// kernels that touch little, zeroing a huge page would take longer.
     fn enlarge_pages(&self, offset: usize, bytes: usize) {
         let start = offset.next_multiple_of(HUGE_PAGE);
         let end = (offset + bytes) / HUGE_PAGE * HUGE_PAGE;
         if start < end {
-            // SAFETY: the range is in the mapping and page-aligned; the advice does not change its bytes. A system
-            // without huge pages returns an error, which is harmless.
+            // SAFETY: the range is inside the mapping and page-aligned, and the advice does not change its bytes. A
+            // system without huge pages returns an error, which is harmless.
             let _ = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxHugepage) };
         }
     }
 
-    /// Returns whole pages to the system; they read as zero afterwards. Returns the range that they cover.
+    /// Returns whole pages to the system; they read as zero afterwards. Returns the range of these pages.
     fn discard(&self, offset: usize, bytes: usize) -> Range<usize> {
         let start = offset.next_multiple_of(PAGE);
         let end = (offset + bytes) / PAGE * PAGE;
         if start >= end {
             return offset..offset;
         }
-        // SAFETY: the range is in the mapping, is page-aligned, and holds plain bytes only.
+        // SAFETY: the range is inside the mapping, is page-aligned, and holds only plain bytes.
         let done = unsafe { madvise(self.at.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
         if done.is_ok() { start..end } else { offset..offset }
     }
 
-    /// Sets a range to zero. A long range takes no host memory until touched again.
+    /// Sets a range to zero. A long range takes no host memory until it is touched again.
     fn zero(&self, offset: usize, bytes: usize) {
         let end = offset + bytes;
         let zeroed = if bytes < LONG { offset..offset } else { self.discard(offset, bytes) };
         for rest in [offset..zeroed.start, zeroed.end..end] {
-            // SAFETY: callers pass ranges in the mapping, and any byte value is valid.
+            // SAFETY: callers pass ranges inside the mapping, and any byte value is valid.
             unsafe { std::ptr::write_bytes(self.at.as_ptr().add(rest.start), 0, rest.len()) };
         }
     }
@@ -151,19 +151,19 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `new` made the mapping with this size, and no pointer into it remains.
+        // SAFETY: `new` created the mapping with this size, and no pointer into it remains.
         let _ = unsafe { munmap(self.at.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// The memory of a machine.
+/// Memory of a machine.
 #[derive(Debug)]
 pub struct Memory {
     data: Mapping,
-    /// One bit per byte of data: whether it was written.
+    /// One bit per byte of data: whether the byte was written.
     written: Mapping,
     capacity: u64,
-    /// Largest total size of all allocations.
+    /// Maximum total size of all allocations.
     limit: u64,
     table: RwLock<Table>,
 }
@@ -171,20 +171,21 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Table {
     live: BTreeMap<u64, Allocation>,
-    /// Where allocations can be: each begins at the aligned start of a gap, and ends [`GAP`] before the next.
+    /// Free ranges. An allocation starts at the aligned start of a gap, and ends at least [`GAP`] bytes before the next
+    /// one.
     gaps: Gaps,
     used: u64,
 }
 
-// SAFETY: the mappings are plain bytes accessed through raw pointers. Simulated blocks on several host threads may race
-// on data bytes exactly where the simulated program does; any byte value is valid.
+// SAFETY: the mappings are plain bytes, accessed through raw pointers. Simulated blocks on several host threads race on
+// data bytes exactly where the simulated program does, and any byte value is valid.
 unsafe impl Send for Memory {}
-// SAFETY: as above; the table is behind a lock, and the shadow is changed by atomic operations.
+// SAFETY: as above. The table is behind a lock, and the shadow is changed by atomic operations.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Reserves `capacity` bytes of address space, committed only when touched. Allocations may have at most `limit`
-    /// bytes together.
+    /// Reserves `capacity` bytes of address space, which are committed only when touched. Allocations may have at most
+    /// `limit` bytes in total.
     pub fn new(capacity: u64, limit: Option<u64>) -> Result<Self, SimError> {
         let capacity = capacity.next_multiple_of(4096);
         Ok(Self {
@@ -208,12 +209,13 @@ impl Memory {
         self.table.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Returns the number of bytes that may still be allocated.
+    /// Returns how many more bytes can be allocated.
     pub fn free_bytes(&self) -> u64 {
         self.limit.saturating_sub(self.table().used)
     }
 
-    /// Allocates `bytes` (at least one), first fit; `None` if no gap is large enough or the limit forbids it.
+    /// Allocates `bytes` bytes (at least one) by first fit. `None` if no gap is large enough or the limit would be
+    /// exceeded.
     pub fn alloc(&self, bytes: u64, name: &str, used: Use) -> Option<u64> {
         let bytes = bytes.max(1);
         let mut table = self.table_mut();
@@ -267,7 +269,7 @@ impl Memory {
         (address < found.end()).then(|| found.clone())
     }
 
-    /// Returns the addresses of all allocations with a name.
+    /// Returns the addresses of all allocations with this name.
     pub fn named(&self, name: &str) -> Vec<u64> {
         self.table().live.values().filter(|live| live.name == name).map(|live| live.start).collect()
     }
@@ -288,7 +290,7 @@ impl Memory {
         })
     }
 
-    /// Returns the program's allocation that contains these bytes, or else the nearest one, for messages.
+    /// For messages, returns the allocation that contains the address, or else the program's nearest one.
     pub fn nearest(&self, address: u64, bytes: u64) -> Option<Allocation> {
         let table = self.table();
         let mut before = table.live.range(..=address).map(|(_, a)| a).rev();
@@ -305,7 +307,7 @@ impl Memory {
     /// Returns the host pointer for an address in device memory.
     pub fn host(&self, address: u64) -> *mut u8 {
         debug_assert!(address >= GLOBAL_BASE && address - GLOBAL_BASE <= self.capacity);
-        // SAFETY: callers pass addresses of live allocations, which are in the mapping.
+        // SAFETY: callers pass addresses of live allocations, which are inside the mapping.
         unsafe { self.data.at.as_ptr().add((address - GLOBAL_BASE) as usize) }
     }
 
@@ -318,7 +320,7 @@ impl Memory {
     pub fn write(&self, address: u64, data: &[u8]) -> Result<(), SimError> {
         self.check(address, data.len() as u64)?;
         if !data.is_empty() {
-            // SAFETY: `check` has found the range in a live allocation.
+            // SAFETY: `check` has verified that the range is inside a live allocation.
             unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.host(address), data.len()) };
             self.mark_written(address, data.len() as u64);
         }
@@ -329,7 +331,7 @@ impl Memory {
     pub fn read(&self, address: u64, data: &mut [u8]) -> Result<(), SimError> {
         self.check(address, data.len() as u64)?;
         if !data.is_empty() {
-            // SAFETY: `check` has found the range in a live allocation.
+            // SAFETY: `check` has verified that the range is inside a live allocation.
             unsafe { std::ptr::copy_nonoverlapping(self.host(address), data.as_mut_ptr(), data.len()) };
         }
         Ok(())
@@ -339,7 +341,7 @@ impl Memory {
     pub fn fill(&self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
         self.check(address, bytes)?;
         if bytes > 0 {
-            // SAFETY: `check` has found the range in a live allocation.
+            // SAFETY: `check` has verified that the range is inside a live allocation.
             unsafe { std::ptr::write_bytes(self.host(address), byte, bytes as usize) };
             self.mark_written(address, bytes);
         }
@@ -356,7 +358,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Sets every byte of a range, whose content then counts as never written. Fails if the range is not inside one
+    /// Sets every byte of a range, and marks the range as never written. Fails if the range is not inside one
     /// allocation.
     pub fn undefine(&self, address: u64, bytes: u64, byte: u8) -> Result<(), SimError> {
         self.fill(address, bytes, byte)?;
@@ -366,13 +368,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies on the device; a copy of a byte that was never written counts as never written. Fails if a range is not
-    /// inside one allocation.
+    /// Copies on the device. A copy of a byte that was never written counts as never written, too. Fails if either
+    /// range is not inside one allocation.
     pub fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<(), SimError> {
         self.check(from, bytes)?;
         self.check(to, bytes)?;
         if bytes > 0 {
-            // SAFETY: both were checked; `copy` allows overlap.
+            // SAFETY: both ranges were checked; `copy` allows overlap.
             unsafe { std::ptr::copy(self.host(from), self.host(to), bytes as usize) };
             self.copy_shadow(from, to, bytes);
         }
@@ -394,21 +396,22 @@ impl Memory {
         }
     }
 
-    /// Records which bytes from an address on have undefined values: a bit per byte.
+    /// Marks bytes, starting at an address, as never written, since their values are undefined. `bytes` has one bit per
+    /// byte.
     pub fn mark_undefined(&self, address: u64, bytes: u32) {
         for at in (0..32).filter(|k| bytes >> k & 1 == 1).map(|k| address + k) {
             self.shadow(at).fetch_and(!(1 << (at % 64)), Ordering::Relaxed);
         }
     }
 
-    /// Returns which of up to 64 bytes were written; bit `k` is byte `k`.
+    /// Returns which of up to 64 bytes were written. Bit `k` stands for byte `k`.
     pub fn written_bits(&self, address: u64, bytes: u64) -> u64 {
         let part =
             |(at, bits): (u64, u64)| (self.shadow(at).load(Ordering::Relaxed) & bits) >> (at % 64) << (at - address);
         stretches(address, bytes).map(part).fold(0, |all, part| all | part)
     }
 
-    /// Returns the bytes of a range that were never written, as maximal ranges in ascending order, counted from its
+    /// Returns the bytes of a range that were never written, as maximal ranges in ascending order, relative to its
     /// start. Fails if the range is not inside one allocation.
     pub fn unwritten(&self, address: u64, bytes: u64) -> Result<Vec<Range<u64>>, SimError> {
         self.check(address, bytes)?;
@@ -436,12 +439,12 @@ impl Memory {
         Err(SimError::Address { address, bytes })
     }
 
-    /// Returns the bits of the 64 aligned bytes that contain `address`.
+    /// Returns the shadow bits of the 64 aligned bytes that contain `address`.
     #[inline]
     fn shadow(&self, address: u64) -> &AtomicU64 {
         let at = ((address - GLOBAL_BASE) / 64 * 8) as usize;
-        // SAFETY: callers pass addresses of live allocations; the shadow has a bit for each byte of the mapping and is
-        // page-aligned.
+        // SAFETY: callers pass addresses of live allocations. The shadow has one bit for each byte of the mapping and
+        // is page-aligned.
         unsafe { AtomicU64::from_ptr(self.written.at.as_ptr().add(at).cast()) }
     }
 
@@ -449,7 +452,7 @@ impl Memory {
     #[inline]
     pub fn is_written(&self, address: u64, bytes: u64) -> bool {
         if (address | bytes).is_multiple_of(64) {
-            // The usual case: the row of a warp.
+            // The most frequent case: a warp accesses a row.
             let whole = |k: u64| self.shadow(address + 64 * k).load(Ordering::Relaxed) == u64::MAX;
             return (0..bytes / 64).all(whole);
         }
@@ -461,7 +464,7 @@ impl Memory {
     pub fn mark_written(&self, address: u64, bytes: u64) {
         for (at, bits) in stretches(address, bytes) {
             let shadow = self.shadow(at);
-            // Most are marked already; a store would take the cache line from other threads.
+            // Most bytes are marked already, and a store would take the cache line away from other threads.
             if shadow.load(Ordering::Relaxed) & bits != bits {
                 if bits == u64::MAX {
                     shadow.store(bits, Ordering::Relaxed);
@@ -472,7 +475,7 @@ impl Memory {
         }
     }
 
-    /// Whether these words of the 128 bytes at `line` were written; bit `k` is word `k`.
+    /// Whether these words of the 128 bytes at `line` were written. Bit `k` stands for word `k`.
     #[inline]
     pub fn has_words(&self, line: u64, words: u32) -> bool {
         [words as u16, (words >> 16) as u16].into_iter().zip([0, 64]).all(|(words, at)| {
@@ -481,7 +484,7 @@ impl Memory {
         })
     }
 
-    /// Records that these words of the 128 bytes at `line` were written; bit `k` is word `k`.
+    /// Records that these words of the 128 bytes at `line` were written. Bit `k` stands for word `k`.
     #[inline]
     pub fn mark_words(&self, line: u64, words: u32) {
         for (words, at) in [words as u16, (words >> 16) as u16].into_iter().zip([0, 64]) {
@@ -493,17 +496,17 @@ impl Memory {
     }
 
     fn forget_writes(&self, address: u64, bytes: u64) {
-        // Allocations start at multiples of 256 and never share a shadow byte.
+        // Allocations start at multiples of 256, and no two share a shadow byte.
         self.written.zero(((address - GLOBAL_BASE) / 8) as usize, bytes.div_ceil(8) as usize);
     }
 }
 
-/// Returns the first possible start of an allocation after one that ends here.
+/// Returns the first address at which an allocation may start after one that ends at `end`.
 const fn begin_after(end: u64) -> u64 {
     (end + GAP).next_multiple_of(256)
 }
 
-/// Converts a mask of words to a mask of bytes: bit `k` becomes four bits from `4 k` on.
+/// Converts a mask of words to a mask of bytes: bit `k` becomes four bits, starting at bit `4 k`.
 #[inline]
 pub const fn bytes_of(words: u16) -> u64 {
     let mut x = words as u64;
@@ -514,7 +517,7 @@ pub const fn bytes_of(words: u16) -> u64 {
     x * 15
 }
 
-/// Splits a range at multiples of 64 bytes: an address in each part, and the mask of its bytes.
+/// Splits a range at multiples of 64 bytes. Yields the address of each part and the mask of its bytes.
 #[inline]
 fn stretches(address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = address + bytes;

@@ -1,16 +1,16 @@
-//! The text of `printf`. The first [`MOST`] bytes of each launch are kept, as many as a GPU's buffer holds by default.
+//! Output of `printf`. The first [`MOST`] bytes of each launch are kept, which is the default size of a GPU's buffer.
 
-/// Number of bytes kept, rounded up to a whole character.
+/// Number of bytes that are kept, rounded up to a whole character.
 pub const MOST: usize = 1 << 20;
 
-/// Appends `text` up to the limit. The kept bytes do not depend on how a text is split.
+/// Appends `text` up to the limit. The kept bytes do not depend on how the text is split over calls.
 pub fn append(to: &mut String, text: &str) {
     if let Some(left) = MOST.checked_sub(to.len()).filter(|left| *left > 0) {
         to.push_str(&text[..text.ceil_char_boundary(left)]);
     }
 }
 
-/// Whether the limit is reached.
+/// Whether the limit has been reached.
 pub const fn is_full(text: &str) -> bool {
     text.len() >= MOST
 }

@@ -1,15 +1,15 @@
 //! Device profiles: limits and granularities of the GPUs that can be simulated.
 //!
-//! The figures come from the CUDA C++ programming guide's table of compute capabilities and NVIDIA's occupancy
-//! calculator. `profiles.toml` has one table per device.
+//! The numbers come from the table of compute capabilities in the CUDA C++ Programming Guide and from NVIDIA's
+//! occupancy calculator. `profiles.toml` has one table per device.
 
 use serde::Deserialize;
 
-/// The limits of a device.
+/// Limits of a device.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceProfile {
-    /// Name on the command line, for example `h100`.
+    /// Name on the command line, e.g. `h100`.
     pub id: String,
     /// Product name.
     pub name: String,
@@ -19,29 +19,29 @@ pub struct DeviceProfile {
     pub sm_count: u32,
     /// CUDA cores per SM.
     pub cores_per_sm: u32,
-    /// Most resident warps per SM.
+    /// Maximum number of resident warps per SM.
     pub max_warps_per_sm: u32,
-    /// Most resident blocks per SM.
+    /// Maximum number of resident blocks per SM.
     pub max_blocks_per_sm: u32,
     /// Registers per SM.
     pub registers_per_sm: u32,
-    /// Most registers per block.
+    /// Maximum number of registers per block.
     pub registers_per_block: u32,
-    /// Registers are allocated to a warp in multiples of this number.
+    /// Granularity of register allocation per warp.
     pub register_unit: u32,
-    /// Most registers per thread.
+    /// Maximum number of registers per thread.
     pub registers_per_thread: u32,
-    /// Registers are allocated for a multiple of this number of warps per block.
+    /// Granularity, in warps per block, for which registers are allocated.
     pub warp_unit: u32,
-    /// Bytes of shared memory per SM.
+    /// Shared memory per SM, in bytes.
     pub shared_per_sm: u32,
-    /// Most bytes of shared memory per block without opt-in.
+    /// Maximum shared memory per block without opt-in, in bytes.
     pub shared_per_block: u32,
-    /// Most bytes of shared memory per block with opt-in.
+    /// Maximum shared memory per block with opt-in, in bytes.
     pub shared_per_block_optin: u32,
-    /// Bytes of shared memory that the system reserves in each block.
+    /// Shared memory that the system reserves in each block, in bytes.
     pub shared_reserved: u32,
-    /// Shared memory is allocated in multiples of this number of bytes.
+    /// Granularity of shared memory allocation, in bytes.
     pub shared_unit: u32,
     /// Size of the L2 cache in bytes.
     pub l2: u64,
@@ -56,7 +56,7 @@ struct File {
     device: Vec<DeviceProfile>,
 }
 
-/// Returns all devices, in the order of the file; the first is the default.
+/// Returns all device profiles, in the order of the file. The first one is the default.
 pub fn profiles() -> Vec<DeviceProfile> {
     toml::from_str::<File>(include_str!("profiles.toml")).map(|f| f.device).unwrap_or_default()
 }
@@ -64,9 +64,9 @@ pub fn profiles() -> Vec<DeviceProfile> {
 /// What limits the number of resident blocks per SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
-    /// Most blocks per SM.
+    /// Maximum number of blocks per SM.
     Blocks,
-    /// Most warps per SM.
+    /// Maximum number of warps per SM.
     Warps,
     /// Registers per SM.
     Registers,
@@ -74,20 +74,20 @@ pub enum Limiter {
     Shared,
 }
 
-/// The theoretical occupancy of a launch.
+/// Theoretical occupancy of a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OccupancyFacts {
     /// Resident blocks per SM; zero if not even one fits.
     pub blocks_per_sm: u32,
-    /// Resident warps divided by the maximum per SM, 0 to 1.
+    /// Resident warps divided by the SM's maximum, 0 to 1.
     pub fraction: f64,
-    /// What limits the number of blocks.
+    /// What limits the number of resident blocks.
     pub limiter: Option<Limiter>,
 }
 
 impl DeviceProfile {
-    /// Returns the occupancy with `threads` threads per block, `registers` per thread (zero if unknown) and `shared`
-    /// bytes of shared memory per block.
+    /// Returns the occupancy for `threads` threads per block, `registers` registers per thread (zero if unknown) and
+    /// `shared` bytes of shared memory per block.
     pub fn occupancy(&self, threads: u32, registers: u32, shared: u32) -> OccupancyFacts {
         let warps = threads.div_ceil(32).max(1);
         let by_registers = self.by_registers(warps, registers);
@@ -105,9 +105,9 @@ impl DeviceProfile {
         OccupancyFacts { blocks_per_sm: blocks, fraction, limiter }
     }
 
-    /// Returns the blocks per SM as limited by registers, which each partition of an SM allocates per warp. Whether one
-    /// block fits is checked as if its warps filled all partitions evenly. An H100's driver reports the same for every
-    /// block.
+    /// Returns the maximum number of blocks per SM that registers allow. Each partition of an SM allocates registers
+    /// per warp. A single block is checked as if its warps filled all partitions evenly. The results match those of an
+    /// H100's driver for every block size.
     fn by_registers(&self, warps: u32, registers: u32) -> u32 {
         if registers == 0 {
             return u32::MAX;
@@ -120,7 +120,7 @@ impl DeviceProfile {
         self.registers_per_sm / self.warp_unit / warp_registers * self.warp_unit / warps
     }
 
-    /// Returns the block size with the most resident threads, the largest in case of a tie.
+    /// Returns the block size with the most resident threads; on ties, the largest.
     pub fn best_block(&self, registers: u32, shared: u32, max_threads: u32) -> u32 {
         let mut best = (0, 32);
         for threads in (32..=max_threads.clamp(32, 1024)).rev().filter(|t| t % 32 == 0) {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((shared.blocks_per_sm, shared.limiter), (4, Some(Limiter::Shared)));
         let blocks = h100.occupancy(32, 16, 0);
         assert_eq!((blocks.blocks_per_sm, blocks.fraction, blocks.limiter), (32, 0.5, Some(Limiter::Blocks)));
-        // An H100's driver reports these for one warp with 32 registers per thread, and for five with 40.
+        // As reported by an H100's driver, for one warp with 32 registers per thread and five warps with 40.
         assert_eq!(h100.occupancy(1, 32, 0).blocks_per_sm, 32);
         assert_eq!(h100.occupancy(160, 40, 0).blocks_per_sm, 9);
         assert_eq!(h100.occupancy(1024, 65, 0).blocks_per_sm, 0);

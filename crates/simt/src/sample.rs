@@ -1,25 +1,25 @@
-//! A stratified sample of the blocks of a grid: which blocks run, and how many blocks each represents.
+//! A stratified sample of a grid's blocks: which blocks run, and how many blocks each of them represents.
 //!
-//! Every axis is cut into strata. The first two and the last two positions are strata of their own, since blocks at the
-//! edges of a grid do different work from those inside. The positions between are cut into ranges of nearly equal
-//! length, each represented by one position. A stratum of the grid is the product of one stratum per axis.
+//! Every axis is divided into strata. The first two and the last two positions are strata of their own, because blocks
+//! at the edges of a grid do different work from those inside. The positions in between are divided into ranges of
+//! nearly equal length, each represented by one position. A stratum of the grid is the product of one stratum per axis.
 
-/// Most blocks of a sample. A grid with no more blocks runs as a whole.
+/// Maximum number of blocks in a sample. Grids with no more blocks run as a whole.
 pub const MOST: u64 = 256;
-/// Positions at each end of an axis that are strata of their own.
+/// Number of positions at each end of an axis that are strata of their own.
 const EDGE: u64 = 2;
 
 /// A block of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chosen {
-    /// Number of the block in the grid.
+    /// Linear index of the block in the grid.
     pub linear: u64,
-    /// Number of blocks that it represents, including itself.
+    /// Number of blocks that this one represents, including itself.
     pub weight: u64,
 }
 
-/// Returns the blocks of a sample in ascending order, which depends only on the extents of the grid; `None` for a grid
-/// that runs as a whole.
+/// Returns the blocks of a sample, in ascending order; `None` for a grid that runs as a whole. The sample depends only
+/// on the extents of the grid.
 pub fn choose_blocks(grid: [u32; 3]) -> Option<Vec<Chosen>> {
     let grid = grid.map(u64::from);
     if grid.iter().product::<u64>() <= MOST {
@@ -39,7 +39,7 @@ pub fn choose_blocks(grid: [u32; 3]) -> Option<Vec<Chosen>> {
     Some(chosen)
 }
 
-/// Returns the number of strata of each axis: short axes have one per position, and long ones share the rest.
+/// Returns the number of strata along each axis. Short axes have one per position; long ones share the rest.
 fn positions(grid: [u64; 3]) -> [u64; 3] {
     let mut order = [0, 1, 2];
     order.sort_by_key(|&axis| grid[axis]);
@@ -52,7 +52,7 @@ fn positions(grid: [u64; 3]) -> [u64; 3] {
     wanted
 }
 
-/// Chooses one position of each stratum of an axis.
+/// Chooses one position for each stratum of an axis.
 fn along(axis: u64, extent: u64, wanted: u64) -> Vec<Chosen> {
     if wanted >= extent {
         return (0..extent).map(|linear| Chosen { linear, weight: 1 }).collect();
@@ -63,13 +63,13 @@ fn along(axis: u64, extent: u64, wanted: u64) -> Vec<Chosen> {
     let between = (0..strata).map(|stratum| {
         let (begin, end) = (stratum * inside / strata, (stratum + 1) * inside / strata);
         let weight = end - begin;
-        // The offset differs between strata: kernels may treat, say, every second block differently.
+        // The offset varies between strata, because kernels may treat, say, every second block differently.
         Chosen { linear: edge + begin + scattered(axis << 32 | stratum) % weight, weight }
     });
     (0..edge).map(alone).chain(between).chain((extent - edge..extent).map(alone)).collect()
 }
 
-/// Returns a hash of a number (the finaliser of `SplitMix64`).
+/// Hashes a number (the finaliser of `SplitMix64`).
 const fn scattered(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -109,7 +109,7 @@ mod tests {
         for (x, y) in [(0, 0), (1, 1), (255, 0), (254, 1), (0, 127), (255, 127), (254, 126)] {
             assert_eq!(weight(x, y), Some(1), "block ({x},{y})");
         }
-        // Along each edge, only the position on it is a stratum of its own: 252 / 12 = 21 and 124 / 12 are between.
+        // On the top edge, y is a stratum of its own. Between the ends, the 252 positions of x make 12 strata of 21.
         let top: Vec<u64> = chosen.iter().filter(|block| block.linear < 256).map(|block| block.weight).collect();
         assert_eq!(top, [&[1, 1][..], &[21; 12], &[1, 1]].concat());
     }

@@ -4,9 +4,9 @@
 //! pointer represents the whole handler. There are two families with the same shapes:
 //!
 //! - here, the closure runs for one active lane after another. These handlers are small, and hundreds of operations use
-//! them;
-//! - in [`vector`](super::vector), all 32 lanes run at once, and each handler is compiled for every instruction set. That
-//! is for the few operations in which kernels spend their time; for the others it would only make builds slower.
+//!   them;
+//! - in [`vector`](super::vector), all 32 lanes run at once, and each handler is compiled for every instruction set.
+//!   That is for the few operations in which kernels spend their time; for the others it would only make builds slower.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;

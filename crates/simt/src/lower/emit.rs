@@ -1,4 +1,4 @@
-//! The last pass: emits reconvergence points, guards and distances as flat bytecode.
+//! The last pass, which emits flat bytecode with reconvergence points, guards and branch distances.
 
 use crate::exec::control;
 use crate::lower::flow::Graph;
@@ -25,11 +25,11 @@ pub struct Emitted {
 struct Layout {
     /// Index of each instruction's first flat instruction, including join and guard.
     at: Vec<usize>,
-    /// Whether a join precedes it.
+    /// Whether a join precedes each instruction.
     joins: Vec<bool>,
 }
 
-/// Emits a function; `tables` collects the jump tables of the kernel.
+/// Emits a function. `tables` collects the kernel's jump tables.
 pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
     let graph = Graph::new(body);
     let post_dominators = graph.post_dominators();
@@ -120,7 +120,7 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         origins.push(Origin::Instruction { opcode, defs, read, widths, branches, counts, ends, decides });
     }
     count_stretches(body, &layout, &mut ins);
-    // The instruction itself comes last of those that it becomes.
+    // Of the flat instructions that an instruction becomes, the last one is the instruction itself.
     let left_out = body.left_out.iter().map(|&(k, line, counts)| (layout.at[k + 1] - 1, line, counts)).collect();
     Emitted { ins, lines, origins, left_out, frame, reads_unwritten }
 }
@@ -138,8 +138,8 @@ fn width(body: &Body, operand: Opnd) -> Width {
     }
 }
 
-/// Sets on each instruction the number of counted instructions from it to the end of its straight-line run: the next
-/// control transfer or join. A guard counts for the instruction after it.
+/// Sets, on each instruction, the number of counted instructions from it to the end of its straight-line run, which is
+/// the next control transfer or join. A guard stands for the instruction after it.
 fn count_stretches(body: &Body, layout: &Layout, ins: &mut [Ins]) {
     let mut ahead = 0;
     for (k, inst) in body.insts.iter().enumerate().rev() {
@@ -157,7 +157,7 @@ fn count_stretches(body: &Body, layout: &Layout, ins: &mut [Ins]) {
     }
 }
 
-/// Fills in the distances of a control instruction.
+/// Sets the branch distances of a control instruction.
 fn link(
     flat: &mut Ins,
     inst: &Inst,

@@ -1,12 +1,13 @@
 //! Removes copies of fixed rows: constants, kernel parameters, thread and block indices.
 //!
-//! A register that only ever holds such a copy is replaced by the row itself. Rows outside the frame are shared by all
-//! warps, so they stay in the host's L1 cache. A removed instruction is still counted, by the instruction before it.
+//! A register that only ever holds such a copy is replaced with the row itself. All warps share the rows outside the
+//! register frame, so these stay in the host's L1 cache. A removed instruction is still counted, by the instruction
+//! before it.
 
 use crate::mir::{Body, Flow, Inst, Opnd, Work};
 use crate::program::ins::Slot;
 
-/// The fixed row that each register is a copy of, if any.
+/// For each register, the fixed row of which it is a copy, if any.
 type Copies = Vec<Option<Slot>>;
 
 pub fn run(body: &mut Body) {
@@ -17,7 +18,7 @@ pub fn run(body: &mut Body) {
     leave_out(body, &copies);
 }
 
-/// Finds copies, and copies of copies: each round uses the rows found by the previous ones.
+/// Finds copies, including copies of copies: each round uses the rows that earlier rounds have found.
 fn copies(body: &Body) -> Copies {
     let mut writes = vec![0_u32; body.classes.len()];
     for r in body.insts.iter().flat_map(Body::defs) {
@@ -38,7 +39,7 @@ fn copies(body: &Body) -> Copies {
     copies
 }
 
-/// Returns the register and the row, if an instruction copies a fixed row to a register.
+/// If an instruction copies a fixed row to a register, returns the register and the row.
 fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
     let (Work::Copy, None, Opnd::Reg(to)) = (inst.work, inst.guard, inst.o[0]) else { return None };
     let from = match inst.o[1] {
@@ -49,7 +50,7 @@ fn copied(inst: &Inst, copies: &Copies) -> Option<(usize, Slot)> {
     Some((to.0 as usize, from))
 }
 
-/// Replaces reads of copies by reads of the rows.
+/// Replaces reads of copies with reads of the rows.
 fn replace(inst: &mut Inst, copies: &Copies) {
     for (k, operand) in inst.o.iter_mut().enumerate() {
         if let Opnd::Reg(r) = *operand
@@ -61,7 +62,7 @@ fn replace(inst: &mut Inst, copies: &Copies) {
     }
 }
 
-/// Removes each copy for which an earlier instruction of the same straight-line run can count.
+/// Removes each copy if an earlier instruction of the same straight-line run can count for it.
 fn leave_out(body: &mut Body, copies: &Copies) {
     let mut target = vec![false; body.insts.len() + 1];
     for &at in &body.labels {

@@ -3,7 +3,7 @@
 use crate::mir;
 use crate::mir::{Body, Flow};
 
-/// A basic block: a range of instructions, and the blocks that may follow.
+/// A basic block: a range of instructions, and the blocks that may follow it.
 #[derive(Debug, Clone)]
 pub struct Node {
     pub start: usize,
@@ -11,7 +11,7 @@ pub struct Node {
     pub next: Vec<usize>,
 }
 
-/// The graph of a function. Node 0 is its entry.
+/// Control-flow graph of a function. Node 0 is the entry.
 #[derive(Debug)]
 pub struct Graph {
     pub nodes: Vec<Node>,
@@ -56,7 +56,7 @@ impl Graph {
 
     /// Returns the immediate post-dominator of every node; `None` if that is the end of the function.
     ///
-    /// The method is Cooper, Harvey and Kennedy's iteration on the reversed graph, from a virtual exit.
+    /// Uses the iterative algorithm of Cooper, Harvey and Kennedy on the reversed graph, starting at a virtual exit.
     pub fn post_dominators(&self) -> Vec<Option<usize>> {
         let n = self.nodes.len();
         let exit = n;
@@ -88,7 +88,7 @@ impl Graph {
         (0..n).map(|node| Some(idom[node]).filter(|&d| d < n)).collect()
     }
 
-    /// Returns the reverse post-order of the reversed graph, from the virtual exit (index `nodes.len()`).
+    /// Returns the reverse post-order of the reversed graph, starting at the virtual exit (index `nodes.len()`).
     fn reverse_order(&self) -> Vec<usize> {
         let n = self.nodes.len();
         let mut previous = vec![Vec::new(); n + 1];
@@ -120,10 +120,10 @@ impl Graph {
         order
     }
 
-    /// Returns for each node whether it only branches to the end of the function.
+    /// Returns, for each node, whether it only leads to the end of the function.
     pub fn exits(&self, body: &Body) -> Vec<bool> {
         let mut exits = vec![false; self.nodes.len()];
-        // Each round adds the nodes that lead to the previous round's, until none are added.
+        // Each round adds the nodes that lead to nodes of earlier rounds, until none are added.
         let mut changed = true;
         while changed {
             changed = false;
@@ -142,7 +142,7 @@ impl Graph {
         exits
     }
 
-    /// Returns for each node whether it is on a cycle.
+    /// Returns, for each node, whether it is on a cycle.
     pub fn in_loops(&self) -> Vec<bool> {
         let n = self.nodes.len();
         (0..n)

@@ -1,16 +1,16 @@
 //! Formats bytecode as text.
 //!
-//! A line has the index of the instruction, the PTX opcode it comes from, the operands it writes, an arrow, the
-//! operands it reads, and its immediate fields. Operands are named by area and offset in rows of 128 bytes: `r3` is a
-//! register of the frame, `c0` a constant, `w0` a value per warp, `b2` a value per block. A branch shows its target.
-//! One PTX instruction may become several; the loader adds `guard`, `join` and `end`.
+//! A line shows the index of the instruction, the PTX opcode from which it was made, the operands that it writes, an
+//! arrow, the operands that it reads, and its immediate fields. Operands are named by area and offset in rows of 128
+//! bytes: `r3` is a register, `c0` a constant, `w0` a value per warp, `b2` a value per block. A branch shows its
+//! target. One PTX instruction may become several; the loader adds `guard`, `join` and `end`.
 
 use std::fmt::Write as _;
 
 use crate::program::ins::{Area, Ins, Slot};
 use crate::program::{Kernel, Origin};
 
-/// Returns all functions of a kernel; the first is the kernel itself.
+/// Formats all functions of a kernel, of which the first is the kernel itself.
 pub fn listing(kernel: &Kernel) -> String {
     let mut text = String::new();
     for code in &kernel.functions {
@@ -31,7 +31,7 @@ fn line(kernel: &Kernel, at: usize, ins: &Ins, origin: Origin) -> String {
         Origin::Guard => ("guard", 0, false),
         Origin::Join => ("join", 0, false),
     };
-    // A branch's second operand is the distance to where its lanes reconverge.
+    // The second operand of a branch is the distance to its reconvergence point.
     let operands = if branches { &ins.o[..1] } else { &ins.o[..] };
     let list = |written: bool| {
         let chosen = operands.iter().enumerate().filter(|(k, o)| **o != Slot::NONE && (defs >> k & 1 == 1) == written);

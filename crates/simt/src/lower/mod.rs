@@ -32,8 +32,8 @@ use crate::program::aux::Branch;
 use crate::program::{Code, Kernel, Line, Param, source_place};
 use ptx_parser::{Function, Instruction, Module, Space, Statement, Variable};
 
-/// Lowers a kernel and all functions that it can call. The system reserves the first `reserved` bytes of a block's
-/// shared memory.
+/// Lowers a kernel and all functions that it can call. The first `reserved` bytes of a block's shared memory are
+/// reserved by the system.
 pub fn kernel<'a>(
     module: &'a Module<'a>,
     globals: &Globals<'a>,
@@ -61,7 +61,7 @@ pub fn kernel<'a>(
                 }
             }
         }
-        // Dynamic shared memory starts after the static variables, which are all known only now.
+        // Dynamic shared memory follows the static variables, and only now are all of these known.
         if let Some(align) = parts.dynamic
             && parts.shared_bytes.next_multiple_of(align) != dynamic_base
         {
@@ -117,7 +117,7 @@ fn assemble<'a>(
     }
 }
 
-/// Returns the blocks per cluster along each axis; zero if the launch must set them.
+/// Returns the blocks per cluster along each axis. They are zero if the launch must set them.
 fn cluster(entry: &Function<'_>) -> Option<[u32; 3]> {
     let directive = |wanted: &str| entry.directives.iter().find(|(name, _)| *name == wanted).map(|(_, n)| n);
     match directive("reqnctapercluster") {
@@ -141,7 +141,7 @@ fn kernel_params(entry: &Function<'_>) -> (Vec<Param>, u32) {
     (params, end)
 }
 
-/// A function before its code is emitted.
+/// A function whose code has not been emitted yet.
 struct Lowered {
     name: String,
     body: Body,
@@ -271,7 +271,7 @@ fn variable<'a>(b: &mut Builder<'a, '_>, v: &Variable<'a>) -> Result<(), String>
     }
 }
 
-/// Opcodes that cannot run under a narrowed mask: a guard on them becomes a branch around them.
+/// Opcodes that cannot run with some lanes masked off. A guard on them becomes a branch around them.
 const BRANCHED_AROUND: [&str; 8] = ["ret", "exit", "trap", "brkpt", "call", "bar", "barrier", "brx"];
 
 fn instruction<'a>(b: &mut Builder<'a, '_>, ins: &'a Instruction<'a>) -> Result<(), String> {

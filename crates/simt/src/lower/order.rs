@@ -1,12 +1,12 @@
 //! Puts the accesses through which blocks communicate in commit order.
 //!
-//! A block that is not yet in commit order runs in parallel with others. Until its first access in commit order it must
-//! not see their effects, nor they its own. So relaxed, acquiring and releasing accesses are in commit order, as are
-//! atomics. There are two exceptions:
+//! Until its first access in commit order, a block runs in parallel with others. It must not see their effects, nor
+//! they its own. Atomics and relaxed, acquiring and releasing accesses therefore follow commit order. There are two
+//! exceptions:
 //!
 //! - Atomics that commute, if the kernel has no other such access and reads no result: a sum is the same in any order.
-//! - Volatile accesses, if the kernel has no other such access and no loop that may wait for a volatile load: they then
-//!   communicate between the lanes of a warp, as in the last steps of old reductions.
+//! - Volatile accesses, if the kernel has no other such access and no loop that may wait for a volatile load. They then
+//!   communicate only between the lanes of a warp, as in the last steps of old reductions.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::lower::flow::Graph;
 use crate::mir::{Body, Inst, Opnd, Order, Work};
 use crate::program::aux::Access;
 
-/// Marks the accesses of a kernel and the functions that it calls.
+/// Marks the accesses of a kernel and of the functions that it calls.
 pub fn run(functions: &mut [Lowered]) {
     for function in &mut *functions {
         drop_unread_results(&mut function.body);
@@ -71,8 +71,8 @@ fn drop_unread_results(body: &mut Body) {
     }
 }
 
-/// Orders plain loads that have another ordered access's address: the load before a loop of compare-and-swap, or one
-/// that decides whether an atomic is needed. Such a load races with other blocks' atomics, but is usual.
+/// Orders plain loads from the address of another ordered access. Typical are the load before a compare-and-swap loop,
+/// and a load that decides whether an atomic is needed. Such a load races with other blocks' atomics, but is common.
 fn order_plain_loads(body: &mut Body) {
     let copied = copies(body);
     let address = |inst: &Inst| (original(inst.o[inst.address], &copied), inst.imm);
@@ -87,9 +87,9 @@ fn order_plain_loads(body: &mut Body) {
     }
 }
 
-/// Returns what an operand is a copy of, through any number of copies.
+/// Follows copies back to the operand that was copied first.
 fn original(mut operand: Opnd, copied: &[Option<Opnd>]) -> Opnd {
-    // Bounded, since registers may be copies of each other.
+    // Bounded, because registers may be copies of each other.
     for _ in 0..copied.len() {
         match operand {
             Opnd::Reg(r) => match copied[r.0 as usize] {
@@ -102,7 +102,7 @@ fn original(mut operand: Opnd, copied: &[Option<Opnd>]) -> Opnd {
     operand
 }
 
-/// Returns, for each register that only ever holds a copy, what it is a copy of.
+/// Returns, for each register that only ever holds a copy, the operand that is copied.
 fn copies(body: &Body) -> Vec<Option<Opnd>> {
     let mut writes = vec![0_u32; body.classes.len()];
     for r in body.insts.iter().flat_map(Body::defs) {
@@ -119,7 +119,7 @@ fn copies(body: &Body) -> Vec<Option<Opnd>> {
     copies
 }
 
-/// Marks what polls: loads and atomics with a result, in loops.
+/// Marks polls: loads, and atomics with a result, in loops.
 fn mark_polls(body: &mut Body) {
     if !body.insts.iter().any(|inst| inst.polls) {
         return;

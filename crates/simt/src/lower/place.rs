@@ -1,20 +1,20 @@
-//! Allocates registers: virtual registers get rows of the frame.
+//! Allocates registers: assigns rows of the frame to virtual registers.
 //!
-//! Two registers share a row if no thread needs both at once. Liveness along the path of one thread suffices, because
-//! rows are per lane and an instruction writes only active lanes. A small frame keeps a warp's registers in the host's
-//! L1 cache.
+//! Two registers can share a row if no thread needs both at once. Liveness along the path of a single thread is enough,
+//! because each lane has its own part of a row and an instruction writes only active lanes. A small frame keeps a
+//! warp's registers in the host's L1 cache.
 
 use crate::lower::flow::Graph;
 use crate::mir::{Body, Class};
 
-/// The locations of the registers.
+/// Locations of the registers.
 #[derive(Debug)]
 pub struct Placed {
     /// Offset of each register in the frame, in bytes.
     pub offsets: Vec<u32>,
     /// Size of the frame in bytes.
     pub frame: u32,
-    /// Whether a path reads a register that it has not written before.
+    /// Whether some path reads a register before writing it.
     pub reads_unwritten: bool,
 }
 
@@ -24,7 +24,7 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
     let mut order: Vec<usize> = (0..count).filter(|&r| intervals[r].0 <= intervals[r].1).collect();
     order.sort_unstable_by_key(|&r| intervals[r]);
     let mut offsets = vec![0; count];
-    // Freed offsets per class: rows are reused within a class, so that sizes match.
+    // Freed offsets by class. Rows are reused only within a class, so that sizes match.
     let mut free: [Vec<u32>; 4] = Default::default();
     let mut busy: Vec<(usize, usize)> = Vec::new();
     let mut rows = 0_u32;
@@ -53,7 +53,7 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
         }
         busy.push((end, r));
     }
-    // Predicates follow the rows; all unused registers share one spare row.
+    // Predicates follow the rows. All unused registers share one spare row.
     for r in preds {
         offsets[r] += rows;
     }
@@ -66,8 +66,8 @@ pub fn place(body: &Body, graph: &Graph) -> Placed {
     Placed { offsets, frame: spare + 256, reads_unwritten }
 }
 
-/// Returns the first and last instruction at which each register is live (an empty range if it never is), and whether
-/// any is live at the entry.
+/// Returns the first and the last instruction at which each register is live (an empty range if never), and whether any
+/// register is live at the entry.
 fn intervals(body: &Body, graph: &Graph) -> (Vec<(usize, usize)>, bool) {
     let words = body.classes.len().div_ceil(64);
     let nodes = graph.nodes.len();

@@ -1,16 +1,16 @@
-//! The free ranges of device memory, for first fit.
+//! Free ranges of device memory, for first fit.
 //!
-//! Ranges are indexed by address and by the power of two of their size, so that an allocation skips ranges that are too
-//! small by their class: many small holes do not slow down allocations that need more.
+//! Ranges are indexed by address and by size class, which is a power of two. An allocation skips the classes that are
+//! too small, so many small holes do not slow down larger allocations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Free address ranges. No two touch.
+/// Free address ranges, no two of which touch.
 #[derive(Debug, Default)]
 pub struct Gaps {
     /// End of each range, by start.
     ranges: BTreeMap<u64, u64>,
-    /// Starts, by the position of the size's highest bit.
+    /// Starts of ranges, by the position of the highest bit of their size.
     classes: BTreeMap<u32, BTreeSet<u64>>,
 }
 
@@ -44,26 +44,26 @@ impl Gaps {
         Some(end)
     }
 
-    /// Returns the start of the first range that has at least `size` bytes.
+    /// Returns the start of the first range with at least `size` bytes.
     pub fn first(&self, size: u64) -> Option<u64> {
         let own = class(size.max(1));
         let holds = |start: &&u64| self.ranges.get(start).is_some_and(|end| end - *start >= size);
         let larger = self.classes.range(own + 1..).filter_map(|(_, starts)| starts.first());
-        // Of the same class, only those before the best certain fit are examined.
+        // Any range of a larger class fits. Ranges of the same class are examined only before the first of those.
         let sure = larger.min().copied();
         let same = self.classes.get(&own);
         let near = same.and_then(|starts| starts.range(..sure.unwrap_or(u64::MAX)).find(holds));
         near.copied().or(sure)
     }
 
-    /// Takes the beginning of the range at `start`; the remainder begins at `rest`.
+    /// Takes the start of the range at `start`; the remainder begins at `rest`.
     pub fn take(&mut self, start: u64, rest: u64) {
         if let Some(end) = self.remove(start) {
             self.insert(rest, end);
         }
     }
 
-    /// Makes `start..end` free, merging the free ranges in it or next to it.
+    /// Marks `start..end` as free, and merges it with free ranges inside it or next to it.
     pub fn free(&mut self, start: u64, end: u64) {
         let (mut start, mut end) = (start, end);
         while let Some((&before, &until)) = self.ranges.range(..=end).next_back().filter(|(_, until)| **until >= start)

@@ -1,4 +1,4 @@
-//! The allocator, compared with one that examines every allocation each time.
+//! Compares the allocator with one that examines every allocation each time.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -8,13 +8,13 @@ use super::*;
 
 const CAPACITY: u64 = 64 << 10;
 
-/// An operation on both allocators.
+/// An operation to perform on both allocators.
 #[derive(Debug, Clone)]
 enum Action {
     Alloc(u64),
-    /// Frees the live allocation of this number, if there is one.
+    /// Frees the live allocation with this index, if any.
     Free(usize),
-    /// Looks up an address, in bytes from the beginning.
+    /// Looks up an address, relative to the start of memory.
     Find(u64),
 }
 
@@ -26,12 +26,12 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Allocations as start and end, in order.
+/// Start and end of each allocation, in order.
 #[derive(Debug, Default)]
 struct Naive(Vec<(u64, u64)>);
 
 impl Naive {
-    /// Returns the first multiple of 256 that leaves [`GAP`] bytes on both sides.
+    /// Returns the first multiple of 256 with at least [`GAP`] free bytes on both sides.
     fn alloc(&mut self, bytes: u64) -> Option<u64> {
         let bytes = bytes.max(1);
         let is_free = |at: &u64| {
@@ -45,7 +45,7 @@ impl Naive {
     }
 }
 
-/// A change of bytes, given from the start of the allocation.
+/// A change to bytes, relative to the start of the allocation.
 #[derive(Debug, Clone)]
 enum Change {
     Write(u64, u64),
@@ -53,7 +53,7 @@ enum Change {
     Copy(u64, u64, u64),
 }
 
-/// Bytes of the allocation whose written bytes are tracked.
+/// Size of the allocation in which written bytes are tracked.
 const TRACKED: u64 = 400;
 
 fn change() -> impl Strategy<Value = Change> {
@@ -113,7 +113,7 @@ proptest! {
                 }
                 Action::Free(number) if !naive.0.is_empty() => {
                     let (start, end) = naive.0.remove(number % naive.0.len());
-                    // Only the start of an allocation frees it, and only once.
+                    // Only the start address frees an allocation, and only once.
                     prop_assert!(!memory.free(start + 1));
                     prop_assert_eq!([memory.free(start), memory.free(start)], [true, false]);
                     prop_assert!(!memory.owns(start, end - start));
@@ -131,13 +131,13 @@ proptest! {
     }
 }
 
-/// Returns how many pages of data the system has provided for an allocation.
+/// Returns the number of pages of an allocation that the system has provided.
 fn pages(memory: &Memory, at: u64, bytes: u64) -> usize {
     use std::os::unix::fs::FileExt as _;
     let mut entries = vec![0; bytes as usize / PAGE * 8];
     let map = std::fs::File::open("/proc/self/pagemap").unwrap();
     map.read_exact_at(&mut entries, (memory.host(at).addr() / PAGE * 8) as u64).unwrap();
-    // The last bit of an entry says that the page is in memory.
+    // The top bit of an entry says whether the page is in memory.
     entries.chunks(8).filter(|entry| entry[7] >> 7 == 1).count()
 }
 

@@ -1,7 +1,7 @@
-//! The instructions of the flat bytecode and their operands.
+//! Instructions of the flat bytecode, and their operands.
 //!
-//! An operand is a byte offset into one of four areas. Its two low bits select the area, which works because every row
-//! is aligned to at least four bytes.
+//! An operand is a byte offset into one of four areas. The two low bits select the area, which works because rows are
+//! aligned to at least four bytes.
 
 use std::ptr;
 
@@ -9,21 +9,19 @@ use crate::program::aux::Access;
 
 use bitflags::Flags;
 
-/// The area of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Area {
-    /// The registers of the current function.
+    /// Registers of the current function.
     Frame = 0,
     /// Constants, and values that depend only on the lane.
     Constants = 1,
-    /// Values that depend on the warp: thread indices.
+    /// Values that depend on the warp, i.e. thread indices.
     Warp = 2,
-    /// Values that depend on the block: its index, the sizes of block and grid.
+    /// Values that depend on the block: its index, and the sizes of block and grid.
     Block = 3,
 }
 
-/// The location of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
@@ -36,7 +34,7 @@ impl Slot {
     }
 }
 
-/// The starts of the areas minus the area bits of their slots, so that no access needs to mask them.
+/// Start of each area, minus the area bits of its slots, so that accesses need not mask these.
 #[derive(Debug, Clone, Copy)]
 pub struct Bases([*mut u8; 4]);
 
@@ -59,17 +57,17 @@ impl Bases {
         unsafe { self.0.get_unchecked((slot.0 & 3) as usize).wrapping_add(slot.0 as usize).cast() }
     }
 
-    /// Returns the address of a register, for example a destination.
+    /// Returns the address of a register, e.g. a destination.
     #[inline(always)]
     pub const fn register<T>(&self, slot: Slot) -> *mut T {
         self.0[Area::Frame as usize].wrapping_add(slot.0 as usize).cast()
     }
 }
 
-/// The function that executes an instruction, without its signature.
+/// The function that executes an instruction, with its signature erased.
 ///
-/// Handlers work on the state of a running warp, which in turn points into the code. The code does not depend on that
-/// state, so the signature is [`Handler`](crate::exec::context::Handler)'s.
+/// Handlers work on the state of a running warp, which in turn points into the code. The code itself does not depend on
+/// that state, so the signature is defined elsewhere, in [`Handler`](crate::exec::context::Handler).
 #[derive(Debug, Clone, Copy)]
 pub struct Entry(pub(crate) unsafe fn());
 
@@ -80,16 +78,16 @@ pub struct Ins {
     pub run: Entry,
     /// Operands: destinations first, then sources.
     pub o: [Slot; 6],
-    /// The offset of an address, the distance of a branch in instructions, or another number for the handler.
+    /// Offset of an address, distance of a branch in instructions, or another number for the handler.
     pub imm: i64,
-    /// A second number for the handler.
+    /// Flags or another number for the handler.
     pub aux: u32,
-    /// Index in the function's table of source lines.
+    /// Index in the function's list of source lines.
     pub line: u32,
     /// Number of counted instructions from this one to the end of its straight-line run, which is the next control
-    /// transfer or change of the active lanes. They are counted together when a path arrives.
+    /// transfer or change of active lanes. They are counted all at once when a path arrives.
     pub ahead: u32,
-    /// Index among all of the kernel's instructions, in a kernel that counts per instruction.
+    /// Index among all instructions of the kernel, in a kernel that counts per instruction.
     pub number: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Bytecode: kernels ready to run, and where their instructions come from.
+//! Bytecode: kernels that are ready to run, and where their instructions come from.
 
 pub mod aux;
 pub mod ins;
@@ -7,25 +7,25 @@ pub mod row;
 use crate::program::ins::{Entry, Ins};
 use crate::program::row::Row;
 
-/// A place in the bytecode.
+/// A position in the bytecode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub function: usize,
-    /// Index among the function's lines.
+    /// Index in the function's list of lines.
     pub line: u32,
 }
 
-/// The place of an instruction in the sources.
+/// Position of an instruction in the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Index among the kernel's files; zero for none.
+    /// File number in the kernel; zero for none.
     pub file: u32,
     pub source: u32,
-    /// The line of the PTX.
+    /// Line of the PTX.
     pub ptx: u32,
 }
 
-/// Returns the path of the source of a line, if it is known.
+/// Returns the source path of a line, if known.
 pub fn source_path<'f>(files: &'f [(u32, String)], line: &Line) -> Option<&'f str> {
     files.iter().find(|(index, _)| *index == line.file && line.source > 0).map(|(_, path)| path.as_str())
 }
@@ -42,14 +42,14 @@ pub enum Width {
     /// The operand is not a register.
     None,
     Pred,
-    /// 32 bits per lane, 64 or 128.
+    /// 32 bits per lane; the others have 64 and 128.
     Narrow,
     Wide,
     Quad,
 }
 
 impl Width {
-    /// Returns the number of words per lane; zero for a predicate.
+    /// Returns the number of 32-bit words per lane; zero for a predicate.
     pub const fn words(self) -> usize {
         match self {
             Self::None | Self::Pred => 0,
@@ -63,13 +63,13 @@ impl Width {
 /// What an instruction of the bytecode comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// An instruction of the PTX: an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
-    /// written. The immediate of a branch is a distance. It counts as `counts` PTX instructions, `ends` its
-    /// straight-line run, or `decides` the branch after it, which it also executes.
+    /// An instruction of the PTX, as an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
+    /// written. The immediate is a distance if it `branches`. It counts as `counts` PTX instructions. It `ends` its
+    /// straight-line run, or `decides` and also executes the branch after it.
     Instruction {
         opcode: u32,
         defs: u8,
-        /// Written operands that some instruction of the function reads.
+        /// Mask of the written operands that some instruction of the function reads.
         read: u8,
         /// Width of each operand's register.
         widths: [Width; 6],
@@ -78,13 +78,13 @@ pub enum Origin {
         ends: bool,
         decides: bool,
     },
-    /// The guard of the next instruction.
+    /// Guard of the next instruction.
     Guard,
-    /// A point where lanes reconverge.
+    /// Reconvergence point.
     Join,
 }
 
-/// The bytecode of one function.
+/// Bytecode of one function.
 #[derive(Debug, Clone)]
 pub struct Code {
     pub name: String,
@@ -92,15 +92,15 @@ pub struct Code {
     pub lines: Vec<Line>,
     /// Where each instruction comes from.
     pub origins: Vec<Origin>,
-    /// Lines of removed instructions: the index of the instruction that counts for them, the line and their number.
+    /// Removed instructions: index of the instruction that counts for them, their line, and their number.
     pub left_out: Vec<(usize, Line, u32)>,
-    /// Bytes of registers that the function needs.
+    /// Size of the function's registers in bytes.
     pub frame: u32,
-    /// Bytes of local memory per lane for variables and parameters.
+    /// Local memory per lane for variables and parameters, in bytes.
     pub locals: u32,
     /// See [`Kernel::reads_unwritten`].
     pub reads_unwritten: bool,
-    /// Offset in the locals and size of each parameter of a device function.
+    /// Offset in the locals, and size, of each parameter of a device function.
     pub params: Vec<(u32, u32)>,
     pub result: Option<(u32, u32)>,
 }
@@ -112,81 +112,81 @@ pub struct Param {
     pub bytes: u32,
 }
 
-/// A parameter, or a part of one, that has a row among the constants.
+/// A parameter, or part of one, that has a row among the constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParamRow {
     /// Index of the first row.
     pub row: u32,
-    /// Offset in the parameters.
+    /// Offset in the kernel's parameters.
     pub offset: u32,
-    /// Whether the parameter has eight bytes and two rows, instead of four and one.
+    /// Whether the parameter has eight bytes and two rows, instead of four bytes and one row.
     pub wide: bool,
 }
 
-/// A call site: the arguments and the result in the locals of caller and callee.
+/// A call site: where the arguments and the result are in the locals of caller and callee.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSite {
-    /// The function, or `None` if a register has its address.
+    /// The called function; `None` if its address is in a register.
     pub function: Option<usize>,
-    /// Offsets of the arguments in the caller's locals, with their sizes.
+    /// Offsets of the arguments in the caller's locals, and their sizes.
     pub args: Vec<(u32, u32)>,
     pub result: Option<(u32, u32)>,
 }
 
-/// A kernel with every function that it can call.
+/// A kernel and all functions that it can call.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     pub name: String,
-    /// Number of the kernel in the module, from which its address is computed.
+    /// Number of the kernel in the module, which determines its address.
     pub number: u32,
-    /// The kernel itself, and then the functions that it can call.
+    /// The kernel itself, followed by the functions that it can call.
     pub functions: Vec<Code>,
-    /// Index into `functions` by function number in the module, for calls through addresses.
+    /// Index in `functions` for each function number of the module, for indirect calls.
     pub by_number: Vec<Option<usize>>,
     pub calls: Vec<CallSite>,
-    /// Jump tables of `brx.idx`: distances from the instruction.
+    /// Jump tables of `brx.idx`, as distances from the instruction.
     pub tables: Vec<Vec<i64>>,
-    /// PTX opcodes that the code was made from.
+    /// PTX opcodes from which the code was made.
     pub opcodes: Vec<String>,
     pub constants: Vec<Row<u32>>,
     pub param_rows: Vec<ParamRow>,
-    /// Whether a thread may read a register that it never wrote, or another lane's that it never wrote: registers then
-    /// start as zero.
+    /// Whether a thread may read a register that it, or the lane from which it reads, never wrote. Registers then start
+    /// as zero.
     pub reads_unwritten: bool,
     pub params: Vec<Param>,
     pub param_bytes: u32,
     /// Static shared memory in bytes.
     pub shared_static: u32,
-    /// Start of static shared memory, after what the system reserves.
+    /// Start of static shared memory, after the system's reserved bytes.
     pub shared_base: u32,
-    /// Whether the kernel asks where the reserved shared memory is, and so may access it.
+    /// Whether the kernel queries where the reserved shared memory is, and so may access it.
     pub uses_reserved: bool,
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     pub cluster: Option<[u32; 3]>,
-    /// Registers per thread as reported by the compiler, otherwise zero.
+    /// Registers per thread, as reported by the compiler, or zero.
     pub registers: u32,
     pub files: Vec<(u32, String)>,
-    /// The wrapped handlers by instruction number, in a kernel that counts per instruction.
+    /// The wrapped handlers, by instruction number, in a kernel that counts per instruction.
     pub inner: Vec<Inner>,
 }
 
-/// A wrapped handler, with the loop whose rounds its wrapper counts.
+/// A wrapped handler, and the loop whose iterations the wrapper counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Inner {
     /// The handler that executes the instruction.
     pub run: Entry,
-    /// The loop to whose start the instruction leads back, if any.
+    /// The loop for which the instruction is a back edge, if any.
     pub back: Option<u32>,
 }
 
-// SAFETY: the code holds function pointers and plain data; nothing in it changes after loading.
+// SAFETY: the code holds function pointers and plain data, and does not change after loading.
 unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    /// Returns the `file:line` of the source, or the line of the PTX.
+    /// Returns `file:line` of the source, or else the line of the PTX.
     pub fn place(&self, at: Position) -> String {
         let Some(line) = self.functions.get(at.function).and_then(|f| f.lines.get(at.line as usize)) else {
             return "an unknown line".to_owned();
@@ -211,7 +211,7 @@ impl Kernel {
         rows
     }
 
-    /// Returns the bytes of local memory per thread in the kernel's own frame.
+    /// Returns the local memory per thread for the kernel's own frame, in bytes.
     pub fn local_bytes(&self) -> u32 {
         self.functions.first().map_or(0, |f| f.locals)
     }

@@ -1,6 +1,6 @@
-//! Rows: a register of a warp, one value per lane.
+//! Rows: one register of a warp, with one value per lane.
 //!
-//! Values of up to 32 bits are in rows of `u32`, 64-bit values in rows of `u64`, 128-bit values in rows of `u128`,
+//! Values of up to 32 bits are in rows of `u32`, 64-bit values in rows of `u64`, 128-bit values in rows of `u128`, and
 //! predicates in a bit mask.
 
 use std::ptr::NonNull;
@@ -20,21 +20,21 @@ impl<T: Copy> Row<T> {
     }
 }
 
-/// A type of lane values.
+/// Type of a lane's value.
 pub trait Lane: Copy + Default + 'static {
-    /// Returns `new` if `flag` is all ones, `self` if it is zero. LLVM turns a choice between two rows into one between
-    /// two addresses, lane by lane; it vectorises a choice between bits.
+    /// Returns `new` if `flag` is all ones, `self` if it is zero. LLVM turns a choice between two rows into a choice of
+    /// addresses, lane by lane, but vectorises a choice of bits.
     #[must_use]
     fn blend(self, new: Self, flag: i32) -> Self;
 }
 
-/// A truth value per lane: all ones or all zeros.
+/// One boolean per lane: all ones or all zeros.
 pub type Flags = [i32; LANES];
 
-/// Expands a mask to a truth value per lane.
+/// Expands a mask to one boolean per lane.
 #[inline(always)]
 pub fn flags(mask: u32) -> Flags {
-    // Not with `from_fn`, which may remain a separate function, compiled for no instruction set in particular.
+    // Not `from_fn`, which may remain a separate function that is compiled without the caller's instruction set.
     let mut flags = [0; LANES];
     for (k, flag) in flags.iter_mut().enumerate() {
         *flag = -((mask >> k & 1) as i32);
@@ -86,8 +86,8 @@ pub fn each(mut mask: u32, mut lane: impl FnMut(usize)) {
 #[inline(always)]
 pub fn instance<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0, "a lane closure captures nothing") };
-    // SAFETY: reading a type of size zero touches no bytes, and a `Copy` closure has no invariant beyond its type. The
-    // shape's constructor received a value of it, so the type is inhabited.
+    // SAFETY: reading a zero-sized type touches no bytes, and a `Copy` closure has no invariant beyond its type. The
+    // type is inhabited, because the shape's constructor received a value of it.
     unsafe { NonNull::<F>::dangling().read() }
 }
 

@@ -1,11 +1,11 @@
-//! The `cudaError_t` codes that the device runtime returns, with their texts. Source: `driver_types.h` of CUDA 13.0.
+//! The `cudaError_t` codes that the device runtime returns, with their names and descriptions. Source: `driver_types.h`
+//! of CUDA 13.0.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::memory::{Memory, Use};
 
-/// A `cudaError_t` as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Code(pub u32);
 
@@ -22,7 +22,7 @@ impl Code {
     pub const INVALID_HANDLE: Self = Self(400);
 }
 
-/// Code, name and text of each error.
+/// Code, name and description of each error.
 const TEXTS: [(u32, &str, &str); 15] = [
     (0, "cudaSuccess", "no error"),
     (1, "cudaErrorInvalidValue", "invalid argument"),
@@ -45,12 +45,13 @@ const TEXTS: [(u32, &str, &str); 15] = [
     (999, "cudaErrorUnknown", "unknown error"),
 ];
 
-/// Texts that kernels have requested, each at its address in device memory. Never freed: a kernel may keep the pointer.
+/// Strings that kernels have requested, with their addresses in device memory. Never freed, because a kernel may keep
+/// the pointer.
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<BTreeMap<(Code, bool), u64>>);
 
 impl Texts {
-    /// Returns the address of a code's name or text; zero if memory has run out.
+    /// Returns the address of a code's name or description; zero if there is not enough memory.
     pub fn address(&self, memory: &Memory, code: Code, name: bool) -> u64 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&address) = known.get(&(code, name)) {

@@ -1,13 +1,12 @@
-//! The heap of device `malloc` and `free`.
+//! Heap of `malloc` and `free` on the device.
 //!
-//! Every allocation is one of the machine's, so bounds are checked to the byte. The order in which blocks allocate is
-//! visible in the addresses, so both calls are in commit order.
+//! Each allocation is one of the machine's, so bounds are checked to the byte. The order in which blocks allocate is
+//! visible in the addresses, so both calls follow commit order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::memory::{Memory, Use};
 
-/// The heap of a device.
 #[derive(Debug)]
 pub struct Heap {
     pub limit: u64,
@@ -20,10 +19,10 @@ impl Heap {
     }
 }
 
-/// Name of heap allocations in messages; `free` accepts no others.
+/// Name of heap allocations in messages. `free` accepts only allocations with this name.
 const NAME: &str = "a malloc of the device";
 
-/// Allocates from the heap, in commit order; `None` for zero bytes, and if the heap is full.
+/// Allocates from the heap, in commit order. `None` for zero bytes, or if the heap is full.
 pub fn allocate(memory: &Memory, heap: &Heap, bytes: u64) -> Option<u64> {
     let fits = bytes > 0 && bytes <= heap.limit.saturating_sub(heap.used.load(Ordering::Relaxed));
     let address = if fits { memory.alloc(bytes, NAME, Use::Data) } else { None };
@@ -33,7 +32,7 @@ pub fn allocate(memory: &Memory, heap: &Heap, bytes: u64) -> Option<u64> {
     address
 }
 
-/// Frees memory from [`allocate`], in commit order; false for any other address except null.
+/// Frees memory from [`allocate`], in commit order. Returns false for any other address except null.
 pub fn free(memory: &Memory, heap: &Heap, address: u64) -> bool {
     match memory.find(address) {
         _ if address == 0 => true,
@@ -55,7 +54,7 @@ pub fn clear(memory: &Memory, heap: &Heap) {
     }
 }
 
-/// Whether an address is in the heap, or in memory that was freed.
+/// Whether an address is in the heap or in memory that was freed.
 pub fn owns(memory: &Memory, address: u64) -> bool {
     memory.find(address).is_none_or(|a| a.name == NAME)
 }

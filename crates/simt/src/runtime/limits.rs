@@ -1,13 +1,13 @@
-//! The limits of a launch.
+//! Limits of a launch.
 
 use crate::profile::DeviceProfile;
 use crate::program::Kernel;
 use crate::runtime::Shape;
 
-/// Largest number of blocks per cluster that every device supports.
+/// Maximum number of blocks per cluster that every device supports.
 const MOST_OF_CLUSTER: u64 = 8;
 
-/// Returns a message for the limit of kernel or device that a launch exceeds. Blocks may have `shared_limit` bytes of
+/// Returns a message if a launch exceeds a limit of the kernel or the device. Blocks may have `shared_limit` bytes of
 /// shared memory.
 pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared_limit: u32) -> Option<String> {
     let [bx, by, bz] = shape.block;

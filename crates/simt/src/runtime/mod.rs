@@ -1,8 +1,8 @@
-//! The state of the device runtime of CUDA's dynamic parallelism and of the device's heap: what kernels share and
-//! queue.
+//! State of the device runtime of CUDA's dynamic parallelism and of the device's heap: what kernels share and queue.
 //!
-//! Nothing starts here: a grid queues launches and transfers, and its caller takes them with [`GridRuntime::take`] when
-//! its blocks have ended. A GPU may start them earlier. A grid cannot wait for its children, so none starts too late.
+//! Nothing is started here. A grid queues launches and transfers, and its caller takes them with [`GridRuntime::take`]
+//! when the grid's blocks have ended. A GPU may start them earlier, but since a grid cannot wait for its children, this
+//! is never too late.
 
 pub mod errors;
 pub mod heap;
@@ -26,26 +26,26 @@ pub const TAIL: u64 = 3;
 /// Value of `cudaStreamFireAndForget`.
 pub const FIRE_AND_FORGET: u64 = 4;
 
-/// CUDA's default of `cudaLimitDevRuntimePendingLaunchCount`.
+/// CUDA's default for `cudaLimitDevRuntimePendingLaunchCount`.
 pub const PENDING_LAUNCHES: u64 = 2048;
 
 /// State that all grids of one host launch share.
 #[derive(Debug)]
 pub struct Device<'m> {
     pub profile: &'m DeviceProfile,
-    /// Kernels of the module, by the number in their address.
+    /// Kernels of the module, by the number that determines their address.
     pub kernels: BTreeMap<u32, &'m Kernel>,
-    /// Kernels of the module that are not simulated, by number, and why.
+    /// Kernels of the module that are not simulated, by number, with the reasons.
     pub refused: BTreeMap<u32, &'m SimError>,
     pub texts: &'m Texts,
-    /// Bytes of local memory per thread, and of the heap.
+    /// Local memory per thread, and size of the heap, in bytes.
     pub stack: u64,
     pub heap: u64,
     pub slots: Slots,
 }
 
-/// The launches that have not ended with everything that they launch. An H100 limits their number, and their nesting to
-/// the same depth.
+/// Launches that have not ended, including everything that they launch. An H100 limits their number, and limits their
+/// nesting to the same depth.
 #[derive(Debug)]
 pub struct Slots {
     pub limit: u64,
@@ -53,14 +53,13 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Returns slots for at most `limit` launches.
     pub const fn new(limit: u64) -> Self {
         Self { limit, pending: AtomicU64::new(0) }
     }
 
-    /// Takes a slot for a launch; false if all are taken.
+    /// Reserves a slot for a launch; returns false if all are taken.
     pub fn reserve(&self) -> bool {
-        // Calls are in commit order, so no other thread intervenes.
+        // Calls follow commit order, so no other thread interferes.
         let free = self.pending.load(Ordering::Relaxed) < self.limit;
         if free {
             self.pending.fetch_add(1, Ordering::Relaxed);
@@ -68,7 +67,7 @@ impl Slots {
         free
     }
 
-    /// Frees the slot of a launch that has ended or will never be made.
+    /// Releases the slot of a launch that has ended or will never be made.
     pub fn release(&self) {
         self.pending.fetch_sub(1, Ordering::Relaxed);
     }
@@ -79,13 +78,13 @@ impl Slots {
 pub struct Shape {
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// The bytes of dynamic shared memory.
+    /// Size of dynamic shared memory in bytes.
     pub shared: u32,
-    /// Blocks per cluster, if the launch states them.
+    /// Blocks per cluster, if the launch specifies them.
     pub cluster: Option<[u32; 3]>,
 }
 
-/// Where a call was made.
+/// Call site in a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub kernel: String,
@@ -94,7 +93,7 @@ pub struct Origin {
     pub thread: [u32; 3],
 }
 
-/// A launch that was accepted.
+/// A launch that has been accepted.
 #[derive(Debug)]
 pub struct ChildLaunch {
     /// Number of the kernel in the module.
@@ -110,15 +109,15 @@ pub enum Work {
     Transfer(Transfer),
 }
 
-/// Queued work, and the call that queued it.
+/// Queued work and the call that queued it.
 #[derive(Debug)]
 pub struct Queued {
     pub work: Work,
     pub by: Origin,
 }
 
-/// A grid's queued work, in an order that every stream allows: first everything except the tail stream, in the order of
-/// blocks and of each block's calls, then the tail stream.
+/// A grid's queued work, in an order that every stream allows. Everything outside the tail stream comes first, ordered
+/// by block and then by call; the tail stream comes last.
 #[derive(Debug, Default)]
 pub struct Queue {
     pub children: Vec<Queued>,
@@ -129,11 +128,10 @@ pub struct Queue {
 #[derive(Debug)]
 pub struct ParameterBuffer {
     pub bytes: u64,
-    /// Present if the launch's shape was passed when the buffer was requested.
+    /// Kernel number and shape of the launch, if they were passed when the buffer was requested.
     pub launch: Option<(u32, Shape)>,
 }
 
-/// What a handle refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Handle {
     Stream(u64),
@@ -143,14 +141,14 @@ pub enum Handle {
 #[derive(Debug, Default)]
 pub struct State {
     pub buffers: BTreeMap<u64, ParameterBuffer>,
-    /// Last error of each thread that has one, by block and thread.
+    /// Last error of each thread that has one, by block index and thread index.
     pub errors: HashMap<([u32; 3], [u32; 3]), Code>,
     pub handles: BTreeSet<Handle>,
     pub next_handle: u64,
     pub queue: Queue,
 }
 
-/// The device runtime's state for one grid.
+/// State of the device runtime for one grid.
 #[derive(Debug)]
 pub struct GridRuntime<'m> {
     pub device: &'m Device<'m>,
@@ -166,7 +164,7 @@ impl<'m> GridRuntime<'m> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the grid's queued work after its blocks have ended. Frees parameter buffers that it never launched.
+    /// Returns the grid's queued work once its blocks have ended. Frees parameter buffers that were never launched.
     pub fn take(&self, memory: &Memory) -> Queue {
         let mut state = self.state();
         for address in std::mem::take(&mut state.buffers).into_keys() {

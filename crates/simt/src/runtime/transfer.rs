@@ -3,23 +3,23 @@
 use crate::error::SimError;
 use crate::memory::Memory;
 
-/// One side of a transfer, as rows.
+/// One side of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
     pub start: u64,
-    /// Bytes from row to row, and from slice to slice.
+    /// Distances in bytes between rows, and between slices.
     pub pitch: u64,
     pub slice: u64,
 }
 
-/// What is written.
+/// What a transfer writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Copy(Side),
     Byte(u8),
 }
 
-/// A transfer that was accepted.
+/// A transfer that has been accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
     pub from: Source,

@@ -16,10 +16,12 @@ impl Ignored {
         Self(self.0 | 1 << class as u8)
     }
 
+    /// Whether findings of a class are reported.
     pub const fn reports_class(self, class: Class) -> bool {
         self.0 >> class as u8 & 1 == 0
     }
 
+    /// Whether a fault is reported.
     pub const fn reports(self, fault: Fault) -> bool {
         match fault.class() {
             Some(class) => self.reports_class(class),

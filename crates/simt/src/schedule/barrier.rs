@@ -1,4 +1,4 @@
-//! A barrier of a block: its arrivals, and whether they agree.
+//! A block barrier: its arrivals, and whether they agree.
 
 use crate::error::{Trap, TrapKind};
 use crate::exec::context::{Arrival, Context};
@@ -16,7 +16,7 @@ pub struct Barrier {
     pub first: Option<Arrived>,
 }
 
-/// An arrival, for the sanitizer.
+/// An arrival, as recorded for the sanitizer.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived {
     line: u16,
@@ -26,14 +26,14 @@ pub struct Arrived {
 }
 
 impl Barrier {
-    /// Resets the barrier, except for its storage.
+    /// Resets the barrier but keeps its storage.
     pub fn reset(&mut self) {
         self.waiting.clear();
         *self = Self { waiting: std::mem::take(&mut self.waiting), ..Self::default() };
     }
 
-    /// Compares an arrival with the first one at the same barrier: both must have the same count, and should be at the
-    /// same line.
+    /// Compares an arrival with the first one at the same barrier. Both must have the same thread count, and should be
+    /// at the same line.
     pub fn compare(&mut self, cx: &mut Context<'_>, arrival: Arrival) -> Option<Trap> {
         // SAFETY: a barrier's resume point is its successor, so the instruction before it is the barrier.
         let i = unsafe { &*cx.resume.sub(1) };

@@ -1,4 +1,4 @@
-//! One block: schedules its warps, its barriers, and its paths that wait for each other.
+//! Schedules the warps of one block, its barriers, and paths that wait for each other.
 
 mod arrivals;
 mod member;
@@ -23,33 +23,33 @@ use crate::schedule::barrier::Barrier;
 use crate::schedule::hang_report;
 use crate::schedule::splits::{others_wait, regroup, split_off};
 
-/// Polls after which a path that spins while lanes of its warp wait for it is scheduled independently.
+/// Number of polls after which a path is scheduled independently if lanes of its warp wait for it.
 const SPIN: u32 = 32;
-/// The same under the fair scheduler, where such a path may have to wait for other blocks.
+/// Like [`SPIN`], under the fair scheduler, where the path may have to wait for other blocks.
 const SPIN_IN_TURN: u32 = 1 << 12;
-/// Polls after which a block is assumed to wait for another one.
+/// Number of polls after which a block is assumed to wait for another block.
 const STUCK: u64 = 1 << 16;
-/// Time slices that a block gets before the next one runs, under the fair scheduler.
+/// Number of time slices per warp that a block gets under the fair scheduler before the next block runs.
 const SLICES: u32 = 64;
 
 /// Time between two checks of the time limit.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
-/// Instructions between the first two checks, and the most between any two. Other intervals have as many as took
-/// [`CHECK_EVERY`] before: an instruction can take nanoseconds or, when it prints, milliseconds.
+/// Number of instructions between the first two checks, and maximum number between any two. The other intervals are as
+/// many instructions as last took [`CHECK_EVERY`]: an instruction can take nanoseconds or, if it prints, milliseconds.
 const CHECK_INTERVALS: [u64; 2] = [1 << 12, 1 << 20];
 
 /// Why a block stopped.
 #[derive(Debug)]
 pub enum Pause {
     Done,
-    /// Waits until it may commit.
+    /// The block waits until it may commit.
     Commit,
-    /// May commit, and seems to wait for a later block.
+    /// The block may commit, but seems to wait for a later block.
     Stuck,
     Trap(Box<Trap>),
 }
 
-/// Bytes aligned to 128.
+/// 128 bytes of shared memory, aligned to their size.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(128))]
 struct Line([u8; 128]);
@@ -58,7 +58,7 @@ struct Line([u8; 128]);
 #[derive(Debug)]
 pub struct Block {
     index: [u32; 3],
-    /// Blocks of its cluster, while it runs.
+    /// Blocks of the cluster, while this one runs.
     pub peers: Vec<Peer>,
     /// Whether the block has ended while others of its cluster have not.
     pub ended: bool,
@@ -66,9 +66,9 @@ pub struct Block {
     warps: Vec<Box<Warp>>,
     shared: Vec<Line>,
     barriers: Box<[Barrier; 16]>,
-    /// Bit `k`: warps wait at barrier `k`.
+    /// Bit `k` is set if warps wait at barrier `k`.
     armed: u16,
-    /// Whether paths wait at the cluster's barrier.
+    /// Whether paths wait at the cluster barrier.
     in_cluster: bool,
     /// Number of warps that have not ended.
     live: usize,
@@ -77,24 +77,24 @@ pub struct Block {
     cursor: usize,
     issued: u64,
     polls: u64,
-    /// Instruction count at which the time and the limits are checked next.
+    /// Instruction count at which the time limit and the watchdog are checked next.
     check_time_at: u64,
-    /// When the time was last checked, and how many instructions had been executed by then.
+    /// Time of the last check, and number of instructions executed by then.
     checked: Option<(Instant, u64)>,
     pub counters: Counters,
-    /// Number of blocks that it represents.
+    /// Number of blocks that this one represents.
     weight: u64,
     pub printed: String,
     /// Whether lanes had to be scheduled independently for the block to continue.
     pub independent: bool,
 }
 
-// SAFETY: the pointers inside lead only into the kernel's code, which does not change and outlives the launch; a block
-// is run by one thread at a time.
+// SAFETY: the pointers inside only lead into the kernel's code, which does not change and outlives the launch. Only one
+// thread at a time runs a block.
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Runs until the block ends or has to wait.
+    /// Runs until the block ends or must wait.
     pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, commits: Commits) -> Pause {
         let mut cx = self.context(launch, commits);
         if let Some(counts) = &mut cx.per_instruction {
@@ -158,14 +158,14 @@ impl Block {
         }
     }
 
-    /// Returns the warp after `at`.
+    /// Returns the index of the warp after `at`.
     #[inline(always)]
     const fn following(&self, at: usize) -> usize {
         // A division would take longer than the rest of the step.
         if at + 1 == self.warps.len() { 0 } else { at + 1 }
     }
 
-    /// Whether some path of a warp can run.
+    /// Whether any path of the warp can run.
     #[inline(always)]
     fn is_ready(&self, at: usize) -> bool {
         match &self.warps[at].splits[..] {
@@ -201,7 +201,8 @@ impl Block {
             {
                 return end;
             }
-            // With a budget of visible effects the warps alternate; without one the warp is retried.
+            // If the block may have some visible effects, its warps take turns; if it may have none, the same warp is
+            // retried.
             if pause.is_none() || cx.commits != Commits::None {
                 self.cursor = following;
             }
@@ -213,7 +214,7 @@ impl Block {
                 return Pause::Commit;
             }
             if cx.commits == Commits::All && self.polls > STUCK {
-                // The path was not waiting for a lane of its own warp.
+                // The path does not wait for a lane of its own warp.
                 (self.polls, self.independent) = (0, false);
                 return Pause::Stuck;
             }
@@ -234,7 +235,8 @@ impl Block {
         self.check_time_at = 0;
     }
 
-    /// Ends a block that has executed too much or runs too long; otherwise schedules the next check.
+    /// Ends a block that has executed too many instructions or has run for too long; otherwise schedules the next
+    /// check.
     #[cold]
     fn overdue(&mut self, cx: &mut Context<'_>, at: usize, executed: u64) -> Option<Pause> {
         let launch = cx.launch;
@@ -258,8 +260,8 @@ impl Block {
         Some(self.fault(cx, at, kind, message))
     }
 
-    /// Returns a fault of the warp's running path, or else of its first one, at the instruction that it executes next
-    /// or has stopped at.
+    /// Returns a fault of the warp's running path, or else of its first one, at the instruction that the path executes
+    /// next or at which it has stopped.
     fn fault(&mut self, cx: &mut Context<'_>, at: usize, kind: TrapKind, message: String) -> Pause {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         let split = hang_report::shown(&cx.warp);
@@ -305,7 +307,7 @@ impl Block {
         format!("deadlock: {}", parts.join("; "))
     }
 
-    /// Runs one path of a warp until it stops; `Some` also stops the block.
+    /// Runs one path of a warp until it stops. `Some` means that the block stops, too.
     fn run_warp(&mut self, cx: &mut Context<'_>, at: usize) -> Option<Pause> {
         std::mem::swap(&mut cx.warp, &mut self.warps[at]);
         let pause = self.run_split(cx, at);
@@ -314,7 +316,7 @@ impl Block {
         pause
     }
 
-    /// Opens barriers that this warp was the last to arrive at, unless the block stops.
+    /// Unless the block stops, opens the barriers for which this warp was the last to arrive.
     #[inline(always)]
     fn after_run(&mut self, cx: &mut Context<'_>, at: usize, goes_on: bool) {
         if !goes_on {
@@ -336,7 +338,7 @@ impl Block {
             let ready = |&k: &usize| cx.warp.splits[k].state == SplitState::Ready;
             (0..count).map(|k| (cx.warp.current as usize + k) % count).find(ready)?
         };
-        // The running path is the last one; the others keep their order.
+        // The running split is moved to the end.
         let last = cx.warp.splits.len() - 1;
         cx.warp.current = chosen as u32;
         if chosen != last {
@@ -346,7 +348,7 @@ impl Block {
         self.settle(cx, at, last)
     }
 
-    /// Runs the path `last` of the warp until something stops it.
+    /// Runs the split `last` of the warp until something stops it.
     #[inline(always)]
     fn go(&mut self, cx: &mut Context<'_>, last: usize) {
         let rows = &raw const cx.launch.warp_rows[cx.warp.index as usize];
@@ -362,7 +364,7 @@ impl Block {
         self.polls = if cx.progressed { u64::from(cx.polls) } else { self.polls + u64::from(cx.polls - before) };
     }
 
-    /// Handles the event that stopped the split `last`, the last one of the warp.
+    /// Handles the event that stopped `last`, the last split of the warp.
     #[inline(always)]
     fn settle(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
         match cx.event {
@@ -379,7 +381,7 @@ impl Block {
         }
     }
 
-    /// Handles all events except the most frequent.
+    /// Handles all events except the most frequent one.
     #[inline(never)]
     fn settle_event(&mut self, cx: &mut Context<'_>, at: usize, last: usize) -> Option<Pause> {
         let resume = cx.resume;
@@ -432,7 +434,7 @@ impl Block {
         }
     }
 
-    /// Whether the running path spins while lanes of its warp wait for it, and should be scheduled independently.
+    /// Whether the running path polls while lanes of its warp wait for it, and should be scheduled independently.
     fn spins(&mut self, cx: &mut Context<'_>) -> bool {
         let in_turn = matches!(cx.commits, Commits::UpTo(_));
         let spins = cx.polls >= if in_turn { SPIN_IN_TURN } else { SPIN } && others_wait(cx);
@@ -442,7 +444,7 @@ impl Block {
     }
 }
 
-/// Runs from `pc` until a handler stops the path: the dispatch loop.
+/// The dispatch loop: executes instructions, starting at `pc`, until a handler stops the path.
 fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
     if cx.warp.undefined.is_some() {
         pc = undefined::run(cx, pc);

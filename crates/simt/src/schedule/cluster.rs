@@ -1,7 +1,7 @@
-//! Schedules the blocks of a cluster together: in rank order, each up to its next visible effect.
+//! Schedules the blocks of a cluster together: in order of rank, each up to its next visible effect.
 //!
-//! A block without a cluster is a cluster of one and runs as it would alone. A block can access the shared memory of
-//! the others until these end.
+//! A block without a cluster is a cluster of one, and runs as it would without this module. A block can access the
+//! shared memory of another until that one ends.
 
 use crate::counters::Counters;
 use crate::exec::context::{Commits, Peer};
@@ -15,9 +15,9 @@ use crate::schedule::block::{Block, Pause};
 /// A cluster whose blocks have started.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The cluster's position in running order, which is its number in the grid unless only a sample runs.
+    /// Position of the cluster in the order of execution, which is its number in the grid unless only a sample runs.
     pub linear: u64,
-    /// Number of clusters that it represents.
+    /// Number of clusters that this one represents.
     pub weight: u64,
     blocks: Vec<Block>,
     /// Storage for what blocks can access of each other.
@@ -34,7 +34,7 @@ fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
 }
 
 impl Cluster {
-    /// Returns the cluster at this position in the order, at its first instructions. Uses the storage of `old`.
+    /// Returns the cluster at this position in the order, at its first instructions. Reuses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
         let count: u32 = launch.cluster.iter().product();
         let Chosen { linear: number, weight } = launch.cluster_at(linear);
@@ -45,7 +45,7 @@ impl Cluster {
         Self { linear, weight, blocks, peers }
     }
 
-    /// Runs until all blocks have ended or the cluster has to wait.
+    /// Runs until all blocks have ended or the cluster must wait.
     pub fn run<'m>(&mut self, launch: &'m LaunchState<'m>, commits: Commits) -> Pause {
         if let [block] = &mut self.blocks[..] {
             return block.run(launch, commits);
@@ -110,14 +110,14 @@ impl Cluster {
         sum
     }
 
-    /// Returns the output of the blocks since the last call, in rank order.
+    /// Returns what the blocks have printed since the last call, in order of rank.
     pub fn printed(&mut self) -> String {
         let mut all = String::new();
         self.blocks.iter_mut().for_each(|block| printed::append(&mut all, &std::mem::take(&mut block.printed)));
         all
     }
 
-    /// Whether lanes had to be scheduled independently for some block to continue.
+    /// Whether lanes of any block had to be scheduled independently for it to continue.
     pub fn is_independent(&self) -> bool {
         self.blocks.iter().any(|block| block.independent)
     }

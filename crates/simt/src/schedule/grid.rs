@@ -1,11 +1,11 @@
-//! Spreads the clusters of a grid over the host's cores, with the same result for any number of cores. Without clusters
-//! every block is a cluster of one.
+//! Distributes the clusters of a grid over the host's cores, with the same result for any number of cores. Without
+//! clusters, every block is a cluster of one.
 //!
-//! Blocks start in order and run in parallel until one reaches an access through which blocks can communicate, as
-//! marked when the kernel was lowered. Such a block waits until all earlier ones have ended: that is its place in
-//! commit order. If a block that may commit seems to wait for a later block, or the launch is cooperative or has
-//! clusters, blocks are scheduled fairly instead: the resident blocks in order, each up to its next visible effect,
-//! round after round.
+//! Blocks start in order and run in parallel until they reach an access through which blocks can communicate, which was
+//! marked when the kernel was lowered. Such a block waits until all earlier ones have ended, which is its place in
+//! commit order. Blocks are scheduled fairly instead if the launch is cooperative or has clusters, or if a block that
+//! may commit seems to wait for a later block. The resident blocks then take turns, each running up to its next visible
+//! effect.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,9 @@ use crate::printed;
 use crate::schedule::block::Pause;
 use crate::schedule::cluster::Cluster;
 
-/// Blocks per worker that may wait for their place in commit order at the same time.
+/// Maximum number of blocks per worker that wait for their place in commit order.
 const PARKED: usize = 16;
 
-/// The result of a grid.
 #[derive(Debug, Default)]
 pub struct GridReport {
     pub counters: Counters,
@@ -33,20 +32,20 @@ pub struct GridReport {
 /// State that the workers share.
 #[derive(Debug, Default)]
 struct Queue {
-    /// The next block to start.
+    /// Next block to start.
     next: u64,
-    /// The first block that has not ended.
+    /// First block that has not ended.
     first: u64,
     ended: BTreeSet<u64>,
     parked: BTreeMap<u64, Cluster>,
     running: usize,
-    /// Blocks from here on are ignored, because an earlier one has failed.
+    /// Blocks from this one on are ignored, because an earlier one has failed.
     limit: u64,
     trap: Option<(u64, Box<Trap>)>,
     /// Whether the fair scheduler takes over.
     fair: bool,
     printed: BTreeMap<u64, String>,
-    /// Bytes of kept output in the queue.
+    /// Bytes of output that the queue keeps.
     kept: usize,
     counters: Counters,
     independent: bool,
@@ -61,7 +60,7 @@ struct Grid<'g, 'm> {
     workspace: u64,
 }
 
-/// Runs all blocks on `workers` threads; `resident` blocks fit on the device at once.
+/// Runs all blocks on `workers` threads. `resident` blocks fit on the device at once.
 pub fn run(
     launch: &LaunchState<'_>,
     workers: usize,
@@ -92,7 +91,7 @@ pub fn run(
     let Queue { trap, counters, printed, independent, fair, .. } = queue;
     match trap {
         Some((linear, mut trap)) => {
-            // The host's timing decides which later blocks have run by now.
+            // Which later blocks have run by now depends on the host's timing.
             let before = printed.range(..=linear).map(|(_, text)| text);
             trap.printed = joined(before);
             Err(trap)
@@ -200,7 +199,8 @@ impl Queue {
         }
     }
 
-    /// Keeps a cluster's text. Drops the last clusters' texts if the earlier ones already fill the limit.
+    /// Keeps a cluster's output. Drops the output of the last clusters if that of the earlier ones already reaches the
+    /// limit.
     fn keep(&mut self, linear: u64, text: String) {
         self.kept += text.len();
         self.kept -= self.printed.insert(linear, text).map_or(0, |before| before.len());
@@ -221,10 +221,11 @@ impl Queue {
     }
 }
 
-/// Schedules clusters in rounds, each up to its next visible effect.
+/// Schedules clusters fairly: they take turns, each running up to its next visible effect.
 ///
-/// The host's threads decide which clusters have started by now. So a cluster that has not is first brought to the same
-/// point as the others: before its first visible effect. One that has failed by now fails when it would start.
+/// Which clusters have started by now depends on the host's threads. So a cluster that has not started is first brought
+/// to the same point as the others, before its first visible effect. One that has failed by now fails when it would
+/// start.
 fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
     let mut failed = queue.trap.take();
     let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
@@ -258,7 +259,7 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
     }
 }
 
-/// Returns the next cluster, stopped before its first visible effect, or at its end if it has none.
+/// Returns the next cluster that has a visible effect, stopped before its first one.
 fn next_block(
     launch: &LaunchState<'_>,
     queue: &mut Queue,
@@ -273,7 +274,7 @@ fn next_block(
         let mut block = Cluster::start(launch, queue.next, queue.free.pop(), workspace);
         queue.next += 1;
         if launch.cluster != [1; 3] {
-            // Blocks of a cluster are in commit order from the start.
+            // Blocks of a cluster follow commit order from the start.
             return Some(block);
         }
         match block.run(launch, Commits::None) {

@@ -1,9 +1,9 @@
-//! The hang report: where the warps of a block are, for a block that does not end.
+//! The hang report: where the warps are in a block that does not end.
 
 use crate::exec::warp::{Split, SplitState, Warp};
 use crate::program::{Kernel, Position};
 
-/// Most groups of warps that a report names, apart from the running ones.
+/// Maximum number of groups of warps that a report names, besides the running ones.
 const MOST: usize = 4;
 
 /// Returns the path of a warp that a report shows: the first that can run, or else the first.
@@ -11,7 +11,8 @@ pub fn shown(warp: &Warp) -> Option<&Split> {
     warp.splits.iter().find(|split| split.state == SplitState::Ready).or(warp.splits.first())
 }
 
-/// Returns the instruction that a path executes next or has stopped at; without a path, the kernel's first one.
+/// Returns the instruction that a path executes next or at which it has stopped. Without a path, this is the kernel's
+/// first instruction.
 pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
     let function = split.map_or(0, |split| split.function);
     let code = &kernel.functions[function].ins;
@@ -25,7 +26,7 @@ pub fn position(kernel: &Kernel, split: Option<&Split>) -> Position {
 }
 
 /// Describes what every warp that has not ended is doing. Warps that do the same as warp `at` come last and without
-/// their place, which the trap names.
+/// their position, which the trap names.
 pub fn describe(kernel: &Kernel, warps: &[Box<Warp>], at: usize) -> String {
     let mut groups: Vec<(Doing, Vec<usize>)> = Vec::new();
     for (number, warp) in warps.iter().enumerate() {
@@ -68,7 +69,7 @@ impl Doing {
     }
 }
 
-/// Names warps in ascending order: `warp 3`, `warps 0 to 2 and 5`.
+/// Names warps in ascending order, e.g. `warp 3` or `warps 0 to 2 and 5`.
 fn named(warps: &[usize]) -> String {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for &warp in warps {

@@ -1,4 +1,5 @@
-//! Runs the blocks of a grid: warps of a block, blocks of a cluster, clusters of the grid, over the host's cores.
+//! Runs the blocks of a grid: schedules the warps of a block, the blocks of a cluster, and the clusters of the grid
+//! over the host's cores.
 
 mod barrier;
 mod block;

@@ -1,5 +1,5 @@
-//! Splits and merges the paths of a warp: lanes that wait for other lanes get their own split, and splits at the same
-//! place become one.
+//! Splits and merges the paths of a warp. Lanes that wait for other lanes get their own split, and splits at the same
+//! position become one.
 
 use std::ptr;
 
@@ -8,7 +8,7 @@ use crate::exec::control::{leads_to_exit, pop};
 use crate::exec::warp::{Split, SplitState, Waiting, Warp};
 use crate::program::ins::Ins;
 
-/// Continues splits whose lanes have all arrived.
+/// Lets splits continue whose lanes have all arrived.
 pub fn regroup(cx: &mut Context<'_>) {
     let alive = cx.alive();
     let splits = &mut cx.warp.splits;
@@ -35,7 +35,7 @@ pub fn regroup(cx: &mut Context<'_>) {
     }
 }
 
-/// Makes the splits of a warp that waited at a barrier ready, and merges those at the same place.
+/// Makes splits ready that waited at the barrier `id`, and merges those at the same position.
 pub fn rejoin(warp: &mut Warp, id: u32) {
     let waits = SplitState::Barrier { id };
     if let [split] = &mut warp.splits[..] {
@@ -66,7 +66,7 @@ pub fn others_wait(cx: &Context<'_>) -> bool {
 }
 
 /// Whether other lanes of the running split wait for its running path to reconverge before the end of the kernel. Such
-/// lanes do not exit before the running ones arrive there.
+/// lanes cannot exit before the running ones arrive there.
 pub fn others_wait_to_go_on(cx: &Context<'_>) -> bool {
     let others = cx.alive() & !cx.mask;
     let kernels = cx.frames.first().map_or(cx.stack.len(), |outermost| outermost.depth);
@@ -75,7 +75,7 @@ pub fn others_wait_to_go_on(cx: &Context<'_>) -> bool {
     cx.frames.iter().any(|f| f.mask & others != 0) || waiting.any(|(at, w)| at >= kernels || !leads_to_exit(w.pc))
 }
 
-/// Gives the running lanes their own split; the paths below them continue without them.
+/// Gives the running lanes their own split. The paths below them continue without them.
 pub fn split_off(cx: &mut Context<'_>, last: usize, resume: *const Ins, state: SplitState) {
     cx.uncount(resume);
     let mask = cx.mask;

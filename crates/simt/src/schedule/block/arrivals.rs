@@ -1,4 +1,4 @@
-//! Arrivals of warps at a block's barriers, and when these open.
+//! Warp arrivals at a block's barriers, and the opening of these barriers.
 
 use std::ptr;
 
@@ -16,8 +16,8 @@ pub(super) fn is_whole(cx: &Context<'_>) -> bool {
     cx.stack.is_empty() && cx.frames.is_empty() && cx.mask == cx.alive() && cx.rpc.is_null()
 }
 
-/// Returns what is wrong with the arrival of a part of a warp, on the path `last`, at an aligned barrier: other lanes
-/// wait to reconverge with these, or wait at another barrier. Lanes that will exit do neither.
+/// Returns an error if part of a warp, on the path `last`, arrives at an aligned barrier while other lanes wait to
+/// reconverge with it or wait at another barrier. Lanes that only exit are no error.
 fn divergence(cx: &Context<'_>, last: usize, resume: *const Ins, id: u32) -> Option<String> {
     let mask = cx.mask;
     let apart = |f: &Split| matches!(f.state, SplitState::Barrier { .. }) && !ptr::eq(f.pc, resume);
@@ -41,7 +41,7 @@ impl Block {
         Some(Pause::Trap(Box::new(trap)))
     }
 
-    /// Arrives with all lanes of a warp if they are on one path and not in a call; otherwise returns false.
+    /// Arrives with all lanes of a warp if they are on one path and not in a call. Otherwise returns false.
     #[inline(always)]
     pub(super) fn arrive_whole(&mut self, cx: &mut Context<'_>, at: usize, id: u32) -> bool {
         if !is_whole(cx) || cx.warp.splits.len() != 1 {
@@ -110,8 +110,8 @@ impl Block {
         None
     }
 
-    /// Counts the arrival of a warp once all its lanes that have not exited wait at one barrier of the block. Since
-    /// Volta, a barrier does not wait for exited lanes.
+    /// Counts a warp's arrival once all its lanes that have not exited wait at the same block barrier. Since Volta, a
+    /// barrier does not wait for exited lanes.
     pub(super) fn arrive_if_all_wait(&mut self, cx: &mut Context<'_>, at: usize) {
         let Some(SplitState::Barrier { id }) = cx.warp.splits.first().map(|split| split.state) else { return };
         if id != CLUSTER_BARRIER && cx.warp.splits.iter().all(|split| split.state == SplitState::Barrier { id }) {
@@ -157,7 +157,7 @@ impl Block {
                 warp.reduced = reduced;
                 rejoin(warp, id as u32);
             }
-            // The list keeps its storage for next time.
+            // The list keeps its storage for the next arrivals.
             self.barriers[id].waiting = waiting;
             self.armed &= !(1 << id);
         }

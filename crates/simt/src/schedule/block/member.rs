@@ -1,4 +1,4 @@
-//! A block as part of a cluster: its arrivals at the cluster's barrier, and what other blocks can access of it.
+//! A block as part of a cluster: its arrivals at the cluster barrier, and what other blocks can access of it.
 
 use crate::exec::context::Peer;
 use crate::exec::launch_state::LaunchState;
@@ -8,12 +8,12 @@ use crate::schedule::block::Block;
 use crate::schedule::splits::rejoin;
 
 impl Block {
-    /// Whether all threads that have not ended have arrived at the cluster's barrier.
+    /// Whether all threads that have not exited have arrived at the cluster barrier.
     pub fn has_arrived(&self) -> bool {
         self.warps.iter().all(|warp| warp.existing & !warp.exited & !warp.arrived == 0)
     }
 
-    /// Releases the lanes that have arrived at the cluster's barrier.
+    /// Releases the lanes that have arrived at the cluster barrier.
     pub(super) fn open_cluster_barrier(&mut self) {
         self.in_cluster = false;
         for warp in &mut self.warps {
@@ -26,27 +26,26 @@ impl Block {
         }
     }
 
-    /// Passes the cluster's barrier, at which all its blocks have arrived.
+    /// Passes the cluster barrier, at which all blocks of the cluster have arrived.
     pub fn pass_cluster_barrier(&mut self, launch: &LaunchState<'_>) {
         self.shadow.barrier();
         self.shadow.acquire_from_cluster(&launch.shadow);
         self.open_cluster_barrier();
     }
 
-    /// Returns what other blocks of the cluster can access of the block. The shadow state of the block that `runs`
-    /// stays with it.
+    /// Returns what other blocks of the cluster can access of this block. If the block is the one that `runs`, it keeps
+    /// its shadow state.
     pub fn as_peer(&mut self, runs: bool) -> Peer {
         let shadow = if runs { BlockShadow::default() } else { std::mem::take(&mut self.shadow) };
         Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, shadow }
     }
 
-    /// Puts back what [`Self::as_peer`] took.
+    /// Takes back what [`Self::as_peer`] has lent.
     pub fn take_back(&mut self, peer: &mut Peer) {
         std::mem::swap(&mut self.shadow, &mut peer.shadow);
     }
 
-    /// Returns the last thread of another block that has accessed the block's shared memory since the cluster's
-    /// barrier.
+    /// Returns the thread of another block that last accessed the block's shared memory since the cluster barrier.
     pub fn remote_thread(&self) -> Option<RemoteThread> {
         self.shadow.remote_thread()
     }

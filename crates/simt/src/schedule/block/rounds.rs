@@ -1,7 +1,7 @@
-//! Rounds: all warps of a block run from one barrier to the next, each once.
+//! Rounds: each warp of a block runs once, from one barrier to the next.
 //!
-//! Nearly all blocks run like this, and it needs no state per warp: no warp is searched, made ready or taken out of a
-//! list. A warp that stops at anything other than the others' barrier ends the rounds, and the scheduler continues from
+//! Nearly all blocks run like this, and it needs no state per warp: no search for a ready warp, and no list of waiting
+//! ones. A warp that stops at anything other than the others' barrier ends the rounds, and the scheduler continues from
 //! there.
 
 use std::ptr;
@@ -12,19 +12,19 @@ use crate::schedule::block::arrivals::is_whole;
 use crate::schedule::block::{Block, Pause};
 
 impl Block {
-    /// Whether the warps can run in rounds, from the first one on: each has a single path, which is ready. Not under
-    /// the fair scheduler, which stops more often.
+    /// Whether the warps can run in rounds, starting with the first one: each has a single path, which is ready. Not
+    /// used under the fair scheduler, which stops more often.
     pub(super) fn can_run_rounds(&self, cx: &Context<'_>) -> bool {
         let free =
             self.cursor == 0 && self.armed == 0 && cx.peers.is_empty() && !matches!(cx.commits, Commits::UpTo(_));
         free && self.warps.iter().all(|warp| matches!(&warp.splits[..], [only] if only.state == SplitState::Ready))
     }
 
-    /// Runs rounds until a warp stops elsewhere (the cursor is left there), or until the time must be checked.
+    /// Runs rounds until the time must be checked or a warp stops elsewhere, at which the cursor then points.
     pub(super) fn rounds(&mut self, cx: &mut Context<'_>) -> Option<Pause> {
         let count = self.warps.len();
         while cx.counters.warp_instructions + self.issued <= self.check_time_at {
-            // The barrier at which the warps so far have arrived.
+            // Barrier at which the warps of this round have arrived so far.
             let mut met = None;
             for at in 0..count {
                 self.warps[self.following(at)].prefetch();

@@ -1,4 +1,4 @@
-//! How a block starts: with new storage, or with that of a finished block of the launch.
+//! Starts a block, with new storage or with that of a finished block of the launch.
 
 use crate::counters::Counters;
 use crate::exec::launch_state::{BlockRows, LaunchState};
@@ -19,7 +19,7 @@ struct Storage {
 }
 
 impl Block {
-    /// Returns the block with this index, which represents `weight` blocks, at its first instruction. Uses the storage
+    /// Returns the block with this index at its first instruction. It represents `weight` blocks and reuses the storage
     /// of `old`.
     pub fn start(
         launch: &LaunchState<'_>,
@@ -42,7 +42,7 @@ impl Block {
             let cluster = (cz * gy + cy) * gx + cx;
             shadow.begin(&launch.shadow, linear as u32, start as usize..total as usize, cluster);
             if launch.cluster != [1; 3] {
-                // Blocks of a cluster are in commit order from the start.
+                // Blocks of a cluster follow commit order from the start.
                 shadow.run_in_turns();
             }
         }
@@ -79,7 +79,7 @@ impl Block {
         }
     }
 
-    /// Returns the storage, for another block.
+    /// Returns the storage, for use by another block.
     fn storage(self) -> Storage {
         let Self { warps, shared, shadow, barriers, rows, .. } = self;
         Storage { warps, shared, shadow, barriers, rows: Some(rows) }
