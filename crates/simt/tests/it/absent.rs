@@ -1,8 +1,8 @@
-//! Operations of a warp whose mask names lanes that never execute them.
+//! Warp operations whose mask names lanes that never execute them.
 
 use crate::bench::{Arg, Bench};
 
-/// A kernel whose odd lanes execute an operation.
+/// Kernel in which only odd lanes execute `operation`.
 fn kernel(before: &str, operation: &str, after: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{

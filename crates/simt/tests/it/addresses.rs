@@ -1,4 +1,5 @@
-//! Addresses in registers wider than those of their state space, and messages about addresses outside every allocation.
+//! Addresses in registers that are wider than those of their state space, and messages about addresses outside every
+//! allocation.
 
 use simt::{LaunchError, Options, Trap, TrapKind};
 
@@ -6,7 +7,7 @@ use crate::bench::{Arg, Bench};
 
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-/// Returns a kernel `test(out)` with the thread's number in `%r1` and the address of its word of `out` in `%rd2`.
+/// Kernel `test(out)` with the thread index in `%r1` and the address of the thread's word of `out` in `%rd2`.
 fn kernel(variables: &str, body: &str) -> String {
     format!(
         "{HEAD}{variables}\n.visible .entry test(.param .u64 out)\n{{
@@ -29,7 +30,7 @@ fn kernel(variables: &str, body: &str) -> String {
     )
 }
 
-/// Returns the results of one warp, with the sanitizer and without it.
+/// Runs one warp with and without the sanitizer and returns its results, which must be the same.
 #[track_caller]
 fn left(ptx: &str) -> Vec<i32> {
     let [with, without] = [true, false].map(|sanitize| {
@@ -44,7 +45,7 @@ fn left(ptx: &str) -> Vec<i32> {
 
 #[test]
 fn addresses_of_shared_memory_have_32_bits() {
-    // The rows go up and down; one is far beyond the memory, with each bit of the upper half set.
+    // Each bit of the upper half of the first address is set, far beyond shared memory. Loads go up, then down.
     let body = "mov.u64 %rd5, tile;
     add.s64 %rd6, %rd5, %rd3;
     add.s64 %rd7, %rd6, 0x7700000000;
@@ -56,7 +57,7 @@ fn addresses_of_shared_memory_have_32_bits() {
     add.s64 %rd8, %rd5, 160;
     add.s64 %rd9, %rd8, %rd4;
     ld.shared.u32 %r9, [%rd9];";
-    // Element 40 - 1 - i; the values from 32 on are those from 0 on.
+    // Element 40 - 1 - i. Values from 32 on repeat those from 0 on.
     assert_eq!(left(&kernel("", body)), (0..32).map(|i| (39 - i) % 32).collect::<Vec<_>>());
 }
 
@@ -93,7 +94,7 @@ fn addresses_of_atomics_on_shared_memory_have_32_bits() {
     assert_eq!(left(&kernel("", body)), (5..37).collect::<Vec<_>>());
 }
 
-/// Reads one word at an address; returns the trap.
+/// Reads one word at an address and returns the trap.
 fn caught(ptx: &str, address: impl Fn(&mut Bench) -> u64) -> Trap {
     let mut bench = Bench::new(ptx);
     let at = address(&mut bench);
@@ -103,7 +104,7 @@ fn caught(ptx: &str, address: impl Fn(&mut Bench) -> u64) -> Trap {
     }
 }
 
-/// Reads the word at its argument.
+/// Kernel that reads the word at its argument.
 const READS: &str = ".visible .entry test(.param .u64 at)\n{
     .reg .b32 %r<2>;
     .reg .b64 %rd<2>;
@@ -121,7 +122,7 @@ fn message(ptx: &str, address: impl Fn(&mut Bench) -> u64) -> String {
 #[test]
 fn an_address_outside_is_named_by_the_nearest_allocation_on_either_side() {
     let reads = format!("{HEAD}{READS}");
-    // Between two buffers of 128 bytes; the second starts 512 bytes after the first.
+    // Returns an address relative to the second of two buffers of 128 bytes, which starts 512 bytes after the first.
     let allocate_between = |from_second: u64| {
         move |b: &mut Bench| {
             let (first, second) = (b.buffer(&[0; 32]), b.buffer(&[0; 32]));
@@ -136,7 +137,7 @@ fn an_address_outside_is_named_by_the_nearest_allocation_on_either_side() {
         (384, "0 bytes past the end of buffer `first` (128 bytes)"),
         (284, "100 bytes past the end of buffer `first` (128 bytes)"),
         (0_u64.wrapping_sub(132), "4 bytes past the end of buffer `second` (128 bytes)"),
-        // Only the workspace of cooperative groups, which no program knows of, lies before the first one.
+        // Only the workspace of cooperative groups is before the first buffer, and programs do not know about it.
         (768, "256 bytes before buffer `first` (128 bytes)"),
     ] {
         let text = message(&reads, allocate_between(from_second));
@@ -174,6 +175,6 @@ fn variables_of_the_module_are_named_as_in_the_source_and_those_of_the_compiler_
         }
     };
     assert!(message(&ptx, address_behind(0)).ends_with(", 0 bytes past the end of variable `table` (64 bytes)"));
-    // Closer to what the compiler put after it.
+    // Closer to a variable that the compiler placed after it.
     assert!(message(&ptx, address_behind(440)).ends_with(", 440 bytes past the end of variable `table` (64 bytes)"));
 }

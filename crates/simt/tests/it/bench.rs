@@ -1,14 +1,12 @@
-//! A device under test with one module on it.
+//! A simulated device under test, with one module.
 
 use simt::{Counters, LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, TrapKind, profiles};
 
-/// A machine with a module.
 pub struct Bench {
     pub machine: Machine,
     pub module: ModuleId,
 }
 
-/// An argument of a kernel.
 #[derive(Clone)]
 pub enum Arg {
     Address(u64),
@@ -71,7 +69,7 @@ impl Bench {
     }
 }
 
-/// Checks that the counts of all lines add up to the launch's.
+/// Checks that the counts of all lines add up to those of the launch.
 fn check_lines(report: &LaunchReport) {
     let mut sum = Counters::default();
     report.lines.iter().for_each(|line| sum.add(&line.counters));
@@ -79,7 +77,7 @@ fn check_lines(report: &LaunchReport) {
     assert_eq!(Counters { warps, blocks, barriers, ..sum }, report.counters);
 }
 
-/// Returns the fault that a launch must end in.
+/// Returns the fault of a launch, which must have one.
 pub fn trap(result: Result<LaunchReport, LaunchError>) -> (TrapKind, String) {
     match result.unwrap_err() {
         LaunchError::Trap(trap) => (trap.kind, trap.to_string()),

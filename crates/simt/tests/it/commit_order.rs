@@ -1,5 +1,5 @@
 //! Results and counts do not depend on the number of host threads, however blocks communicate. The expected values are
-//! those of blocks that run one after the other.
+//! those of blocks that run one after another.
 
 use simt::Options;
 
@@ -7,12 +7,12 @@ use crate::bench::{Arg, Bench};
 
 const BLOCKS: u32 = 24;
 const LAUNCHES: usize = 12;
-/// Host threads. The machine may have fewer cores.
+/// Number of host threads, which may exceed the number of cores.
 const THREADS: usize = 4;
 
-/// Returns a kernel whose first blocks take longest to reach `body`. There `%rd1` is the address of the word that the
-/// blocks share, `%r1` the block, and `%r2` a number below [`BLOCKS`] that is unique to the block; `%r3` is stored at
-/// the end.
+/// Returns a kernel whose first blocks take longest to reach `body`. There, `%rd1` is the address of the word that the
+/// blocks share, `%r1` is the block index, and `%r2` is a number below [`BLOCKS`] that is unique to the block. `%r3` is
+/// stored at the end.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n\
@@ -29,8 +29,8 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Launches a kernel repeatedly on one host thread and on several. `block` computes what a block stores from its index
-/// and the shared word.
+/// Launches a kernel repeatedly, on one host thread and on several. `block` computes what a block stores, given its
+/// index and the shared word.
 #[track_caller]
 fn agrees(body: &str, block: impl Fn(i32, &mut i32) -> i32) {
     let mut word = 0;
@@ -109,7 +109,7 @@ fn different_operations_on_a_word_do_not_commute() {
     });
 }
 
-/// The largest number of the blocks so far, by compare-and-swap; `%r3` counts the attempts.
+/// Maximum over the blocks so far, by compare-and-swap. `%r3` counts the attempts.
 fn largest(load: &str) {
     let body = format!(
         "cvta.to.global.u64 %rd4, %rd1; {load}.u32 %r5, [%rd4];\n\
@@ -127,7 +127,7 @@ fn largest(load: &str) {
 #[test]
 fn compare_and_swap_succeeds_at_the_first_attempt() {
     largest("ld.relaxed.gpu.global");
-    // As in CUDA's programming guide: a plain load, which races with the atomics.
+    // A plain load that races with the atomics, as in the CUDA C++ Programming Guide.
     largest("ld.global");
 }
 
@@ -141,7 +141,7 @@ fn a_plain_load_decides_whether_an_atomic_is_needed() {
     });
 }
 
-/// Whether an access of a kernel is in commit order, according to its bytecode.
+/// Whether the bytecode of a kernel contains an access in commit order.
 fn waits(body: &str) -> bool {
     let bench = Bench::new(&kernel(body));
     let listing = bench.machine.listing(bench.module, "test").unwrap();

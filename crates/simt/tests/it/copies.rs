@@ -1,4 +1,4 @@
-//! Asynchronous copies that read less than they write, and registers that were never written.
+//! Asynchronous copies that read fewer bytes than they write, and registers that were never written.
 
 use simt::{Options, TrapKind};
 

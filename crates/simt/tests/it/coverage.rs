@@ -1,5 +1,4 @@
-//! The simulator accepts what the compiler is known to emit: `tests/ptx/coverage.txt`, compared with the tests' own
-//! PTX.
+//! The simulator accepts what the compiler is known to emit: compares `tests/ptx/coverage.txt` with the tests' own PTX.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +30,7 @@ fn every_form_that_the_compiler_writes_is_loaded() {
     let texts = files.chain(forms().into_iter().map(|f| f.ptx())).chain(kernels.map(str::to_owned));
     let mut loaded = BTreeSet::new();
     for text in texts {
-        // A file that does not load proves nothing; other tests say why.
+        // A file that does not load proves nothing; other tests report it.
         let Ok(module) = machine.load(&text) else { continue };
         machine.unload(module);
         let parsed = parse(&text).unwrap();
@@ -49,7 +48,7 @@ fn every_form_that_the_compiler_writes_is_loaded() {
     assert!(unused.is_empty(), "no test has an instruction in these forms: {unused:?}");
 }
 
-/// Returns the forms of an operation that no loaded opcode has.
+/// Returns the operation's forms that match no loaded opcode.
 fn unused(operation: &simt::Operation, loaded: &BTreeSet<String>) -> Vec<String> {
     let opcodes: Vec<&String> =
         loaded.iter().filter(|opcode| opcode.split('.').next() == Some(operation.name)).collect();

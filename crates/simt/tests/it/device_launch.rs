@@ -1,4 +1,5 @@
-//! Launches from the device: order, visibility, limits, codes, faults; the same for any number of host threads.
+//! Launches from the device: order, visibility, limits, error codes and faults. All are the same for any number of host
+//! threads.
 
 use simt::{Options, TrapKind};
 
@@ -12,7 +13,7 @@ fn bench() -> Bench {
     Bench::new(KERNELS)
 }
 
-/// Returns what the grids of a launch of one block have logged.
+/// Returns what the grids log in a launch of one block.
 fn logged(kernel: &str, threads: u32) -> Vec<i32> {
     let mut b = bench();
     let log = b.buffer(&[0; 64]);
@@ -37,11 +38,11 @@ fn a_child_sees_what_its_parent_wrote_and_the_next_one_what_it_wrote() {
     let data = b.buffer(&[0; 64]);
     let report = b.launch("relay", ONE, [64, 1, 1], &[Arg::Address(data)]).unwrap();
     assert_eq!(b.ints(data, 64), (0..64).map(|t| ((t + 1) * 10 + 1) * 2 + 5).collect::<Vec<_>>());
-    // The counts cover all three grids of two warps.
+    // The counts cover all three grids, of two warps each.
     assert_eq!((report.counters.device_launches, report.counters.warps, report.counters.blocks), (2, 6, 3));
 }
 
-/// An H100 answers the same: the first recursion would not end by itself, the second ends at 40.
+/// An H100 gives the same results. The first recursion would not end by itself; the second ends at 40.
 #[test]
 fn launches_nest_as_deep_as_there_are_slots_which_a_grid_keeps_until_all_below_it_has_ended() {
     for (kernel, deepest, refusal) in [("descend", 2048, 69), ("descend_by_tail", 40, 0)] {
@@ -61,7 +62,7 @@ fn launches_that_have_not_ended_are_limited_and_the_limit_can_be_raised() {
     let args = [Arg::Address(out), Arg::Int(5000)];
     b.launch("flood", ONE, ONE, &args).unwrap();
     assert_eq!(b.ints(out, 2), [2048, 69]);
-    // All have run since: the slots are free again.
+    // All launches have ended since then, so the slots are free again.
     b.launch("flood", ONE, ONE, &args).unwrap();
     assert_eq!(b.ints(out, 2), [2048, 69]);
     b.machine.set_pending_launches(Some(6000));
@@ -108,7 +109,7 @@ fn a_fault_of_a_child_names_the_child_and_who_launched_it() {
     assert!(message.ends_with("(depth 1)"), "{message}");
 }
 
-/// Adds what `spread` with this many blocks of four threads adds, in one order of its additions.
+/// Adds what `spread` adds with this many blocks of four threads, for one order of its additions.
 fn spread(sum: &mut f32, blocks: u32, depth: i32, launches: &mut u64) {
     for block in 0..blocks {
         for thread in 0..4 {
@@ -167,7 +168,7 @@ fn kernels_can_ask_what_device_and_kernels_are_like() {
     let mut b = bench();
     let (out, text) = (b.buffer(&[-1; 16]), b.buffer(&[0; 8]));
     b.launch("queries", ONE, ONE, &[Arg::Address(out), Arg::Address(text)]).unwrap();
-    // An H100's answers: 132 multiprocessors of 2048 threads, each of which fits four blocks of 512; a block of 100 KiB
+    // As on an H100: 132 multiprocessors with 2,048 threads each, in which four blocks of 512 fit. A block with 100 KiB
     // of shared memory would have to opt in.
     assert_eq!(b.ints(out, 13), [132, 2048, 0, 1, 6000, 64, 0, 4, 0, 2048, 0, 7, 0]);
     assert_eq!(b.ints(text, 8), "cudaErro".bytes().map(i32::from).collect::<Vec<_>>());

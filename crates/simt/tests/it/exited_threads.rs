@@ -1,4 +1,4 @@
-//! Barriers and warp operations of threads that have not exited, in warps whose other threads have.
+//! Barriers and warp operations in warps of which some threads have exited.
 
 use simt::{LaunchError, LaunchReport, Options, TrapKind};
 
@@ -6,8 +6,8 @@ use crate::bench::{Arg, Bench, trap};
 
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-/// Returns a kernel `test(out, n)` with the thread's number in `%r1`, n in `%r2` and the address of its word of `out`
-/// in `%rd2`. The threads from n on exit at once.
+/// Kernel `test(out, n)` with the thread index in `%r1`, n in `%r2` and the address of the thread's word of `out` in
+/// `%rd2`. Threads from n on exit at once.
 fn kernel(directives: &str, body: &str) -> String {
     format!(
         "{HEAD}.visible .entry test(.param .u64 out, .param .u32 n){directives}\n{{
@@ -26,7 +26,8 @@ fn kernel(directives: &str, body: &str) -> String {
     )
 }
 
-/// Launches blocks of this many threads with and without the sanitizer; returns result and memory of each.
+/// Launches blocks of this many threads with and without the sanitizer. Returns the result and the memory of each
+/// launch.
 fn launched(ptx: &str, blocks: u32, threads: u32, n: i32) -> [(Result<LaunchReport, LaunchError>, Vec<i32>); 2] {
     [true, false].map(|sanitize| {
         let mut bench = Bench::load(ptx, Options { sanitize, watchdog: 1_000_000, ..Options::default() });
@@ -36,7 +37,7 @@ fn launched(ptx: &str, blocks: u32, threads: u32, n: i32) -> [(Result<LaunchRepo
     })
 }
 
-/// Returns the results of a kernel of one block, which are the same with and without the sanitizer.
+/// Returns the results of a kernel with one block, which must be the same with and without the sanitizer.
 #[track_caller]
 fn left(ptx: &str, threads: u32, n: i32) -> Vec<i32> {
     let [(with, left), (without, same)] = launched(ptx, 1, threads, n);
@@ -45,12 +46,12 @@ fn left(ptx: &str, threads: u32, n: i32) -> Vec<i32> {
     left
 }
 
-/// Returns the first values of a function, followed by the initial content.
+/// Returns the first n values of a function, followed by the initial content.
 fn first(n: i32, of: impl Fn(i32) -> i32) -> Vec<i32> {
     (0..64).map(|k| if k < n { of(k) } else { -1 }).collect()
 }
 
-/// Reverses the first n words in shared memory, with barriers before and after.
+/// Reverses the first n words in shared memory, with a barrier before and after.
 const REVERSE: &str = "shl.b32 %r3, %r1, 2;
     mov.u32 %r4, tile;
     add.u32 %r5, %r4, %r3;
@@ -66,12 +67,12 @@ const REVERSE: &str = "shl.b32 %r3, %r1, 2;
 #[test]
 fn a_barrier_waits_only_for_threads_that_have_not_exited() {
     let ptx = kernel("", &format!("@%p1 bra $L_end;\n{REVERSE}\n$L_end:\nret;"));
-    // The remaining threads are part of the only warp, part of the second one, all of the second one, one thread.
+    // What remains: part of the only warp, part of the second warp, only the first warp, a single thread, all threads.
     for (threads, n) in [(32, 20), (64, 40), (64, 32), (64, 1), (64, 64)] {
         assert_eq!(left(&ptx, threads, n), first(n, |k| n - 1 - k), "{n} of {threads}");
     }
     let [(done, _), _] = launched(&ptx, 1, 64, 40);
-    // The two warps are at two barriers.
+    // Two warps arrive at two barriers.
     assert_eq!(done.unwrap().counters.barriers, 4);
 }
 
@@ -110,7 +111,7 @@ fn a_reduction_at_a_barrier_is_of_the_threads_that_have_not_exited() {
     st.global.u32 [%rd2], %r3;
 $L_end:
     ret;";
-    // 39 of 40 vote in favour; then all, since thread 50 has gone.
+    // 39 of 40 threads vote yes, and then all of them, because thread 50 has exited.
     assert_eq!(left(&kernel("", body), 64, 40), first(40, |_| 2039));
 }
 
@@ -130,12 +131,12 @@ fn warp_operations_wait_only_for_named_lanes_that_have_not_exited() {
     assert_eq!(left(&body(ballot), 32, 20), first(20, |_| 0xf_ffff));
     let shuffle = "shfl.sync.down.b32 %r3, %r1, 1, 0x1f, 0xffffffff;
     st.global.u32 [%rd2], %r3;";
-    // Lane 19 would read from one that has exited, which is undefined.
+    // Lane 19 would read from a lane that has exited, which is undefined.
     let [(with, _), (without, same)] = launched(&body(shuffle), 1, 32, 20);
     assert_eq!(trap(with).0, TrapKind::Shuffle);
     without.unwrap();
     assert_eq!(same[..19], first(20, |k| k + 1)[..19]);
-    // Two tiles, each of which names its sixteen lanes.
+    // Two tiles, each of which names its own 16 lanes.
     let tiles = "and.b32 %r4, %r1, 16;
     mov.u32 %r5, 0xffff;
     shl.b32 %r6, %r5, %r4;

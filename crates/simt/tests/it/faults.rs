@@ -1,4 +1,4 @@
-//! Planted faults: each must be found at its place, with the right message.
+//! Planted faults, each of which must be found in the right place and with the right message.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::bench::{Arg, Bench};
 const FAULTS: &str = include_str!("../ptx/kernels/faults.ptx");
 const SOURCE: &str = include_str!("../ptx/kernels/faults.cu");
 
-/// Runs a kernel on one block; returns the trap.
+/// Runs a kernel with one block and returns the trap.
 fn caught(kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
     caught_with(Options { watchdog: 1_000_000, ..Options::default() }, kernel, threads, args)
 }
@@ -23,13 +23,13 @@ fn caught_with(options: Options, kernel: &str, threads: u32, args: impl Fn(&mut 
     }
 }
 
-/// Returns the line of a kernel that holds a text.
+/// Returns the line of a kernel that contains a text.
 fn line(kernel: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(kernel));
     format!("faults.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
 }
 
-/// Checks kind, kernel, place, block and thread, and that the text contains them all.
+/// Checks the kind, kernel, place, block and thread, and that the message contains all of them.
 #[track_caller]
 fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
     let place = line(kernel, at);
@@ -39,7 +39,7 @@ fn expect(trap: &Trap, kind: TrapKind, kernel: &str, at: &str, thread: u32) {
     assert_eq!(trap.to_string(), says);
 }
 
-/// Returns the memory that a trap is about: its allocation, and the offset in it.
+/// Checks a trap's memory location, given by its allocation and the offset in it, and returns it.
 #[track_caller]
 fn site<'t>(trap: &'t Trap, allocation: &str, offset: i64) -> &'t Site {
     let site = trap.site.as_ref().unwrap();
@@ -50,7 +50,7 @@ fn site<'t>(trap: &'t Trap, allocation: &str, offset: i64) -> &'t Site {
 #[test]
 fn a_store_past_the_end_names_the_buffer_the_thread_and_the_line() {
     let wrong = |b: &mut Bench| vec![Arg::Address(b.buffer(&[0; 64])), Arg::Int(1)];
-    // Bounds are checked without the sanitizer too.
+    // Bounds are checked even without the sanitizer.
     for sanitize in [true, false] {
         let trap = caught_with(Options { sanitize, ..Options::default() }, "out_of_bounds", 64, wrong);
         expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 63);
@@ -66,7 +66,7 @@ fn a_store_between_two_allocations_names_the_nearest() {
     let trap = caught("out_of_bounds", 32, |b| {
         let data = b.buffer(&[0; 64]);
         b.buffer(&[0; 64]);
-        // The first thread's element is 100 bytes after the first allocation.
+        // The first thread's element is 100 bytes past the end of the first allocation.
         vec![Arg::Address(data + 352), Arg::Int(1)]
     });
     expect(&trap, TrapKind::OutOfBounds, "out_of_bounds", "= n;", 0);
@@ -127,7 +127,7 @@ fn reads_of_shared_memory_that_was_never_written_are_caught() {
 #[test]
 fn warps_that_meet_in_shared_memory_without_a_barrier_race() {
     let trap = caught("shared_race", 64, |b| vec![Arg::Address(b.buffer(&[0; 64]))]);
-    // Warp 0 goes first and reads what warp 1 writes only later: without a barrier, nothing has been written there.
+    // Warp 0 runs first and reads what warp 1 writes later: without a barrier, nothing has been written yet.
     expect(&trap, TrapKind::Uninitialised, "shared_race", "= tile", 0);
     site(&trap, "shared memory", 252);
 }
@@ -158,7 +158,7 @@ fn the_watchdog_ends_what_never_ends() {
     assert_eq!(trap.message, "the block has executed 1000000 warp instructions without ending: warp 0 runs");
 }
 
-/// Warp 2 of four spins in line 9; the others wait for it at the barrier of line 12.
+/// Warp 2 of four spins at line 9. The others wait for it at the barrier in line 12.
 const SPINS: &str = r#".version 9.0
 .target sm_90
 .address_size 64
@@ -208,13 +208,13 @@ fn a_deadline_ends_a_launch_and_says_where_it_was() {
     let trap = spins(Options { watchdog: u64::MAX, ..Options::default() }, Some(allowed));
     assert!(begun.elapsed() >= allowed);
     assert_eq!(trap.kind, TrapKind::Deadline(allowed));
-    // Warp 3 runs after warp 2, whose first time slice may last until the deadline on a busy machine.
+    // Warp 3 runs after warp 2, whose first time slice may last until the deadline if the host is busy.
     let says = trap.to_string();
     let where_it_was = "warp 2 runs in kernel `spins` at spins.cu:9, block (0,0,0), thread (64,0,0)";
     assert!(says.starts_with("no end within 0.05 s: warps 0") && says.ends_with(where_it_was), "{says}");
 }
 
-/// Every block polls a word that is never written, so that blocks run under the fair scheduler.
+/// Every block polls a word that is never written, which makes the fair scheduler take over.
 const POLLS: &str = r#".version 9.0
 .target sm_90
 .address_size 64
@@ -285,7 +285,7 @@ fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
                 .loc 1 7 3\nwgmma.fence.sync.aligned;\nret;\n}\n";
     let mut machine = Machine::new(profiles().remove(0), Options::default()).unwrap();
     let error = machine.load(text).unwrap_err().to_string();
-    // The file has no folders: reports are the same on every machine.
+    // The message has no folders, so reports are the same on every machine.
     assert_eq!(error, "kernel `k`, k.cu:7 (line 8 of the PTX): opcode `wgmma.fence.sync.aligned` is not simulated");
     let other = ".visible .entry other()\n{\nwgmma.commit_group.sync.aligned;\nret;\n}\n";
     let module = machine.load(&format!("{text}{other}")).unwrap();
@@ -295,7 +295,7 @@ fn an_unknown_opcode_is_refused_at_load_with_its_line_and_kernel() {
     assert!(second.starts_with("other: kernel `other`,") && second.contains("commit_group"), "{second}");
 }
 
-/// A missing argument is a fault of the caller, not a limit of the device.
+/// A missing argument is the caller's error, not a limit of the device.
 #[test]
 fn arguments_that_do_not_fit_the_parameters_are_told_apart_from_limits() {
     let mut bench = Bench::new(FAULTS);
@@ -308,7 +308,7 @@ fn arguments_that_do_not_fit_the_parameters_are_told_apart_from_limits() {
     assert!(matches!(large, Err(LaunchError::Refused(SimError::Launch(_)))), "{large:?}");
 }
 
-/// `increments`: every thread adds one to its element. `exchanges`: it replaces its element by one, and adds one then.
+/// In `increments`, every thread adds one to its element. In `exchanges`, it first replaces its element with one.
 const ATOMICS: &str = ".version 8.5
 .target sm_90
 .address_size 64

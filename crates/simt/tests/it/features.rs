@@ -1,4 +1,4 @@
-//! What a machine must have beyond arithmetic, each by what a kernel leaves behind.
+//! What a machine needs beyond arithmetic, tested by what kernels leave in memory.
 
 use simt::Options;
 
@@ -159,7 +159,7 @@ fn a_column_of_an_unpadded_tile_meets_in_one_bank() {
     let report = b.launch("column_sums", [1, 1, 1], [32, 32, 1], &[data, out].map(Arg::Address)).unwrap();
     let expected: Vec<i32> = (0..1024).map(|i| i % 32 * 32 + i / 32).collect();
     assert_eq!(b.ints(out, 1024), expected);
-    // 32 warps load a column each, in 32 passes instead of one; their stores are rows.
+    // Each of 32 warps loads a column, in 32 passes instead of one. Their stores are rows.
     assert_eq!(report.counters.shared_load.conflicts, 32 * 31);
     assert_eq!(report.counters.shared_store.conflicts, 0);
     assert_eq!((report.counters.shared_load.requests, report.counters.shared_store.requests), (32, 32));

@@ -1,6 +1,6 @@
-//! Modules with a word cut, doubled or swapped: refused or run, and never a panic.
+//! Modules in which a word is cut, doubled or swapped are refused or run, but never cause a panic.
 //!
-//! NVRTC writes none of them, but inline assembly inserts the author's own words.
+//! NVRTC does not produce such modules, but inline assembly can insert anything.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,10 +8,10 @@ use simt::{LaunchSpec, Machine, Options, profiles};
 
 use ptx_conformance::files::files;
 
-/// How often each file is damaged.
+/// How many times each file is damaged.
 const TIMES: u64 = 12;
 
-/// Replacements for a word.
+/// Replacements for words.
 const WORDS: [&str; 24] = [
     "",
     "0",
@@ -39,7 +39,7 @@ const WORDS: [&str; 24] = [
     "// 日本",
 ];
 
-/// A congruential generator, which does the same damage each time. Source: Knuth, The Art of Computer Programming
+/// A linear congruential generator, which makes the damage reproducible. Source: Knuth, The Art of Computer Programming
 /// 3.3.4, MMIX.
 struct Dice(u64);
 
@@ -50,7 +50,8 @@ impl Dice {
     }
 }
 
-/// Returns the positions of words: runs of letters, digits and name characters, and each other character by itself.
+/// Returns the positions of words, which are runs of letters, digits and name characters. Any other character is a word
+/// by itself.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%' | '.' | '$' | '@');
     let mut found: Vec<(usize, usize)> = Vec::new();
@@ -83,7 +84,7 @@ fn damaged(text: &str, dice: &mut Dice) -> String {
     format!("{}{instead}{}", &text[..from], &text[to..])
 }
 
-/// Loads a module and runs its first kernel on one warp; the result does not matter.
+/// Loads a module and runs its first kernel with one warp. The result does not matter.
 fn run(ptx: &str) {
     let options = Options { threads: Some(1), watchdog: 100_000, heap: 1 << 16, ..Options::default() };
     let Ok(mut machine) = Machine::new(profiles().remove(0), options) else { return };
@@ -107,7 +108,7 @@ fn a_damaged_module_is_refused_or_runs_and_never_panics() {
     let mut dice = Dice(1);
     let mut panicked = Vec::new();
     for file in &files {
-        // The comments at the head hold the expected lanes.
+        // The comments at the start have the expected results.
         let code = &file.ptx[file.ptx.find(".visible").unwrap_or(0)..];
         for _ in 0..TIMES {
             let ptx = damaged(code, &mut dice);

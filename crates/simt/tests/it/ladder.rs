@@ -1,4 +1,4 @@
-//! Reductions and sums whose 128-byte transactions were published for a K80: 16384 ints in blocks of 1024.
+//! Reductions and sums whose 128-byte transactions were published for a K80, on 16,384 integers in blocks of 1,024.
 
 use simt::{Counters, Options};
 
@@ -7,7 +7,7 @@ use crate::bench::{Arg, Bench};
 const LADDER: &str = include_str!("../ptx/kernels/ladder.ptx");
 const N: usize = 16384;
 
-/// Runs one kernel on 16384 ints; returns its counts and the sum of its results.
+/// Runs one kernel on 16,384 integers. Returns its counts and the sum of its results.
 fn reduce(kernel: &str, per_block: usize, options: Options) -> (Counters, i64) {
     let mut bench = Bench::load(LADDER, options);
     let values: Vec<i32> = (0..N as i32).map(|i| i % 251).collect();
@@ -19,7 +19,7 @@ fn reduce(kernel: &str, per_block: usize, options: Options) -> (Counters, i64) {
     (report.counters, total)
 }
 
-/// Checks the published counts of load and store transactions, and the sum computed on the host.
+/// Checks the published counts of load and store transactions, and checks the sum against the host's.
 fn check(kernel: &str, per_block: usize, loads: u64, stores: u64) {
     let (counters, total) = reduce(kernel, per_block, Options::default());
     assert_eq!(total, (0..N as i64).map(|i| i % 251).sum::<i64>(), "{kernel}");
@@ -48,8 +48,8 @@ fn interleaved_pairs_move_the_published_transactions() {
 
 #[test]
 fn matrix_sums_move_a_fixed_number_of_transactions_an_element() {
-    // 16384² elements: 16777216 loads and 8388608 stores with blocks 32 wide, twice that with blocks 16 wide; both
-    // scale with the number of elements.
+    // 16384² elements have 16,777,216 loads and 8,388,608 stores with blocks 32 wide, and twice as many with blocks 16
+    // wide. Both scale with the number of elements.
     let mut bench = Bench::new(LADDER);
     let (nx, ny) = (256, 64);
     let scale = 16384 * 16384 / (nx * ny) as u64;
@@ -76,8 +76,8 @@ fn matrix_sums_move_a_fixed_number_of_transactions_an_element() {
 
 #[test]
 fn neighbouring_pairs_count_what_the_profiler_counted_on_an_h100() {
-    // Nsight Compute counts on 2^24 ints in blocks of 512: 6258688 load requests, 16744448 load sectors, 8388608 store
-    // sectors. The counts of 2^14 ints are 1/1024 of those.
+    // For 2^24 integers in blocks of 512, Nsight Compute counts 6,258,688 load requests, 16,744,448 load sectors and
+    // 8,388,608 store sectors. The counts for 2^14 integers are 1/1024 of these.
     let mut bench = Bench::new(LADDER);
     let (data, sums) = (bench.buffer(&vec![1; N]), bench.buffer(&[0; N / 512]));
     let args = [Arg::Address(data), Arg::Address(sums)];

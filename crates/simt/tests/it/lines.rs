@@ -4,8 +4,8 @@ use simt::{Counters, LaunchReport, LineCounts, Options};
 
 use crate::bench::{Arg, Bench};
 
-/// The first line of the PTX is empty, so `.visible` is on line 6. Lanes 0 to 7 of each warp go through the loop as often
-/// as their number says and one time more; lane 0 of each warp stores, under a guard.
+/// The first line of the PTX is empty, so `.visible` is on line 6. In each warp, lane k of lanes 0 to 7 runs k + 1
+/// iterations of the loop, and lane 0 stores under a guard.
 const KERNEL: &str = "
 .version 9.0
 .target sm_90
@@ -38,7 +38,7 @@ END:
 }
 ";
 
-/// Launches blocks of a kernel on this many host threads.
+/// Launches blocks of a kernel, on this many host threads.
 fn launch(ptx: &str, host_threads: usize, blocks: u32, threads: u32) -> LaunchReport {
     let mut bench = Bench::load(ptx, Options { threads: Some(host_threads), ..Options::default() });
     let out = Arg::Address(bench.buffer(&[0; 64]));
@@ -46,7 +46,7 @@ fn launch(ptx: &str, host_threads: usize, blocks: u32, threads: u32) -> LaunchRe
     bench.launch("test", [blocks, 1, 1], [threads, 1, 1], &[out]).unwrap()
 }
 
-/// The lines of three blocks of 64 threads: six warps.
+/// The lines of a launch of three blocks of 64 threads, i.e. six warps.
 fn lines(host_threads: usize) -> Vec<LineCounts> {
     launch(KERNEL, host_threads, 3, 64).lines
 }
@@ -61,18 +61,18 @@ fn line(lines: &[LineCounts], ptx: u32) -> (u64, u64) {
 #[test]
 fn each_line_is_counted_as_often_as_warps_and_threads_execute_it() {
     let lines = lines(1);
-    // Copies of parameters and indices were removed, but their instructions count.
+    // Copies of parameters and indices were removed, but their instructions still count.
     for ptx in 12..=16 {
         assert_eq!(line(&lines, ptx), (6, 6 * 32), "line {ptx}");
     }
-    // Lane k goes through the loop k + 1 times: 8 rounds per warp, and 1 + 2 + … + 8 = 36 of lanes.
+    // Lane k runs k + 1 iterations. That makes 8 iterations per warp, and 1 + 2 + … + 8 = 36 over its lanes.
     for ptx in 19..=21 {
         assert_eq!(line(&lines, ptx), (6 * 8, 6 * 36), "line {ptx}");
     }
     for ptx in [24, 25, 26, 27, 29] {
         assert_eq!(line(&lines, ptx), (6, 6 * 32), "line {ptx}");
     }
-    // The guard lets one lane through.
+    // The guard lets only one lane through.
     assert_eq!(line(&lines, 28), (6, 6));
 }
 
@@ -83,7 +83,7 @@ fn divergence_and_sectors_belong_to_the_line_that_causes_them() {
         let counted = lines.iter().map(|line| (line.ptx_line, count(&line.counters)));
         counted.filter(|(_, count)| *count > 0).collect()
     };
-    // The loop diverges in every round except the last.
+    // The loop diverges in every iteration except the last.
     assert_eq!(of(|c| c.divergent_branches), [(16, 6), (21, 6 * 7)]);
     assert_eq!(of(|c| c.branches), [(16, 6), (21, 6 * 8)]);
     assert_eq!(of(|c| c.global_store.sectors), [(28, 6)]);
@@ -97,8 +97,8 @@ fn lines_are_the_same_for_any_number_of_host_threads() {
     assert_eq!(lines(1), lines(4));
 }
 
-/// A loop of as many rounds as the number of the block says and one more, one that the first warp goes through twice and
-/// the second one five times, and one with a barrier.
+/// Three loops: one with as many iterations as the block index plus one; one with two iterations in the first warp and
+/// five in the second; and one with a barrier.
 const LOOPS: &str = "
 .version 9.0
 .target sm_90
@@ -170,7 +170,7 @@ fn an_instruction_whose_registers_are_wider_counts_once() {
     assert_eq!(launch.counters.warp_instructions, 7);
 }
 
-/// The lower lanes load from shared memory and the others from global memory, by one instruction.
+/// One instruction, with which the lower lanes load from shared memory and the others from global memory.
 const IN_PARTS: &str = "
 .version 9.0
 .target sm_90

@@ -4,7 +4,7 @@ use simt::{LaunchSpec, Machine, Options, Part, SimError, profiles};
 
 const HEADER: &str = ".version 8.5\n.target sm_90\n.address_size 64\n";
 
-/// A kernel that writes `scale` of 5, plus a counter of another file and its own constant.
+/// Kernel that writes `scale` of 5, plus a counter of another file and its own constant.
 const MAIN: &str = "
 .file 1 \"main.cu\"
 .extern .func (.param .b32 r) scale(.param .b32 x);
@@ -31,7 +31,7 @@ const MAIN: &str = "
 }
 ";
 
-/// A file with a function that multiplies by a constant of the same name as one in the other file.
+/// File with a function that multiplies by a constant, whose name is the same as that of a constant in the first file.
 const OTHER: &str = "
 .file 1 \"other.cu\"
 .visible .global .align 4 .u32 counter = 2000;
@@ -69,8 +69,7 @@ fn refusal(parts: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_kernel_calls_a_function_and_reads_a_variable_of_another_file() {
-    // The results are 5 * 7 with the constant of the other file, and 2000, and 100 with its own; in either order of the
-    // files.
+    // 5 * 7 (constant of the other file) + 2000 + 100 (own constant), whichever file comes first.
     assert_eq!(load(&[("main.cu", MAIN), ("other.cu", OTHER)]), Ok(2135));
     assert_eq!(load(&[("other.cu", OTHER), ("main.cu", MAIN)]), Ok(2135));
 }

@@ -1,4 +1,4 @@
-//! The bytecode of a small kernel: how the passes lower a guard, a divergent branch, a loop and a narrow load.
+//! Bytecode of a small kernel: how the passes lower a guard, a divergent branch, a loop and a narrow load.
 //!
 //! `SNAPSHOTS=overwrite cargo test -p simt listing` updates the expected text.
 

@@ -1,4 +1,5 @@
-//! The simulated machine through its public API, on PTX that NVRTC made from the sources in `tests/ptx/kernels`.
+//! Tests of the simulated machine through its public API, on PTX that NVRTC compiled from the sources in
+//! `tests/ptx/kernels`.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 

@@ -1,15 +1,15 @@
-//! Small programs of the PTX memory model, each decided by hand. A program races if two accesses to a location, one of
-//! them a write, are neither ordered by causality nor morally strong.
+//! Small programs in the PTX memory model, each decided by hand. A program races if two accesses to a location, at
+//! least one of which is a write, are neither ordered by causality nor morally strong.
 //!
-//! A program is what some threads execute; all others do nothing. `racy` programs must end in a trap or a note that
-//! names a race, the others in neither.
+//! A program is what some threads execute; all others do nothing. `racy` programs must end with a trap or a note about
+//! a race, the others with neither.
 
 use std::fmt::Write as _;
 
 use simt::{LaunchError, LaunchSpec, Machine, Options, TrapKind, profiles};
 
-/// Block and thread, and the instructions that it executes. `[s]` and `[sf]` are a datum and a flag in shared memory,
-/// `[g]` and `[gf]` in global memory, all zero at first; `[o]` is a word of the thread's own. `%r1` is its lane.
+/// Block and threads, and the instructions that they execute. `[s]` and `[sf]` are data and a flag in shared memory,
+/// `[g]` and `[gf]` in global memory, all initially zero. `[o]` is a word of the thread's own. `%r1` is the lane.
 type Role = ((u32, std::ops::Range<u32>), String);
 
 struct Program {
@@ -60,8 +60,8 @@ ZEROED:
 ";
 
 impl Program {
-    /// Returns the PTX. Loops: `POLL x` repeats `x` until `%r10` is not zero, `LOCK x` until it is zero, `WAIT x` until
-    /// `%p5` is true.
+    /// Returns the PTX. Expands loops: `POLL x` repeats `x` until `%r10` is nonzero, `LOCK x` until it is zero, `WAIT
+    /// x` until `%p5` is true.
     fn ptx(&self) -> String {
         let mut text = HEAD.to_owned();
         for (number, ((block, threads), code)) in self.roles.iter().enumerate() {
@@ -92,7 +92,7 @@ impl Program {
         text + "ret;\n}\n"
     }
 
-    /// Runs the program on this many host threads; returns the trap or note if it is about a race.
+    /// Runs the program on this many host threads. Returns the trap or the note, if it is about a race.
     fn finding(&self, workers: usize) -> Option<String> {
         let options = Options { watchdog: 2_000_000, threads: Some(workers), ..Options::default() };
         let profile = profiles().into_iter().find(|profile| profile.id == "h100").unwrap();
@@ -126,8 +126,8 @@ fn role(block: u32, threads: std::ops::Range<u32>, code: &str) -> Role {
     ((block, threads), code.to_owned())
 }
 
-/// Message passing from thread 0 to thread 32 of one block: what the first executes after storing the datum, and the
-/// second before loading it.
+/// Message passing from thread 0 to thread 32 of one block. `send` comes after the store of the data, `receive` before
+/// the load.
 fn within(name: &'static str, racy: bool, send: &str, receive: &str) -> Program {
     let place = if send.contains("gf") || receive.contains("gf") { ("global", "g") } else { ("shared", "s") };
     let (space, at) = place;
@@ -174,35 +174,36 @@ fn decide(programs: &[Program]) {
 #[expect(clippy::too_many_lines, reason = "it is a table of programs")]
 fn messages_within_a_block_need_a_release_and_an_acquire() {
     decide(&[
-        // A releasing store that an acquiring load reads synchronises.
+        // A releasing store synchronises with an acquiring load that reads it.
         within(
             "release, acquire",
             false,
             "st.release.cta.shared.u32 [sf], 1",
             "POLL ld.acquire.cta.shared.u32 %r10, [sf]",
         ),
-        // A relaxed store without a fence before it releases nothing.
+        // A relaxed store releases nothing unless a fence precedes it.
         within(
             "relaxed, acquire",
             true,
             "st.relaxed.cta.shared.u32 [sf], 1",
             "POLL ld.acquire.cta.shared.u32 %r10, [sf]",
         ),
-        // A relaxed load without a fence after it acquires nothing.
+        // A relaxed load acquires nothing unless a fence follows it.
         within(
             "release, relaxed",
             true,
             "st.release.cta.shared.u32 [sf], 1",
             "POLL ld.relaxed.cta.shared.u32 %r10, [sf]",
         ),
-        // A fence with the strong store after it is a release pattern, a strong load with the fence after it an acquire pattern.
+        // A fence followed by a strong store is a release pattern; a strong load followed by a fence is an acquire
+        // pattern.
         within(
             "fences",
             false,
             "fence.acq_rel.cta; st.relaxed.cta.shared.u32 [sf], 1",
             "POLL ld.relaxed.cta.shared.u32 %r10, [sf]; fence.acq_rel.cta",
         ),
-        // `volatile` is relaxed, `membar` a fence.
+        // `volatile` counts as relaxed, and `membar` is a fence.
         within(
             "volatile, fences",
             false,
@@ -224,7 +225,7 @@ fn messages_within_a_block_need_a_release_and_an_acquire() {
             "st.release.cta.shared.u32 [sf], 1",
             "fence.acq_rel.cta; POLL ld.relaxed.cta.shared.u32 %r10, [sf]",
         ),
-        // A half fence has one of the two effects.
+        // An acquire fence or a release fence has only one of the two effects.
         within(
             "half fences",
             false,
@@ -264,7 +265,7 @@ fn messages_within_a_block_need_a_release_and_an_acquire() {
             "st.release.cta.shared.u32 [sf], 1",
             "POLL atom.relaxed.cta.shared.or.b32 %r10, [sf], 0",
         ),
-        // The weak store to the flag races with the loads of it.
+        // The weak store to the flag races with the loads of the flag.
         within(
             "weak flag",
             true,
@@ -279,14 +280,14 @@ fn messages_within_a_block_need_a_release_and_an_acquire() {
         ),
         // Wider scopes include the block.
         within("wider scopes", false, "st.release.gpu.shared.u32 [sf], 1", "POLL ld.acquire.sys.shared.u32 %r10, [sf]"),
-        // What follows the release is not released.
+        // A release does not include what follows it.
         within(
             "store after the release",
             true,
             "st.release.cta.shared.u32 [sf], 1; st.shared.u32 [s], 8",
             "POLL ld.acquire.cta.shared.u32 %r10, [sf]",
         ),
-        // The same through global memory.
+        // The same, through global memory.
         within(
             "global release, acquire",
             false,
@@ -305,7 +306,7 @@ fn messages_within_a_block_need_a_release_and_an_acquire() {
             "membar.gl; st.volatile.global.u32 [gf], 1",
             "POLL ld.volatile.global.u32 %r10, [gf]; membar.gl",
         ),
-        // The flag that is waited for is not the one that was released.
+        // The thread waits for a different flag from the one that was released.
         within(
             "wrong flag",
             true,
@@ -335,20 +336,20 @@ fn lanes_of_a_warp_pass_on_what_they_know_only_when_they_synchronise() {
         ]
     };
     decide(&[
-        // Both warps synchronise: lane 0 releases for all of its warp, and acquires for all of the other one.
+        // Both warps synchronise: lane 0 releases on behalf of its whole warp, and acquires on behalf of the other one.
         block("whole warps", false, 64, all(sync, sync)),
-        // Lane 0 does not know the stores of the other lanes.
+        // Lane 0 does not know about the other lanes' stores.
         block("no synchronisation before the release", true, 64, all("", sync)),
-        // The other lanes do not know what lane 0 acquired.
+        // The other lanes do not know what lane 0 has acquired.
         block("no synchronisation after the acquire", true, 64, all(sync, "")),
-        // Lane 0 knows the lower half only; only the lower half knows what it acquired.
+        // Lane 0 knows only about the lower half, and only the lower half knows what lane 0 has acquired.
         block("half of the releasing warp", true, 64, all(half, sync)),
         block("half of the acquiring warp", true, 64, all(sync, half)),
         // Lanes of one warp do not run in lockstep.
         block("one warp", true, 32, pair("")),
         block("one warp, synchronised", false, 32, pair(sync)),
         block("one warp, in halves", false, 32, pair(half)),
-        // A release and an acquire between lanes of one warp.
+        // A release and an acquire between lanes of the same warp.
         block(
             "one warp, released",
             false,
@@ -362,7 +363,7 @@ fn lanes_of_a_warp_pass_on_what_they_know_only_when_they_synchronise() {
                 ),
             ],
         ),
-        // Lane 17 reads what lane 0 stored: the halves have synchronised, not the warp.
+        // Lane 17 reads what lane 0 stored, but only the two halves have synchronised, not the warp.
         block(
             "across halves",
             true,
@@ -389,27 +390,27 @@ fn barriers_order_the_threads_that_take_part() {
     decide(&[
         block("bar.sync 0", false, 96, with("bar.sync 0", &format!("bar.sync 0; {load}"), "bar.sync 0")),
         block("no barrier", true, 96, with("", load, "")),
-        // A barrier of two warps orders these.
+        // A barrier of two warps orders their accesses.
         block("bar.sync 1, 64", false, 96, with("bar.sync 1, 64", &format!("bar.sync 1, 64; {load}"), "")),
         // The third warp does not take part.
         block("a warp outside of the barrier", true, 96, with("bar.sync 1, 64", "bar.sync 1, 64", load)),
-        // The third warp learns it from the second.
+        // The third warp learns about the store from the second one.
         block(
             "two barriers in a row",
             false,
             96,
             with("bar.sync 1, 64", "bar.sync 1, 64; bar.sync 2, 64", &format!("bar.sync 2, 64; {load}")),
         ),
-        // The second barrier is between warps that know nothing of the first warp yet.
+        // The second barrier is between warps that do not know about the first warp's store yet.
         block(
             "two barriers in the wrong order",
             true,
             96,
             with("bar.sync 1, 64", "bar.sync 2, 64; bar.sync 1, 64", &format!("bar.sync 2, 64; {load}")),
         ),
-        // A thread that arrives releases, one that waits acquires.
+        // A thread that arrives releases, and a thread that waits acquires.
         block("bar.arrive", false, 64, with("bar.arrive 1, 64", &format!("bar.sync 1, 64; {load}"), "")),
-        // What follows the arrival is not released.
+        // An arrival does not release what follows it.
         block(
             "store after bar.arrive",
             true,
@@ -457,7 +458,7 @@ fn mbarrier_objects_release_with_arrivals_and_acquire_with_waits() {
             64,
             with("bar.sync 0", &format!("{arrive}; st.shared.u32 [s], 7"), &format!("{arrive}; {wait}; {load}")),
         ),
-        // The object is used by a warp that does not know its initialisation.
+        // A warp uses the object without knowing about its initialisation.
         block("initialised without a barrier", true, 64, with("", arrive, &format!("{arrive}; {wait}"))),
         block("initialised by the second warp", true, 64, vec![role(0, 0..1, arrive), role(0, 32..33, init)]),
     ]);
@@ -470,7 +471,7 @@ fn locks_need_an_acquire_and_a_release() {
             format!("POLL {take}; ld.shared.u32 %r11, [s]; add.u32 %r11, %r11, 1; st.shared.u32 [s], %r11; {give}");
         (0..4).map(|warp| role(0, 32 * warp..32 * warp + 1, &code)).collect::<Vec<_>>()
     };
-    // The lock is free when the word is one.
+    // The lock is free while the word is one.
     let free = |mut roles: Vec<Role>| {
         roles.insert(0, role(0, 0..1, "st.shared.u32 [sf], 1"));
         roles.insert(1, role(0, 0..128, "bar.sync 0"));
@@ -500,7 +501,7 @@ fn locks_need_an_acquire_and_a_release() {
                 "fence.acq_rel.cta; atom.relaxed.cta.shared.exch.b32 %r12, [sf], 1",
             )),
         ),
-        // The lock is given back without a release.
+        // The lock is returned without a release.
         block("no release", true, 128, free(lock(&cas("acquire"), "st.relaxed.cta.shared.u32 [sf], 1"))),
         // The lock is taken without an acquire.
         block("no acquire", true, 128, free(lock(&cas("relaxed"), "st.release.cta.shared.u32 [sf], 1"))),
@@ -512,7 +513,7 @@ fn buffers_of_strong_accesses_do_not_race_and_weak_ones_do() {
     let two = |first: &str, second: &str| vec![role(0, 0..1, first), role(0, 32..33, second)];
     let (st, ld) = ("st.relaxed.cta.shared.u32", "ld.relaxed.cta.shared.u32");
     decide(&[
-        // Store buffering and load buffering: strong accesses are morally strong, whatever values they give.
+        // Store buffering and load buffering: strong accesses are morally strong, whatever values they read.
         block(
             "store buffering",
             false,
@@ -537,7 +538,7 @@ fn buffers_of_strong_accesses_do_not_race_and_weak_ones_do() {
             64,
             two("ld.shared.u32 %r11, [s]; st.shared.u32 [s+4], 1", "ld.shared.u32 %r11, [s+4]; st.shared.u32 [s], 1"),
         ),
-        // Fences without strong accesses that read each other order nothing.
+        // Fences order nothing without strong accesses that read from each other.
         block(
             "weak store buffering, fenced",
             true,
@@ -547,7 +548,7 @@ fn buffers_of_strong_accesses_do_not_race_and_weak_ones_do() {
                 "st.shared.u32 [s+4], 1; fence.sc.cta; ld.shared.u32 %r11, [s]",
             ),
         ),
-        // A weak access is not morally strong, even to a strong one.
+        // A weak access is never morally strong, even towards a strong one.
         block("strong store, weak load", true, 64, two(&format!("{st} [s], 1"), "ld.shared.u32 %r11, [s]")),
         block("weak store, strong load", true, 64, two("st.shared.u32 [s], 1", &format!("{ld} %r11, [s]"))),
         block("weak store, atomic", true, 64, two("st.shared.u32 [s], 1", "red.relaxed.cta.shared.add.u32 [s], 1")),
@@ -570,10 +571,10 @@ fn messages_between_blocks_need_a_scope_that_includes_both() {
             "POLL ld.acquire.gpu.global.u32 %r10, [gf]",
         ),
         between("sys", false, "st.release.sys.global.u32 [gf], 1", "POLL ld.acquire.sys.global.u32 %r10, [gf]"),
-        // The scope of the block does not include the other thread.
+        // Block scope does not include the other thread.
         between("release.cta", true, "st.release.cta.global.u32 [gf], 1", "POLL ld.acquire.gpu.global.u32 %r10, [gf]"),
         between("acquire.cta", true, "st.release.gpu.global.u32 [gf], 1", "POLL ld.acquire.cta.global.u32 %r10, [gf]"),
-        // Nor does that of a cluster of one block.
+        // Neither does the scope of a cluster of one block.
         between(
             "release.cluster",
             true,
@@ -644,7 +645,8 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
         ]
     };
     decide(&[
-        // Each thread fences, then the block meets, then one thread announces: the last block of the programming guide.
+        // Each thread fences, the block meets at a barrier, and one thread announces it. This is the pattern of the
+        // last block in the CUDA C++ Programming Guide.
         grid(
             "fence, barrier, announce",
             false,
@@ -658,14 +660,14 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
             last("bar.sync 0", "membar.gl; atom.relaxed.gpu.global.add.u32 %r11, [gf], 1"),
         ),
         grid("barrier, release", false, 64, last("bar.sync 0", "red.release.gpu.global.add.u32 [gf], 1")),
-        // The announcing thread does not know the store of the other warp.
+        // The announcing thread does not know about the other warp's store.
         grid("fence, announce", true, 64, last("membar.gl", "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1")),
         grid("release without a barrier", true, 64, last("", "red.release.gpu.global.add.u32 [gf], 1")),
         grid("no fence", true, 64, last("bar.sync 0", "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1")),
-        // The same with atomics, which the reader has executed on the word, too, without their results.
+        // The same with atomics, which the reader also executes on the word, without using their results.
         grid("histogram", false, 64, histogram("membar.gl; bar.sync 0")),
         grid("histogram without a barrier", true, 64, histogram("membar.gl")),
-        // The thread that announces has fenced before it knew the store.
+        // The announcing thread fenced before it knew about the store.
         grid(
             "fence of the announcing thread before the barrier",
             true,
@@ -678,7 +680,7 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
                 role(1, 0..1, reader),
             ],
         ),
-        // Another thread reads than the one that has acquired.
+        // The thread that reads is not the one that acquired.
         grid(
             "acquired by another warp",
             true,
@@ -703,7 +705,7 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
     ]);
 }
 
-/// Two blocks add to a word and count themselves; the second one waits for the first and reads the word.
+/// Two blocks add to a word and then announce it. The second one waits for the first and reads the word.
 fn histogram(before: &str) -> Vec<Role> {
     let announce = "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1";
     let wait = "POLL ld.acquire.gpu.global.u32 %r10, [gf]; ld.global.u32 %r11, [g]; st.global.u32 [o], %r11";
@@ -720,7 +722,7 @@ fn order_between_blocks_is_transitive_and_follows_the_flags() {
     let (up, wait) = ("st.release.gpu.global.u32", "POLL ld.acquire.gpu.global.u32 %r10,");
     let load = "ld.global.u32 %r11, [g]; st.global.u32 [o], %r11";
     decide(&[
-        // A tree of flags.
+        // A chain of flags.
         grid(
             "chain",
             false,
@@ -731,7 +733,7 @@ fn order_between_blocks_is_transitive_and_follows_the_flags() {
                 role(2, 0..1, &format!("{wait} [gf+4]; {load}")),
             ],
         ),
-        // The block in the middle has acquired nothing.
+        // The block in the middle has not acquired anything.
         grid(
             "chain with a relaxed load",
             true,
@@ -742,7 +744,7 @@ fn order_between_blocks_is_transitive_and_follows_the_flags() {
                 role(2, 0..1, &format!("{wait} [gf+4]; {load}")),
             ],
         ),
-        // The flag of block 1 says nothing of block 0.
+        // The flag of block 1 says nothing about block 0.
         grid(
             "flag of another block",
             true,
@@ -764,7 +766,7 @@ fn order_between_blocks_is_transitive_and_follows_the_flags() {
                 role(2, 0..1, &format!("{wait} [gf]; {load}")),
             ],
         ),
-        // Atomics of the device do not race; those of the block are not strong to another block.
+        // Device-scope atomics do not race. Block-scope atomics are not strong towards another block.
         grid(
             "atomics",
             false,
@@ -788,7 +790,7 @@ fn order_between_blocks_is_transitive_and_follows_the_flags() {
     ]);
 }
 
-/// Blocks that add to a word under a lock, which is free when its word is zero.
+/// Blocks that add to a word under a lock. The lock is free while its own word is zero.
 fn lock_of_blocks(scope: &str) -> Vec<Role> {
     let code = format!(
         "LOCK atom.acquire.{scope}.global.cas.b32 %r10, [gf], 0, 1; ld.global.u32 %r11, [g]; add.u32 %r11, %r11, 1; \

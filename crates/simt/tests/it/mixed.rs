@@ -1,15 +1,15 @@
-//! Requests whose lanes are in different allocations and state spaces, by generic addresses.
+//! Requests with generic addresses, whose lanes are in different allocations and state spaces.
 
 use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Where a lane's word is. Every place has 32 words; the word of lane `k` is initially `100 * place + k`.
+/// Where a lane's word can be. Every place has 32 words; the word of lane `k` initially is `100 * place + k`.
 const PLACES: [&str; 7] = ["first", "second", "variable", "tile", "mine", "table", "parameter"];
-/// The places from here on are read-only.
+/// First read-only place; all later ones are read-only, too.
 const TABLE: usize = 5;
 
-/// Kernels whose lane `k` accesses its word of place `kinds[k]` in [`PLACES`]. All end with a store of `%r9` to `out`.
+/// Kernel whose lane `k` accesses its word in place `kinds[k]` of [`PLACES`]. It ends by storing `%r9` to `out`.
 fn kernel(body: &str) -> String {
     let words = |place: i32| (0..32).map(|k| (100 * place + k).to_string()).collect::<Vec<_>>().join(", ");
     let of_place = |place| format!("setp.eq.u32 %p1, %r2, {place};\nselp.b64 %rd9, %rd1{place}, %rd9, %p1;");
@@ -76,7 +76,8 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Returns distributions of the lanes over several places: alternating, in halves, and all but one lane in the first.
+/// Returns distributions of the lanes over several places: alternating, in halves, and all but one lane in the first
+/// place.
 fn patterns(places: &[usize]) -> Vec<[usize; 32]> {
     let last = *places.last().unwrap();
     vec![
@@ -87,13 +88,13 @@ fn patterns(places: &[usize]) -> Vec<[usize; 32]> {
     ]
 }
 
-/// Returns all pairs of places before `end`, in both orders, and all of these places at once.
+/// Returns mixtures of the places before `end`: all pairs, in both orders, and all of these places at once.
 fn mixtures(end: usize) -> Vec<[usize; 32]> {
     let pairs = (0..end).flat_map(|a| (0..end).map(move |b| vec![a, b]));
     pairs.chain([(0..end).collect(), (0..end).rev().collect()]).flat_map(|places| patterns(&places)).collect()
 }
 
-/// Returns the launch's result, with or without the sanitizer, and the words of `out`.
+/// Returns the result of the launch, with or without the sanitizer, and the words of `out`.
 fn run(ptx: &str, kinds: &[usize; 32], sanitize: bool) -> (Result<LaunchReport, LaunchError>, Vec<i32>) {
     let mut bench = Bench::load(ptx, Options { sanitize, ..Options::default() });
     let words = |place: i32| (0..32).map(|k| 100 * place + k).collect::<Vec<_>>();
@@ -105,7 +106,7 @@ fn run(ptx: &str, kinds: &[usize; 32], sanitize: bool) -> (Result<LaunchReport, 
     (ended, bench.ints(addresses[3], 32))
 }
 
-/// Checks what every mixture of the places before `end` leaves in `out`, given lane and place.
+/// Checks what each mixture of the places before `end` leaves in `out`, given the lane and its place.
 #[track_caller]
 fn expect(body: &str, end: usize, expected: impl Fn(usize, usize) -> usize) {
     let ptx = kernel(body);
@@ -129,7 +130,7 @@ fn lanes_load_from_any_mixture_of_places() {
 
 #[test]
 fn lanes_load_bytes_and_vectors_from_any_mixture_of_places() {
-    // The low byte of the lane's word, and the other word of the aligned pair that the lane's word is in.
+    // The low byte of the lane's word, and the other word of the aligned pair that contains it.
     let body = "ld.u8 %r4, [%rd9];
     and.b64 %rd3, %rd9, -8;
     ld.v2.u32 {%r5, %r6}, [%rd3];
@@ -155,7 +156,7 @@ fn atomics_of_lanes_reach_any_mixture_of_global_and_shared_memory() {
 
 #[test]
 fn a_store_to_a_buffer_is_right_after_a_load_from_any_mixture_of_places() {
-    // The lanes' next requests are to one buffer each.
+    // Afterwards, each request of the lanes is to a single buffer.
     let body = "ld.u32 %r3, [%rd9];
     ld.param.u64 %rd3, [first];
     add.s64 %rd3, %rd3, %rd1;

@@ -1,12 +1,12 @@
-//! The sanitizer reports the same for any active lanes and any distances between them: each pattern of addresses takes
+//! The sanitizer reports the same for any set of active lanes and any distance between them. Each address pattern takes
 //! a different path through the simulator.
 
 use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Lane `k` of the warp, if in `lanes`, loads from word `first + stride * k`, and stores the value to word `k` of `to`.
-/// The second kernel's second warp stores to the words that the first one has loaded, `0` to `31`.
+/// In the first kernel, each lane `k` in `lanes` loads word `first + stride * k` and stores its value to word `k` of
+/// `to`. In the second kernel, the first warp loads words 0 to 31, and the second warp stores to some of them.
 const KERNELS: &str = r"
 .version 8.0
 .target sm_80
@@ -66,7 +66,7 @@ DONE:
     ret;
 }
 ";
-/// Expansions of `LOAD`, by words per lane.
+/// Expansions of `LOAD`, by number of words per lane.
 const LOADS: [(u32, &str); 3] = [
     (1, "ld.global.u32 %r7, [%rd4];"),
     (2, "ld.global.v2.u32 {%r7, %r8}, [%rd4];"),
@@ -75,7 +75,7 @@ const LOADS: [(u32, &str); 3] = [
 const WORDS: u32 = 4096;
 const LANES: [u32; 6] = [u32::MAX, 0xaaaa_aaaa, 0xffff_0000, 0x0000_1fff, 0x8000_0001, 1 << 7];
 
-/// Returns a machine, and a buffer in which all words but one are written.
+/// Returns a machine with a buffer in which all words but one are written.
 fn machine(load: &str, hole: u32, sanitize: bool) -> (Bench, u64) {
     let mut bench = Bench::load(&KERNELS.replace("LOAD", load), Options { sanitize, ..Options::default() });
     let data = bench.machine.alloc(u64::from(WORDS) * 4).unwrap();
@@ -120,9 +120,9 @@ fn lane_of(lanes: u32, touches: impl Fn(u32) -> bool) -> Option<u32> {
     (0..32).find(|&lane| lanes >> lane & 1 == 1 && touches(lane))
 }
 
-/// Compares what one pattern of loads finds with what it must find.
+/// Compares the findings for one pattern of loads with those expected.
 fn look((width, load): (u32, &str), (lanes, first, stride): (u32, u32, u32), hole: u32) {
-    // Of a vector, only the first word is used.
+    // Only the first word of a vector is used.
     let found = lane_of(lanes, |lane| first + stride * lane == hole);
     let pattern = format!("{width} words, lanes {lanes:#x}, {first} + {stride} k, word {hole} unwritten");
     match (read(load, (lanes, first, stride), hole, true), found) {

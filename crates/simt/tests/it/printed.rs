@@ -1,4 +1,4 @@
-//! What kernels print: before a trap, beyond the limit, without end.
+//! What kernels print before a trap, beyond the limit, and without end.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use simt::{LaunchError, Options, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Every block prints its number. Then block n traps, and those before it, if `waits`, poll a word that stays zero.
+/// Every block prints its index. Then block n traps. If `waits`, earlier blocks poll a word that stays zero.
 const PRINTS: &str = r"
 .version 9.0
 .target sm_90
@@ -91,7 +91,7 @@ fn a_grid_keeps_the_first_mebibyte_however_many_blocks_print() {
     }
 }
 
-/// Returns a kernel whose warp prints 32 lines of 200 characters in all but two instructions, and never ends.
+/// Returns a kernel whose warp prints 32 lines of 200 characters in all but two of its instructions, and never ends.
 fn prints_for_ever() -> String {
     let text: Vec<String> = [b'x'; 200].iter().chain(b"\n\0").map(u8::to_string).collect();
     format!(
@@ -122,7 +122,7 @@ fn a_deadline_holds_though_every_instruction_takes_long() {
     bench.machine.set_deadline(Some(allowed));
     let Err(LaunchError::Trap(trap)) = bench.launch("chats", [1, 1, 1], [32, 1, 1], &[]) else { panic!("it ends") };
     assert_eq!(trap.kind, TrapKind::Deadline(allowed), "{trap}");
-    // Discarded output costs little, so the time is checked often enough; it was half a minute.
+    // Dropped output costs little, so the time is checked often enough. This took half a minute before.
     let took = processor_time().saturating_sub(begun);
     assert!(took < Duration::from_secs(6), "{took:?}");
     assert_eq!(trap.printed.len(), 1 << 20);

@@ -1,40 +1,40 @@
-//! Integer operations compared with wide arithmetic: PTX text in, lanes out, expectation in 128 bits.
+//! Compares integer operations with wide arithmetic: PTX text in, lanes out, expectation in 128 bits.
 
 use proptest::prelude::*;
 
 use crate::vectors_on_simulator::run_on;
 use ptx_conformance::{CASES, Form};
 
-/// An operation for several types: `T` in its text and operands represents each of them.
+/// An operation for several types. In its text and operand classes, `T` stands for each of them.
 struct Operation {
     text: &'static str,
     classes: &'static str,
     types: &'static [&'static str],
-    /// Result for sign-extended sources, given the width of the type.
+    /// Expected result for sign-extended sources, given the width of the type.
     expected: fn(&[i128], u32) -> i128,
 }
 
 const ALL: &[&str] = &["u16", "s16", "u32", "s32", "u64", "s64"];
 const BITS: &[&str] = &["b32", "b64"];
 
-/// Returns the upper half of a product of two `width`-bit numbers, rounded down, without more than 128 bits.
+/// Returns the upper half of the product of two `width`-bit numbers, rounded down. Needs no more than 128 bits.
 fn high(a: i128, b: i128, width: u32) -> i128 {
     let half = width / 2;
     let (a1, a0, b1, b0) = (a >> half, a & ((1 << half) - 1), b >> half, b & ((1 << half) - 1));
     a1 * b1 + ((a1 * b0 + a0 * b1 + ((a0 * b0) >> half)) >> half)
 }
 
-/// Returns bit `at` of a number; the sign beyond its width.
+/// Returns bit `at` of a number, or its sign beyond its width.
 fn bit(x: i128, at: i128) -> i128 {
     x >> at.clamp(0, 127) & 1
 }
 
-/// Returns the significant part of a position or length: eight bits, or all of them for 64-bit fields.
+/// Returns the part of a position or length that counts: the low eight bits, or for 64-bit fields all of it.
 fn extent(x: i128, width: u32) -> i128 {
     if width == 64 { x } else { x & 0xff }
 }
 
-/// Returns a field of bits, sign-extended if `signed`: bits beyond the number's width repeat its sign.
+/// Extracts a bit field. If `signed`, the result is sign-extended, and bits beyond the number's width repeat its sign.
 fn field(x: &[i128], width: u32, signed: bool) -> i128 {
     let (position, length) = (extent(x[1], width), extent(x[2], width));
     let last = i128::from(width) - 1;
@@ -53,7 +53,7 @@ fn insert(x: &[i128], width: u32) -> i128 {
     })
 }
 
-/// Returns the highest bit that differs from the sign, or all ones.
+/// Returns the position of the highest bit that differs from the sign, or all ones.
 fn highest(x: i128) -> i128 {
     (0..64).rev().find(|&at| bit(x, at) != bit(x, 127)).unwrap_or(-1)
 }
@@ -113,7 +113,7 @@ const OPERATIONS: &[Operation] = &[
         types: &["s32"],
         expected: |x, _| (x[0] + x[1]).clamp(i32::MIN.into(), i32::MAX.into()),
     },
-    // Without a divisor there is neither quotient nor remainder; the GPU returns ones for both.
+    // Dividing by zero has neither a quotient nor a remainder; the GPU returns all ones for both.
     Operation { text: "div.T", classes: "T T T", types: ALL, expected: |x, _| x[0].checked_div(x[1]).unwrap_or(-1) },
     Operation { text: "rem.T", classes: "T T T", types: ALL, expected: |x, _| x[0].checked_rem(x[1]).unwrap_or(-1) },
     Operation { text: "min.T", classes: "T T T", types: ALL, expected: |x, _| x[0].min(x[1]) },
@@ -220,7 +220,7 @@ const OPERATIONS: &[Operation] = &[
     },
 ];
 
-/// Sign-extends a number of a class.
+/// Sign-extends a number of the given class.
 fn extended(class: &str, bits: u64) -> i128 {
     match class {
         "s16" => i128::from(bits as i16),
@@ -232,7 +232,7 @@ fn extended(class: &str, bits: u64) -> i128 {
     }
 }
 
-/// Generates random numbers and the extremes of every width, and shifts both small and far too large.
+/// Generates random numbers, the extremes of every width, and shift amounts both small and far too large.
 fn number() -> impl Strategy<Value = u64> {
     let ends = [0, 1, 15, 16, 31, 32, 33, 63, 64, 255, 256, 0x7fff, 0x8000, 0x7fff_ffff, 0x8000_0000, u64::MAX];
     prop_oneof![

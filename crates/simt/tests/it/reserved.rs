@@ -1,4 +1,4 @@
-//! The shared memory that the system reserves in each block, and the barrier of a grid.
+//! The shared memory that the system reserves in each block, and the grid barrier.
 
 use simt::{Options, TrapKind};
 
@@ -90,8 +90,8 @@ fn run(kernel: &str, shared: u32, cooperative: bool) -> Result<Vec<i32>, (TrapKi
 
 #[test]
 fn a_block_s_own_shared_memory_starts_behind_the_kilobyte_of_the_system() {
-    // Dynamic memory follows the eight static bytes, aligned to 16. An H200 states 288 reserved bytes that are in use, and
-    // rounds the total up to 128.
+    // Dynamic memory follows the eight static bytes, aligned to 16. An H200 reports 288 reserved bytes in use, and
+    // rounds the total up to a multiple of 128.
     assert_eq!(run("registers", 48, false).unwrap(), [1024, 1040, 0, 288, 1024, 128, 1088, -1]);
 }
 

@@ -1,5 +1,5 @@
-//! Warps that run from barrier to barrier together, in rounds, and those that fall out of step, with and without
-//! checked accesses.
+//! Warps that run together from barrier to barrier, in rounds, and warps that fall out of step, with and without checks
+//! of their accesses.
 
 use simt::{Counters, Options, TrapKind};
 
@@ -7,7 +7,8 @@ use crate::bench::{Arg, Bench, trap};
 
 const WARPS: usize = 8;
 
-/// Returns a kernel of eight warps: `%w` is the thread's warp, `%c` what it stores at the end.
+/// Returns a kernel with eight warps. `%w` is the index of the thread's warp, `%c` the value that the thread stores at
+/// the end.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 out)\n{{\n\
@@ -24,8 +25,8 @@ fn run(body: &str, sanitize: bool) -> (Vec<i32>, Counters) {
     (bench.ints(out, 32 * WARPS), report.counters)
 }
 
-/// Checks what each warp's threads store, how many warps passed barriers, and all instructions, with and without
-/// rounds. Five instructions come before the body and two after it.
+/// Checks what each warp's threads store, how many warps pass barriers, and the number of instructions, with and
+/// without rounds. Five instructions precede the body and two follow it.
 fn agrees(body: &str, stored: impl Fn(i32) -> i32, barriers: u64, instructions: u64) {
     let (checked, counters) = run(body, true);
     let expected: Vec<i32> = (0..32 * WARPS as i32).map(|thread| stored(thread / 32)).collect();
@@ -37,13 +38,13 @@ fn agrees(body: &str, stored: impl Fn(i32) -> i32, barriers: u64, instructions: 
 #[test]
 fn warps_that_end_early_are_not_waited_for() {
     let body = "L: setp.gt.u32 %p1, %c, %w; @%p1 bra E; bar.sync 0; add.u32 %c, %c, 1; bra L;\nE:";
-    // Five instructions per round and two to leave.
+    // Five instructions per iteration and two to leave the loop.
     agrees(body, |warp| warp + 1, (1..=8).sum(), (1..=8).map(|rounds| 7 + 5 * rounds + 2).sum());
 }
 
 #[test]
 fn a_warp_that_computes_for_long_is_waited_for() {
-    // Warp 5 counts to 20 000 before it stores, which is more than one time slice; all read what it stored.
+    // Warp 5 counts to 20,000 before it stores, which takes more than one time slice. All warps read what it stored.
     let body = "setp.ne.u32 %p1, %w, 5; @%p1 bra B;\nL: add.u32 %c, %c, 1; setp.lt.u32 %p2, %c, 20000; @%p2 bra L;\n\
                 st.shared.u32 [s], %c;\nB: bar.sync 0; ld.shared.u32 %c, [s]; bar.sync 0; bar.sync 0;";
     agrees(body, |_| 20_000, 3 * 8, 8 * (7 + 6) + 3 * 20_000 + 1);
@@ -59,10 +60,10 @@ fn pairs_of_warps_meet_at_barriers_of_their_own_between_those_of_all() {
 
 #[test]
 fn lanes_that_come_to_a_barrier_on_two_paths_wait_for_each_other() {
-    // In warp 2 odd lanes take another path to the same barrier.
+    // In warp 2, odd lanes take another path to the same barrier.
     let body = "and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %w, 2; setp.eq.and.u32 %p2, %r1, 1, %p1; mov.u32 %c, 1;\n\
                 bar.sync 0; @%p2 bra O; barrier.sync 0; bra J;\nO: barrier.sync 0;\nJ: bar.sync 0; add.u32 %c, %c, %w;";
-    // Both paths of warp 2 reach a barrier of their own and the last one.
+    // The two paths of warp 2 each reach their own barrier, and then the last one.
     agrees(body, |warp| warp + 1, 3 * 8, 8 * (7 + 10) + 2);
 }
 

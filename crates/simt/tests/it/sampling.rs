@@ -4,8 +4,9 @@ use simt::{LaunchError, LaunchReport, Sampled, TrapKind};
 
 use crate::bench::{Arg, Bench, trap};
 
-/// `edges`: every thread counts to 2, to 3 in blocks at the edges along y, and to 3 or 4 in those along x, and writes
-/// the number to its element. `increments`: every block adds to one word, without using the old value.
+/// In `edges`, every thread counts to 2, or to 3 in blocks at the edges along y, or to 3 or 4 in blocks at the edges
+/// along x, and writes the number to its element. In `increments`, every block adds to one word without using the old
+/// value.
 const KERNELS: &str = "
 .version 8.5
 .target sm_90
@@ -91,7 +92,7 @@ fn blocks_that_do_not_run_write_nothing_and_the_others_what_they_always_do() {
     let written = sampled.iter().filter(|value| **value != -1).count();
     assert_eq!(written, 256 * BLOCK as usize);
     assert!(sampled.iter().zip(&whole).all(|(sampled, whole)| *sampled == -1 || sampled == whole));
-    // The corners, where a block counts to four.
+    // In the corners, blocks count to four.
     for corner in [0, 39, 29 * 40, 30 * 40 - 1] {
         assert_eq!(sampled[corner * BLOCK as usize], 4);
     }

@@ -1,4 +1,4 @@
-//! Planted races and correct counterparts: what the sanitizer must find, and what it must not.
+//! Planted races with correct counterparts: what the sanitizer must report, and what it must not.
 
 use simt::{FindingClass, Ignored, LaunchError, LaunchReport, Options, Site, Trap, TrapKind};
 
@@ -7,13 +7,13 @@ use crate::bench::{Arg, Bench};
 const KERNELS: &str = include_str!("../ptx/kernels/sanitizer.ptx");
 const SOURCE: &str = include_str!("../ptx/kernels/sanitizer.cu");
 
-/// A launch: kernel, blocks, threads, whether cooperative.
+/// A launch: kernel, number of blocks, number of threads, and whether it is cooperative.
 #[derive(Clone, Copy)]
 struct Shape(&'static str, u32, u32, bool);
 
 type Args<'a> = &'a dyn Fn(&mut Bench) -> Vec<Arg>;
 
-/// Runs a kernel on 1, 2 and 8 threads; the outcome must be the same.
+/// Runs a kernel on 1, 2 and 8 host threads. The outcome must be the same.
 fn run(shape: Shape, args: Args<'_>) -> Result<LaunchReport, LaunchError> {
     let Shape(kernel, blocks, threads, cooperative) = shape;
     let outcome = |workers: usize| {
@@ -36,12 +36,12 @@ fn caught(shape: Shape, args: Args<'_>) -> Trap {
     }
 }
 
-/// Runs a kernel that has no fault; returns its notes.
+/// Runs a kernel that has no fault and returns its notes.
 fn clean(shape: Shape, args: Args<'_>) -> Vec<String> {
     run(shape, args).unwrap_or_else(|e| panic!("`{}`: {e}", shape.0)).notes
 }
 
-/// Returns the source line that contains a text, after the line that contains another.
+/// Returns the source line that contains a text, after the line that contains another text.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     let (at, _) = lines.find(|(_, l)| l.contains(text)).unwrap();
@@ -52,7 +52,7 @@ fn ints(counts: &'static [i32]) -> impl Fn(&mut Bench) -> Vec<Arg> {
     move |b| counts.iter().map(|&n| Arg::Address(b.buffer(&(0..n).map(|i| i % 29).collect::<Vec<_>>()))).collect()
 }
 
-/// Buffers of zeros.
+/// Returns arguments that are buffers of zeros.
 fn zeros(counts: &'static [usize]) -> impl Fn(&mut Bench) -> Vec<Arg> {
     move |b| counts.iter().map(|&n| Arg::Address(b.buffer(&vec![0; n]))).collect()
 }
@@ -77,7 +77,7 @@ fn expect(trap: &Trap, kind: TrapKind, place: &str, block: u32, thread: u32, sit
 #[test]
 fn warps_that_meet_in_global_memory_without_a_barrier_race() {
     let trap = caught(Shape("global_race", 1, 64, false), &with_ints(&[64], &[64]));
-    // Warp 0 goes first: it reads word 32 and writes words 0 to 31; then warp 1 writes word 32, and reads word 0.
+    // Warp 0 runs first: it reads word 32 and writes words 0 to 31. Then warp 1 writes word 32 and reads word 0.
     expect(&trap, TrapKind::Race, &line("global_race(", "% n]"), 0, 63, ("buffer 0", 0));
     assert!(trap.message.contains(&format!("thread (0,0,0) at {}", line("global_race(", "+= next"))), "{trap}");
     assert_eq!(clean(Shape("global_race_mended", 1, 64, false), &with_ints(&[64], &[64])), [""; 0]);
@@ -86,7 +86,7 @@ fn warps_that_meet_in_global_memory_without_a_barrier_race() {
 #[test]
 fn blocks_that_store_to_the_same_word_race() {
     let trap = caught(Shape("block_race", 3, 64, false), &zeros(&[200]));
-    // The last thread of block 0 and the first of block 1 store to word 64.
+    // The last thread of block 0 and the first thread of block 1 store to word 64.
     expect(&trap, TrapKind::Race, &line("block_race(", "= -1"), 1, 0, ("buffer 0", 256));
     let other = format!("thread (63,0,0) of block (0,0,0) at {}", line("block_race(", "= threadIdx.x"));
     assert!(trap.message.contains(&other), "{trap}");
@@ -100,7 +100,8 @@ fn a_stencil_in_place_races_with_its_neighbours() {
         vec![Arg::Address(data), Arg::Address(data), Arg::Int(96)]
     };
     let trap = caught(Shape("stencil", 3, 32, false), &place);
-    // Block 1 reads word 31, which thread 31 of block 0 writes; block 0 reads word 32, of thread 0 of block 1.
+    // Block 1 reads word 31, which thread 31 of block 0 writes. Block 0 reads word 32, which thread 0 of block 1
+    // writes.
     expect(&trap, TrapKind::Race, &line("stencil(", "left ="), 1, 0, ("buffer 0", 124));
     assert!(trap.message.contains("written by thread (31,0,0) of block (0,0,0)"), "{trap}");
     let apart = |b: &mut Bench| {
@@ -146,7 +147,7 @@ fn a_missing_barrier_of_the_grid_is_a_race_of_blocks() {
 fn lanes_of_a_warp_need_a_synchronisation_between_store_and_load() {
     let notes = clean(Shape("warp_race", 1, 32, false), &ints(&[64, 32]));
     let (read, write) = (line("warp_tree(", "const int value"), line("warp_tree(", "= value"));
-    // The compiler may load what all steps add before it stores anything.
+    // The compiler may load the values of all steps before it stores anything.
     let wanted = format!("shared memory + 4 is written at {write} and was read at {read} by another lane of the warp");
     assert!(notes.iter().any(|n| n.contains(&wanted)), "{notes:#?}");
     let threads = "no `__syncwarp` between; lanes do not run in lockstep since Volta (block (0,0,0), threads (1,0,0) \
@@ -195,7 +196,7 @@ fn a_wait_that_lets_too_many_groups_pass_waits_for_nothing() {
 #[test]
 fn reads_of_local_memory_that_was_never_written_are_caught() {
     let trap = caught(Shape("local_sum", 1, 8, false), &with_ints(&[32, 8], &[17]));
-    // data[i] is i up to 28: thread 0 has written words 0 to 15 and reads word 16.
+    // `data[i]` is i, up to 28. Thread 0 has written words 0 to 15 and reads word 16.
     expect(&trap, TrapKind::Uninitialised, &line("local_sum(", "= sum"), 0, 0, ("local memory", 64));
     assert!(trap.message.contains(&format!("is read at {}", line("local_sum(", "sum +="))), "{trap}");
     assert_eq!(clean(Shape("local_sum", 1, 8, false), &with_ints(&[32, 8], &[16])), [""; 0]);
@@ -257,12 +258,12 @@ fn lanes_that_are_named_must_be_there_and_only_those_may_call() {
 #[test]
 fn a_value_handed_from_block_to_block_needs_a_fence() {
     let trap = caught(Shape("flag_race", 6, 32, false), &zeros(&[6, 6]));
-    // Block 0 writes nothing; block 1 writes word 1, which block 2 reads.
+    // Block 0 writes nothing. Block 1 writes word 1, which block 2 reads.
     expect(&trap, TrapKind::Race, &line("flag_race(", "+= data"), 2, 0, ("buffer 0", 4));
     assert_eq!(clean(Shape("flag_mended", 6, 32, false), &zeros(&[6, 6])), [""; 0]);
 }
 
-/// Runs a kernel whose blocks wait for each other; returns its notes and the final buffers.
+/// Runs a kernel whose blocks wait for each other. Returns its notes and the final buffers.
 fn left(
     kernel: &'static str,
     blocks: u32,

@@ -1,12 +1,12 @@
-//! Several threads that store to one place: equal values of any size do not race; different values of lanes of one
-//! instruction are noted.
+//! Several threads that store to the same place. Equal values of any size do not race; if lanes of one instruction
+//! store different values, a note says so.
 
 use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Returns a kernel `test(out)` with the address of `out` in `%rd1`, the thread's number in `%r1`, the block's in
-/// `%r2`, and `%p1` in the first lane of each warp, `%p2` in the first thread of the first block.
+/// Kernel `test(out)` with the address of `out` in `%rd1`, the thread index in `%r1` and the block index in `%r2`.
+/// `%p1` is true in the first lane of each warp, `%p2` in the first thread of the first block.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.file 1 \"/home/me/stores.cu\"\n
@@ -31,7 +31,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Runs blocks of this many threads on 1, 2 and 8 host threads; the outcome must be the same.
+/// Runs blocks of this many threads on 1, 2 and 8 host threads. The outcome must be the same.
 fn run(body: &str, blocks: u32, threads: u32) -> Result<LaunchReport, LaunchError> {
     let ptx = kernel(body);
     let outcome = |workers: usize| {
@@ -58,8 +58,8 @@ fn caught(body: &str, blocks: u32, threads: u32) -> Trap {
     }
 }
 
-/// Returns a body in which the first lane of each warp stores 1 to an element, and the first lane of all another 1 to
-/// its neighbour.
+/// Returns a body in which the first lane of each warp stores 1 to an element, and the very first lane also stores 1 to
+/// the next element.
 fn flags(ty: &str, bytes: u32, space: &str, base: &str) -> String {
     format!("@%p1 st.{space}.{ty} [{base}+{bytes}], %rs1;\n@%p2 st.{space}.{ty} [{base}+{}], %rs1;", 2 * bytes)
 }
@@ -67,7 +67,7 @@ fn flags(ty: &str, bytes: u32, space: &str, base: &str) -> String {
 #[test]
 fn equal_values_stored_to_one_byte_or_halfword_are_no_race() {
     for (ty, bytes) in [("u8", 1), ("u16", 2)] {
-        // The warps are in one block, and in two.
+        // Two warps in one block, one warp in each of two blocks, and three warps in each of three blocks.
         for (blocks, threads) in [(1, 64), (2, 32), (3, 96)] {
             assert_eq!(notes(&flags(ty, bytes, "global", "%rd1"), blocks, threads), [""; 0], "{ty} {blocks}");
         }
@@ -99,7 +99,7 @@ fn different_values_of_blocks_or_warps_race_at_their_byte() {
             assert_eq!((trap.kind, site.allocation.as_str(), site.offset), (TrapKind::Race, "buffer 0", i64::from(at)));
         }
     }
-    // Halfwords that differ only in their upper bytes.
+    // Halfwords that differ only in the upper byte.
     let upper = "shl.b32 %r5, %r2, 8;\ncvt.u16.u32 %rs2, %r5;\n@%p1 st.global.u16 [%rd1+2], %rs2;";
     assert_eq!(caught(upper, 2, 32).site.unwrap().offset, 3);
 }
@@ -129,7 +129,7 @@ fn lanes_that_store_different_values_to_one_address_in_one_instruction_are_noted
     let found = notes("st.global.u32 [%rd1+4], %r1;", 1, 32);
     assert!(found.len() == 1 && found[0].contains("(buffer 0 + 4)"), "{found:#?}");
     assert!(found[0].contains("which one is kept (block (0,0,0), threads (0,0,0) and (1,0,0))"), "{found:#?}");
-    // Pairs of lanes: 0 and 1 agree, 2 and 3 do not.
+    // Pairs of lanes share an address. Lanes 0 and 1 store equal values, lanes 2 and 3 do not.
     let pairs = "shr.u32 %r5, %r1, 1;
     mul.wide.u32 %rd2, %r5, 8;
     add.s64 %rd3, %rd1, %rd2;
@@ -160,6 +160,6 @@ fn lanes_that_store_equal_values_or_apart_or_by_atomics_are_not() {
     let mut bench = Bench::load(&kernel("st.global.u32 [%rd1], %r1;"), quiet);
     let out = bench.buffer(&[0]);
     assert_eq!(bench.launch("test", [1, 1, 1], [32, 1, 1], &[Arg::Address(out)]).unwrap().notes, [""; 0]);
-    // The last lane's, as documented.
+    // The value of the last lane, as documented.
     assert_eq!(bench.ints(out, 1), [31]);
 }

@@ -1,23 +1,23 @@
-//! Clocks, output, the heap, calls: what a kernel asks of the system, and how it ends if it asks too much.
+//! What a kernel requests from the system: clocks, output, the heap, calls. Also how it ends if it requests too much.
 
 use simt::{LaunchError, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
 const KERNELS: &str = include_str!("../ptx/kernels/system.ptx");
-/// The kernel's source was compiled with debug information and without optimisation.
+/// The same source, compiled with debug information and without optimization.
 const DEBUG: &str = include_str!("../ptx/kernels/system_debug.ptx");
 const SOURCE: &str = include_str!("../ptx/kernels/system.cu");
 
 const ONE: [u32; 3] = [1, 1, 1];
 
-/// Returns the source line that contains a text, after the line that contains another.
+/// Returns the source line that contains a text, after the line that contains another text.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     format!("system.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)
 }
 
-/// Returns the trap in which a kernel of the module ends.
+/// Returns the trap of a kernel in this module.
 fn caught_in(ptx: &str, kernel: &str, threads: u32, args: impl Fn(&mut Bench) -> Vec<Arg>) -> Trap {
     let mut b = Bench::new(ptx);
     let args = args(&mut b);
@@ -43,7 +43,8 @@ fn clocks_move_with_the_instructions_and_the_same_way_every_time() {
         (moved, report.counters.warp_instructions)
     };
     let (few, all) = moved(100, 1);
-    // Each interval contains the one inside it, and one warp's loop, whose steps have at least a store and a number.
+    // Each interval contains the one inside it, and includes one warp's loop, whose iterations have at least a store
+    // and an addition.
     assert!(200 < few[0] && few[0] < few[1] && few[1] < few[2] && few[2] < all, "{few:?} of {all}");
     let (many, all_of_many) = moved(300, 1);
     for k in 0..3 {
@@ -65,7 +66,7 @@ fn what_is_printed_is_what_c_prints() {
     let mut b = Bench::new(KERNELS);
     let (out, text) = (b.buffer(&[0]), b.buffer(&[0]));
     let report = b.launch("formats", ONE, ONE, &[Arg::Address(out), Arg::Address(text)]).unwrap();
-    // A C library's own `printf` wrote these lines.
+    // These lines are the output of a C library's `printf`.
     let expected = "[   42|42   |00042|+42] [ff|0XFF|10|4294967295]\n\
                     [   3.142|2.5     |1.234568e+04|1e-07|1E+20] [x|   ab|cd   |ef] 100%\n\
                     [-5000000000|123456789abc|-3|200|7] [    12|1.00]\n";
@@ -75,7 +76,7 @@ fn what_is_printed_is_what_c_prints() {
 
 #[test]
 fn the_heap_ends_in_null_and_what_is_given_back_is_there_again() {
-    // Room for 20 pieces: of three threads that want eight each, the last gets four.
+    // Room for 20 pieces. Three threads want eight each, so the last one gets four.
     let mut b = Bench::load(KERNELS, Options { heap: 20 * 1024 + 512, ..Options::default() });
     let data = b.buffer(&[0; 3]);
     for _ in 0..2 {
@@ -176,7 +177,7 @@ fn a_kernel_with_debug_information_computes_the_same() {
         let (data, out) = (b.buffer(&values), b.buffer(&[0]));
         let report = b.launch("plain_sum", ONE, [128, 1, 1], &[data, out].map(Arg::Address)).unwrap();
         assert_eq!(b.ints(out, 1), [values.iter().sum::<i32>()]);
-        // Memory accesses are the program's; the number of instructions is the compiler's choice.
+        // The memory accesses are determined by the program, the number of instructions by the compiler.
         assert_eq!((report.counters.global_load.requests, report.counters.global_store.requests), (4, 1));
         counted.push(report.counters.warp_instructions);
     }

@@ -1,4 +1,4 @@
-//! Textures and surfaces. Expected fetches are computed by hand from the formulas of the CUDA C++ Programming Guide
+//! Textures and surfaces. Expected values were computed by hand from the formulas in the CUDA C++ Programming Guide
 //! ("Texture Fetching").
 
 use simt::{AddressMode, Channel, Geometry, Image, Sampler, TrapKind};
@@ -8,7 +8,8 @@ use crate::bench::{Arg, Bench, trap};
 const POINT: Sampler = Sampler { address: AddressMode::Clamp, linear: false, normalized: false, as_float: false };
 const BYTE: Channel = Channel::Int { bytes: 1, signed: false };
 
-/// A kernel whose lanes execute `instructions` with four words of `places` in `%a0` to `%a3`, and store `%b0` to `%b3`.
+/// Creates a device with a kernel whose lanes execute `instructions`, with four words of `places` in `%a0` to `%a3`,
+/// and store `%b0` to `%b3`.
 fn bench(instructions: &str) -> Bench {
     Bench::new(&format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 image, .param .u64 places, \
@@ -20,12 +21,12 @@ fn bench(instructions: &str) -> Bench {
     ))
 }
 
-/// An image whose texels are `bytes`; its address is set later.
+/// Describes an image whose address is set later.
 fn image(geometry: Geometry, size: [u32; 3], (channel, channels): (Channel, u32), sampler: Option<Sampler>) -> Image {
     Image { address: 0, geometry, size, channel, channels, sampler }
 }
 
-/// Makes an image of `bytes` and launches a lane for each place. Returns the device, the result of the launch, and the
+/// Creates an image from `bytes` and launches one lane per place. Returns the device, the result of the launch, and the
 /// addresses of the texels and the results.
 fn run(
     instructions: &str,
@@ -53,7 +54,7 @@ fn words(instructions: &str, image: Image, bytes: &[u8], places: &[[u32; 4]]) ->
     words.as_chunks().0.iter().map(|lane: &[i32; 4]| lane.map(i32::cast_unsigned)).collect()
 }
 
-/// Returns the first channel of a fetch of floats at each place.
+/// Returns the first channel of a float fetch at each place.
 fn floats(instruction: &str, image: Image, texels: &[f32], places: &[[f32; 3]]) -> Vec<f32> {
     let bytes: Vec<u8> = texels.iter().flat_map(|x| x.to_le_bytes()).collect();
     let places: Vec<_> = places.iter().map(|[x, y, z]| [x.to_bits(), y.to_bits(), z.to_bits(), 0]).collect();
@@ -70,8 +71,8 @@ fn a_filtered_fetch_weighs_four_texels_with_fractions_of_eight_bits() {
     let texels = [0.0, 10.0, 20.0, 30.0, 100.0, 110.0, 120.0, 130.0];
     let places = [[1.3, 1.0, 0.0], [0.5, 0.5, 0.0], [2.5, 1.5, 0.0], [1.501, 0.75, 0.0], [-7.0, 9.0, 0.0]];
     let found = floats(TEX_2D, plane(true), &texels, &places);
-    // 1.3 - 0.5 is 0.8, whose fraction is 205/256; 1.0 - 0.5 is one half. The plane is 10 x + 100 y.
-    // 1.501 - 0.5 is 1.001: its fraction rounds to 0.
+    // 1.3 - 0.5 is 0.8, whose fraction is 205/256; 1.0 - 0.5 is one half. The plane is 10 x + 100 y. 1.501 - 0.5 is
+    // 1.001, whose fraction rounds to 0.
     let expected = [10.0 * 205.0 / 256.0 + 50.0, 0.0, 120.0, 10.0 + 25.0, 100.0];
     assert_eq!(found, expected);
     assert_eq!(floats(TEX_2D, plane(false), &texels, &places), [110.0, 0.0, 120.0, 10.0, 100.0]);
@@ -90,7 +91,7 @@ fn each_address_mode_gives_its_texels_outside_of_the_texture() {
     assert_eq!(fetch(false, AddressMode::Border, &places), [0.0; 4]);
     assert_eq!(fetch(false, AddressMode::Wrap, &places), [4.0, 1.0, 2.0, 2.0]);
     assert_eq!(fetch(false, AddressMode::Mirror, &places), [1.0, 4.0, 3.0, 2.0]);
-    // At 0 and 1 half of the weight is outside.
+    // At 0 and 1, half of the weight is outside.
     assert_eq!(fetch(true, AddressMode::Clamp, &[0.0, 1.0]), [1.0, 4.0]);
     assert_eq!(fetch(true, AddressMode::Border, &[0.0, 1.0]), [0.5, 2.0]);
     assert_eq!(fetch(true, AddressMode::Wrap, &[0.0, 1.0]), [2.5, 2.5]);
@@ -102,7 +103,7 @@ fn volumes_layers_and_cubes_are_planes_one_after_the_other() {
     let linear = Some(Sampler { linear: true, ..POINT });
     let volume = image(Geometry::ThreeD, [2, 2, 2], (Channel::Float, 1), linear);
     let texels: Vec<f32> = (0..8).map(|n| n as f32).collect();
-    // The volume is x + 2 y + 4 z, with texels' centres at 0.5 and 1.5.
+    // The volume is x + 2 y + 4 z, with texel centres at 0.5 and 1.5.
     assert_eq!(floats(TEX_3D, volume, &texels, &[[1.0, 1.0, 1.0], [0.75, 0.5, 1.25]]), [3.5, 0.25 + 3.0]);
 
     let layers = image(Geometry::TwoDLayered, [2, 1, 3], (Channel::Float, 1), Some(POINT));
@@ -116,7 +117,7 @@ fn volumes_layers_and_cubes_are_planes_one_after_the_other() {
     let found = words(fetch, rows, &bytes, &[[1, 0, 0, 0], [2, 1, 0, 0]]);
     assert_eq!(found.iter().map(|[x, ..]| f32::from_bits(*x)).collect::<Vec<_>>(), [2.0, 5.0]);
 
-    // Each face has 2 × 2 texels: 10 times the number of the face, plus that of the texel.
+    // Each face has 2 × 2 texels, with the value 10 times the face number plus the texel number.
     let cube = image(Geometry::Cube, [2, 2, 6], (Channel::Float, 1), Some(POINT));
     let texels: Vec<f32> = (0..24).map(|n| (n / 4 * 10 + n % 4) as f32).collect();
     let fetch = "tex.cube.v4.f32.f32 {%b0, %b1, %b2, %b3}, [%o, {%a0, %a1, %a2, %a2}];";
@@ -144,7 +145,7 @@ fn integers_are_read_as_they_are_or_as_floats_from_0_or_minus_1_to_1() {
     assert_eq!(words(&fetch("f32"), pixels(BYTE, float), &bytes, &places), expected);
     let expected = [of([-1.0 / 127.0, 51.0 / 127.0, 0.0, -1.0]), of([1.0, -1.0, -1.0, 0.0])];
     assert_eq!(words(&fetch("f32"), pixels(signed, float), &bytes, &places), expected);
-    // 0x3e00 is 1.5 as a half; one channel of 16 bits.
+    // 0x3e00 is 1.5 as f16; each texel has one 16-bit channel.
     let halves = image(Geometry::Linear, [2, 1, 1], (Channel::Half, 1), Some(POINT));
     let found = words(&fetch("f32"), halves, &[0, 0x3e, 0, 0xbe], &[[0; 4], [1, 0, 0, 0], [2, 0, 0, 0], [u32::MAX; 4]]);
     assert_eq!(found.iter().map(|[x, ..]| f32::from_bits(*x)).collect::<Vec<_>>(), [1.5, -1.5, 0.0, 0.0]);
@@ -180,7 +181,7 @@ fn surfaces_are_read_and_written_by_bytes_and_end_as_the_instruction_says() {
     ended.unwrap();
     assert_eq!(bench.ints(texels, 8), [1, 2, 3, 4, 5, 6, 0xbbbb_aaaa_u32.cast_signed(), 8]);
 
-    // A formatted store counts texels and converts: 300 does not fit into a byte.
+    // A formatted store counts texels and converts values: 300 does not fit into a byte.
     let pixels = image(Geometry::OneD, [2, 1, 1], (BYTE, 4), None);
     let store = "sust.p.1d.v4.b32.trap [%o, {%a0}], {%a0, %a1, %a2, %a3};";
     let (bench, ended, [texels, _]) = run(store, pixels, &[7; 8], &[[1, 300, 255, 2]]);

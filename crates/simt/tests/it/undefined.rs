@@ -1,10 +1,10 @@
-//! Undefined values: reading memory that was never written is not a fault, using the value is.
+//! Undefined values: reading memory that was never written is not a fault, but using the value is.
 
 use simt::{FindingClass, Ignored, LaunchError, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Words 0 to 31 of `data` are written, the others are not; `tile` starts with three written words in 16 bytes.
+/// Words 0 to 31 of `data` are written, the others are not. The first 16 bytes of `tile` have three written words.
 const HEAD: &str = r"
 .version 9.0
 .target sm_90
@@ -58,7 +58,7 @@ const ENTRY: &str = r"
     ld.global.u32 %good, [%d+8];
 ";
 
-/// Loads an undefined value to `%bad`.
+/// Loads an undefined value into `%bad`.
 const BAD: &str = "ld.global.u32 %bad, [%d+128];\n";
 
 struct Outcome {
@@ -82,7 +82,7 @@ fn run(body: &str, options: Options) -> Outcome {
     Outcome { result, out: b.ints(out, 128), undefined }
 }
 
-/// Runs a body that uses no undefined value; lane 0 must output these words.
+/// Runs a body that uses no undefined value. Lane 0 must output these words.
 #[track_caller]
 fn clean(body: &str, expected: &[i32]) {
     let Outcome { result, out, undefined } = run(body, Options::default());
@@ -91,7 +91,7 @@ fn clean(body: &str, expected: &[i32]) {
     assert_eq!(undefined, [], "{body}");
 }
 
-/// Runs a body that uses one; the message must begin with the use, and name the memory.
+/// Runs a body that uses an undefined value. The message must start with the use and name the memory.
 #[track_caller]
 fn caught(body: &str, uses: &str) -> Box<Trap> {
     let Err(trap) = run(body, Options::default()).result else { panic!("not caught: {body}") };
@@ -109,10 +109,10 @@ fn bad(body: &str) -> String {
 #[test]
 fn a_value_that_nothing_uses_is_no_finding() {
     clean(&bad("st.global.u32 [%o], %good;"), &[102]);
-    // It is dead, although another value is later in its register.
+    // The value is dead, even though its register later holds another one.
     clean(&bad("mov.u32 %bad, 3; st.global.u32 [%o], %bad;"), &[3]);
     clean(&bad("add.u32 %r1, %bad, %good; st.global.u32 [%o], %good;"), &[102]);
-    // Only lane 0 has it, and it stores nothing.
+    // Only lane 0 has the value, and it stores nothing.
     clean("mov.u32 %bad, 4; @%zero ld.global.u32 %bad, [%d+128]; @!%zero st.global.u32 [%o], %bad;", &[0, 0, 0, 0, 4]);
 }
 
@@ -123,10 +123,10 @@ fn what_is_stored_branched_on_or_an_address_is() {
     assert_eq!((site.allocation.as_str(), site.offset, trap.thread), ("buffer 0", 128, Some([0; 3])), "{trap}");
     assert!(trap.message.contains("(write it first, or switch"), "{trap}");
     caught(&bad("add.u32 %r1, %bad, 1; st.global.u32 [%o], %r1;"), "a value stored to");
-    // Multiplying by zero still uses it.
+    // Multiplying the value by zero still uses it.
     caught(&bad("mul.lo.u32 %r1, %bad, 0; st.global.u32 [%o], %r1;"), "a value stored to");
     caught(&bad("setp.eq.u32 %p, %bad, 0; @%p bra L; st.global.u32 [%o], %good; L:"), "a branch");
-    // The branch does not follow immediately.
+    // The branch does not immediately follow the comparison.
     let apart = "setp.eq.u32 %p, %bad, 0; add.u32 %good, %good, 1; @%p bra L; st.global.u32 [%o], %good; L:";
     caught(&bad(apart), "a branch");
     caught(&bad("setp.eq.u32 %p, %bad, 0; @%p st.global.u32 [%o], %good;"), "a condition");
@@ -154,7 +154,7 @@ fn the_padding_of_a_structure_is_not_used_by_its_other_members() {
         "a value stored to",
     );
     assert_eq!(trap.site.as_ref().map(|site| (site.allocation.as_str(), site.offset)), Some(("shared memory", 12)));
-    // As two 64-bit values.
+    // Read as two 64-bit values.
     let wide = format!("{lanes}{fill} ld.shared.v2.b64 {{%w, %x}}, [tile]; mov.b64 {{%r1, %r2}}, %x;");
     clean(&format!("{wide} st.global.u32 [%o], %r1; END:"), &[0]);
     caught(&format!("{wide} st.global.u32 [%o], %r2; END:"), "a value stored to");
@@ -225,7 +225,7 @@ fn undefined_values_go_through_memory() {
         "a value",
     );
     caught("mov.u64 %w, own; ld.local.u32 %r1, [%w+4]; st.global.u32 [%o], %r1;", "a value stored to");
-    // Another warp would read what this one has stored; here, the same one does after a barrier.
+    // Another warp would read what this one has stored. Here, the same warp does so after a barrier.
     caught(
         &format!(
             "{own} st.shared.u32 [tile], %bad; END: bar.sync 0; ld.shared.u32 %r1, [tile]; st.global.u32 [%o], %r1;"
@@ -259,7 +259,7 @@ fn undefined_values_go_from_lane_to_lane() {
     let one = "mov.u32 %bad, 4; @%zero ld.global.u32 %bad, [%d+128];\n";
     clean(&format!("{one} shfl.sync.idx.b32 %r1, %bad, 1, 0x1f, 0xffffffff; st.global.u32 [%o], %r1;"), &[4]);
     caught(&format!("{one} shfl.sync.idx.b32 %r1, %bad, 0, 0x1f, 0xffffffff; st.global.u32 [%o], %r1;"), "a value");
-    // Lane 0's value is shifted up to lane 1.
+    // Lane 0's value moves up to lane 1.
     let up = caught(
         &format!("{one} shfl.sync.up.b32 %r1, %bad, 1, 0, 0xffffffff; @!%zero st.global.u32 [%o], %r1;"),
         "a value",
@@ -278,7 +278,7 @@ fn undefined_values_go_from_lane_to_lane() {
 
 #[test]
 fn a_product_is_undefined_in_the_rows_and_columns_of_undefined_elements() {
-    // Registers 1 and 3 of A hold rows 8 to 15, as do registers 2 and 3 of the result.
+    // Registers 1 and 3 of A hold rows 8 to 15, and so do registers 2 and 3 of the result.
     let mma = |stored: &str| {
         bad(&format!(
             "mov.u32 %r1, 0; mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%r5, %r6, %r7, %r8}},
@@ -287,7 +287,7 @@ fn a_product_is_undefined_in_the_rows_and_columns_of_undefined_elements() {
     };
     clean(&mma("%r6"), &[0]);
     caught(&mma("%r7"), "a value stored to");
-    // Lane 0's element of B is in column 0, which lanes 0, 4, 8, … hold.
+    // Lane 0's element of B is in column 0, which is held by lanes 0, 4, 8, …
     let column = |stored: &str| {
         format!(
             "mov.u32 %bad, 0; @%zero ld.global.u32 %bad, [%d+128]; mov.u32 %r1, 0;

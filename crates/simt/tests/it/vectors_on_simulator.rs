@@ -1,4 +1,4 @@
-//! The simulator compared with hardware: results from an H100, committed under `crates/ptx-conformance/vectors`.
+//! Compares the simulator with hardware: results from an H100, committed under `crates/ptx-conformance/vectors`.
 
 use simt::{LaunchError, LaunchSpec, Machine, Options, SimError, profiles};
 
@@ -10,7 +10,7 @@ fn run(form: &Form) -> Result<Vec<u64>, LaunchError> {
     run_on(form, &form.inputs())
 }
 
-/// Returns the results of a form on given inputs, one set per thread.
+/// Runs a form on given inputs and returns its results, one set per thread.
 pub fn run_on(form: &Form, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError> {
     let mut machine = Machine::new(profiles().remove(0), Options { threads: Some(1), ..Options::default() })?;
     let module = machine.load(&form.ptx())?;
@@ -37,7 +37,7 @@ pub fn run_on(form: &Form, inputs: &[Vec<u64>]) -> Result<Vec<u64>, LaunchError>
     Ok(bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())).collect())
 }
 
-/// Returns the first cases of a form that the simulator gets wrong.
+/// Describes the first cases of a form that the simulator gets wrong.
 fn differences(form: &Form, committed: &str) -> Option<String> {
     let ours = match run(form) {
         Ok(ours) => ours,
