@@ -1,5 +1,5 @@
-//! Prints the machine code of a cubin next to its source lines: `list FILE.cubin FILE.json`, where the second file is
-//! the output of `nvdisasm -json FILE.cubin`.
+//! Prints the machine code of a cubin next to its source lines. Usage: `list FILE.cubin FILE.json`, where the second
+//! file is the output of `nvdisasm -json FILE.cubin`.
 
 use std::error::Error;
 

@@ -1,24 +1,24 @@
-//! Finds what became of the accesses to memory of a line of the PTX in the machine code.
+//! Finds what became of a PTX line's memory accesses in the machine code.
 //!
-//! Most are kept, so that what was counted of the line is the machine code's, too. The compiler merges accesses to
-//! neighbouring words into a wider one, leaves loads out whose value it has, and copies or merges accesses of several
-//! lines; of the last two nothing is known.
+//! Most accesses are kept, so what was counted for the line also holds for the machine code. The compiler merges
+//! accesses to neighbouring words into a wider one, and omits loads whose value it already has. It also copies
+//! accesses, or merges those of several lines; nothing is known about these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::simulated::count_instructions;
 use crate::{Executed, Instruction};
 
-/// A kind of access to memory that is counted for itself.
+/// A kind of memory access that has its own counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
-    /// Loads of global memory.
+    /// Loads from global memory.
     GlobalLoad,
     /// Stores to global memory.
     GlobalStore,
     /// Atomics on global memory.
     GlobalAtomic,
-    /// Loads of shared memory.
+    /// Loads from shared memory.
     SharedLoad,
     /// Stores to shared memory.
     SharedStore,
@@ -26,33 +26,34 @@ pub enum Access {
     SharedAtomic,
 }
 
-/// What the machine code does for the accesses of a line.
+/// What the machine code does for a line's accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The same accesses.
     Kept,
-    /// Accesses to this many bytes, which are also those of other lines.
+    /// Accesses to this many bytes, which include accesses of other lines.
     Widened(u64),
-    /// Nothing: the accesses are part of those of a line that is widened.
+    /// Nothing: the accesses are part of another line's widened ones.
     Merged,
-    /// Nothing: the compiler has the value.
+    /// Nothing: the compiler already has the value.
     LeftOut,
     /// Not known.
     Unknown,
 }
 
-/// What became of all accesses of a unit.
+/// What became of a unit's accesses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fates {
-    /// By line of the PTX and kind.
+    /// Fate of each line's accesses, by PTX line and kind.
     pub lines: BTreeMap<(u32, Access), Fate>,
-    /// Kinds of which the machine code has accesses that no line of the PTX has.
+    /// Kinds of access that the machine code performs without a corresponding line of the PTX.
     pub unknown: BTreeSet<Access>,
 }
 
 use Access::{GlobalAtomic, GlobalLoad, GlobalStore, SharedAtomic, SharedLoad, SharedStore};
 
-/// The machine operations that access memory. Those of several kinds access what the address says.
+/// Machine operations that access memory, with the kinds of access. If there are several, the operation performs each,
+/// or the address determines which.
 const OPERATIONS: [(&str, &[Access]); 15] = [
     ("LDG", &[GlobalLoad]),
     ("STG", &[GlobalStore]),
@@ -71,16 +72,16 @@ const OPERATIONS: [(&str, &[Access]); 15] = [
     ("UBLKCP", &[GlobalLoad, GlobalStore, SharedLoad, SharedStore]),
 ];
 
-/// Machine instructions of one kind at one line.
+/// Machine instructions for one kind of access at one line.
 #[derive(Debug, Default)]
 struct Machine {
-    /// Warps that executed those; `None` if that of one is unknown.
+    /// Number of warps that executed the instructions; `None` if it is unknown for one of them.
     executed: Option<u64>,
     widths: BTreeSet<u64>,
     is_predicated: bool,
 }
 
-/// An access of the PTX: what is before the offset, the offset, and the bytes of each lane.
+/// A PTX access: operation, what precedes the offset, the offset, and the number of bytes per lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Operand<'p> {
     operation: &'p str,
@@ -90,8 +91,8 @@ struct Operand<'p> {
 }
 
 impl Executed<'_> {
-    /// Finds what became of accesses of the PTX. `counted` has the lines with accesses that were made, and `warps` says how
-    /// often warps executed a line.
+    /// Finds what became of the PTX's accesses. `counted` has the lines whose accesses were executed; `warps` returns
+    /// how many times warps executed a line.
     pub fn find_accesses(&self, counted: &BTreeSet<(u32, Access)>, warps: impl Fn(u32) -> u64) -> Fates {
         let text: Vec<&str> = self.unit.ptx().lines().collect();
         let line_of =
@@ -109,7 +110,7 @@ impl Executed<'_> {
                 let line = instruction.ptx_line.and_then(|line| self.unit.lines.get(&line)).copied();
                 let is_counted = |kind: &&Access| line.is_some_and(|line| counted.contains(&(line, **kind)));
                 let is_predicated = !instruction.predicate.is_empty();
-                // One that a predicate always turns off accesses nothing.
+                // An instruction whose predicate is always false accesses nothing.
                 if !is_predicated && !kinds.iter().any(|kind| is_counted(&kind)) {
                     fates.unknown.extend(*kinds);
                 }
@@ -172,7 +173,7 @@ impl Executed<'_> {
     }
 }
 
-/// Returns the other lines whose accesses are part of a wider one at this line; `None` if that is not clear.
+/// Returns the other lines whose accesses are part of a wider access at this line; `None` if that is ambiguous.
 fn find_window(text: &[&str], line: u32, width: u64, is_free: &dyn Fn(u32) -> bool) -> Option<Vec<u32>> {
     let at = (line as usize).checked_sub(1)?;
     let own = Operand::parse(text.get(at)?)?;
@@ -213,7 +214,7 @@ fn find_window(text: &[&str], line: u32, width: u64, is_free: &dyn Fn(u32) -> bo
 }
 
 impl<'p> Operand<'p> {
-    /// Returns the access of a line that has one instruction: `ld.shared.v2.f32 {%f1, %f2}, [%r1+8];`.
+    /// Parses the access of a line with a single instruction, e.g. `ld.shared.v2.f32 {%f1, %f2}, [%r1+8];`.
     fn parse(line: &'p str) -> Option<Self> {
         if count_instructions(line) != 1 {
             return None;
@@ -239,7 +240,7 @@ impl<'p> Operand<'p> {
 }
 
 impl Instruction {
-    /// Returns how many bytes each lane accesses.
+    /// Returns the number of bytes that each lane accesses.
     fn access_bytes(&self) -> u64 {
         let bytes = |part: &str| match part {
             "U8" | "S8" => Some(1),

@@ -1,18 +1,18 @@
-//! Linear equations between counts, some of which are unknown. [`executed`](super::executed) describes the flow
-//! through basic blocks by such equations.
+//! Linear equations between counts, some of which are unknown. [`executed`](super::executed) uses them to describe the
+//! flow through basic blocks.
 
 use std::collections::BTreeMap;
 
-/// Unknown counts and equations between them.
+/// Unknown counts, and equations between them.
 #[derive(Debug, Clone, Default)]
 pub struct Balance {
     counts: Vec<Option<u64>>,
-    /// Equations `constant + Σ coefficient · count = 0`, with coefficients by count.
+    /// Equations of the form `constant + Σ coefficient · count = 0`, with coefficients by count.
     sums: Vec<(i128, BTreeMap<usize, i128>)>,
 }
 
 impl Balance {
-    /// A balance of `counts` unknown counts.
+    /// Returns a balance with `counts` unknown counts.
     pub fn new(counts: usize) -> Self {
         Self { counts: vec![None; counts], sums: Vec::new() }
     }
@@ -39,8 +39,8 @@ impl Balance {
         self.sums.push((i128::from(number), terms));
     }
 
-    /// Derives the counts that follow from the known ones. An equation that cannot hold is skipped: something known
-    /// is then wrong.
+    /// Derives the counts that follow from the known ones. Skips equations that cannot hold, which means that some
+    /// known count is wrong.
     pub fn solve(&mut self) {
         let mut has_changed = true;
         while has_changed {
@@ -56,7 +56,7 @@ impl Balance {
                     1 => {
                         unknown().next().filter(|(_, factor)| total % **factor == 0).map(|(_, factor)| -total / factor)
                     }
-                    // Nothing is left for several counts of the same sign, so all are 0.
+                    // The counts all have the same sign and add up to zero, so each of them is 0.
                     _ => (total == 0
                         && (unknown().all(|term| is_positive(&term)) || !unknown().any(|term| is_positive(&term))))
                     .then_some(0),
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn counts_follow_from_those_that_are_known() {
-        // 0 splits into 1 and 2, with 3 more on the way; both come to 3.
+        // Block 0 splits into 1 and 2, with 3 more arriving along the way. Both lead to 3.
         let mut balance = Balance::new(4);
         balance.equate(3, [0], [1, 2]);
         balance.equate(0, [1, 2], [3]);

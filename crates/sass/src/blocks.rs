@@ -1,39 +1,38 @@
-//! The control-flow graph of machine code: basic blocks and the edges between them. Where lanes diverge or
-//! reconverge, a block is not left as often as it is executed, so each block has a rule.
+//! The control-flow graph of machine code: basic blocks and the edges between them. Where lanes diverge or reconverge,
+//! a block is not left as many times as it is executed, so each block has a rule for this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::{INSTRUCTION_BYTES, Instruction, Listing};
 
-/// Instructions that end a block.
+/// Operations that end a block.
 const ENDS: [&str; 11] = ["BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "CALL", "BSYNC", "KILL", "BPT"];
-/// Instructions whose operand is the offset of a block.
+/// Operations with a block's offset as an operand.
 const LEADS: [&str; 4] = ["BRA", "BSSY", "CALL", "JMP"];
-/// Branches whose instruction does not name the targets.
+/// Branches whose targets are not named in the instruction.
 const TABLES: [&str; 3] = ["BRX", "BRXU", "JMX"];
 
-/// How often a block is left, relative to how often it is executed.
+/// How many times a block is left, relative to how many times it is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leaving {
-    /// As often as it is executed.
+    /// As many times as it is executed.
     Once,
-    /// As often as it is executed, and once more for each time that lanes diverge at its branch.
+    /// As many times as it is executed, plus once for each divergence at its branch.
     Branch,
-    /// As often as the given blocks are executed, in which the lanes of a warp began to wait for each other.
+    /// As many times as the given blocks are executed, in which the warp's lanes started to wait for each other.
     Together(Vec<usize>),
-    /// Unknown: lanes exit, or the targets are not named.
+    /// Unknown, because lanes exit or the targets are not named.
     Unknown,
 }
 
-/// An edge of the control-flow graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     pub from: usize,
     pub to: usize,
 }
 
-/// The basic blocks of a function.
+/// Basic blocks of a function.
 #[derive(Debug, Clone, Default)]
 pub struct Blocks {
     /// Instructions of each block.
@@ -48,7 +47,7 @@ pub struct Blocks {
     pub leaving: Vec<Leaving>,
     /// Calls, as edges from the calling to the called block.
     pub calls: Vec<Edge>,
-    /// Blocks for lanes that diverged before a warp-wide instruction. Otherwise they are not executed.
+    /// Blocks that are executed only by lanes that diverged before a warp-wide instruction.
     pub apart: BTreeSet<usize>,
     /// The block of padding at the end of the code.
     pub padding: Option<usize>,
@@ -86,7 +85,6 @@ impl Blocks {
         blocks
     }
 
-    /// Adds the edges between blocks.
     fn link(&mut self, instructions: &[Instruction]) {
         let first = |members: &Range<usize>| instructions[members.start].offset;
         let at: BTreeMap<u64, usize> = self.members.iter().map(first).zip(0..).collect();
@@ -134,8 +132,8 @@ impl Blocks {
                     if before.is_empty() || within.iter().any(|one| one.operation() == "EXIT") || is_conditional {
                         Leaving::Unknown
                     } else if within.iter().any(breaks) {
-                        // Lanes that break out meet the others further on. Until then the simulator keeps all of them
-                        // apart.
+                        // Lanes that break out meet the others further on. Until then, the simulator keeps all of them
+                        // separate.
                         Leaving::Once
                     } else {
                         Leaving::Together(before)
@@ -162,7 +160,6 @@ impl Blocks {
         }
     }
 
-    /// Whether a block is a loop by itself.
     pub fn is_loop(&self, block: usize) -> bool {
         self.out[block].iter().any(|edge| self.edges[*edge].to == block)
     }
@@ -173,7 +170,7 @@ impl Blocks {
 }
 
 impl Instruction {
-    /// Operation without its modifiers.
+    /// Operation without modifiers.
     pub fn operation(&self) -> &str {
         self.opcode.split('.').next().unwrap_or_default()
     }
@@ -184,12 +181,12 @@ impl Instruction {
         self.operation() == "NOP" || endless
     }
 
-    /// Whether only lanes that diverged before a warp-wide instruction take the branch.
+    /// Whether the branch is taken only by lanes that diverged before a warp-wide instruction.
     pub(crate) fn is_for_diverged_lanes(&self) -> bool {
         self.opcode.contains(".DIV") || self.opcode.contains(".CONV")
     }
 
-    /// Whether a branch or an exit has a condition.
+    /// Whether the branch or exit is conditional.
     pub(crate) fn is_conditional(&self) -> bool {
         let is_predicate = |operand: &str| {
             let name = operand.trim_start_matches('!').trim_start_matches('U');
@@ -199,17 +196,16 @@ impl Instruction {
         !self.predicate.is_empty() || self.operation() == "BRA" && (self.is_for_diverged_lanes() || has_predicate())
     }
 
-    /// Returns the operands.
     pub(crate) fn operand_list(&self) -> Vec<&str> {
         self.operands.split(',').map(str::trim).collect()
     }
 
-    /// Whether the instruction sets a register or predicate, as the first of its operands say.
+    /// Whether the instruction writes a register or predicate, which is then among its first operands.
     pub(crate) fn writes(&self, name: &str) -> bool {
         self.operand_list().iter().take(2).any(|operand| *operand == name)
     }
 
-    /// Returns the offset that the last operand is.
+    /// Returns the offset in the last operand, if it is one.
     pub(crate) fn target(&self) -> Option<u64> {
         let last = self.operands.rsplit([',', ' ']).find(|part| !part.is_empty())?;
         u64::from_str_radix(last.strip_prefix("0x")?, 16).ok()

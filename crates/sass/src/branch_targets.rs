@@ -1,21 +1,21 @@
-//! Targets of the branches in PTX. With these, the two edges of a machine branch can be told apart.
+//! Targets of PTX branches, which tell the two edges of a machine branch apart.
 
 use crate::begins_function;
 
-/// Where a branch of the PTX leads, as lines counted from one.
+/// Where a PTX branch leads. Lines are 1-based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BranchTarget {
     /// Line of the branch.
     pub from: u32,
-    /// Line of the label that it leads to; the largest number if lanes exit.
+    /// Line of the target label; `u32::MAX` if lanes exit.
     pub to: u32,
     /// Line of the instruction after the branch, which no other path reaches.
     pub next: u32,
 }
 
 impl BranchTarget {
-    /// Finds the conditional branch or return at a line; `None` if there is none, or if other paths reach what
-    /// follows it.
+    /// Finds the conditional branch or return at a line. `None` if there is none, or if other paths reach the
+    /// instruction after it.
     pub fn find(ptx: &[&str], from: u32) -> Option<Self> {
         let to = find_target(ptx, from)?;
         let at = (from as usize).checked_sub(1)?;
@@ -44,7 +44,7 @@ impl BranchTarget {
     }
 }
 
-/// Line of the label to which the conditional branch at a line leads; the largest number for a return.
+/// Returns the line of the label to which the conditional branch at a line leads; `u32::MAX` for a return.
 pub fn find_target(ptx: &[&str], from: u32) -> Option<u32> {
     let at = (from as usize).checked_sub(1)?;
     let (guard, instruction) = ptx.get(at)?.trim().split_once(char::is_whitespace)?;
@@ -64,7 +64,7 @@ fn is_label(line: &str) -> bool {
     line.split("//").next().unwrap_or_default().trim_end().ends_with(':')
 }
 
-/// Line of a label in the function that contains line index `at`.
+/// Returns the line of a label in the function that contains line index `at`.
 fn find_label(ptx: &[&str], at: usize, label: &str) -> Option<u32> {
     let begin = (0..=at).rev().find(|at| begins_function(ptx[*at])).unwrap_or(0);
     let is_wanted =

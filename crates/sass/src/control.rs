@@ -1,20 +1,20 @@
 //! The control bits of an instruction.
 //!
-//! Since Volta, the compiler schedules instructions. Each one states how long the warp waits before the next, which
-//! of six barriers it waits for, and which it sets. Jia, Maggioni, Staiger and Scarpazza found the layout for Volta
-//! ("Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 2.1); Turing, Ampere, Ada and
-//! Hopper keep it.
+//! Since Volta, the compiler schedules instructions. Each instruction states how long the warp waits before the next
+//! one, which of six barriers it waits for, and which it sets. Jia, Maggioni, Staiger and Scarpazza found the layout
+//! for Volta ("Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 2.1). Turing, Ampere,
+//! Ada and Hopper use the same one.
 
-/// What an instruction tells the warp's scheduler.
+/// What an instruction tells the warp scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Control {
-    /// Cycles until the next instruction of the warp may issue, 0 to 15.
+    /// Cycles until the warp's next instruction may issue, 0 to 15.
     pub stall: u8,
     /// Whether the scheduler prefers another warp for the next cycle.
     pub yields: bool,
-    /// Barrier released when the result is written, 0 to 5.
+    /// Barrier that is released once the result is written, 0 to 5.
     pub write_barrier: Option<u8>,
-    /// Barrier released when the operands are read, 0 to 5.
+    /// Barrier that is released once the operands are read, 0 to 5.
     pub read_barrier: Option<u8>,
     /// Barriers that must be released before the instruction issues; bit 0 is barrier 0.
     pub wait_mask: u8,
@@ -23,11 +23,11 @@ pub struct Control {
     pub reuse: u8,
 }
 
-/// Value of a barrier's field for no barrier.
+/// Field value that means no barrier.
 const NO_BARRIER: u8 = 7;
 
 impl Control {
-    /// Decodes the control bits of an instruction word, whose bit 0 is the lowest bit of the first byte.
+    /// Decodes the control bits of an instruction word. Bit 0 of the word is the lowest bit of its first byte.
     pub const fn decode(word: u128) -> Self {
         Self {
             stall: field(word, 105, 4),
@@ -40,7 +40,7 @@ impl Control {
         }
     }
 
-    /// Barriers that the instruction waits for, in ascending order.
+    /// Returns the barriers that the instruction waits for, in ascending order.
     pub fn waits(self) -> impl Iterator<Item = u8> {
         (0..6).filter(move |barrier| self.wait_mask >> barrier & 1 == 1)
     }
@@ -58,14 +58,14 @@ const fn barrier(field: u8) -> Option<u8> {
 mod tests {
     use super::Control;
 
-    /// The two halves as `nvdisasm -hex` prints them: the low word first.
+    /// Decodes the two halves in the order in which `nvdisasm -hex` prints them, low word first.
     fn decode(low: u64, high: u64) -> Control {
         Control::decode(u128::from(high) << 64 | u128::from(low))
     }
 
     #[test]
     fn a_load_sets_a_barrier_and_its_consumer_waits_for_it() {
-        // `LDG.E R5, desc[UR6][R4.64]` and `FFMA R8, R5, R5, R8` of a sum of squares, compiled for `sm_90`.
+        // `LDG.E R5, desc[UR6][R4.64]` and `FFMA R8, R5, R5, R8`, from a sum of squares compiled for `sm_90`.
         let load = decode(0x0000_0006_0405_7981, 0x000e_a200_0c1e_1900);
         assert_eq!((load.stall, load.write_barrier, load.read_barrier), (1, Some(2), None));
         assert_eq!(load.waits().count(), 0);

@@ -1,4 +1,4 @@
-//! Functions of a cubin and their instruction words.
+//! The functions of a cubin and their instruction words.
 
 use object::elf::{EM_CUDA, STT_FUNC};
 use object::read::elf::ElfFile64;
@@ -6,18 +6,18 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 use crate::{INSTRUCTION_BYTES, SassError};
 
-/// The code of a kernel or of a device function that was not inlined.
+/// A kernel, or a device function that was not inlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Mangled name, e.g. `_Z6reducePKfPf`.
     pub name: String,
-    /// Index of the symbol, which nvdisasm takes to select the function.
+    /// Index of the symbol, by which nvdisasm selects the function.
     pub symbol: usize,
-    /// Index of the section with the code.
+    /// Index of the section that contains the code.
     pub section: usize,
     /// Offset of the first instruction in the section, in bytes.
     pub start: u64,
-    /// Instruction words; bit 0 is the lowest bit of the first byte.
+    /// Instruction words. Bit 0 of a word is the lowest bit of its first byte.
     pub words: Vec<u128>,
 }
 
@@ -29,11 +29,11 @@ pub struct Cubin<'data> {
 }
 
 impl<'data> Cubin<'data> {
-    /// Reads the functions of a cubin, in the order of their sections and offsets.
+    /// Reads the functions of a cubin, ordered by section and offset.
     ///
     /// # Errors
     ///
-    /// If the file is no ELF file of a GPU, is damaged, or has instructions of another length than 16 bytes.
+    /// If the file is not an ELF file for a GPU, is damaged, or has instructions that are not 16 bytes long.
     pub fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
         let damaged = |error: object::Error| SassError::Elf(error.to_string());
         let elf = ElfFile64::<Endianness>::parse(bytes).map_err(damaged)?;
@@ -55,7 +55,7 @@ impl<'data> Cubin<'data> {
         Ok(Self { elf, functions })
     }
 
-    /// All functions, in the order of their sections and offsets.
+    /// All functions, ordered by section and offset.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
@@ -64,7 +64,7 @@ impl<'data> Cubin<'data> {
     pub fn architecture(&self) -> u32 {
         let header = self.elf.elf_header();
         let flags = header.e_flags.get(Endianness::Little).0;
-        // Since CUDA 13, the lowest byte holds something else.
+        // Since CUDA 13, the lowest byte has another meaning.
         if header.e_ident.abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff }
     }
 
@@ -73,7 +73,7 @@ impl<'data> Cubin<'data> {
     }
 }
 
-/// Instruction words of a function with this start and length in its section's code.
+/// Reads the instruction words of a function, given its start and length in the code of its section.
 fn read_words(name: &str, (start, bytes): (u64, u64), code: &[u8]) -> Result<Vec<u128>, SassError> {
     if !bytes.is_multiple_of(INSTRUCTION_BYTES) {
         return Err(SassError::Length { function: name.to_owned(), bytes });

@@ -1,7 +1,7 @@
-//! Parser of the output of `nvdisasm -json`.
+//! Parser for the output of `nvdisasm -json`.
 //!
-//! The output is a list of two values: facts about the file, and its functions with one entry per instruction.
-//! Unknown fields are ignored, because new versions of nvdisasm add some.
+//! The output is a list of two values: facts about the file, and its functions with one entry per instruction. Unknown
+//! fields are ignored, because new versions of nvdisasm add fields.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -15,7 +15,7 @@ pub struct Disassembly {
     pub functions: Vec<Text>,
 }
 
-/// Instructions of a function as text.
+/// A function's instructions as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Text {
     /// Name of the function.
@@ -31,7 +31,7 @@ pub struct Text {
 /// One instruction as text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct InstructionText {
-    /// Guard, e.g. `@!P0`; empty without one.
+    /// Guard, e.g. `@!P0`; empty if there is none.
     #[serde(default)]
     pub predicate: String,
     /// Operation with its modifiers, e.g. `LDG.E.64`.
@@ -45,7 +45,7 @@ pub struct InstructionText {
 ///
 /// # Errors
 ///
-/// If the output is no JSON of the expected form.
+/// If the output is not JSON of the expected form.
 pub fn read_disassembly(json: &[u8]) -> Result<Disassembly, SassError> {
     let failed = |error: serde_json::Error| SassError::Disassembly(error.to_string());
     let (_, functions): (IgnoredAny, Vec<Text>) = serde_json::from_slice(json).map_err(failed)?;

@@ -1,13 +1,14 @@
-//! Derives how often machine instructions were executed from the counts of PTX instructions.
+//! Derives how many times machine instructions were executed from the counts of PTX instructions.
 //!
-//! All instructions of a basic block are executed equally often. A block is left as often as it is executed, unless
-//! lanes diverge, reconverge or exit. The compiler moves, merges and copies instructions, so a single instruction
-//! does not tell how often its block was executed. But some stay in place: branches, stores, atomics, barriers and
-//! warp-wide instructions. The counts of other blocks follow from theirs, even of blocks without any instruction of
-//! the PTX.
+//! All instructions of a basic block are executed the same number of times. A block is left as many times as it is
+//! executed, unless lanes diverge, reconverge or exit. The compiler moves, merges and copies instructions, so a single
+//! instruction does not tell how many times its block was executed. But some instructions stay in place: branches,
+//! stores, atomics, barriers and warp-wide instructions. The counts of other blocks follow from theirs, even for blocks
+//! without any PTX instruction.
 //!
-//! Where that does not decide, instructions of the block that agree do. The rounds of a loop go to the longest copies
-//! of its body first. If the rounds of each warp were not counted, all warps are assumed to make equally many.
+//! Where that is not enough, instructions of a block that agree with each other decide. The iterations of a loop are
+//! attributed to the longest copies of its body first. If the iterations of each warp were not counted, all warps are
+//! assumed to run equally many.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,30 +23,30 @@ const STAYS: [&str; 13] =
     ["BRA", "ST", "STG", "STS", "STL", "BAR", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SHFL", "REDUX"];
 /// Prefix of the names of functions that the compiler adds.
 const ADDED_FUNCTION: &str = "$__internal_";
-/// Operations that the compiler adds where it needs them, whatever line they name.
+/// Operations that the compiler adds wherever it needs them, whatever their line.
 const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S2R", "LDC", "ULDC", "CS2R", "PLOP3"];
 
-/// How often the simulator executed a line of the PTX.
+/// How many times the simulator executed a line of the PTX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineCount<'c> {
     /// Number of executions, counted per warp.
     pub warps: u64,
-    /// How often lanes diverged there; `None` if the line is not a branch.
+    /// Number of times that lanes diverged there; `None` if the line is not a branch.
     pub diverged: Option<u64>,
-    /// For a branch that closes a loop: numbers of rounds, each with the number of warps that left the loop after so
+    /// For the back edge of a loop: numbers of iterations, each with the number of warps that left the loop after so
     /// many.
     pub rounds: &'c [(u64, u64)],
 }
 
 impl Listing {
-    /// Number of executions of each instruction, counted per warp; `None` where the counts do not tell. `count` returns
-    /// the counts of a line of the PTX, or `None` for lines that are no instructions.
+    /// Derives the number of executions of each instruction, counted per warp; `None` where the counts do not determine
+    /// it. `count` returns the counts of a PTX line, or `None` for lines that are not instructions.
     pub fn executed<'c>(&'c self, count: impl Fn(u32) -> Option<LineCount<'c>>) -> Vec<Option<u64>> {
         Derivation::new(self, &count).finish()
     }
 
-    /// Number of executions of each instruction of an added function that is called `calls` times. Lines of the PTX
-    /// tell nothing about it.
+    /// Derives the number of executions of each instruction in an added function that is called `calls` times. The
+    /// lines of the PTX say nothing about it.
     pub fn executed_when_called(&self, calls: u64) -> Vec<Option<u64>> {
         if calls == 0 {
             return vec![Some(0); self.instructions.len()];
@@ -60,7 +61,8 @@ impl Listing {
         self.name.starts_with(ADDED_FUNCTION)
     }
 
-    /// Added functions that this one calls, each with the number of calls, given the executions of each instruction.
+    /// Returns the added functions that this one calls, with the number of calls, given the executions of each
+    /// instruction.
     pub fn calls_of_added(&self, executed: &[Option<u64>]) -> Vec<(&str, Option<u64>)> {
         let calls = self.instructions.iter().zip(executed).filter(|(instruction, _)| instruction.operation() == "CALL");
         let name = |instruction: &'_ Instruction| instruction.operands.find(ADDED_FUNCTION);
@@ -82,7 +84,7 @@ impl Derivation<'_> {
         derivation.follow_loops();
         derivation.follow_witnesses(Witnesses::Most);
         derivation.follow_loops();
-        // Where nothing else decides, assume that warps take branches of the PTX alike, too.
+        // Where nothing else decides, assume that warps agree on branches of the PTX, too.
         derivation.alike.append(&mut derivation.undiverged);
         derivation.follow_loops();
         self.blocks.of.iter().map(|block| self.balance.get(*block)).collect()
@@ -92,7 +94,7 @@ impl Derivation<'_> {
 /// Which instructions of a block must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Witnesses {
-    /// All of them, from several lines.
+    /// All of them, from more than one line.
     Several,
     All,
     Most,
@@ -101,28 +103,30 @@ enum Witnesses {
 /// Number of copies of an instruction, by block and guard.
 type Copies<'l> = BTreeMap<(usize, &'l str), u64>;
 
-/// Certainty of a count: the fraction of agreeing instructions in thousandths, their number, and the block.
+/// Certainty of a count: fraction of agreeing instructions in thousandths, their number, and the block.
 type Sureness = (u64, u64, Reverse<usize>);
 
-/// Counts derived so far. The balance has the counts of the blocks, followed by those of the edges.
+/// Counts derived so far. The balance has the counts of the blocks, followed by the counts of the edges.
 struct Derivation<'l> {
     instructions: &'l [Instruction],
     ptx: Vec<&'l str>,
     counted: Vec<Option<LineCount<'l>>>,
     blocks: Blocks,
     balance: Balance,
-    /// Blocks with a branch that all warps take alike. The compiler added it, mostly to test the remaining rounds.
+    /// Blocks with a branch at which all warps go the same way. The compiler added it, mostly to test the remaining
+    /// iterations.
     alike: Vec<usize>,
     /// Blocks that end with a PTX branch at which no lanes diverged.
     undiverged: Vec<usize>,
-    /// Loops whose first round the compiler took out, with its branch: lines of the loop count one round more.
+    /// Loops whose first iteration the compiler peeled off, along with its branch. The loop's lines count one iteration
+    /// more.
     peeled: BTreeSet<usize>,
-    /// The blocks that each line has instructions in.
+    /// For each line, the blocks that contain instructions of it.
     places: BTreeMap<u32, BTreeSet<usize>>,
     /// Instructions that the compiler does not move, by line and operation.
     staying: BTreeMap<(u32, &'l str), Vec<usize>>,
-    /// Conditional PTX branches with a single machine instruction, which ends the block: where they lead, and the
-    /// number of warps that continued after them.
+    /// Blocks that end with the only machine instruction of a conditional PTX branch, where that branch leads, and the
+    /// number of warps that continued past it.
     ways: Vec<(usize, BranchTarget, u64)>,
 }
 
@@ -155,22 +159,22 @@ impl<'l> Derivation<'l> {
         derivation
     }
 
-    /// Counts of the edges that leave a block.
+    /// Returns the counts of the edges that leave a block.
     fn edges_out(&self, block: usize) -> Vec<usize> {
         self.blocks.out[block].iter().map(|edge| self.blocks.members.len() + edge).collect()
     }
 
-    /// Counts of the edges that enter a block.
+    /// Returns the counts of the edges that enter a block.
     fn edges_in(&self, block: usize) -> Vec<usize> {
         self.blocks.into[block].iter().map(|edge| self.blocks.members.len() + edge).collect()
     }
 
-    /// Last instruction of a block.
+    /// Returns the last instruction of a block.
     fn last(&self, block: usize) -> usize {
         self.blocks.members[block].end - 1
     }
 
-    /// Adds equations: blocks are entered and left as often as they are executed.
+    /// Adds the equations by which blocks are entered and left as many times as they are executed.
     fn equate_blocks_and_edges(&mut self) {
         for block in 0..self.blocks.members.len() {
             let is_apart = self.blocks.apart.contains(&block) || self.calls_for_rare_values(block);
@@ -204,8 +208,8 @@ impl<'l> Derivation<'l> {
             let last = self.last(edge.from);
             let branches_away = edge.to != edge.from + 1;
             let leads_around = branches_away && edge.to > edge.from && self.begins_loop(edge.to);
-            // The compiler itself adds branches to code for diverged lanes, and tests of whether a loop has any rounds.
-            // They are assumed not taken.
+            // The compiler itself adds branches to code for diverged lanes, and tests for loops without iterations.
+            // They are assumed not to be taken.
             let own = self.counted[last].is_none_or(|line| line.diverged.is_none());
             let is_branch = self.blocks.leaving[edge.from] == Leaving::Branch;
             if branches_away && self.instructions[last].is_for_diverged_lanes() || is_branch && own && leads_around {
@@ -214,7 +218,8 @@ impl<'l> Derivation<'l> {
         }
     }
 
-    /// Adds equations: blocks that test whether a division needs its function are executed as often as the division.
+    /// Adds the equations by which blocks that test whether a division needs its function are executed as many times as
+    /// the division.
     fn equate_divisions(&mut self) {
         let mut tests: BTreeMap<u32, (u64, BTreeSet<usize>)> = BTreeMap::new();
         for block in (0..self.blocks.members.len()).filter(|block| self.calls_for_rare_values(*block)) {
@@ -246,17 +251,17 @@ impl<'l> Derivation<'l> {
         self.blocks.is_loop(block) || only.is_some_and(|only| self.blocks.is_loop(only))
     }
 
-    /// How often lanes diverged at the branch that ends a block.
+    /// Returns how many times lanes diverged at the branch that ends a block.
     fn diverged(&self, block: usize) -> Option<u64> {
         match self.counted[self.last(block)].and_then(|line| line.diverged) {
-            // The compiler's own branches mostly test counts of rounds, which are the same for all lanes.
+            // The compiler's own branches mostly test iteration counts, which are the same for all lanes.
             None | Some(0) => Some(0),
             Some(diverged) => self.is_of_ptx(block).then_some(diverged),
         }
     }
 
-    /// Whether a machine branch is a conditional PTX branch. An unconditional one may have been merged with others,
-    /// and if it has a condition, it was split.
+    /// Whether a machine branch is a conditional PTX branch. An unconditional PTX branch may have been merged with
+    /// others, or split if the machine branch is conditional.
     fn is_branch(&self, at: usize) -> bool {
         let instruction = &self.instructions[at];
         let text = instruction.ptx_line.and_then(|line| self.ptx.get((line as usize).checked_sub(1)?));
@@ -264,8 +269,8 @@ impl<'l> Derivation<'l> {
         is_conditional && self.counted[at].is_some_and(|line| line.diverged.is_some())
     }
 
-    /// Whether all instructions of a block have copies in others. Its branch may then have some, too, that name
-    /// another line.
+    /// Whether all instructions of a block have copies in other blocks. Its branch may then also have copies, which
+    /// name another line.
     fn is_copy(&self, block: usize) -> bool {
         let own = self.instructions[self.blocks.members[block].clone()].iter();
         let own = own.filter(|instruction| !ADDED.contains(&instruction.operation()));
@@ -273,21 +278,22 @@ impl<'l> Derivation<'l> {
         others.peek().is_some() && others.all(|places| places.len() > 1)
     }
 
-    /// Whether the branch that ends a block is the only one of a PTX branch.
+    /// Whether the branch that ends a block is the only machine branch of a PTX branch.
     fn is_of_ptx(&self, block: usize) -> bool {
         let last = self.last(block);
         let line = self.instructions[last].ptx_line.unwrap_or_default();
         self.is_branch(last) && self.staying.get(&(line, "BRA")).is_some_and(|branches| branches.len() == 1)
     }
 
-    /// Count that an instruction implies for its block: its line is in no other block, or was never executed.
+    /// Returns the count that an instruction implies for its block, if no other block contains its line or the line was
+    /// never executed.
     fn implied_count(&self, at: usize) -> Option<u64> {
         let line = self.instructions[at].ptx_line?;
         let is_alone = self.places.get(&line).is_some_and(|blocks| blocks.len() == 1);
         self.counted[at].filter(|line| is_alone || line.warps == 0).map(|line| line.warps)
     }
 
-    /// Sets the counts of blocks with instructions that the compiler does not move, and what follows.
+    /// Sets the counts of blocks with instructions that the compiler does not move, and the counts that follow.
     fn anchor(&mut self) {
         for block in 0..self.blocks.members.len() {
             if self.balance.get(block).is_some() {
@@ -315,7 +321,7 @@ impl<'l> Derivation<'l> {
                 self.balance.set(0, warps);
             }
         }
-        // The copies of such an instruction share its count.
+        // Copies of such an instruction share its count.
         for ((_, operation), copies) in &self.staying {
             let all_stay = copies.iter().all(|at| self.instructions[*at].predicate.is_empty());
             if let Some(line) = self.counted[copies[0]].filter(|_| *operation != "BRA" && copies.len() > 1 && all_stay)
@@ -326,9 +332,9 @@ impl<'l> Derivation<'l> {
         self.balance.solve();
     }
 
-    /// Derives how often both edges of a branch were taken, from the number of warps that continued after the PTX
-    /// branch. The instructions of the two blocks show which edge is which, since the compiler may have inverted the
-    /// condition.
+    /// Derives how many times each edge of a branch was taken, from the number of warps that continued past the PTX
+    /// branch. Since the compiler may have inverted the condition, the instructions of the two blocks show which edge
+    /// is which.
     fn follow_branches(&mut self) {
         for (block, way, passed) in std::mem::take(&mut self.ways) {
             let says_past = |block: usize| -> i64 {
@@ -360,7 +366,7 @@ impl<'l> Derivation<'l> {
         self.balance.solve();
     }
 
-    /// Sets the counts of blocks whose instructions agree, the most certain first.
+    /// Sets the counts of blocks whose instructions agree, starting with the most certain.
     fn follow_witnesses(&mut self, wanted: Witnesses) {
         loop {
             let mut best: Option<(Sureness, u64)> = None;
@@ -394,14 +400,14 @@ impl<'l> Derivation<'l> {
         }
     }
 
-    /// Derives the counts of copies of loops, and of blocks on the only path to executed code.
+    /// Derives the counts of copied loops, and of blocks on the only path to executed code.
     fn follow_loops(&mut self) {
         self.enter_loops();
         let copies = self.copies();
         while copies.iter().any(|(line, warps, copies)| self.share((*line, *warps), copies)) || self.follow_ways() {}
     }
 
-    /// Enters loops of one block that were executed once: no warp repeated them.
+    /// Handles one-block loops that were executed once, which no warp can have repeated.
     fn enter_loops(&mut self) {
         let once = |block: &usize| self.balance.get(*block) == Some(1) && self.blocks.is_loop(*block);
         let loops: Vec<usize> = (0..self.blocks.members.len()).filter(once).collect();
@@ -411,13 +417,13 @@ impl<'l> Derivation<'l> {
         self.balance.solve();
     }
 
-    /// Sets how often a loop of one block repeats.
+    /// Sets how many times a one-block loop repeats.
     fn set_rounds(&mut self, block: usize, times: u64) {
         let back = self.blocks.out[block].iter().filter(|edge| self.blocks.edges[**edge].to == block);
         back.for_each(|edge| self.balance.set(self.blocks.members.len() + edge, times));
     }
 
-    /// For each line and opcode: the line, its count, and the copies of the instruction.
+    /// Returns, for each line and opcode, the line, its count, and the copies of the instruction.
     fn copies(&self) -> Vec<(u32, u64, Copies<'l>)> {
         let mut copies: BTreeMap<(u32, &str), (u64, Copies<'l>)> = BTreeMap::new();
         for (at, instruction) in self.instructions.iter().enumerate() {
@@ -438,8 +444,8 @@ impl<'l> Derivation<'l> {
         copies.into_iter().map(|((line, _), (warps, copies))| (line, warps, copies)).collect()
     }
 
-    /// Whether a guard always turns an instruction off, because its block is only entered where the same comparison fails. The
-    /// compiler puts such a first round before loops that it unrolls.
+    /// Whether an instruction's guard is always false, because its block is only entered where the same comparison
+    /// fails. The compiler puts such a first iteration in front of loops that it unrolls.
     fn is_never_executed(&self, at: usize) -> bool {
         let guard =
             |at: usize| self.instructions[at].predicate.strip_prefix('@').filter(|guard| !guard.starts_with('!'));
@@ -468,7 +474,8 @@ impl<'l> Derivation<'l> {
             && is_kept()
     }
 
-    /// Shares what a line counted among the blocks with copies of it, if that decides; false if it does not.
+    /// Divides a line's count among the blocks that contain copies of it. Returns false if the count does not determine
+    /// how.
     fn share(&mut self, (line, warps): (u32, u64), copies: &Copies<'_>) -> bool {
         let unknown: Vec<(u64, usize)> = copies
             .iter()
@@ -548,7 +555,7 @@ impl<'l> Derivation<'l> {
         true
     }
 
-    /// Rounds of the innermost loop around a line, if no lanes diverged at its branch.
+    /// Returns the iterations of the innermost loop around a line, if no lanes diverged at the loop's branch.
     fn rounds(&self, line: u32) -> Option<&'l [(u64, u64)]> {
         let branches = self.instructions.iter().zip(&self.counted);
         let counted = branches.filter_map(|(branch, counted)| Some((branch.ptx_line?, (*counted)?)));
@@ -560,7 +567,7 @@ impl<'l> Derivation<'l> {
         (counted.diverged == Some(0)).then_some(counted.rounds)
     }
 
-    /// Count of the only known block that leads here through unknown blocks; `None` if there are several.
+    /// Returns the count of the only known block that leads here through unknown blocks; `None` if there are several.
     fn entered(&self, block: usize) -> Option<u64> {
         let (mut seen, mut open, mut found) = (BTreeSet::from([block]), vec![block], BTreeSet::new());
         while let Some(at) = open.pop() {
@@ -577,8 +584,8 @@ impl<'l> Derivation<'l> {
         found.next().is_none().then(|| self.balance.get(only)).flatten()
     }
 
-    /// Where all warps take a branch alike and one path leads to executed code, sends them there; false if no such
-    /// branch is left.
+    /// Where all warps go the same way at a branch and one way leads to executed code, sends them there. Returns false
+    /// if no such branch is left.
     fn follow_ways(&mut self) -> bool {
         let blocks = self.blocks.members.len();
         let known = (0..blocks + self.blocks.edges.len()).map(|count| self.balance.get(count));
@@ -615,7 +622,7 @@ impl<'l> Derivation<'l> {
     }
 }
 
-/// Returns the loops of one block that have a copy of one of their instructions right before them, and nowhere else.
+/// Finds one-block loops that have a copy of one of their instructions directly before them, and nowhere else.
 fn find_peeled(
     instructions: &[Instruction],
     blocks: &Blocks,
@@ -644,7 +651,7 @@ fn find_peeled(
     (0..blocks.members.len()).filter(is_peeled).collect()
 }
 
-/// Returns the conditional branches of the PTX of which there is one machine instruction each.
+/// Finds the conditional PTX branches that became a single machine instruction.
 fn find_ways<'c>(
     (listing, ptx): (&Listing, &[&str]),
     blocks: &Blocks,
@@ -662,7 +669,7 @@ fn find_ways<'c>(
     ways.filter_map(|(block, way)| Some((block, way, count(way.next)?.warps))).collect()
 }
 
-/// Most frequent value, the first on ties, with its frequency.
+/// Returns the most frequent value (the first one on ties) and its frequency.
 fn most_frequent(values: impl Iterator<Item = u64>) -> Option<(u64, u64)> {
     let mut counts: Vec<(u64, u64)> = Vec::new();
     for value in values {

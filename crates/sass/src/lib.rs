@@ -25,16 +25,16 @@ pub use listing::{Instruction, Listing, begins_function};
 pub use pipe::Pipe;
 pub use simulated::{Executed, PtxCount, Simulated, is_instruction};
 
-/// Bytes of one instruction, since Volta.
+/// Size of an instruction in bytes, since Volta.
 pub const INSTRUCTION_BYTES: u64 = 16;
 
-/// Why machine code cannot be read.
+/// Why machine code could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SassError {
-    /// The file is no ELF file, or its structure is damaged.
+    /// The file is not an ELF file, or its structure is damaged.
     #[error("not a readable cubin: {0}")]
     Elf(String),
-    /// The machine code is not for a GPU.
+    /// The ELF file is not for a GPU.
     #[error("not machine code of an NVIDIA GPU: the ELF machine is {0}, expected 190")]
     Machine(u16),
     /// A function does not consist of whole instructions.

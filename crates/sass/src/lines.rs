@@ -1,9 +1,9 @@
-//! Line tables: which lines the instructions of a cubin come from.
+//! Line tables: which lines a cubin's instructions come from.
 //!
-//! A cubin compiled with `-lineinfo` has two line tables in the form of DWARF 2. `.debug_line` refers to the source,
-//! `.nv_debug_line_sass` to the PTX in `.nv_debug_ptx_txt`. NVIDIA adds an extended opcode (0x90) for inlined calls:
-//! the following rows are inlined at an earlier row, given by its number among the rows of the same kernel. They
-//! belong to a function, given by an offset in `.debug_str`. The number 0 ends that.
+//! A cubin compiled with `-lineinfo` has two line tables in DWARF 2 format. `.debug_line` refers to the source,
+//! `.nv_debug_line_sass` to the PTX in `.nv_debug_ptx_txt`. NVIDIA adds an extended opcode (0x90) for inlined calls.
+//! Its first operand is the number of an earlier row of the same kernel, at which the following rows are inlined. The
+//! second is the offset of their function's name in `.debug_str`. Row number 0 ends the inlined code.
 
 use gimli::{DebugLine, DebugLineOffset, LineInstruction, LineRow, LittleEndian, Reader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
@@ -13,52 +13,52 @@ use crate::{Cubin, SassError};
 
 const SOURCE_LINES: &str = ".debug_line";
 const PTX_LINES: &str = ".nv_debug_line_sass";
-/// Prefix of the section with the text of the PTX, whose lines end with a zero byte. In code that is still to be
-/// linked, a number follows.
+/// Prefix of the section that contains the PTX text, whose lines end with a zero byte. In code that is not linked yet,
+/// a number follows.
 const PTX_TEXT: &str = ".nv_debug_ptx_txt";
 /// NVIDIA's extended opcode for an inlined call.
 const INLINED_CALL: gimli::DwLne = gimli::DwLne(0x90);
-/// Limit of a table's rows: a damaged program must not fill the memory.
+/// Maximum number of rows in a table, so that a damaged program cannot fill the memory.
 const MOST_ROWS: usize = 1 << 24;
-/// Limit of nested inlined calls.
+/// Maximum depth of nested inlined calls.
 const DEEPEST: usize = 256;
-/// While tables are read, addresses of the section with index `i` begin at `i << SECTION_BITS`.
+/// While tables are read, the addresses of section `i` start at `i << SECTION_BITS`.
 const SECTION_BITS: u32 = 40;
 
 type Bytes<'data> = gimli::EndianSlice<'data, LittleEndian>;
 
-/// A line of a file, and the function that was inlined there.
+/// A line of a file, and the inlined function that contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// Index in [`LineTable::files`].
     pub file: usize,
-    /// Line number, counted from one.
+    /// Line number, 1-based.
     pub line: u32,
     /// Inlined function that contains the line, if the table names it.
     pub function: Option<String>,
 }
 
-/// The line of each instruction.
+/// Lines of all instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LineTable {
     files: Vec<String>,
-    /// All rows in the order of the table: an inlined row refers to the row of its call.
+    /// All rows, in the order of the table. An inlined row refers to the row of its call.
     rows: Vec<Row>,
-    /// Section and offset of each row with its index, sorted. A row applies up to the next one of its section; of
-    /// several rows at one place, the last applies.
+    /// Section, offset and index of each row, sorted. A row applies up to the next one in its section. Of several rows
+    /// at one offset, the last one applies.
     places: Vec<((usize, u64), usize)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     place: Place,
-    /// Number of the call's row, counted from one; 0 if the line was not inlined.
+    /// Row number of the call, 1-based; 0 if the line was not inlined.
     caller: usize,
-    /// Whether the sequence of the section's code ends here.
+    /// Whether the row ends a sequence of the section's code.
     ends: bool,
 }
 
-/// The two tables of a cubin.
+/// Both line tables of a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tables {
     /// Lines of the source; empty without `-lineinfo`.
@@ -80,8 +80,8 @@ impl LineTable {
         self.rows.is_empty()
     }
 
-    /// Line of the instruction at `offset` in a section, followed by the lines of the inlined calls, innermost first.
-    /// Empty if unknown.
+    /// Returns the line of the instruction at `offset` in a section, followed by the lines of the inlined calls,
+    /// innermost first. Empty if unknown.
     pub fn places(&self, section: usize, offset: u64) -> Vec<&Place> {
         let following = self.places.partition_point(|(place, _)| *place <= (section, offset));
         let before = self.places[..following].last().filter(|((of, _), _)| *of == section);
@@ -90,7 +90,7 @@ impl LineTable {
         let mut places = Vec::new();
         while let Some(Row { place, caller, .. }) = row {
             places.push(place);
-            // Rows refer only to earlier rows, but in a damaged table a row may refer to itself.
+            // Rows only refer to earlier rows, but in a damaged table, a row may refer to itself.
             let earlier = places.len() < DEEPEST;
             row = caller.checked_sub(1).filter(|_| earlier).and_then(|number| self.rows.get(number));
         }
@@ -99,7 +99,7 @@ impl LineTable {
 }
 
 impl Tables {
-    /// Reads the line tables of a cubin; empty tables if it has no line information.
+    /// Reads the line tables of a cubin. The tables are empty if it has no line information.
     ///
     /// # Errors
     ///
@@ -126,14 +126,14 @@ fn read_table(cubin: &Cubin, name: &'static str) -> Result<LineTable, SassError>
     run_programs(&data, strings.unwrap_or_default()).map_err(|why| damaged(&why))
 }
 
-/// Runs the programs of a section whose addresses are relocated.
+/// Runs the line programs of a section whose addresses have been relocated.
 fn run_programs(data: &[u8], strings: &[u8]) -> Result<LineTable, String> {
     let mut table = LineTable::default();
     let mut offset = 0;
     while offset < data.len() {
         let section = DebugLine::new(data, LittleEndian);
         let program = section.program(DebugLineOffset(offset), 8, None, None).map_err(|error| error.to_string())?;
-        // The length excludes its own four bytes. It lies within the section, since the header was read.
+        // The length excludes its own four bytes. Since the header could be read, it is within the section.
         offset += 4 + program.header().unit_length();
         run_program(program, strings, &mut table)?;
     }
@@ -141,8 +141,8 @@ fn run_programs(data: &[u8], strings: &[u8]) -> Result<LineTable, String> {
     Ok(table)
 }
 
-/// Content of a section with the addresses that the linker would insert: the code's section in the bits above
-/// [`SECTION_BITS`], the offset below.
+/// Returns the content of a section with the addresses that the linker would insert: the section of the code in the
+/// bits from [`SECTION_BITS`] up, and the offset below.
 fn relocated(cubin: &Cubin, name: &str) -> Result<Option<Vec<u8>>, object::Error> {
     let Some(section) = cubin.elf().section_by_name(name) else { return Ok(None) };
     let mut data = section.data()?.to_vec();
@@ -160,7 +160,7 @@ fn relocated(cubin: &Cubin, name: &str) -> Result<Option<Vec<u8>>, object::Error
     Ok(Some(data))
 }
 
-/// Runs one program and appends its rows to the table.
+/// Runs one line program and appends its rows to the table.
 fn run_program<'data>(
     mut program: gimli::IncompleteLineProgram<Bytes<'data>>,
     strings: &'data [u8],
@@ -195,7 +195,7 @@ fn run_program<'data>(
             return Err(format!("it has more than {MOST_ROWS} rows"));
         }
         let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(u32::MAX));
-        // Files count from one. The table of PTX lines names file 0, because there is a single text.
+        // File numbers are 1-based. The table of PTX lines names file 0, because there is only one text.
         let file = usize::try_from(row.file_index().saturating_sub(1)).unwrap_or(usize::MAX).saturating_add(first_file);
         if row.file_index() > 0 && file >= table.files.len() {
             return Err(format!("row {} names file {}, which is not listed", table.rows.len() + 1, row.file_index()));
@@ -204,7 +204,7 @@ fn run_program<'data>(
         let section = usize::try_from(row.address() >> SECTION_BITS).unwrap_or(usize::MAX);
         table.places.push(((section, row.address() & ((1 << SECTION_BITS) - 1)), table.rows.len()));
         if made.ends {
-            // The next rows belong to another kernel or function and count from one again.
+            // The next rows belong to another kernel or function, where row numbers start from one again.
             (first_row, caller, function) = (table.rows.len() + 1, 0, None);
         }
         table.rows.push(made);
@@ -219,7 +219,7 @@ fn read_string(strings: &[u8], offset: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&rest[..end]).into_owned())
 }
 
-/// Path of a file: its name, below its folder if it has one.
+/// Returns the path of a file: its folder, if any, and its name.
 fn file_name(header: &gimli::LineProgramHeader<Bytes>, entry: &gimli::FileEntry<Bytes>) -> String {
     let text = |value: gimli::AttributeValue<Bytes>| match value {
         gimli::AttributeValue::String(text) => text.to_string_lossy().into_owned(),
@@ -235,29 +235,29 @@ fn file_name(header: &gimli::LineProgramHeader<Bytes>, entry: &gimli::FileEntry<
 mod tests {
     use super::run_programs;
 
-    /// A table as NVRTC 13.0 writes it for a kernel with nested inlined calls: rows at 0x00 to 0x20, two calls
+    /// Returns a table as NVRTC 13.0 writes it for a kernel with nested inlined calls: rows at 0x00 to 0x20, two calls
     /// inlined into each other, and the end at 0x40.
     fn table() -> Vec<u8> {
         table_of(&[(3, 12)])
     }
 
-    /// A table for several kernels: the section of each, and the line before its first.
+    /// Returns a table for several kernels, given the section of each and the line before its first one.
     fn table_of(kernels: &[(u64, u8)]) -> Vec<u8> {
         // Version 2. After the length of the rest of the header: units of one byte, statements, lines from -5 in a
-        // range of 14, opcodes from 10 on, and the operand counts of the standard ones.
+        // range of 14, opcodes from 10 up, and the operand counts of the standard opcodes.
         let mut rest = vec![1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
         rest.extend(b"/src\0\0k.cu\0\x01\0\0\0");
         let mut program = vec![2, 0];
         program.extend(u32::try_from(rest.len()).unwrap().to_le_bytes());
         program.extend(rest);
         for (section, line) in kernels {
-            // The section's address, line 13, a row; row 1.
+            // Address of the section; line 13; row 1.
             program.extend([0, 9, 2]);
             program.extend((section << super::SECTION_BITS).to_le_bytes());
             program.extend([3, *line, 1]);
-            // Inlined at row 1, in the function at 0 of the strings; line 6 at 0x10: row 2.
+            // Inlined at row 1, in the function at string offset 0; line 6 at 0x10; row 2.
             program.extend([0, 3, 0x90, 1, 0, 2, 16, 3, 0x79, 1]);
-            // Inlined at row 2, in the function at 3; line 3 at 0x20: row 3.
+            // Inlined at row 2, in the function at string offset 3; line 3 at 0x20; row 3.
             program.extend([0, 3, 0x90, 2, 3, 2, 16, 3, 0x7d, 1]);
             // No longer inlined; line 14 at 0x30, and the end at 0x40.
             program.extend([0, 3, 0x90, 0, 0, 2, 16, 3, 11, 1, 2, 16, 0, 1, 1]);
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(run_programs(&later, b"").unwrap_err(), "row 2 is inlined at row 9, which follows it");
         let mut other = table();
         let at = other.windows(3).position(|bytes| bytes == [3, 12, 1]).unwrap();
-        // Instead of line 13: file 7.
+        // Sets file 7 in place of line 13.
         other[at..at + 2].copy_from_slice(&[4, 7]);
         assert_eq!(run_programs(&other, b"").unwrap_err(), "row 1 names file 7, which is not listed");
     }

@@ -1,4 +1,4 @@
-//! Listings, which join instruction words, their text and the lines they come from.
+//! Listings, which join instruction words with their text and with the lines they come from.
 
 use std::collections::BTreeSet;
 
@@ -10,42 +10,42 @@ use crate::{Control, Cubin, Function, INSTRUCTION_BYTES, Place, SassError, Table
 /// One machine instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction {
-    /// Offset in its function's section, in bytes.
+    /// Offset in the function's section, in bytes.
     pub offset: u64,
-    /// Guard, e.g. `@!P0`; empty without one.
+    /// Guard, e.g. `@!P0`; empty if there is none.
     pub predicate: String,
     /// Operation with its modifiers, e.g. `LDG.E.64`.
     pub opcode: String,
     /// Operands, separated by commas.
     pub operands: String,
-    /// Instruction word.
+    /// The 128-bit encoding.
     pub word: u128,
-    /// Line of the PTX it comes from, counted from one.
+    /// PTX line from which the instruction was made, 1-based.
     pub ptx_line: Option<u32>,
     /// Line of the source, followed by the lines of the inlined calls, innermost first.
     pub source: Vec<Place>,
 }
 
 impl Instruction {
-    /// What the instruction tells the warp's scheduler.
+    /// Decodes what the instruction tells the warp scheduler.
     pub const fn control(&self) -> Control {
         Control::decode(self.word)
     }
 }
 
-/// The machine code of a kernel, or of a function that was not inlined.
+/// Machine code of a kernel, or of a function that was not inlined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     /// Mangled name of the function.
     pub name: String,
-    /// Index of the section with the code. Functions that only one kernel calls are in that kernel's section.
+    /// Index of the section that contains the code. A function that only one kernel calls is in that kernel's section.
     pub section: usize,
-    /// Instructions in order of their offsets.
+    /// Instructions, ordered by offset.
     pub instructions: Vec<Instruction>,
     /// Names of the source files, to which [`Place::file`] refers.
     pub files: Vec<String>,
-    /// Text of the PTX, to which [`Instruction::ptx_line`] refers. It may be another file than that of a kernel
-    /// compiled alone. Lines of functions without instructions in the joined listings are empty.
+    /// Text of the PTX to which [`Instruction::ptx_line`] refers. It may be a whole file rather than the PTX of a
+    /// kernel compiled alone. Functions without instructions in the joined listings have empty lines.
     pub ptx: String,
 }
 
@@ -54,7 +54,7 @@ impl Listing {
     ///
     /// # Errors
     ///
-    /// If the text is of another cubin.
+    /// If the text belongs to another cubin.
     pub fn join(cubin: &Cubin, text: &Disassembly, tables: &Tables) -> Result<Vec<Self>, SassError> {
         let joined = text.functions.iter().map(|text| Self::join_function(cubin, text, tables));
         let mut joined: Vec<Self> = joined.collect::<Result<_, _>>()?;
@@ -70,7 +70,7 @@ impl Listing {
         let other = |what: &str| SassError::Disassembly(format!("`{}` {what}", text.function));
         let named = |function: &&Function| function.name == text.function && function.start == text.start;
         let function = cubin.functions().iter().find(named).ok_or_else(|| other("is not a function of the cubin"))?;
-        // A function that only this one calls lies within its code, but has a text of its own.
+        // A function that only this one calls is inside this one's code, but has a text of its own.
         let inside = |inner: &&Function| inner.section == function.section && inner.start > function.start;
         let inner = cubin.functions().iter().filter(inside).map(|inner| inner.start - function.start).min();
         let own = inner.map_or(usize::MAX, |bytes| usize::try_from(bytes / INSTRUCTION_BYTES).unwrap_or(usize::MAX));
@@ -104,12 +104,12 @@ impl Listing {
     }
 }
 
-/// Whether a function begins at a line of PTX.
+/// Whether a PTX line begins a function.
 pub fn begins_function(line: &str) -> bool {
     (line.contains(".entry ") || line.contains(".func ")) && !line.trim_end().ends_with(';')
 }
 
-/// Clears the lines of functions that have none of the wanted lines.
+/// Clears the lines of functions that contain none of the wanted lines.
 fn keep_functions(ptx: &str, wanted: &BTreeSet<u32>) -> String {
     let lines: Vec<&str> = ptx.lines().collect();
     let number = |at: usize| u32::try_from(at + 1).unwrap_or(u32::MAX);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(kept(&[7]), "\n\n\n\n.visible .entry a(\n)\n{ ret; }\n.func g;");
         assert_eq!(kept(&[2, 11]), "\n.func f(\n)\n{ ret; }\n\n\n\n\n.entry b(\n)\n{ ret; }");
         assert_eq!((kept(&[]), kept(&[99]), keep_functions("", &[1].into())), Default::default());
-        // Without a recognised function, a line keeps all of the text.
+        // If no function is recognised, a wanted line keeps the whole text.
         assert_eq!(keep_functions("a\nb", &[2].into()), "a\nb");
     }
 }

@@ -1,14 +1,14 @@
-//! Names the operation of an instruction from its word, so that instructions are counted without a disassembler.
+//! Names an instruction's operation from its word, so that instructions can be counted without a disassembler.
 //!
-//! The lowest nine bits of a word are the operation, the next three the form of its operands. The table is nvdisasm
-//! 13.2's output for `sm_90`. Code for `sm_75` to `sm_89` has the same numbers.
+//! The lowest nine bits of a word are the operation, and the next three are the form of its operands. The table was
+//! made from nvdisasm 13.2's output for `sm_90`. Code for `sm_75` to `sm_89` uses the same numbers.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use crate::{Cubin, Function, INSTRUCTION_BYTES, Place, Tables};
 
-/// Operations by hexadecimal number. Those that share a number differ in other bits, and have a common name here.
+/// Operations by hexadecimal number. Operations that share a number differ in other bits, and share one name here.
 const NAMES: &str = "
     002 MOV  003 P2R  004 R2P  005 CS2R  006 VOTE  007 SEL  008 FSEL  009 FMNMX  00a FSET  00b FSETP  00c ISETP
     00f VIMNMX3  010 IADD3  011 LEA  012 LOP3  013 IABS  014 VABSDIFF  015 VABSDIFF4  016 PRMT  017 IMNMX  019 SHF
@@ -26,18 +26,18 @@ const NAMES: &str = "
     1b7 UTMACMDFLUSH  1ba UBLKCP  1bb UBLKRED  1bc UBLKPF  1c3 S2UR  1c4 REDUX  1c6 FENCE  1c7 UCGABAR
 ";
 
-/// The operation that pads the end of the code.
+/// Operation that pads the end of the code.
 const PADDING: &str = "NOP";
 
-/// Bits of a word with the operation.
+/// Bits of a word that contain the operation.
 const OPERATION: u128 = 0x1ff;
 
-/// Architectures with these numbers.
+/// Architectures that use these numbers.
 const KNOWN: std::ops::RangeInclusive<u32> = 70..=90;
 
 impl Cubin<'_> {
-    /// Number of instructions per operation of a function, without padding; `None` for an unknown architecture. An
-    /// unknown operation counts as `OTHER`.
+    /// Counts the instructions of a function by operation, without padding. Unknown operations count as `OTHER`. `None`
+    /// for an unknown architecture.
     pub fn count_operations(&self, function: &Function) -> Option<BTreeMap<&'static str, u32>> {
         KNOWN.contains(&self.architecture()).then(|| {
             let mut counts = BTreeMap::new();
@@ -48,8 +48,8 @@ impl Cubin<'_> {
         })
     }
 
-    /// Operations of a function in order, without padding, each with its source line and the lines of the inlined
-    /// calls, innermost first.
+    /// Returns the operations of a function in order, without padding. Each has its source line and the lines of the
+    /// inlined calls, innermost first.
     pub fn list_operations<'t>(
         &self,
         function: &Function,

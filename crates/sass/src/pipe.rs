@@ -1,7 +1,7 @@
-//! Pipelines of a multiprocessor that count an instruction.
+//! The pipelines of a multiprocessor in which an instruction counts.
 //!
-//! They are those of Nsight Compute's counters `sm__inst_executed_pipe_*`. Which instructions each one counts was
-//! measured on an H100: see docs/explanation/machine-code.md.
+//! They are those of Nsight Compute's counters `sm__inst_executed_pipe_*`. Which instructions each of them counts was
+//! measured on an H100; see docs/explanation/machine-code.md.
 
 use crate::Instruction;
 
@@ -9,9 +9,9 @@ use crate::Instruction;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Pipe {
-    /// Integers except multiplication, logic, comparisons, selections, votes and moves.
+    /// Integer operations except multiplication, logic, comparisons, selections, votes and moves.
     Alu,
-    /// Single and half precision, integer multiplication, some additions and moves of integers.
+    /// Single and half precision, integer multiplication, and some integer additions and moves.
     Fma,
     /// Double precision.
     Fp64,
@@ -19,22 +19,23 @@ pub enum Pipe {
     Xu,
     /// Loads, stores, atomics, fences, shuffles and reads of special registers that differ between lanes.
     Lsu,
-    /// Matrix products, and some additions and moves of half precision.
+    /// Matrix products, and some half-precision additions and moves.
     Tensor,
-    /// Texture fetches, surface accesses and fences beyond the block.
+    /// Texture fetches, surface accesses, and fences with a scope beyond the block.
     Tex,
-    /// Copies by the tensor memory accelerator.
+    /// Copies by the Tensor Memory Accelerator.
     Tma,
     /// Instructions whose result is the same for all lanes of a warp.
     Uniform,
     /// Calls, exits and reconvergence of lanes.
     Cbu,
-    /// Loads of constants, barriers of a block, reductions over a warp and reads of other special registers.
+    /// Loads from constant memory, block barriers, reductions over a warp, and reads of other special registers.
     Adu,
 }
 
-/// Pipelines that count an operation. Operations that are not listed count in the ALU, or in the uniform datapath if
-/// their name begins with `U`. Measured on an H100 if its kernels had the operation, otherwise as documented.
+/// The pipelines in which each operation counts. Operations that are not listed count in the ALU, or in the uniform
+/// datapath if their name starts with `U`. Measured on an H100 for the operations that occur in its kernels, otherwise
+/// as documented.
 const OPERATIONS: [(&[Pipe], &[&str]); 11] = [
     (
         &[Pipe::Fma],
@@ -106,16 +107,16 @@ const OPERATIONS: [(&[Pipe], &[&str]); 11] = [
     ),
     (&[Pipe::Cbu, Pipe::Adu], &["RET"]),
     (&[Pipe::Adu], &["LDC", "S2R", "S2UR", "BAR", "B2R", "ERRBAR", "REDUX", "MATCH", "SYNCS", "ACQBULK"]),
-    // Counted by no pipeline. Branches to a fixed target are among them.
+    // Not counted in any pipeline, like branches to a fixed target.
     (&[], &["NOP", "BRA", "JMP", "UMOV", "ULDC", "VOTEU", "CGAERRBAR", "DEPBAR", "ENDCOLLECTIVE", "PREEXIT"]),
 ];
 
-/// Special registers that differ between the lanes of a warp, which the LSU reads.
+/// Special registers that differ between the lanes of a warp. The LSU reads them.
 const OF_LANES: [&str; 8] =
     ["SR_TID", "SR_LANEID", "SR_VIRTID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK"];
 
 impl Pipe {
-    /// Returns the name of its count among those of a launch.
+    /// Returns the name of the pipeline's count among the counts of a launch.
     pub const fn counter(self) -> &'static str {
         match self {
             Self::Alu => "pipe_alu",
@@ -132,14 +133,14 @@ impl Pipe {
         }
     }
 
-    /// Returns the name in Nsight Compute's counters.
+    /// Returns the name that Nsight Compute's counters use.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 impl Instruction {
-    /// Pipelines that count the instruction; none if it only takes an issue slot.
+    /// Returns the pipelines in which the instruction counts; none if it only takes an issue slot.
     pub fn pipes(&self) -> &'static [Pipe] {
         let operation = self.operation();
         let has = |modifier: &str| self.opcode.split('.').any(|part| part == modifier);

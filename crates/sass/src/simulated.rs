@@ -1,18 +1,18 @@
-//! Joins machine code with what a simulator counted of the PTX that it was made of.
+//! Joins machine code with what a simulator counted for the PTX from which it was made.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::{LineCount, Listing, begins_function};
 
-/// What was counted on a line of the simulated PTX.
+/// Counts for one line of the simulated PTX.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PtxCount {
-    /// Instructions that warps executed.
+    /// Number of instructions that warps executed.
     pub instructions: u64,
-    /// Branches at which lanes diverged.
+    /// Number of branches at which lanes diverged.
     pub diverged: u64,
-    /// Numbers of rounds of the loop that a branch leads back in, and how many warps left it after so many.
+    /// For the back edge of a loop: numbers of iterations, and how many warps left the loop after so many.
     pub rounds: Vec<(u64, u64)>,
 }
 
@@ -21,19 +21,19 @@ pub struct PtxCount {
 pub struct Simulated {
     listings: Vec<Listing>,
     ptx: String,
-    /// Line of the simulated PTX for each line of the PTX of the listings.
+    /// For each line of the listings' PTX, the line of the simulated PTX.
     pub lines: BTreeMap<u32, u32>,
 }
 
 impl Simulated {
-    /// Matches the lines of the listings' PTX with those of `ptx`.
+    /// Matches the lines of the listings' PTX with the lines of `ptx`.
     pub fn new(listings: Vec<Listing>, ptx: String) -> Self {
         let of_ptx: Vec<&str> = ptx.lines().collect();
         let lines = listings.first().map_or_else(BTreeMap::new, |listing| match_lines(&listing.ptx, &of_ptx));
         Self { listings, ptx, lines }
     }
 
-    /// The functions.
+    /// Machine code of the functions.
     pub fn listings(&self) -> &[Listing] {
         &self.listings
     }
@@ -44,7 +44,7 @@ impl Simulated {
     }
 }
 
-/// How often warps executed the instructions of a unit's functions.
+/// How many times warps executed the instructions of a unit's functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Executed<'l> {
     /// Each function with the count of each instruction; `None` where it could not be derived.
@@ -53,7 +53,7 @@ pub struct Executed<'l> {
 }
 
 impl<'l> Executed<'l> {
-    /// Derives the counts of machine instructions from those of the lines of the simulated PTX.
+    /// Derives the counts of machine instructions from the counts of the simulated PTX's lines.
     pub fn derive(unit: &'l Simulated, counts: &BTreeMap<u32, PtxCount>) -> Self {
         let lines: Vec<&str> = unit.ptx.lines().collect();
         let none = PtxCount::default();
@@ -87,8 +87,8 @@ impl<'l> Executed<'l> {
     }
 }
 
-/// Returns for lines of the PTX that a cubin was made of the same lines of the simulated PTX. A kernel may have been compiled
-/// alone for one and with its whole file for the other, so that only the lines of each function match.
+/// Maps lines of the PTX from which a cubin was made to the same lines of the simulated PTX. Only lines within each
+/// function correspond, because a kernel may have been compiled alone for one and with its whole file for the other.
 fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     let simulated: Vec<Cow<'_, str>> = simulated.iter().map(|line| comparable(line)).collect();
     let functions: BTreeMap<&str, u32> =
@@ -107,9 +107,9 @@ fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     same
 }
 
-/// Returns a line of PTX without what differs between two compilations of one source: labels and the depot of local memory
-/// have the number of their function in the file, and the name of an anonymous namespace has a hash of where the source was,
-/// or the number of the compiler's process, with the length of all that before it.
+/// Removes from a PTX line what differs between two compilations of the same source. Labels and the local-memory depot
+/// contain the number of their function in the file. The name of an anonymous namespace contains a hash of the source's
+/// location, or the number of the compiler's process, and is preceded by its length.
 fn comparable(line: &str) -> Cow<'_, str> {
     const ANONYMOUS: &str = "_GLOBAL__N__";
     const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
@@ -133,20 +133,20 @@ fn comparable(line: &str) -> Cow<'_, str> {
     if text.is_empty() { Cow::Borrowed(rest) } else { text + rest }
 }
 
-/// Whether a line of PTX holds an instruction.
+/// Whether a PTX line contains an instruction.
 pub fn is_instruction(line: &str) -> bool {
     let text = line.trim_start();
     text.contains(';') && text.starts_with(|first: char| first.is_ascii_lowercase() || first == '@' || first == '{')
 }
 
-/// Returns how many instructions a line of PTX has: what was written as `asm` in the source stays one line.
+/// Returns the number of instructions in a PTX line. Inline assembly stays on one line, so there may be several.
 pub fn count_instructions(line: &str) -> u64 {
     let statements =
         line.split("//").next().unwrap_or_default().split(';').map(|part| part.trim_matches(['{', '}', ' ', '\t']));
     statements.filter(|part| !part.is_empty() && !part.starts_with('.')).count() as u64
 }
 
-/// Whether an instruction of PTX is a branch.
+/// Whether a PTX instruction is a branch.
 fn is_branch(line: &str) -> bool {
     let text = line.trim_start();
     let text =
@@ -189,7 +189,7 @@ mod tests {
             assert_eq!(same.into_iter().collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 4)], "{one}");
         }
         assert_ne!(comparable("_ZN12_GLOBAL__N__1kEv"), comparable("_ZN12_GLOBAL__N__1jEv"));
-        // What is not a length of the name stays.
+        // Digits that are not the length of the name remain.
         let odd = ["_GLOBAL__N__x", "3_GLOBAL__N__x", "99_GLOBAL__N__x", "13_GLOBAL__N__é"];
         for odd in odd.into_iter().chain(["99999999999999999999_GLOBAL__N__"]) {
             assert_eq!(comparable(odd), odd);

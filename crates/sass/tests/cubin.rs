@@ -1,20 +1,20 @@
-//! Cubins made here, instruction by instruction, and files that are none.
+//! Cubins made here, instruction by instruction, and files that are not cubins.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 use sass::{Cubin, Listing, SassError, Tables, read_disassembly};
 
-/// Words of an exit and of a branch to itself, as ptxas writes them for `sm_90`.
+/// Instruction words of an exit and of a branch to itself, as ptxas writes them for `sm_90`.
 const EXIT: u128 = 0x000f_ea00_0380_0000_0000_0000_0000_794d;
 const LOOP: u128 = 0x000f_c000_0383_ffff_ffff_fffc_00fc_7947;
 
-/// An ELF file with the section `.text.k`, which holds `code`, and a function of `length` bytes at its offset
+/// Returns an ELF file with the section `.text.k`, which contains `code`, and a function of `length` bytes at offset
 /// `start`.
 fn cubin(machine: u16, code: &[u8], start: u64, length: u64) -> Vec<u8> {
     cubin_with(machine, code, &[(1, start, length)])
 }
 
-/// Such a file with several functions: index of the name in `\0k\0f\0`, start and length.
+/// Like [`cubin`], with several functions: index of the name in `\0k\0f\0`, start, and length.
 fn cubin_with(machine: u16, code: &[u8], functions: &[(u32, u64, u64)]) -> Vec<u8> {
     const HEADER: usize = 64;
     const SYMBOL: usize = 24;
@@ -27,7 +27,7 @@ fn cubin_with(machine: u16, code: &[u8], functions: &[(u32, u64, u64)]) -> Vec<u
         symbols.extend(length.to_le_bytes());
     }
     let names = b"\0.text.k\0.symtab\0.strtab\0.shstrtab\0";
-    // Name, type, flags, content and link of each section; then the size of its entries.
+    // Name, type, flags, content and link of each section, followed by the size of its entries.
     let sections = [
         (1_u32, 1_u32, 6_u64, code, 0_u32, 0_u64),
         (9, 2, 0, symbols.as_slice(), 3, SYMBOL as u64),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::INSTRUCTION_BYTES;
 
-/// A listing of instructions: guard, opcode, operands, line of the PTX.
+/// Creates a listing from instructions: guard, opcode, operands, line of the PTX.
 fn listing(lines: &[(&str, &str, &str, u32)]) -> Listing {
     let instruction = |(at, (predicate, opcode, operands, line)): (u64, &(&str, &str, &str, u32))| Instruction {
         offset: at * INSTRUCTION_BYTES,
@@ -18,7 +18,7 @@ fn listing(lines: &[(&str, &str, &str, u32)]) -> Listing {
     Listing { name: "k".to_owned(), section: 1, instructions, files: Vec::new(), ptx: String::new() }
 }
 
-/// Counts of the instructions, given those of lines: the line, warps, and divergences of a branch.
+/// Derives the counts of instructions from counts of lines: line, warps, and divergences if it is a branch.
 fn executed(code: &Listing, lines: &[(u32, u64, Option<u64>)]) -> Vec<Option<u64>> {
     code.executed(|line| {
         let found = lines.iter().find(|(known, ..)| *known == line);
@@ -32,7 +32,7 @@ fn known(counts: &[u64]) -> Vec<Option<u64>> {
 
 #[test]
 fn a_block_is_executed_as_often_as_what_stays_in_it_says() {
-    // A loop of 10 rounds. Line 4 was moved in front of it; line 5 is the store in it.
+    // A loop of 10 iterations. Line 4 was moved in front of it; line 5 is the store inside.
     let code = listing(&[
         ("", "LDC", "R1, c[0x0][0x28]", 20),
         ("", "MOV", "R2, R3", 1),
@@ -61,7 +61,7 @@ fn lanes_that_diverge_come_together_once_for_each_path() {
         ("", "EXIT", "", 5),
     ]);
     let lines = [(1, 16, None), (2, 16, Some(4)), (3, 6, None), (4, 16, None), (5, 16, None)];
-    // Ten warps jump over the body as a whole, and four in part.
+    // Ten warps skip the body as a whole, and four with some of their lanes.
     assert_eq!(executed(&code, &lines), known(&[16, 16, 6, 6, 20, 16, 16]));
 }
 
@@ -83,8 +83,8 @@ fn code_for_lanes_that_diverged_before_a_shuffle_is_not_executed() {
 
 #[test]
 fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
-    // Each of 4 warps makes 11 rounds of a loop. The compiler made copies of 4 rounds and of one: twice four rounds
-    // and three single ones.
+    // Each of 4 warps runs 11 iterations of a loop. The compiler made copies of 4 iterations and of one, so there are
+    // two times four iterations and three single ones.
     let code = listing(&[
         ("", "STS", "[R2], R3", 1),
         ("", "ISETP.GT", "P1, PT, R3, 0x3, PT", 3),
@@ -105,7 +105,7 @@ fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
 
 #[test]
 fn rounds_are_shared_as_each_warp_made_them_where_that_was_counted() {
-    // Of 10 warps, 5 make four rounds of a loop and 5 make one. The compiler made copies of 4, 2 and one round.
+    // Of 10 warps, 5 run four iterations of a loop and 5 run one. The compiler made copies of 4, 2 and 1 iterations.
     let code = [
         ("", "STS", "[R2], R3", 1),
         ("@!P1", "BRA", "0x80", 4),
@@ -133,7 +133,7 @@ fn rounds_are_shared_as_each_warp_made_them_where_that_was_counted() {
     };
     assert_eq!(counts(&[(1, 5), (4, 5)], 0), [5, 5, 0, 5].map(Some));
     assert_eq!(counts(&[(2, 5), (3, 5)], 0), [0, 0, 10, 5].map(Some));
-    // The counts do not tell without the rounds, with those of other warps, or where lanes diverged.
+    // Nothing follows without iteration counts, with those of fewer warps, or if lanes diverged.
     for (rounds, diverged) in [(&[][..], 0), (&[(4, 5)][..], 0), (&[(1, 5), (4, 5)][..], 3)] {
         assert_eq!(counts(rounds, diverged), [None; 4]);
     }
@@ -166,7 +166,7 @@ fn a_division_calls_its_function_for_no_value_and_what_is_not_executed_has_no_ro
 
 #[test]
 fn a_branch_of_the_ptx_says_how_often_each_of_its_ways_was_taken_whichever_the_compiler_made_the_first() {
-    // Line 3 is past the branch, and was moved to line 5 on the other path, with which it has no count.
+    // Line 3 is past the branch. It was moved to line 5, on the other path, for which there is no count.
     let ptx = ".entry k(\n@%p1 bra $L_2;\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%rd1], %r1;\n$L_2:\nadd.u32 %r1, %r1, 2;\nret;";
     let straight = [
         ("@P0", "BRA", "0x40", 2),
@@ -186,7 +186,7 @@ fn a_branch_of_the_ptx_says_how_often_each_of_its_ways_was_taken_whichever_the_c
     ];
     let lines = [(2, 16, Some(4)), (3, 10, None), (7, 16, None)];
     let counts = |code: &[_]| executed(&Listing { ptx: ptx.to_owned(), ..listing(code) }, &lines);
-    // 16 warps, of which 10 continued; 16 + 4 - 10 took the branch.
+    // Of 16 warps, 10 continued past the branch and 16 + 4 - 10 took it.
     assert_eq!(counts(&straight)[..5], known(&[16, 10, 10, 10, 10]));
     assert_eq!(counts(&turned)[..5], known(&[16, 10, 10, 10, 10]));
     let lines = [(2, 16, Some(4)), (3, 13, None), (7, 16, None)];
@@ -216,7 +216,7 @@ fn two_divisions_on_a_way_of_their_own_are_executed_as_often_as_their_lines() {
 
 #[test]
 fn what_copies_that_are_known_account_for_leaves_nothing_for_others() {
-    // Four rounds go through the copy of four, as its store shows.
+    // Four iterations go through the copy of four, as its store shows.
     let code = listing(&[
         ("@P0", "BRA", "0x30", 1),
         ("", "STS", "[R2], R3", 3),
@@ -232,7 +232,7 @@ fn what_copies_that_are_known_account_for_leaves_nothing_for_others() {
 
 #[test]
 fn a_branch_that_the_compiler_made_of_several_decides_nothing() {
-    // The unconditional branch is never executed in the PTX, and has a condition in the machine code.
+    // The unconditional branch is never executed in the PTX, and is conditional in the machine code.
     let ptx = ".entry k(\nbra.uni $L_2;\n$L_2:\nret;\n@%p1 bra $L_2;\nst.global.u32 [%rd1], %r1;";
     let code = [
         ("@P2", "BRA", "0x20", 5),
@@ -260,7 +260,7 @@ fn lanes_that_break_out_of_a_wait_are_not_waited_for() {
         ("", "EXIT", "", 7),
     ]);
     let lines = [(1, 8, None), (2, 8, Some(2)), (3, 7, None), (4, 7, Some(3)), (5, 6, None), (7, 8, None)];
-    // Three paths came by the branch and six by the store.
+    // Three paths came from the branch, and six from the store.
     assert_eq!(executed(&code, &lines)[..8], known(&[8, 8, 7, 7, 7, 6, 9, 9]));
 }
 
@@ -278,8 +278,8 @@ fn a_block_has_no_count_where_its_instructions_say_nothing() {
     assert_eq!(counts, [Some(3), Some(3), None, None, None, None]);
 }
 
-/// ptxas unrolls `for (i = tid; i < 2048; i += 256)` four times behind a first round that it guards by a comparison, which
-/// cannot hold here: the block is entered where `tid > 0x7ff` is false.
+/// ptxas unrolls `for (i = tid; i < 2048; i += 256)` four times. It puts a first iteration in front, with a guard that
+/// cannot hold: the block is only entered if `tid > 0x7ff` is false.
 fn unrolled_behind_a_first_round(compared: &str) -> Listing {
     listing(&[
         ("", "ISETP.GT.U32.AND", "P0, PT, R0, 0x7ff, PT", 1),
@@ -305,17 +305,17 @@ fn unrolled_behind_a_first_round(compared: &str) -> Listing {
 fn a_first_round_that_a_comparison_rules_out_is_no_copy_of_a_loop() {
     let lines =
         [(1, 8, None), (2, 8, Some(0)), (3, 8, None), (4, 64, None), (5, 64, Some(0)), (6, 8, None), (7, 8, None)];
-    // Eight rounds of each of eight warps are two of the loop.
+    // Eight iterations of each of eight warps are two of the unrolled loop.
     let ruled_out = executed(&unrolled_behind_a_first_round("P2, PT, R0.reuse, 0x800, PT"), &lines);
     assert_eq!(ruled_out[5..10], known(&[16; 5])[..]);
-    // Another number or register rules nothing out.
+    // A comparison with another number or register rules nothing out.
     for other in ["P2, PT, R0, 0x700, PT", "P2, PT, R3, 0x800, PT"] {
         assert_eq!(executed(&unrolled_behind_a_first_round(other), &lines)[5], None, "{other}");
     }
 }
 
-/// What an H100 executes: 576 of each instruction of a loop that 64 warps leave after ten rounds, the first of which the
-/// compiler took out.
+/// An H100 executes each instruction of the loop 576 times. 64 warps leave the loop after ten iterations, the first of
+/// which the compiler peeled off.
 #[test]
 fn a_loop_without_its_first_round_is_executed_once_less_by_each_warp() {
     let code = listing(&[
