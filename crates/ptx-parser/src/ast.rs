@@ -75,7 +75,7 @@ impl ScalarType {
         name.parse().ok()
     }
 
-    /// Size in memory in bytes. A predicate has none and counts as one.
+    /// Size in memory, in bytes. A predicate has no size and counts as one byte.
     pub const fn size(self) -> u32 {
         match self {
             Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
@@ -86,12 +86,12 @@ impl ScalarType {
         }
     }
 
-    /// Whether the type is `s8` … `s64`.
+    /// Whether the type is one of `s8` to `s64`.
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// Whether the type is floating point, including packed types.
+    /// Whether the type is a floating-point type, including packed types.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::F16x2 | Self::Bf16 | Self::Bf16x2 | Self::F32 | Self::F64)
     }
@@ -104,7 +104,7 @@ pub struct Module<'a> {
     pub version: (u32, u32),
     /// First word of `.target`, e.g. `sm_90`.
     pub target: &'a str,
-    /// Source files, by the `.file` directives.
+    /// Source files, from the `.file` directives.
     pub files: Vec<SourceFile<'a>>,
     /// Variables outside functions.
     pub variables: Vec<Variable<'a>>,
@@ -124,7 +124,7 @@ pub struct SourceFile<'a> {
 /// Linkage of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
-    /// None given: the symbol is local to its module.
+    /// None given; the symbol is local to its module.
     #[default]
     Private,
     /// `.visible`.
@@ -144,24 +144,24 @@ pub struct Variable<'a> {
     pub name: &'a str,
     /// Line in the PTX text.
     pub line: u32,
-    /// Linkage of a module's variable.
+    /// Linkage of a module-scope variable.
     pub linkage: Linkage,
     /// State space of the variable.
     pub space: Space,
-    /// Alignment in bytes, as declared or by the type.
+    /// Alignment in bytes, as declared or implied by the type.
     pub align: u32,
     /// Type of an element.
     pub ty: ScalarType,
-    /// Number of elements: the vector's elements times all dimensions; zero for an array without a length.
+    /// Number of elements, which is the vector width times all dimensions; zero for an array without a length.
     pub count: u64,
     /// Number of registers in a range: `%r<17>` declares `%r0` to `%r16`.
     pub range: Option<u32>,
-    /// Initial value of each element; empty without an initialiser.
+    /// Initial value of each element; empty if there is no initializer.
     pub init: Vec<Initializer<'a>>,
 }
 
 impl Variable<'_> {
-    /// Size of the whole variable in bytes; it saturates.
+    /// Size of the whole variable in bytes, saturating.
     pub fn size(&self) -> u64 {
         self.count.saturating_mul(u64::from(self.ty.size()))
     }
@@ -172,15 +172,15 @@ impl Variable<'_> {
 pub enum Initializer<'a> {
     /// Bits of an integer.
     Int(u64),
-    /// A float, whose bits depend on the variable's type.
+    /// A float. Its bits depend on the variable's type.
     Float(f64),
-    /// Address of a symbol plus an offset.
+    /// Address of a symbol, plus an offset.
     Address {
         /// Name of a variable or function.
         symbol: &'a str,
         /// Bytes added to the address.
         offset: i64,
-        /// Whether it is written as `generic(symbol)`.
+        /// Whether the address is written as `generic(symbol)`.
         generic: bool,
     },
 }
@@ -194,7 +194,7 @@ pub struct Function<'a> {
     pub line: u32,
     /// Declared linkage.
     pub linkage: Linkage,
-    /// Whether it is a kernel.
+    /// Whether the function is a kernel.
     pub entry: bool,
     /// Return parameters of a device function.
     pub returns: Vec<Variable<'a>>,
@@ -211,9 +211,9 @@ pub struct Function<'a> {
 pub struct SourcePosition {
     /// Index of the `.file` directive.
     pub file: u32,
-    /// Line, counted from one.
+    /// Line, 1-based.
     pub line: u32,
-    /// Column, counted from one.
+    /// Column, 1-based.
     pub column: u32,
 }
 
@@ -222,7 +222,7 @@ pub struct SourcePosition {
 pub enum Statement<'a> {
     /// A label, `name:`.
     Label(&'a str),
-    /// A declaration of a variable.
+    /// Declaration of a variable.
     Variable(Variable<'a>),
     /// An instruction.
     Instruction(Instruction<'a>),
@@ -248,7 +248,7 @@ pub enum Statement<'a> {
     BranchTargets {
         /// Name that branches use.
         name: &'a str,
-        /// Targets in the order of their indices.
+        /// Targets, in the order of their indices.
         labels: Vec<&'a str>,
     },
 }
@@ -258,7 +258,7 @@ pub enum Statement<'a> {
 pub struct Guard<'a> {
     /// Name of the predicate register.
     pub register: &'a str,
-    /// Whether the instruction is executed if the predicate is false.
+    /// Whether the instruction is executed when the predicate is false.
     pub negated: bool,
 }
 
@@ -271,15 +271,15 @@ pub struct Instruction<'a> {
     pub guard: Option<Guard<'a>>,
     /// Opcode with all modifiers, e.g. `ld.global.nc.v4.u32`.
     pub opcode: Cow<'a, str>,
-    /// Operands as written, destinations first; none for a `call`.
+    /// Operands as written, destinations first; empty for a `call`.
     pub operands: Vec<Operand<'a>>,
-    /// Parts of a `call`; boxed, because calls are rare.
+    /// Parts of a `call`. Boxed because calls are rare.
     pub call: Option<Box<Call<'a>>>,
 }
 
 impl Instruction<'_> {
-    /// Expands each vector register to `{v.x, v.y}`; `width` returns its number of elements. `None` if the
-    /// instruction has none.
+    /// Expands each vector register to `{v.x, v.y}`. `width` returns the number of elements of a register. `None` if
+    /// the instruction has no vector register.
     pub fn with_elements(&self, mut width: impl FnMut(&str) -> Option<u8>) -> Option<Self> {
         let mut changed = None;
         for (at, operand) in self.operands.iter().enumerate() {
@@ -295,7 +295,7 @@ impl Instruction<'_> {
 /// The operands of a `call`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call<'a> {
-    /// Name of a function, or of the register that holds its address.
+    /// Name of the function, or of the register that holds its address.
     pub target: &'a str,
     /// Destinations of the results.
     pub returns: Vec<Operand<'a>>,
@@ -311,32 +311,32 @@ pub enum Operand<'a> {
     /// A register, a variable, a function or a label.
     Name(&'a str),
     /// An element of a vector register, by index. The parser returns `v.y` as a name; [`Instruction::with_elements`]
-    /// makes elements of `v`.
+    /// turns it into an element of `v`.
     Element(&'a str, u8),
     /// `!p`.
     Not(&'a str),
     /// `-r`.
     Negative(&'a str),
-    /// An integer literal; negative ones are in two's complement.
+    /// An integer literal. Negative ones are in two's complement.
     Int(u64),
     /// A literal `0fXXXXXXXX`.
     F32(u32),
-    /// A literal `0dXXXXXXXXXXXXXXXX` or a decimal one.
+    /// A literal `0dXXXXXXXXXXXXXXXX`, or a decimal float.
     F64(u64),
-    /// `[name + offset]`; an absolute address has no name.
+    /// `[name + offset]`. An absolute address has no name.
     Address {
         /// A register or a variable.
         base: Option<&'a str>,
         /// Bytes added to the base.
         offset: i64,
     },
-    /// `[name, {a, b}]`, an element of a tensor or a texture.
+    /// `[name, {a, b}]`: an element of a tensor or a texture.
     Place(Vec<Operand<'a>>),
     /// `{a, b}`.
     Vector(Vec<Operand<'a>>),
     /// `p | q`.
     Pair(&'a str, &'a str),
-    /// `name + offset` outside brackets.
+    /// `name + offset`, outside brackets.
     Offset(&'a str, i64),
     /// `_`.
     Sink,

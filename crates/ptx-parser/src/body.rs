@@ -1,4 +1,4 @@
-//! Bodies of functions: statements, labels, scopes.
+//! Function bodies: statements, labels and scopes.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::ast::{Guard, Instruction, SourcePosition, Statement};
 use super::lexer::Token;
 use super::parser::Parser;
 
-/// Limit of nested scopes, so that no input overflows the stack.
+/// Maximum depth of nested scopes, so that no input overflows the stack.
 const MAX_DEPTH: u32 = 128;
 
 impl<'a> Parser<'a> {
-    /// Parses statements up to and including the closing brace; the opening one is already consumed.
+    /// Parses statements up to and including the closing brace. The opening brace is already consumed.
     pub(super) fn block(&mut self, depth: u32) -> Result<Vec<Statement<'a>>, ParseError> {
         if depth > MAX_DEPTH {
             return Err(self.lexer.error(format!("scopes are nested deeper than {MAX_DEPTH}")));
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
 
     fn instruction(&mut self, opcode: &'a str, guard: Option<Guard<'a>>) -> Result<Statement<'a>, ParseError> {
         let mut opcode = Cow::Borrowed(opcode);
-        // A blank may precede a modifier: `lop3 .b32`.
+        // A space may precede a modifier: `lop3 .b32`.
         while let Token::Word(modifier) = self.peek()?
             && modifier.starts_with('.')
         {
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
         Ok(Statement::Instruction(Instruction { line, guard, opcode, operands, call }))
     }
 
-    /// Parses what follows a name and a colon: a label, a prototype, or a table of targets.
+    /// Parses what follows a name and a colon: a label, a prototype, or a target table.
     fn labelled(&mut self, name: &'a str) -> Result<Statement<'a>, ParseError> {
         match self.peek()? {
             Token::Word(".callprototype") => {
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses `, function_name $L__info_string0, inlined_at 1 6 28` after a `.loc`.
+    /// Parses `, function_name $L__info_string0, inlined_at 1 6 28`, which may follow a `.loc`.
     fn inlining(&mut self) -> Result<Option<SourcePosition>, ParseError> {
         let mut place = None;
         while self.eat(b',')? {

@@ -1,14 +1,13 @@
-//! Constant expressions by the rules of the PTX ISA: integers have 64 bits with or without a sign, floats are
-//! doubles.
+//! Constant expressions according to the PTX ISA: integers are signed or unsigned with 64 bits, and floats are doubles.
 
 use super::ParseError;
 use super::lexer::Token;
 use super::parser::Parser;
 
-/// Limit of nested expressions, so that no input overflows the stack.
+/// Maximum depth of nested expressions, so that no input overflows the stack.
 const MAX_DEPTH: u32 = 64;
 
-/// Lowest precedence of a binary operator, and precedence of a sum.
+/// Lowest precedence of a binary operator, and precedence of sums.
 const ANY: u8 = 1;
 const SUM: u8 = 9;
 
@@ -16,7 +15,7 @@ const SUM: u8 = 9;
 pub enum Constant {
     Signed(i64),
     Unsigned(u64),
-    /// Bits of a `0f` literal, which cannot be used in an expression.
+    /// Bits of a `0f` literal, which cannot be part of an expression.
     Single(u32),
     Double(f64),
 }
@@ -33,12 +32,12 @@ impl Constant {
     }
 }
 
-/// Whether a word is a constant: `WARP_SZ`, the number of threads in a warp.
+/// Whether a word is a predefined constant. There is only `WARP_SZ`, the number of threads in a warp.
 pub fn is_constant(word: &str) -> bool {
     word == "WARP_SZ"
 }
 
-/// Precedence of a binary operator; higher binds more tightly.
+/// Precedence of a binary operator. Higher values bind more tightly.
 fn precedence(token: Token<'_>) -> Option<(u8, &'static str)> {
     Some(match token {
         Token::Operator(op) => match op {
@@ -75,13 +74,13 @@ impl Parser<'_> {
         self.choice(start, 0)
     }
 
-    /// Parses and adds up an offset such as `+ 4 * 3 - 2`.
+    /// Parses an offset such as `+ 4 * 3 - 2` and returns its value.
     pub(super) fn offset(&mut self) -> Result<i64, ParseError> {
         let sum = self.binary(Signed(0), SUM, 0)?;
         self.as_integer(sum).map(|v| v as i64)
     }
 
-    /// Parses an expression whose value is an integer.
+    /// Parses an expression that must have an integer value.
     pub(super) fn integer(&mut self) -> Result<u64, ParseError> {
         let value = self.constant()?;
         self.as_integer(value)
@@ -123,7 +122,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Parses the operand of a `-` or `!` and applies the sign.
+    /// Parses the operand of a `-` or `!`, and applies that sign.
     pub(super) fn signed(&mut self, sign: u8, depth: u32) -> Result<Constant, ParseError> {
         let value = self.unary(depth + 1)?;
         if sign == b'!' {
@@ -208,7 +207,7 @@ fn apply(operator: &str, left: Constant, right: Constant) -> Result<Constant, St
         "&" => Unsigned(x & y),
         "|" => Unsigned(x | y),
         "^" => Unsigned(x ^ y),
-        // A shift has the type of its first operand; the second one is unsigned.
+        // A shift has the type of its first operand; the second operand is unsigned.
         "<<" => match (left, shift.map_or(0, |by| x << by)) {
             (Signed(_), bits) => Signed(bits as i64),
             (_, bits) => Unsigned(bits),

@@ -1,11 +1,11 @@
-//! Splits the text into tokens, one at a time, without copying.
+//! Splits text into tokens, one at a time and without copying.
 
 use super::ParseError;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
     /// A name, directive, register or opcode. It may contain dots (`%tid.x`, `ld.global.u32`), but a word that starts
-    /// with a dot ends at the next one (`.reg.b32` is two words).
+    /// with a dot ends at the next dot (`.reg.b32` is two words).
     Word(&'a str),
     Int(u64),
     /// An integer with the suffix `U`.
@@ -16,12 +16,12 @@ pub enum Token<'a> {
     F64(u64),
     Text(&'a str),
     Punct(u8),
-    /// An operator of two characters, e.g. `<<`.
+    /// A two-character operator, e.g. `<<`.
     Operator(&'static str),
     End,
 }
 
-/// Reads the text; `peek` returns the next token, `next` consumes it.
+/// Reads the text. `peek` returns the next token, `next` consumes it.
 #[derive(Debug)]
 pub struct Lexer<'a> {
     text: &'a str,
@@ -46,7 +46,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0, line: 1, peeked: None }
     }
 
-    /// Line of the next token.
+    /// Returns the line of the next token.
     pub fn line(&mut self) -> Result<u32, ParseError> {
         self.peek()?;
         Ok(self.peeked.map_or(self.line, |p| p.1))
@@ -116,7 +116,7 @@ impl<'a> Lexer<'a> {
         self.skip_blank()?;
         let bytes = self.text.as_bytes();
         let Some(&c) = bytes.get(self.at) else { return Ok(Token::End) };
-        // A `%` that starts no name is the operator.
+        // A `%` that does not start a name is the operator.
         if starts_word(c) && (c != b'%' || bytes.get(self.at + 1).is_some_and(|&c| continues_word(c))) {
             return Ok(self.word());
         }

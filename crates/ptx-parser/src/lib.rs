@@ -18,7 +18,7 @@ pub use parser::parse;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct ParseError {
-    /// Line in the PTX text, counted from one.
+    /// Line in the PTX text, 1-based.
     pub line: u32,
     /// What was expected and what was found.
     pub message: String,

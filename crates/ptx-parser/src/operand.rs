@@ -1,4 +1,4 @@
-//! Operands and initialisers.
+//! Operands and initializers.
 
 use super::ParseError;
 use super::ast::{Call, Initializer, Operand};
@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
             Token::Punct(sign @ (b'!' | b'-')) => sign,
             _ => return Ok(operand_of(self.constant()?)),
         };
-        // A sign belongs to a register or to a constant.
+        // The sign of a register or of a constant.
         self.next()?;
         match self.peek()? {
             Token::Word(name) if !is_constant(name) => {
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
         Ok(Operand::Address { base, offset })
     }
 
-    /// Parses `(ret), target, (args), prototype;`, where only the target is required.
+    /// Parses `(ret), target, (args), prototype;`, of which only the target is required.
     pub(super) fn call(&mut self) -> Result<Call<'a>, ParseError> {
         let mut returns = Vec::new();
         if self.peek()? == Token::Punct(b'(') {
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the initialiser after `=`: one element, or nested braces, which are flattened.
+    /// Parses the initializer after `=`: a single element, or nested braces, which are flattened.
     pub(super) fn initializer(&mut self) -> Result<Vec<Initializer<'a>>, ParseError> {
         let mut items = Vec::new();
         let mut depth = 0_u32;

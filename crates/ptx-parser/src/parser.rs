@@ -1,4 +1,4 @@
-//! Modules: directives, variables, headers of functions.
+//! Modules: directives, variables and function headers.
 
 use super::ParseError;
 use super::ast::{Function, Linkage, Module, ScalarType, SourceFile, Space, Variable};
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
         self.lexer.error(format!("expected {what}, found {found}"))
     }
 
-    /// Parses one directive of the module; returns false at the end of the text.
+    /// Parses a module-level directive. Returns false at the end of the text.
     fn top_level(&mut self, module: &mut Module<'a>) -> Result<bool, ParseError> {
         let word = match self.next()? {
             Token::End => return Ok(false),
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the numbers after `.maxntid` and similar directives; skips the text after `.pragma`.
+    /// Parses the numbers after `.maxntid` and similar directives. Skips the text after `.pragma`.
     fn numbers(&mut self) -> Result<Vec<u32>, ParseError> {
         let mut numbers = Vec::new();
         loop {
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the declarations of a `.reg`, `.shared`, …, including the semicolon.
+    /// Parses the declarations after `.reg`, `.shared`, …, including the semicolon.
     pub(super) fn variables(&mut self, space: &'a str) -> Result<Vec<Variable<'a>>, ParseError> {
         let header = self.header(space)?;
         let mut variables = Vec::new();
@@ -245,7 +245,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses `.align 4 .v2 .b8` and, in parameters of kernels, `.ptr .global .align 8`.
+    /// Parses `.align 4 .v2 .b8` and, in kernel parameters, `.ptr .global .align 8`.
     fn header(&mut self, space: &str) -> Result<Header, ParseError> {
         let space = match space {
             ".reg" => Space::Reg,
@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
                     if !align.is_power_of_two() || align > 1 << 16 {
                         return Err(self.lexer.error(format!("alignment {align} is not a power of two up to 65536")));
                     }
-                    // After the type, `.ptr .align` describes the memory that a pointer refers to.
+                    // After the type, `.ptr .align` describes the memory to which a pointer refers.
                     if header.ty.is_none() {
                         header.align = Some(align as u32);
                     }
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The parts of a declaration before the name.
+/// The parts of a declaration that precede the name.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     space: Space,

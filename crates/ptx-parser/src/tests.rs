@@ -51,7 +51,6 @@ fn literals_have_the_values_of_the_ptx_isa() {
     );
 }
 
-/// Parses the operands of an instruction.
 fn operands(text: &str) -> Vec<Operand<'_>> {
     match statements(text).remove(0) {
         Statement::Instruction(i) => i.operands,
@@ -225,14 +224,14 @@ proptest::proptest! {
     }
 }
 
-/// PTX from a compiler, and a call of a function with a structure.
+/// PTX from a compiler, and a call to a function that takes a structure.
 const REAL: [&str; 3] = [
     include_str!("../../simt/tests/ptx/kernels/features.ptx"),
     include_str!("../../simt/tests/ptx/kernels/ladder.ptx"),
     include_str!("../../ptx-conformance/ops/call_structure.ptx"),
 ];
 
-/// First character boundary at or after `at`.
+/// Returns the first character boundary at or after `at`.
 fn cut(text: &str, at: usize) -> usize {
     (at.min(text.len())..=text.len()).find(|&k| text.is_char_boundary(k)).unwrap_or(text.len())
 }
@@ -252,7 +251,7 @@ proptest::proptest! {
             1..6,
         ),
     ) {
-        // The head and a part of the text, so that each case parses quickly.
+        // Only the header and part of the text, so that each case parses quickly.
         let text = REAL[which];
         let start = cut(text, from % text.len());
         let mut broken = format!("{}{}", &text[..cut(text, 4000)], &text[start..cut(text, start + 6000)]);
