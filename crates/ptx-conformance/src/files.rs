@@ -1,44 +1,45 @@
-//! The files of `ops`: one kernel each, with expected results that were computed by hand.
+//! The files in `ops`, each with one kernel and expected results that were computed by hand.
 //!
 //! The kernel `test` of a file takes the address of the results of 32 lanes, `width` bytes each, and stores a result
-//! that each lane computes from its index. The expectations are comments: `// width: 4`, then `// lane 0: 0x…` for some
-//! lanes or `// all: 0x…` for all; or `// fails: …` if the launch must end in a trap whose message contains these
-//! words; or `// refused: …` if the simulator must refuse the file with these words. `// needs: sm_100a` names the
-//! target of a file that an H100 cannot run: its expectations are those of the PTX ISA, and no GPU has confirmed them.
+//! that each lane computes from its index. Comments state what is expected: `// width: 4`, followed by `// lane 0: 0x…`
+//! for some lanes or `// all: 0x…` for all lanes. `// fails: …` means that the launch must end in a trap whose message
+//! contains these words. `// refused: …` means that the simulator must refuse the file with these words. `// needs:
+//! sm_100a` names the target of a file that an H100 cannot run; its expectations come from the PTX ISA, and no GPU has
+//! confirmed them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The target of files that name no other.
+/// Target of files that name none.
 const TARGET: &str = "sm_90";
 
 /// A test file for one operation.
 #[derive(Debug, Clone)]
 pub struct OpFile {
-    /// The name of the file, without the extension.
+    /// Name of the file, without the extension.
     pub name: String,
     /// The module: a header for `sm_90` or the target in `needs`, followed by the text of the file.
     pub ptx: String,
-    /// The number of bytes that each result of a lane has.
+    /// Size of each lane's result in bytes.
     pub width: usize,
     lanes: BTreeMap<usize, u64>,
     /// Words that the message of the expected trap contains.
     pub fails: Option<String>,
     /// Words in the message with which the simulator refuses the file.
     pub refused: Option<String>,
-    /// The target of a file that an H100 cannot run.
+    /// Target of a file that an H100 cannot run.
     pub needs: Option<String>,
-    /// The driver whose compiler crashes on the file.
+    /// Driver whose compiler crashes on the file.
     pub crashes: Option<String>,
 }
 
-/// Returns the folder with `ops` and `vectors`: this package, or `RUNNER_PTX` if the package was moved.
+/// Returns the folder that contains `ops` and `vectors`: this package, or `RUNNER_PTX` if the package was moved.
 pub fn folder() -> PathBuf {
     let package = || PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     std::env::var_os("RUNNER_PTX").map_or_else(package, PathBuf::from)
 }
 
-/// Returns every file, sorted by name.
+/// Returns all files, sorted by name.
 pub fn files() -> Vec<OpFile> {
     let mut paths: Vec<_> = std::fs::read_dir(folder().join("ops")).unwrap().map(|f| f.unwrap().path()).collect();
     paths.sort();

@@ -1,46 +1,46 @@
-//! Classes of values, and the inputs of every case: combinations of edge values first, then random values.
+//! Classes of values, and the inputs of every case: first combinations of edge values, then random values.
 
-/// The values of a register of a form.
+/// The kind of values that a form's register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// A predicate: 0 or 1.
     Pred,
-    /// The values are integers or bits of this width.
+    /// An integer or a bit pattern of this width.
     Bits(u32),
-    /// The values are bits of an IEEE 754 binary16.
+    /// Bits of an IEEE 754 binary16.
     F16,
-    /// The values are bits of a bfloat16.
+    /// Bits of a bfloat16.
     Bf16,
-    /// The values are bits of an IEEE 754 binary32.
+    /// Bits of an IEEE 754 binary32.
     F32,
-    /// `f32` values that are NaN.
+    /// An `f32` NaN.
     Nan,
-    /// The values are bits of an IEEE 754 binary64.
+    /// Bits of an IEEE 754 binary64.
     F64,
-    /// The values are two `f16` values in 32 bits.
+    /// Two `f16` in 32 bits.
     F16x2,
-    /// The values are two `bf16` values in 32 bits.
+    /// Two `bf16` in 32 bits.
     Bf16x2,
-    /// The values are bit counts, including values above 32 and 64.
+    /// A number of bits, which may exceed 32 or 64.
     Amount,
-    /// The values are numbers of lanes.
+    /// A lane index.
     Lane,
     /// The clamp and segment-mask operand of a shuffle.
     Segment,
-    /// The values are small signed numbers.
+    /// A small signed number.
     Small,
-    /// One of three values, so that lanes often have equal ones.
+    /// One of three values, so that lanes often have equal values.
     Few,
-    /// The values are `f32` from −2π to 2π.
+    /// An `f32` from −2π to 2π.
     Angle,
-    /// The values are `f32` from −130 to 130.
+    /// An `f32` from −130 to 130.
     Exponent,
-    /// The values are `f32` of moderate magnitude.
+    /// An `f32` of moderate magnitude.
     Moderate,
 }
 
 impl Class {
-    /// Returns the class that has this name in `forms.txt`, for example `s32`.
+    /// Returns the class with this name in `forms.txt`, e.g. `s32`.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "pred" => Self::Pred,
@@ -69,7 +69,7 @@ impl Class {
         })
     }
 
-    /// Returns the type of a source register; eight-bit values are in the low half of a 16-bit register.
+    /// Returns the type of a source register. 8-bit values are in the low half of a 16-bit register.
     pub const fn register(self) -> &'static str {
         match self {
             Self::Pred => "pred",
@@ -79,7 +79,7 @@ impl Class {
         }
     }
 
-    /// Returns the type of a result register; eight-bit results are extended to 32 bits.
+    /// Returns the type of a result register. 8-bit results are extended to 32 bits.
     pub const fn result_register(self) -> &'static str {
         match self {
             Self::Bits(8) => "b32",
@@ -98,7 +98,7 @@ impl Class {
     }
 }
 
-/// The edge values of integers, truncated to the width. The first ones are the core.
+/// Edge values of integers, truncated to the width. Combinations use only the first ones.
 const INTEGERS: [u64; 24] = [
     0,
     1,
@@ -177,7 +177,7 @@ const SINGLES: [u32; 48] = [
     0x3f80_1000,
 ];
 
-/// NaN payloads at the edges of what shorter formats can represent.
+/// NaN payloads at the edges of what narrower formats can represent.
 const PAYLOADS: [u32; 12] = [
     0x0000_0001,
     0x0000_0fff,
@@ -248,7 +248,7 @@ const BFLOATS: [u16; 28] = [
 
 const AMOUNTS: [u32; 16] = [0, 1, 31, 32, 33, 63, 64, 65, 7, 8, 16, 255, 256, 257, 0x8000_0000, u32::MAX];
 
-/// Returns a pseudo-random number that depends only on the case and the source.
+/// Returns a pseudorandom number that depends only on the case and the source.
 fn random(case: usize, source: usize) -> u64 {
     let mut z = ((case as u64) << 8 | source as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -256,8 +256,8 @@ fn random(case: usize, source: usize) -> u64 {
     z ^ z >> 31
 }
 
-/// Returns the edge value of a source in a case: all combinations of the first few, then all edge values with a
-/// different step per source. `None` if the case is random.
+/// Returns the index of a source's edge value in a case. First come all combinations of the first few edge values, and
+/// then all edge values, with a different step for each source. `None` if the case is random.
 fn edge(case: usize, source: usize, sources: usize, edges: usize) -> Option<usize> {
     let core = [64, 64, 8, 4, 2, 2][sources].min(edges);
     let combinations = core.pow(sources as u32).min(64);
@@ -273,13 +273,14 @@ pub fn of_case(classes: &[Class], case: usize) -> Vec<u64> {
     classes.iter().enumerate().map(|(k, &class)| value(class, case, k, classes.len())).collect()
 }
 
-/// Returns an `f32` from `lo` to `hi`.
+/// Returns an `f32` between `lo` and `hi`.
 fn spread(lo: f64, hi: f64, random: u64) -> u64 {
     let unit = (random >> 11) as f64 / (1_u64 << 53) as f64;
     u64::from(((hi - lo).mul_add(unit, lo) as f32).to_bits())
 }
 
-/// Makes random bits of a float; every other case is close to one, so that sums cancel and products round.
+/// Generates the random bits of a float. In every other case, it is close to one, so that sums cancel and products
+/// round.
 fn float(random: u64, case: usize, exponent_bits: u32, mantissa_bits: u32) -> u64 {
     let all = random & (u64::MAX >> (63 - exponent_bits - mantissa_bits));
     if case.is_multiple_of(2) {
@@ -305,7 +306,7 @@ fn value(class: Class, case: usize, source: usize, sources: usize) -> u64 {
     match class {
         Class::Pred => r >> 17 & 1,
         Class::Bits(bits) => {
-            // Eight-bit values are in a 16-bit register, of which the operation reads the low half.
+            // 8-bit values are in a 16-bit register, of which the operation reads the low half.
             let value = pick(INTEGERS.len()).map_or(r, |k| match INTEGERS[k] {
                 i if i == i64::MIN as u64 => 1 << (bits - 1),
                 i if i == i64::MAX as u64 => (1 << (bits - 1)) - 1,

@@ -1,4 +1,4 @@
-//! Compares the results of two devices: bit for bit, or within the error that the PTX ISA documents for an
+//! Compares the results of two devices, either bit for bit or within the error that the PTX ISA documents for an
 //! approximation.
 
 use half::{bf16, f16};
@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::Form;
 use super::inputs::Class;
 
-/// The allowed difference of two results.
+/// Allowed difference between two results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
     /// The bits must be the same.
@@ -15,14 +15,14 @@ pub enum Bound {
     Ulp(f64),
     /// A fraction of the result.
     Relative(f64),
-    /// The magnitude of the difference.
+    /// Magnitude of the difference.
     Absolute(f64),
-    /// `lg2`: 2⁻²², absolute where the argument is between 0.5 and 2, relative elsewhere.
+    /// `lg2`: 2⁻²², as an absolute error for arguments between 0.5 and 2, and as a relative error elsewhere.
     Logarithm,
 }
 
 impl Bound {
-    /// Parses a bound of `forms.txt`, for example `ulp 2` or `rel 2^-22`.
+    /// Parses a bound from `forms.txt`, e.g. `ulp 2` or `rel 2^-22`.
     pub fn parse(text: &str) -> Self {
         let number = |text: &str| match text.strip_prefix("2^") {
             Some(power) => power.parse::<f64>().unwrap().exp2(),
@@ -81,8 +81,8 @@ pub fn agree(form: &Form, inputs: &[u64], ours: u64, theirs: u64) -> bool {
         if !x.is_finite() || !y.is_finite() {
             return x.is_nan() && y.is_nan() || x.to_bits() == y.to_bits();
         }
-        // Our result is rounded once, which may add half a unit to the documented error of the other device. Among
-        // subnormals, which have no relative error bound, the other device's rounding adds as much.
+        // Our result is rounded once, which may add half a unit to the documented error of the other device. Subnormals
+        // have no relative error bound, so there the other device's rounding adds the same amount.
         let allowed = match form.bound {
             Bound::Exact => 0.0,
             Bound::Ulp(n) => n * ulp,

@@ -1,9 +1,9 @@
-//! Holds the catalogue of instruction forms that the simulator and the hardware execute with the same inputs, and the
+//! The catalogue of instruction forms that the simulator and the hardware execute with the same inputs, and the
 //! recorded results.
 //!
-//! `forms.txt` lists the forms; [`inputs`] generates their inputs, which are the same everywhere; a [`Record`] has the
-//! results of one device; [`judge`] compares the results of another device with them. This crate executes nothing
-//! itself.
+//! `forms.txt` lists the forms. [`inputs`] generates their inputs, which are the same everywhere. A [`Record`] has the
+//! results of one device, and [`judge`] compares the results of another device with them. This crate itself executes
+//! nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail, and only tests use this crate")]
 
@@ -21,7 +21,7 @@ use self::judge::Bound;
 
 const FORMS: &str = include_str!("../forms.txt");
 
-/// Threads that execute a form, all in one block, each with its own inputs.
+/// Number of threads that execute a form. They are in one block, and each has its own inputs.
 pub const CASES: usize = 256;
 
 /// Names of the sources in a form's text.
@@ -30,20 +30,20 @@ const SOURCES: [&str; 5] = ["a", "b", "c", "e", "f"];
 /// A form of an instruction, with the classes of its operands.
 #[derive(Debug, Clone)]
 pub struct Form {
-    /// The opcode, which is also the name of the record's file.
+    /// Opcode, which is also the name of the record's file.
     pub op: String,
-    /// The form's name in the record: its text, followed by the classes if another form has the same text.
+    /// Name of the form in the record: its text, followed by the classes if another form has the same text.
     pub name: String,
     text: String,
-    /// The class of the values that the result has.
+    /// Class of the result.
     pub result: Class,
-    /// The classes of the values that the source operands get, in order.
+    /// Classes of the source operands, in order.
     pub sources: Vec<Class>,
-    /// How far two devices' results may differ.
+    /// How much the results of two devices may differ.
     pub bound: Bound,
 }
 
-/// Returns all forms of the catalogue, in its order.
+/// Returns all forms of the catalogue, in order.
 pub fn forms() -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     let mut op = "";
@@ -63,7 +63,7 @@ pub fn forms() -> Vec<Form> {
     forms
 }
 
-/// Expands the braces of a line to all alternatives, and replaces `$1` by the choice of the first brace.
+/// Expands the braces of a line to all alternatives, and replaces `$1` with the choice of the first brace.
 fn alternatives(line: &str) -> Vec<String> {
     let mut done = vec![(line.to_owned(), Vec::<String>::new())];
     while done.iter().any(|(text, _)| open_brace(text).is_some()) {
@@ -86,16 +86,16 @@ fn alternatives(line: &str) -> Vec<String> {
     done.into_iter().map(repeat).collect()
 }
 
-/// Returns the first brace with alternatives; a brace followed by a blank is part of the PTX.
+/// Returns the first brace with alternatives. A brace followed by a space is part of the PTX.
 fn open_brace(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(at, _)| at).find(|&at| !text[at + 1..].starts_with(' '))
 }
 
 impl Form {
-    /// Returns a form from an expanded line of the catalogue.
+    /// Parses a form from an expanded line of the catalogue.
     pub fn parse(op: &str, line: &str) -> Self {
         let mut fields = line.split('|').map(str::trim).collect::<Vec<_>>();
-        // The text of some forms has `d|p`: the classes follow the last bar that is followed by a blank.
+        // Some forms have `d|p` in their text, so the classes start after the last bar that is followed by a space.
         let classes_at = fields.iter().position(|f| f.split(' ').all(|word| Class::from_name(word).is_some())).unwrap();
         let bound = fields.get(classes_at + 1).map_or(Bound::Exact, |text| Bound::parse(text));
         fields.truncate(classes_at + 1);
@@ -111,7 +111,7 @@ impl Form {
     }
 
     /// Returns a module whose kernel `test` executes the form. Its parameters are the addresses of the inputs (8 bytes
-    /// per source), of the results (8 bytes per thread), and of scratch memory (8 bytes per thread).
+    /// per source), of the results (8 bytes per thread) and of scratch memory (8 bytes per thread).
     pub fn ptx(&self) -> String {
         let mut text = String::from(
             ".version 9.0\n.target sm_90\n.address_size 64\n\n.visible .entry test(.param .u64 from, .param .u64 to, \
@@ -144,12 +144,12 @@ impl Form {
         text + "\tret;\n}\n"
     }
 
-    /// Returns the inputs of all cases, one source after the other.
+    /// Returns the inputs of all cases, one source after another.
     pub fn inputs(&self) -> Vec<Vec<u64>> {
         (0..CASES).map(|case| inputs::of_case(&self.sources, case)).collect()
     }
 
-    /// Returns the input buffer of a launch: the inputs of all cases, 8 bytes each.
+    /// Returns the input buffer of a launch, which has the inputs of all cases, 8 bytes each.
     pub fn bytes(inputs: &[Vec<u64>]) -> Vec<u8> {
         let mut bytes: Vec<u8> = inputs.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
         bytes.resize(bytes.len().max(8 * CASES), 0);
@@ -157,21 +157,21 @@ impl Form {
     }
 }
 
-/// The results that a device gave for the forms of one opcode.
+/// A device's results for the forms of one opcode.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// The opcode of the forms, which is also the file's name.
+    /// Opcode of the forms, which is also the name of the file.
     pub op: String,
-    /// The name of the device.
+    /// Name of the device.
     pub device: String,
-    /// The results of all cases as hexadecimal digits, by the name of the form.
+    /// Results of all cases as hexadecimal digits, by the name of the form.
     pub forms: BTreeMap<String, String>,
-    /// Forms that the device's assembler rejects, with its message.
+    /// Forms that the device's assembler rejects, with its messages.
     pub refused: BTreeMap<String, String>,
 }
 
 impl Record {
-    /// Parses the digits of the results.
+    /// Parses the results from their digits.
     pub fn results(class: Class, digits: &str) -> Vec<u64> {
         let width = class.result_digits();
         (0..digits.len() / width)
