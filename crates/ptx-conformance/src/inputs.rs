@@ -268,7 +268,6 @@ fn edge(case: usize, source: usize, sources: usize, edges: usize) -> Option<usiz
     (case < 160).then(|| (k * [1, 7, 11, 13, 17][source] + source * (k / edges) + 3 * source) % edges)
 }
 
-/// Returns the inputs of one case.
 pub fn of_case(classes: &[Class], case: usize) -> Vec<u64> {
     classes.iter().enumerate().map(|(k, &class)| value(class, case, k, classes.len())).collect()
 }

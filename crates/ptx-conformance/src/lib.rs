@@ -162,7 +162,6 @@ impl Form {
 pub struct Record {
     /// Opcode of the forms, which is also the name of the file.
     pub op: String,
-    /// Name of the device.
     pub device: String,
     /// Results of all cases as hexadecimal digits, by the name of the form.
     pub forms: BTreeMap<String, String>,
@@ -171,7 +170,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// Parses the results from their digits.
     pub fn results(class: Class, digits: &str) -> Vec<u64> {
         let width = class.result_digits();
         (0..digits.len() / width)

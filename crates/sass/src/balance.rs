@@ -12,7 +12,6 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Returns a balance with `counts` unknown counts.
     pub fn new(counts: usize) -> Self {
         Self { counts: vec![None; counts], sums: Vec::new() }
     }

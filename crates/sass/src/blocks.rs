@@ -35,9 +35,7 @@ pub struct Edge {
 /// Basic blocks of a function.
 #[derive(Debug, Clone, Default)]
 pub struct Blocks {
-    /// Instructions of each block.
     pub members: Vec<Range<usize>>,
-    /// Block of each instruction.
     pub of: Vec<usize>,
     pub edges: Vec<Edge>,
     /// Outgoing edges of each block.

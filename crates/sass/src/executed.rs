@@ -33,7 +33,7 @@ pub struct LineCount<'c> {
     pub warps: u64,
     /// Number of times that lanes diverged there; `None` if the line is not a branch.
     pub diverged: Option<u64>,
-    /// For the back edge of a loop: numbers of iterations, each with the number of warps that left the loop after so
+    /// For the back edge of a loop: numbers of iterations, each with the number of warps that left the loop after that
     /// many.
     pub rounds: &'c [(u64, u64)],
 }
@@ -169,7 +169,6 @@ impl<'l> Derivation<'l> {
         self.blocks.into[block].iter().map(|edge| self.blocks.members.len() + edge).collect()
     }
 
-    /// Returns the last instruction of a block.
     fn last(&self, block: usize) -> usize {
         self.blocks.members[block].end - 1
     }

@@ -1,7 +1,7 @@
-//! The pipelines of a multiprocessor in which an instruction counts.
+//! Which pipelines of a multiprocessor count an instruction.
 //!
-//! They are those of Nsight Compute's counters `sm__inst_executed_pipe_*`. Which instructions each of them counts was
-//! measured on an H100; see docs/explanation/machine-code.md.
+//! They are those of Nsight Compute's counters `sm__inst_executed_pipe_*`. What each of them counts was measured on an
+//! H100; see docs/explanation/machine-code.md.
 
 use crate::Instruction;
 
@@ -33,7 +33,7 @@ pub enum Pipe {
     Adu,
 }
 
-/// The pipelines in which each operation counts. Operations that are not listed count in the ALU, or in the uniform
+/// Pipelines that count each operation. Operations that are not listed are counted by the ALU, or by the uniform
 /// datapath if their name starts with `U`. Measured on an H100 for the operations that occur in its kernels, otherwise
 /// as documented.
 const OPERATIONS: [(&[Pipe], &[&str]); 11] = [
@@ -107,7 +107,7 @@ const OPERATIONS: [(&[Pipe], &[&str]); 11] = [
     ),
     (&[Pipe::Cbu, Pipe::Adu], &["RET"]),
     (&[Pipe::Adu], &["LDC", "S2R", "S2UR", "BAR", "B2R", "ERRBAR", "REDUX", "MATCH", "SYNCS", "ACQBULK"]),
-    // Not counted in any pipeline, like branches to a fixed target.
+    // Not counted by any pipeline, like branches to a fixed target.
     (&[], &["NOP", "BRA", "JMP", "UMOV", "ULDC", "VOTEU", "CGAERRBAR", "DEPBAR", "ENDCOLLECTIVE", "PREEXIT"]),
 ];
 
@@ -140,7 +140,7 @@ impl Pipe {
 }
 
 impl Instruction {
-    /// Returns the pipelines in which the instruction counts; none if it only takes an issue slot.
+    /// Returns the pipelines that count the instruction; none if it only takes an issue slot.
     pub fn pipes(&self) -> &'static [Pipe] {
         let operation = self.operation();
         let has = |modifier: &str| self.opcode.split('.').any(|part| part == modifier);

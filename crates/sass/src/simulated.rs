@@ -12,7 +12,8 @@ pub struct PtxCount {
     pub instructions: u64,
     /// Number of branches at which lanes diverged.
     pub diverged: u64,
-    /// For the back edge of a loop: numbers of iterations, and how many warps left the loop after so many.
+    /// For the back edge of a loop: numbers of iterations, each with the number of warps that left the loop after that
+    /// many.
     pub rounds: Vec<(u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Errors of loading and of host calls, and traps inside kernels.
+//! Load errors, host call errors, and traps inside kernels.
 
 use std::fmt;
 use std::time::Duration;

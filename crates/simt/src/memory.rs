@@ -45,7 +45,6 @@ const PAGE: usize = 4096;
 /// Minimum length in bytes at which zeroing returns pages to the system instead of writing to them.
 const LONG: usize = 64 << 20;
 
-/// An allocation in device memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
     pub start: u64,
@@ -156,7 +155,6 @@ impl Drop for Mapping {
     }
 }
 
-/// Memory of a machine.
 #[derive(Debug)]
 pub struct Memory {
     data: Mapping,
@@ -262,7 +260,6 @@ impl Memory {
         true
     }
 
-    /// Returns the allocation that contains `address`.
     pub fn find(&self, address: u64) -> Option<Allocation> {
         let table = self.table();
         let (_, found) = table.live.range(..=address).next_back()?;
@@ -459,7 +456,6 @@ impl Memory {
         stretches(address, bytes).all(|(at, bits)| self.shadow(at).load(Ordering::Relaxed) & bits == bits)
     }
 
-    /// Records that a range was written.
     #[inline]
     pub fn mark_written(&self, address: u64, bytes: u64) {
         for (at, bits) in stretches(address, bytes) {

@@ -9,7 +9,6 @@ pub const MOST: u64 = 256;
 /// Number of positions at each end of an axis that are strata of their own.
 const EDGE: u64 = 2;
 
-/// A block of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Chosen {
     /// Linear index of the block in the grid.

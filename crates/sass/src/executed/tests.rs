@@ -133,7 +133,8 @@ fn rounds_are_shared_as_each_warp_made_them_where_that_was_counted() {
     };
     assert_eq!(counts(&[(1, 5), (4, 5)], 0), [5, 5, 0, 5].map(Some));
     assert_eq!(counts(&[(2, 5), (3, 5)], 0), [0, 0, 10, 5].map(Some));
-    // Nothing follows without iteration counts, with those of fewer warps, or if lanes diverged.
+    // The counts cannot be derived without iteration counts, with iteration counts of too few warps, or if lanes
+    // diverged.
     for (rounds, diverged) in [(&[][..], 0), (&[(4, 5)][..], 0), (&[(1, 5), (4, 5)][..], 3)] {
         assert_eq!(counts(rounds, diverged), [None; 4]);
     }

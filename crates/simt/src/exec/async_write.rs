@@ -12,7 +12,6 @@ use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 use crate::sanitize::{Bulk, Space, Way};
 
-/// An asynchronous write by one lane.
 #[derive(Debug, Clone, Copy)]
 pub struct AsyncWrite {
     pub to: u64,

@@ -26,7 +26,6 @@ const UNIT: u64 = 16;
 /// Bits that each of the three offsets (target, source, mbarrier object) takes in `imm`.
 pub const OFFSET_BITS: u32 = 21;
 
-/// Returns the offset of address `which` in `imm`.
 const fn offset(imm: i64, which: u32) -> i64 {
     let spare = 64 - OFFSET_BITS;
     (imm << (spare - which * OFFSET_BITS)) >> spare

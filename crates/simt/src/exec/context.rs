@@ -43,7 +43,6 @@ pub enum Event {
     Trap(Box<Trap>),
 }
 
-/// An arrival at a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     pub id: u32,
@@ -166,10 +165,10 @@ impl Context<'_> {
     ///
     /// # Safety
     ///
-    /// The slot holds a row of `T`s' width.
+    /// The slot holds a row of the width of `T`.
     #[inline(always)]
     pub unsafe fn row<T: Copy>(&self, slot: Slot) -> Row<T> {
-        // SAFETY: the slot holds a row of `T`s' width; every bit pattern is a value of the lane types.
+        // SAFETY: the slot holds a row of the width of `T`; every bit pattern is a value of the lane types.
         unsafe { *self.at::<Row<T>>(slot) }
     }
 
@@ -178,17 +177,17 @@ impl Context<'_> {
     ///
     /// # Safety
     ///
-    /// The slot holds a row of `T`s' width.
+    /// The slot holds a row of the width of `T`.
     #[inline(always)]
     pub unsafe fn first<T: Copy>(&self, slot: Slot) -> T {
-        // SAFETY: the slot holds a row of `T`s' width.
+        // SAFETY: the slot holds a row of the width of `T`.
         unsafe { self.at::<T>(slot).read_volatile() }
     }
 
     /// Returns a destination row.
     ///
     /// # Safety
-    /// The slot holds a row of `T`s' width in the frame. The borrow must end before the slot is read again.
+    /// The slot holds a row of the width of `T` in the frame. The borrow must end before the slot is read again.
     #[inline(always)]
     pub unsafe fn row_mut<'r, T: Copy>(&self, slot: Slot) -> &'r mut Row<T> {
         // SAFETY: the slot holds such a row in the frame, and the borrow ends before it is read again.
@@ -225,7 +224,7 @@ impl Context<'_> {
     /// Writes one lane of a destination row.
     ///
     /// # Safety
-    /// The slot holds a row of `T`s' width in the frame.
+    /// The slot holds a row of the width of `T` in the frame.
     #[inline(always)]
     pub unsafe fn set_lane<T: Copy>(&mut self, slot: Slot, lane: usize, value: T) {
         // SAFETY: the slot holds such a row in the frame; a lane is below 32.
@@ -437,7 +436,6 @@ impl Context<'_> {
         self.counters.thread_instructions += ahead * u64::from(self.lanes);
     }
 
-    /// Returns the access counters of an instruction.
     #[inline(always)]
     pub fn accesses(&mut self, i: &Ins) -> &mut Counters {
         debug_assert!((i.number as usize) < self.accesses.len());

@@ -195,7 +195,6 @@ pub unsafe fn end(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     unsafe { exit(cx, i) }
 }
 
-/// Executes `exit`.
 pub unsafe fn exit(cx: &mut Context<'_>, _: &Ins) -> *const Ins {
     cx.warp.exited |= cx.mask;
     pop(cx)

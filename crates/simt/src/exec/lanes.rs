@@ -133,12 +133,12 @@ pub unsafe fn gather_apart<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(
 ///
 /// # Safety
 ///
-/// There is room for 32 elements; the slot is a row of `V`s' width.
+/// There is room for 32 elements; the slot is a row of the width of `V`.
 #[inline(always)]
 pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, slot: Slot, to: *mut u8) {
     let f = instance::<F>();
     let mut elements = [M::default(); LANES];
-    // SAFETY: there is room for 32 elements, and the slot is a row of `V`s' width.
+    // SAFETY: there is room for 32 elements, and the slot is a row of the width of `V`.
     unsafe {
         let values: Row<V> = cx.row(slot);
         for (element, value) in elements.iter_mut().zip(values.0) {
@@ -153,7 +153,7 @@ pub unsafe fn spread<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &Context<'_>, s
 ///
 /// # Safety
 ///
-/// There is room for the active lanes' elements; the slot is a row of `V`s' width.
+/// There is room for the active lanes' elements; the slot is a row of the width of `V`.
 #[inline(always)]
 pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -161,7 +161,7 @@ pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: 
     to: *mut u8,
 ) {
     let f = instance::<F>();
-    // SAFETY: there is room for the active lanes' elements; the slot is a row of `V`s' width.
+    // SAFETY: there is room for the active lanes' elements; the slot is a row of the width of `V`.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         if WIDE && size_of::<M>() == 4 {
@@ -179,7 +179,7 @@ pub unsafe fn spread_active<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: 
 ///
 /// # Safety
 ///
-/// The pointers are set and there is room for the elements; the slot is a row of `V`s' width.
+/// The pointers are set and there is room for the elements; the slot is a row of the width of `V`.
 #[inline(always)]
 pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
     cx: &Context<'_>,
@@ -188,7 +188,7 @@ pub unsafe fn spread_apart<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(
     v: usize,
 ) {
     let f = instance::<F>();
-    // SAFETY: the caller guarantees set pointers, room for the elements and a row of `V`s' width.
+    // SAFETY: the caller guarantees set pointers, room for the elements and a row of the width of `V`.
     unsafe {
         let values: *const V = cx.at(slot);
         each(cx.mask, |k| to.element(k).cast::<M>().add(v).write_unaligned(f(*values.add(k))));

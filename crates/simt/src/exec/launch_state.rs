@@ -49,7 +49,6 @@ pub struct LaunchState<'m> {
     pub deadline: Option<Deadline>,
     /// The clusters to run, in order, if only some run.
     pub sample: Option<Vec<Chosen>>,
-    /// Counts per instruction, if requested.
     pub per_instruction: Option<GridCounts>,
     pub runtime: GridRuntime<'m>,
 }

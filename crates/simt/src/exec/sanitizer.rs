@@ -301,7 +301,6 @@ fn words(from: *const u8) -> impl Fn(usize) -> u32 {
     move |word: usize| unsafe { from.cast::<u32>().wrapping_add(word).read_unaligned() }
 }
 
-/// Records a store to local memory.
 pub fn local_store(cx: &mut Context<'_>, a: &Row<u64>, s: &Survey, r: &Region, bytes: u64) {
     let offsets = offsets(a, r);
     cx.shadow.local_store(cx.warp.index, &offsets.0, cx.mask, bytes as u32, s.lo == s.hi);
@@ -387,7 +386,6 @@ pub fn fence_bulk(cx: &mut Context<'_>) {
     }
 }
 
-/// Executes a fence.
 pub fn fence(cx: &mut Context<'_>, i: &Ins) {
     let halves = (i.has(Fence::ACQUIRE), i.has(Fence::RELEASE));
     if !cx.launch.sanitize || halves == (false, false) {

@@ -16,7 +16,6 @@ use crate::sanitize::Way;
 /// Slots of a store's elements.
 const ELEMENTS: [usize; 4] = [1, 3, 4, 5];
 
-/// One lane's write.
 struct LaneWrite {
     to: u64,
     object: u64,

@@ -27,7 +27,7 @@ pub fn byte_at(cx: &Context<'_>, lane: usize, address: u64) -> Option<u8> {
     }
 }
 
-/// Maximum number of bytes that are read of a string.
+/// Maximum number of bytes read from a string.
 const LONGEST_TEXT: u64 = 1 << 16;
 
 fn text_at(cx: &Context<'_>, lane: usize, address: u64) -> String {

@@ -74,7 +74,6 @@ pub struct Warp {
     /// Lanes that have a thread.
     pub existing: u32,
     pub exited: u32,
-    /// Index of the warp in its block.
     pub index: u32,
     /// Index of the split that ran last.
     pub current: u32,

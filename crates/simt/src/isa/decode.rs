@@ -81,7 +81,6 @@ impl<'a, 'i> Form<'a, 'i> {
     }
 }
 
-/// Refuses a type.
 pub fn no_type<T>(ty: ScalarType) -> Result<T, String> {
     Err(format!("type `{ty:?}` is not simulated here"))
 }

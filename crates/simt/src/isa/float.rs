@@ -31,7 +31,7 @@ macro_rules! singles {
     };
 }
 
-/// Consumes the rounding direction of an operation; `None` is to nearest.
+/// Consumes the rounding direction of an operation; `None` means to nearest.
 fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     match f.one_of(&["rn", "rz", "rm", "rp"]) {
         Some("rz") => Some(Direction::Zero),

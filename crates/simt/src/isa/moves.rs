@@ -100,7 +100,6 @@ pub fn half(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, which: usize) {
     b.emit(run, [to, from], 1, 0, 0);
 }
 
-/// Copies a row.
 pub fn copy(b: &mut Builder<'_, '_>, to: Opnd, from: Opnd, wide: bool) {
     let run = if wide { vector::unary(b.isa, |x: u64| x) } else { vector::unary(b.isa, |x: u32| x) };
     b.emit(run, [to, from], 1, 0, 0).work = Work::Copy;

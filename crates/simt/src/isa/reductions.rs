@@ -143,7 +143,6 @@ fn pairs(x: u32, y: u32, each: impl Fn(u32, u32) -> u32) -> u32 {
     each(x >> 16, y >> 16) << 16 | each(x & 0xffff, y & 0xffff)
 }
 
-/// Consumes the operation.
 pub fn operation(f: &mut Form<'_, '_>) -> Result<&'static str, String> {
     let all = ["add", "and", "or", "xor", "min", "max", "inc", "dec", "exch", "cas"];
     f.one_of(&all).ok_or_else(|| "an operation is expected".to_owned())

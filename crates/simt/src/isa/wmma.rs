@@ -51,7 +51,7 @@ impl Shape {
         self.depth == 4
     }
 
-    /// Returns the `mma` products of which this product consists, as the indices of their rows and columns.
+    /// Splits the product into `mma` products, given by the indices of their rows and columns.
     fn products(self) -> impl Iterator<Item = (u32, u32)> {
         (0..self.rows / ROWS).flat_map(move |row| (0..self.columns / COLUMNS).map(move |column| (row, column)))
     }
@@ -78,7 +78,6 @@ struct Piece {
 struct Fragment {
     /// How the lane determines the line, and the index within the line.
     lane: [Part; 2],
-    /// Pieces of each register.
     registers: Vec<Vec<Piece>>,
     /// Size of an element and of a piece, in bytes.
     bytes: [u32; 2],
@@ -257,7 +256,6 @@ impl Lines {
     }
 }
 
-/// Returns the type of a piece.
 const fn piece_type(fragment: &Fragment) -> ScalarType {
     match fragment.bytes[1] {
         1 => U8,
@@ -267,7 +265,6 @@ const fn piece_type(fragment: &Fragment) -> ScalarType {
     }
 }
 
-/// Lowers `wmma`.
 pub fn lower<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.ignore(&["sync", "aligned"]);
     if f.flag("mma") {

@@ -19,7 +19,6 @@ const fn class(size: u64) -> u32 {
 }
 
 impl Gaps {
-    /// Returns gaps that consist of one range.
     pub fn from_range(start: u64, end: u64) -> Self {
         let mut gaps = Self::default();
         gaps.insert(start, end);

@@ -151,7 +151,6 @@ impl<'a, 'g> Builder<'a, 'g> {
         self.tables.insert(name, labels.to_vec());
     }
 
-    /// Returns the labels of a table.
     pub fn table(&self, name: &str) -> Option<Vec<&'a str>> {
         self.tables.get(name).cloned()
     }

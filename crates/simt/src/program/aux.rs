@@ -53,7 +53,6 @@ bitflags! {
     /// A branch or a guard.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Branch: u32 {
-        /// The predicate is negated.
         const NEGATED = 1;
         /// The target is at or before the branch.
         const BACKWARD = 2;
@@ -104,11 +103,9 @@ bitflags! {
     /// A vote; the two low bits are the mode.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Vote: u32 {
-        /// The predicate is negated.
         const NEGATED = 8;
     }
 
-    /// A barrier of a block.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Barrier: u32 {
         /// Slot 1 is the thread count.
@@ -122,7 +119,6 @@ bitflags! {
         const ALIGNED = 16;
     }
 
-    /// A fence.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Fence: u32 {
         /// The scope includes other blocks.
@@ -133,7 +129,6 @@ bitflags! {
         const ACQUIRE = 4;
         /// Later strong stores release what precedes the fence.
         const RELEASE = 8;
-        /// The scope is the block.
         const BLOCK_SCOPE = 16;
     }
 

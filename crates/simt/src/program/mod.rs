@@ -7,7 +7,6 @@ pub mod row;
 use crate::program::ins::{Entry, Ins};
 use crate::program::row::Row;
 
-/// A position in the bytecode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub function: usize,
@@ -21,11 +20,9 @@ pub struct Line {
     /// File number in the kernel; zero for none.
     pub file: u32,
     pub source: u32,
-    /// Line of the PTX.
     pub ptx: u32,
 }
 
-/// Returns the source path of a line, if known.
 pub fn source_path<'f>(files: &'f [(u32, String)], line: &Line) -> Option<&'f str> {
     files.iter().find(|(index, _)| *index == line.file && line.source > 0).map(|(_, path)| path.as_str())
 }
@@ -105,7 +102,6 @@ pub struct Code {
     pub result: Option<(u32, u32)>,
 }
 
-/// A parameter of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Param {
     pub offset: u32,

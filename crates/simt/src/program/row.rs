@@ -73,7 +73,6 @@ macro_rules! signed_lane {
 }
 signed_lane!(i8, i16, i32, i64);
 
-/// Calls `lane` for each lane in `mask`.
 #[inline(always)]
 pub fn each(mut mask: u32, mut lane: impl FnMut(usize)) {
     while mask != 0 {

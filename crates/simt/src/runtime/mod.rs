@@ -124,7 +124,6 @@ pub struct Queue {
     pub tail: Vec<Queued>,
 }
 
-/// A buffer for the parameters of a launch.
 #[derive(Debug)]
 pub struct ParameterBuffer {
     pub bytes: u64,

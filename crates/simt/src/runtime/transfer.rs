@@ -3,7 +3,6 @@
 use crate::error::SimError;
 use crate::memory::Memory;
 
-/// One side of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
     pub start: u64,

@@ -50,9 +50,7 @@ pub struct BlockShadow {
     last_release: Option<(u32, u32, u32)>,
     /// Whether the block has had an effect in commit order.
     committed: bool,
-    /// Whether blocks take turns.
     in_turns: bool,
-    /// Whether the block is in a cluster.
     is_in_cluster: bool,
     cluster: u64,
     block: u32,

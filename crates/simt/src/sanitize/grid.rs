@@ -59,7 +59,6 @@ struct Shard {
     found: BTreeMap<(u16, u16), BlockConflict>,
 }
 
-/// A lint and its block.
 pub type Lint = (u32, Hazard);
 
 /// Shadow state of a launch.

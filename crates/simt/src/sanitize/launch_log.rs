@@ -27,7 +27,6 @@ pub struct LaunchLog {
     most: u64,
     words: Vec<u32>,
     logs: Vec<BlockLog>,
-    /// Sum of the logs' weights.
     weight: u64,
     sparse: u32,
     closed: bool,

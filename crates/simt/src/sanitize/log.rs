@@ -202,7 +202,6 @@ impl Log {
         self.weight
     }
 
-    /// Adds accesses to a line.
     pub fn add(&mut self, record: &AccessRecord) {
         let mask = words_of(record.bytes);
         let (names, base) = named(&record.who, mask);
@@ -301,12 +300,12 @@ pub fn spans(words: &[u32]) -> impl Iterator<Item = (u32, u32, Op, u32)> {
     records(words).map(|record| (record.head.number, record.head.lines, record.head.op, record.mask))
 }
 
-/// Iterates over the accesses of a log to wanted lines, one by one.
+/// Iterates over the logged accesses to wanted lines, one by one.
 pub fn access_records(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = AccessRecord> {
     access_records_among(words, |_, _| true, wanted)
 }
 
-/// Iterates over the accesses of a log to wanted lines, one by one. `some` says whether a range of lines may contain
+/// Iterates over the logged accesses to wanted lines, one by one. `some` says whether a range of lines may contain
 /// wanted ones.
 pub fn access_records_among(
     words: &[u32],
@@ -416,7 +415,6 @@ fn byte(words: &[u32], k: usize) -> u8 {
 }
 
 impl EncodedRecord<'_> {
-    /// Returns the accesses to line `k` of the record.
     fn line(&self, k: u32) -> AccessRecord {
         let head = self.head;
         let (mut who, mut values) = ([0; WORDS], [0; WORDS]);

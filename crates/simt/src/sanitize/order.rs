@@ -88,7 +88,7 @@ struct Times {
     event: u32,
 }
 
-/// What each lane knows of the other lanes of its warp.
+/// What each lane knows about the other lanes of its warp.
 type Mates = [[u32; LANES]; LANES];
 
 /// What the lanes of a warp know at some moment.
@@ -132,7 +132,6 @@ pub struct Release {
 }
 
 impl Release {
-    /// Returns a release of all epochs before `epoch`.
     pub fn of_epochs_before(epoch: u32, blocks: SetId) -> Self {
         Self { epoch, clock: Arc::new(Clock { times: Vec::new(), blocks }), key: None }
     }
@@ -537,7 +536,6 @@ impl Order {
         self.advance(warp);
     }
 
-    /// Records that a thread observes the completion of a phase.
     pub fn observe_phase(&mut self, object: u64, (warp, lane): Thread) {
         if let Some(clock) = self.objects.get(&object).and_then(|phases| phases.ended.clone()) {
             self.acquire(warp, 1 << lane, &clock);

@@ -17,7 +17,6 @@ pub struct Part {
     /// Number of the request's words before this part.
     pub done: usize,
     pub shift: u32,
-    /// Accessed bytes.
     pub bytes: u128,
     pub base: Tag,
     /// Time at which the whole warp last synchronised.

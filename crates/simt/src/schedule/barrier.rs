@@ -12,7 +12,6 @@ pub struct Barrier {
     pub waiting: Vec<usize>,
     pub yes_votes: u32,
     pub votes: u32,
-    /// The first arrival.
     pub first: Option<Arrived>,
 }
 

@@ -34,8 +34,9 @@ const SLICES: u32 = 64;
 
 /// Time between two checks of the time limit.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
-/// Number of instructions between the first two checks, and maximum number between any two. The other intervals are as
-/// many instructions as last took [`CHECK_EVERY`]: an instruction can take nanoseconds or, if it prints, milliseconds.
+/// Number of instructions between the first two checks, and maximum between any two. Other intervals are chosen to take
+/// about [`CHECK_EVERY`], judging by the previous one: an instruction can take nanoseconds or, if it prints,
+/// milliseconds.
 const CHECK_INTERVALS: [u64; 2] = [1 << 12, 1 << 20];
 
 /// Why a block stopped.

@@ -24,7 +24,6 @@ pub struct Cluster {
     peers: Vec<Peer>,
 }
 
-/// Returns the index of a block of a cluster.
 fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
     let size = launch.cluster;
     let [x, y, _]: [u64; 3] = std::array::from_fn(|axis| u64::from(launch.grid[axis] / size[axis]));
@@ -103,7 +102,6 @@ impl Cluster {
         self.blocks.iter_mut().for_each(Block::check_time_soon);
     }
 
-    /// Returns the counts of all blocks.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.blocks.iter().for_each(|block| sum.add(&block.counters));

@@ -23,7 +23,7 @@ fn caught_with(options: Options, kernel: &str, threads: u32, args: impl Fn(&mut 
     }
 }
 
-/// Returns the line of a kernel that contains a text.
+/// Returns the line of a kernel that contains `text`.
 fn line(kernel: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(kernel));
     format!("faults.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)

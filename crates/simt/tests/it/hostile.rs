@@ -11,7 +11,6 @@ use ptx_conformance::files::files;
 /// How many times each file is damaged.
 const TIMES: u64 = 12;
 
-/// Replacements for words.
 const WORDS: [&str; 24] = [
     "",
     "0",

@@ -306,7 +306,7 @@ fn messages_within_a_block_need_a_release_and_an_acquire() {
             "membar.gl; st.volatile.global.u32 [gf], 1",
             "POLL ld.volatile.global.u32 %r10, [gf]; membar.gl",
         ),
-        // The thread waits for a different flag from the one that was released.
+        // The thread waits on a flag other than the released one.
         within(
             "wrong flag",
             true,

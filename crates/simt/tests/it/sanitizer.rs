@@ -41,7 +41,7 @@ fn clean(shape: Shape, args: Args<'_>) -> Vec<String> {
     run(shape, args).unwrap_or_else(|e| panic!("`{}`: {e}", shape.0)).notes
 }
 
-/// Returns the source line that contains a text, after the line that contains another text.
+/// Returns the source line that contains `text`, searching after the line that contains `after`.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     let (at, _) = lines.find(|(_, l)| l.contains(text)).unwrap();

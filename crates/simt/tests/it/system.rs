@@ -11,7 +11,7 @@ const SOURCE: &str = include_str!("../ptx/kernels/system.cu");
 
 const ONE: [u32; 3] = [1, 1, 1];
 
-/// Returns the source line that contains a text, after the line that contains another text.
+/// Returns the source line that contains `text`, searching after the line that contains `after`.
 fn line(after: &str, text: &str) -> String {
     let mut lines = SOURCE.lines().enumerate().skip_while(|(_, l)| !l.contains(after));
     format!("system.cu:{}", lines.find(|(_, l)| l.contains(text)).unwrap().0 + 1)

@@ -11,7 +11,6 @@ use crate::runtime::Work;
 use crate::runtime::errors::Code;
 use crate::runtime::transfer::{Side, Source, Transfer};
 
-/// Queues a transfer in a stream.
 fn submit(call: &mut Call<'_, '_>, transfer: Transfer, stream: u64) -> Result<u64, Fault> {
     let sides = [Some(transfer.to), if let Source::Copy(from) = transfer.from { Some(from) } else { None }];
     for side in sides.into_iter().flatten().filter(|_| !transfer.extent.contains(&0)) {

@@ -20,7 +20,7 @@ pub enum Rule {
     Or,
     /// Predicate logic.
     Predicates,
-    /// The instruction moves bits. The operands from this one on determine where to.
+    /// The instruction moves bits. Operands from this index on determine where.
     Move(usize),
     /// The results of all lanes are undefined if any bit of any lane's operands is.
     Warp,

@@ -17,7 +17,6 @@ use crate::sanitize::words::{WORDS, each};
 pub struct Piece<'p> {
     pub space: Space,
     pub op: Op,
-    /// Number of the line.
     pub number: u64,
     /// Accessed words, one bit per word.
     pub mask: u32,

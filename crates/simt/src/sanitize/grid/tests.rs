@@ -44,7 +44,8 @@ fn access() -> impl Strategy<Value = Access> {
     )
 }
 
-/// Generates accesses. Each block has released its first ones, and knows of earlier blocks' releases by its last ones.
+/// Generates accesses. Each block has released its first ones, and knows about earlier blocks' releases by its last
+/// ones.
 fn accesses() -> impl Strategy<Value = Vec<Access>> {
     prop::collection::vec(access(), 0..14).prop_map(|mut all| {
         let (mut released, mut acquired) = ([true; 5], [false; 5]);
