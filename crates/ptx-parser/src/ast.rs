@@ -156,7 +156,7 @@ pub struct Variable<'a> {
     pub count: u64,
     /// Number of registers in a range: `%r<17>` declares `%r0` to `%r16`.
     pub range: Option<u32>,
-    /// Initial value of each element; empty if there is no initializer.
+    /// Initial value of each element; empty if there is no initialiser.
     pub init: Vec<Initializer<'a>>,
 }
 

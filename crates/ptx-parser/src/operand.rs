@@ -1,4 +1,4 @@
-//! Operands and initializers.
+//! Operands and initialisers.
 
 use super::ParseError;
 use super::ast::{Call, Initializer, Operand};
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the initializer after `=`: a single element, or nested braces, which are flattened.
+    /// Parses the initialiser after `=`: a single element, or nested braces, which are flattened.
     pub(super) fn initializer(&mut self) -> Result<Vec<Initializer<'a>>, ParseError> {
         let mut items = Vec::new();
         let mut depth = 0_u32;

@@ -113,7 +113,7 @@ impl Traffic {
         self.bytes += times * other.bytes;
     }
 
-    /// Returns requested bytes divided by moved bytes, in percent; `None` if nothing was moved.
+    /// Returns the ratio of requested to moved bytes in percent; `None` if nothing was moved.
     fn efficiency(&self) -> Option<f64> {
         ratio(self.bytes, self.sectors * 32)
     }

@@ -31,7 +31,7 @@ pub struct DeviceProfile {
     pub register_unit: u32,
     /// Maximum number of registers per thread.
     pub registers_per_thread: u32,
-    /// Granularity, in warps per block, for which registers are allocated.
+    /// Granularity of register allocation per block, in warps.
     pub warp_unit: u32,
     /// Shared memory per SM, in bytes.
     pub shared_per_sm: u32,

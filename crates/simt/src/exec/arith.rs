@@ -108,7 +108,7 @@ fn exact_sum(a: f64, b: f64) -> f64 {
     odd(sum, if error.is_nan() { 0.0 } else { error })
 }
 
-/// Rounds a double to a single in the given direction.
+/// Rounds an f64 to f32 in the given direction.
 pub fn narrow(x: f64, direction: Direction) -> f32 {
     let near = x as f32;
     if near.is_nan() {

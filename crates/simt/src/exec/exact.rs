@@ -75,7 +75,7 @@ const fn jam(x: u128, by: u32) -> u128 {
 }
 
 impl Exact {
-    /// Normalizes the number so that its highest bit is bit 125, which leaves room for a carry.
+    /// Normalises the number so that its highest bit is bit 125, which leaves room for a carry.
     fn normal(self) -> Self {
         let room = self.magnitude.leading_zeros() as i32 - 2;
         if room >= 0 {

@@ -152,7 +152,7 @@ pub unsafe fn fetch(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
                 each(cx.mask, |k| {
                     let texel = &texels[k][..bytes as usize];
                     if gathers {
-                        // Counterclockwise from the lower left; the second axis points down.
+                        // Counter-clockwise from the lower left; the second axis points down.
                         results[k][[3, 2, 0, 1][n]] = image.channel_of(texel, i.imm as usize);
                         return;
                     }

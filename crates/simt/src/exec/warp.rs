@@ -98,7 +98,7 @@ pub struct Warp {
     pub spare: Option<Split>,
     /// The most recent polling instructions, with the addresses that they read.
     pub polled: [(usize, u64); 4],
-    /// Operations of the warp that waited for lanes, with those lanes.
+    /// Operations at which the warp waited for lanes, and those lanes.
     pub awaited: Vec<(*const Ins, u32)>,
     /// Undefined bits of the registers, if any.
     pub undefined: Option<Box<Undefined>>,

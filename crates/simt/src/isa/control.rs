@@ -246,7 +246,7 @@ pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty, ty, B32], run)
 }
 
-/// Returns the handler of `redux` on floats. NaNs are canonicalized first, so that even the NaN of a single lane
+/// Returns the handler of `redux` on floats. NaNs are canonicalised first, so that even the NaN of a single lane
 /// becomes canonical.
 fn float_reducer(operation: &str, abs: bool, nan: bool) -> Result<Handler, String> {
     macro_rules! reducer {

@@ -49,13 +49,13 @@ pub fn to_bf16(x: f64) -> u32 {
     if x.is_nan() { 0x7fff } else { (round_to(x, 7, 1023 - 126) as f32).to_bits() >> 16 }
 }
 
-/// Canonicalizes the NaN of an f16.
+/// Canonicalises the NaN of an f16.
 #[inline(always)]
 pub fn canon_f16(x: u32) -> u32 {
     if x & 0x7fff > 0x7c00 { 0x7fff } else { x & 0xffff }
 }
 
-/// Canonicalizes the NaN of a bf16.
+/// Canonicalises the NaN of a bf16.
 #[inline(always)]
 pub fn canon_bf16(x: u32) -> u32 {
     if x & 0x7fff > 0x7f80 { 0x7fff } else { x & 0xffff }

@@ -67,7 +67,7 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
     Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
 }
 
-/// Returns the mode of a single narrow float, for lanes to read. Only conversions to single floats can round to an
+/// Returns the mode of a conversion to one narrow float, for lanes to read. Conversions to pairs cannot round to an
 /// integer first.
 pub fn mode_of(b: &mut Builder<'_, '_>, to: ScalarType, how: How) -> Result<Opnd, String> {
     let (round, whole) = match how.round {

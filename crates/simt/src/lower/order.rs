@@ -1,8 +1,8 @@
 //! Puts the accesses through which blocks communicate in commit order.
 //!
-//! Until its first access in commit order, a block runs in parallel with others. It must not see their effects, nor
-//! they its own. Atomics and relaxed, acquiring and releasing accesses therefore follow commit order. There are two
-//! exceptions:
+//! Until its first access in commit order, a block runs in parallel with others. It must not see their effects, and they
+//! must not see its own. Atomics and relaxed, acquiring and releasing accesses therefore follow commit order. There are
+//! two exceptions:
 //!
 //! - Atomics that commute, if the kernel has no other such access and reads no result: a sum is the same in any order.
 //! - Volatile accesses, if the kernel has no other such access and no loop that may wait for a volatile load. They then

@@ -387,7 +387,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// Makes the last instruction count as the PTX instruction from which it and uncounted ones were made.
+    /// Counts the last instruction on behalf of the PTX instruction from which it and uncounted ones were made.
     pub fn count_last(&mut self) {
         if let Some(last) = self.body.insts.last_mut() {
             last.counts = 1;

@@ -243,8 +243,8 @@ impl GridShadow {
         lock(&self.lints).values().copied().collect()
     }
 
-    /// Compares the accesses after all blocks have ended. Returns one unordered pair for each pair of source lines,
-    /// ordered by address.
+    /// Called after all blocks have ended. Compares their accesses and returns one unordered pair for each pair of
+    /// source lines, ordered by address.
     pub fn conflicts(&self) -> Vec<BlockConflict> {
         let mut publisher = self.publisher();
         lock(&self.launch_log).judge(|number, entry| publisher.add(number, entry));

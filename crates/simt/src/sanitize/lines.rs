@@ -7,7 +7,7 @@ use crate::sanitize::compact::{Compact, Moment, Words};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::{WORDS, bytes_of};
 
-/// Number of lines of global memory that a block tracks in detail. Further lines are only summarized.
+/// Number of lines of global memory that a block tracks in detail. Further lines are only summarised.
 pub const MOST: usize = 4096;
 
 /// State of 128 bytes of memory. Masks have one bit per byte.

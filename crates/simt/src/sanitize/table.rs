@@ -128,7 +128,7 @@ impl Table {
         Some(&mut self.lines[self.held[at].at as usize])
     }
 
-    /// Returns the index of a line, or else its slot if that is free.
+    /// Returns the index of a line. For a new line, the error is its slot, if free.
     #[inline]
     fn find(&self, number: u32) -> Result<usize, Option<usize>> {
         let slot = slot_of(number);

@@ -5,7 +5,7 @@ use simt::{LaunchError, Options, Trap, TrapKind};
 use crate::bench::{Arg, Bench};
 
 const KERNELS: &str = include_str!("../ptx/kernels/system.ptx");
-/// The same source, compiled with debug information and without optimization.
+/// The same source, compiled with debug information and without optimisation.
 const DEBUG: &str = include_str!("../ptx/kernels/system_debug.ptx");
 const SOURCE: &str = include_str!("../ptx/kernels/system.cu");
 
