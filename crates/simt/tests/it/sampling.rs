@@ -4,9 +4,8 @@ use simt::{LaunchError, LaunchReport, Sampled, TrapKind};
 
 use crate::bench::{Arg, Bench, trap};
 
-/// In `edges`, every thread counts to 2, or to 3 in blocks at the edges along y, or to 3 or 4 in blocks at the edges
-/// along x, and writes the number to its element. In `increments`, every block adds to one word without using the old
-/// value.
+/// In `edges`, every thread counts to a number and writes it to its element: 2, or 3 in blocks at the edges along y, or 3
+/// or 4 in blocks at the edges along x. In `increments`, every block adds to one word without using the old value.
 const KERNELS: &str = "
 .version 8.5
 .target sm_90
