@@ -1,4 +1,4 @@
-//! Provides the tools of a survey: loaded kernels, buffers, launches and their samples.
+//! Tools of a survey: loaded kernels, buffers, launches and their samples.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -9,7 +9,7 @@ use runner_backend::{
 };
 use runner_types::{Compiled, Dim3, ElementType, Regime, ScalarValue};
 
-/// A device with the survey's kernels, and the memory that the survey allocated.
+/// A device with the survey's kernels and buffers.
 pub(super) struct Bench<'a> {
     pub device: &'a mut dyn Device,
     code: &'a Compiled,
@@ -25,17 +25,17 @@ pub(super) struct Shape<'a> {
     pub args: Vec<LaunchArg>,
 }
 
-/// Times read of a launch, nanoseconds.
+/// Measured times of a launch, in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readings {
-    /// What the device's own clock read.
+    /// Times from the device's own clock.
     pub read: Vec<f64>,
-    /// What the reference clock read; empty if there is none.
+    /// Times from the reference clock; empty if there is none.
     pub reference: Vec<f64>,
 }
 
 impl Readings {
-    /// Returns the standard error of the trimmed mean of the times.
+    /// Standard error of the trimmed mean.
     pub fn error(&self) -> f64 {
         runner_stats::trimmed_error(&self.read).unwrap_or_default()
     }
@@ -47,7 +47,7 @@ impl<'a> Bench<'a> {
         Ok(Self { device, code, module, buffers: Vec::new() })
     }
 
-    /// Returns a buffer of zeros.
+    /// Allocates a zeroed buffer.
     pub fn zeros(&mut self, bytes: u64) -> Result<BufferId, DeviceError> {
         let buffer = self.device.alloc(bytes as usize, 0)?;
         self.buffers.push(buffer);
@@ -55,16 +55,16 @@ impl<'a> Bench<'a> {
         Ok(buffer)
     }
 
-    /// Times of a launch, nanoseconds: one per repetition, after one that does not count.
+    /// Times a launch, in nanoseconds: one value per repetition, after a warm-up.
     pub fn times(&mut self, shape: &Shape<'_>, repeat: u32) -> Result<Vec<f64>, DeviceError> {
         let launch = self.launch(shape)?;
         self.warm_up(&launch)?;
         self.sample(&launch, shape, repeat).map(|sample| sample.read)
     }
 
-    /// Takes samples of several launches, interleaved: each round has one of each, in a random order. A launch's
-    /// position in the driver's queue affects its time, so a fixed order would give each launch its own error,
-    /// different in every process.
+    /// Takes samples of several launches, interleaved: each round has one of each, in random order. A launch's position
+    /// in the driver's queue affects its time, so a fixed order would give each launch a bias that differs between
+    /// processes.
     pub fn in_rounds(&mut self, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<Readings>, DeviceError> {
         let launches = shapes.iter().map(|shape| self.launch(shape)).collect::<Result<Vec<_>, _>>()?;
         for launch in &launches {
@@ -123,7 +123,7 @@ impl<'a> Bench<'a> {
         self.device.kernel(self.module, mangled)
     }
 
-    /// Frees everything; the first error is returned.
+    /// Frees everything; returns the first error.
     pub fn close(self) -> Result<(), DeviceError> {
         let Self { device, module, buffers, .. } = self;
         let freed = buffers.into_iter().map(|buffer| device.free(buffer)).collect::<Vec<_>>();
@@ -132,12 +132,10 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Returns a 64-bit count as an argument.
 pub(super) fn count(value: u64) -> LaunchArg {
     LaunchArg::Scalar(ScalarValue { element: ElementType::U64, bits: value })
 }
 
-/// Returns a 32-bit number as an argument.
 pub(super) fn word(value: u32) -> LaunchArg {
     LaunchArg::Scalar(ScalarValue { element: ElementType::U32, bits: u64::from(value) })
 }

@@ -1,40 +1,40 @@
-//! The ceilings of a device: the best of several ways to read, to write, to copy and to multiply.
+//! The ceilings of a device: the highest rates of reading, writing, copying and multiplying, each over several
+//! variants.
 //!
-//! Which way is fastest differs between architectures, so each ceiling is the highest rate of a few shapes, each taken
-//! as the median of its samples. Memory is measured with as much as there is room for, and with little more than the
-//! L2 holds: of what a short kernel writes a part is still in L2 when it ends, so that it can exceed the rate of a long
-//! one. Tensor cores are not among them: plain C++ kernels do not use those.
+//! The fastest variant differs between architectures, so each ceiling is the highest rate of a few shapes, each the
+//! median of its samples. Memory is measured twice: with as much as there is room for, and with little more than the L2
+//! holds. When a short kernel ends, part of what it wrote is still in L2, so it can exceed the rate of a long one.
+//! Tensor cores are left out: plain C++ kernels do not use them.
 
 use super::bench::{Bench, Shape, count, word};
 use runner_backend::{BufferId, DeviceError, LaunchArg};
 use runner_types::{Ceilings, DeviceInfo, ElementType, ScalarValue};
 
-/// The number of samples that are taken of each shape.
+/// Samples per shape.
 const SAMPLES: u32 = 7;
 
-/// How many bytes one access has.
+/// Bytes per access.
 const VECTOR: u64 = 16;
 
-/// The most memory that is read; a copy reads and writes half as much each.
+/// Maximum bytes to read; a copy reads half as much and writes half as much.
 const MOST_BYTES: u64 = 4 << 30;
 
 /// How often a launch reads a buffer in L2.
 const L2_ROUNDS: u32 = 50;
 
-/// A multiplication and an addition, 256 times per round: what the loop takes beside them is below one per cent.
+/// A round has 256 multiply-adds; the loop's own overhead is below 1 %.
 const OPERATIONS_PER_ROUND: f64 = 2.0 * 256.0;
 
-/// Rounds of a launch of f32: about a millisecond where an SM has 128 lanes.
+/// Rounds per launch: about a millisecond for f32 on an SM with 128 lanes.
 const FMA_ROUNDS: u32 = 500;
 
-/// How a launch covers the memory.
 #[derive(Debug, Clone, Copy)]
 struct Cover {
     kernel: &'static str,
     threads: u32,
     /// Vectors in flight per thread.
     ahead: u64,
-    /// Blocks per SM that loop with a grid stride; `None` for as many blocks as cover everything at once.
+    /// Blocks per SM of a grid-stride loop; `None` if the grid covers everything at once.
     resident: Option<u32>,
 }
 
@@ -75,18 +75,17 @@ const COPIES: [Cover; 6] = [
 const L2_READS: [Cover; 3] =
     [striding("read_again<2>", 1024, 2, 2), striding("read_again<4>", 512, 4, 4), striding("read_again<8>", 256, 8, 8)];
 
-/// The threads per block and the blocks per SM that are tried.
+/// Threads per block and blocks per SM.
 const FMA_SHAPES: [(u32, u32); 3] = [(256, 4), (256, 8), (1024, 2)];
 
 const FMA_KERNELS: [&str; 3] = ["multiply_add<float>", "multiply_add<double>", "multiply_add_halves"];
 
-/// Returns the name expressions of every kernel that is used here; some come more than once.
+/// Name expressions of all kernels used here, with repetitions.
 pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
     let covers = READS.iter().chain(&WRITES).chain(&COPIES).chain(&L2_READS).map(|cover| cover.kernel);
     covers.chain(FMA_KERNELS)
 }
 
-/// Measures every ceiling.
 pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     let info = bench.device.info().clone();
     let bytes = working_set(bench.device.memory_free(), info.memory_bytes.0);
@@ -102,7 +101,7 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
             best(bench, &info, &COPIES, bytes / 2, |n| (2.0 * moved(n), vec![buffer(from), buffer(to), count(n)]))?;
         (read, write, copy) = (read.max(reads), write.max(writes), copy.max(copies));
     }
-    // A cache in two partitions may hold a line twice: a quarter of it certainly fits.
+    // A cache in two partitions may hold a line twice, but a quarter of it certainly fits.
     let l2_read = best(bench, &info, &L2_READS, (info.l2_bytes / 4).clamp(1 << 16, bytes), |n| {
         let amount = n as f64 * VECTOR as f64 * f64::from(L2_ROUNDS);
         (amount, vec![buffer(from), count(n), word(L2_ROUNDS), buffer(sink)])
@@ -110,7 +109,7 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     let scalar = |element, bits| LaunchArg::Scalar(ScalarValue { element, bits });
     let single = |value: f32| scalar(ElementType::F32, u64::from(value.to_bits()));
     let double = |value: f64| scalar(ElementType::F64, value.to_bits());
-    // The constants are 0.5 and 0.25 as halves, in both places of a register.
+    // The constants are 0.5 and 0.25 as halves, in both halves of a register.
     let halves = [word(0x3800_3800), word(0x3400_3400)];
     let [f32, f64, f16] = FMA_KERNELS;
     Ok(Ceilings {
@@ -124,19 +123,19 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<Ceilings, DeviceError> {
     })
 }
 
-/// Returns the largest power of two of bytes that takes no more than an eighth of what is free.
+/// Largest power of two, in bytes, that is at most an eighth of the free memory.
 pub(super) fn working_set(free: Option<u64>, total: u64) -> u64 {
     let most = (free.unwrap_or(total) / 8).clamp(1 << 20, MOST_BYTES);
     1 << most.ilog2()
 }
 
-/// Returns the least power of two of bytes that is at least twice what the L2 holds, if there is room for it.
+/// Smallest power of two, in bytes, that is at least twice the size of the L2, limited to `room`.
 fn beyond_cache(l2_bytes: u64, room: u64) -> u64 {
     (2 * l2_bytes).next_power_of_two().min(room)
 }
 
-/// Returns the highest rate of several ways to cover `bytes` bytes. `work` gives a launch's amount and arguments for a
-/// number of vectors.
+/// Highest rate over several ways to cover `bytes` bytes. `work` returns a launch's amount of work and its arguments
+/// for a number of vectors.
 fn best(
     bench: &mut Bench<'_>,
     info: &DeviceInfo,
@@ -156,7 +155,7 @@ fn best(
     Ok(highest)
 }
 
-/// Returns the highest rate of multiply-adds, `lanes` per instruction.
+/// Highest rate of multiply-adds, with `lanes` per instruction.
 fn fastest_fma(
     bench: &mut Bench<'_>,
     info: &DeviceInfo,
@@ -175,10 +174,10 @@ fn fastest_fma(
     Ok(highest)
 }
 
-/// Returns `amount` per second, by the median time.
+/// `amount` per second, at the median time.
 fn rate(bench: &mut Bench<'_>, shape: &Shape<'_>, amount: f64) -> Result<f64, DeviceError> {
     let times = bench.times(shape, SAMPLES)?;
-    // `times` never comes back empty.
+    // `times` is never empty.
     Ok(runner_stats::median(&times).map_or(0.0, |time| amount / (time * 1e-9)))
 }
 
@@ -193,10 +192,9 @@ mod tests {
     use super::*;
     use crate::survey;
 
-    /// The device has a little less than 256 MiB free, and 2^24 bytes are read. At 10 µs that is 1.6777216 TB/s; its
-    /// 256 KiB in L2 are read 50 times in 10 µs, 1.31072 TB/s. The best of three multiply-add shapes is the one with
-    /// the most threads, 4 SMs × 8 × 256: 2·256·500·8192 operations in 10 µs, 209.7152 TFLOP/s, and twice that in
-    /// halves.
+    /// The device has slightly less than 256 MiB free, so 2^24 bytes are read. In 10 µs that is 1.6777216 TB/s; 256 KiB
+    /// in L2 read 50 times in 10 µs are 1.31072 TB/s. The best of three multiply-add shapes is the one with the most
+    /// threads, 4 SMs × 8 × 256: 2·256·500·8192 operations in 10 µs are 209.7152 TFLOP/s, and twice that with halves.
     #[test]
     fn a_ceiling_is_the_work_over_the_time_of_the_fastest_way() {
         let mut device = device(|name| match name {

@@ -1,34 +1,34 @@
-//! Calibrates the device's clock: it times the same short kernels by events and by a reference clock.
+//! Calibrates the device's clock by timing the same short kernels with events and with a reference clock.
 //!
 //! A pair of events reads more than the kernel between them takes, by a constant of device, driver and process. The
-//! constant is the median difference to the reference clock over several kernels; its uncertainty is the largest
+//! constant is the median difference from the reference clock over several kernels; its uncertainty is the largest
 //! remaining difference in any process. The kernels are short, since tracing slows long ones, and have several shapes,
-//! since the constant must apply to all of them. The reference clock records these kernels once, in separate processes;
-//! every process that measures then times them to find its own constant, since processes differ by up to 0.2 µs.
+//! since the constant must apply to all of them. The reference clock records these kernels once, in separate processes.
+//! Every measuring process then times them to find its own constant, since processes differ by up to 0.2 µs.
 
 use super::bench::{Bench, Readings, Shape, count};
 use runner_backend::{DeviceError, LaunchArg, Step};
 use runner_types::{Calibration, CalibrationPoint, Clock, ReferenceTimes, Survey};
 
-/// The number of samples that are taken of each kernel.
+/// Samples per kernel.
 const SAMPLES: u32 = 101;
 
-/// Largest plausible difference of a kernel from the constant, nanoseconds: beyond it the clocks timed different
+/// Largest plausible deviation of a kernel from the constant, in nanoseconds. Beyond it, the clocks timed different
 /// things.
 const WIDEST: f64 = 1000.0;
 
-/// Largest plausible constant, nanoseconds: beyond it launches were not gated, or other processes used the device.
+/// Largest plausible constant, in nanoseconds. Beyond it, launches were not gated, or other processes used the device.
 const GREATEST: f64 = 20_000.0;
 
-/// How many blocks a calibration kernel has.
+/// Number of blocks of a calibration kernel.
 #[derive(Debug, Clone, Copy)]
 enum Blocks {
     Fixed(u32),
-    /// The number counts for each SM.
+    /// Blocks per SM.
     Each(u32),
 }
 
-/// A calibration kernel: it waits for `cycles` in every thread, or does nothing.
+/// A calibration kernel: every thread waits for `cycles`; for 0 it does nothing.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     blocks: Blocks,
@@ -40,10 +40,10 @@ const fn wait(blocks: Blocks, threads: u32, cycles: u64) -> Wait {
     Wait { blocks, threads, cycles }
 }
 
-/// The kernels that are timed: from one block to as many as a device holds, from nothing to twenty microseconds.
+/// Kernels to time: from one block to as many as a device holds, and from nothing to twenty microseconds.
 ///
-/// Kernels that wait leave half of each SM free: under CUPTI fewer blocks reside on one, and a kernel that fills the
-/// device then needs a second wave (on an H100, 23.9 µs become 43.6).
+/// Waiting kernels leave half of each SM free: under CUPTI fewer blocks fit on an SM, and a kernel that fills the
+/// device then needs a second wave (on an H100, 43.6 µs instead of 23.9).
 const KERNELS: [Wait; 9] = [
     wait(Blocks::Fixed(1), 32, 0),
     wait(Blocks::Each(1), 1024, 0),
@@ -59,12 +59,12 @@ const KERNELS: [Wait; 9] = [
 const NOTHING: &str = "nothing";
 const WAIT: &str = "wait_for";
 
-/// Returns the name expressions of the kernels.
+/// Name expressions of the kernels.
 pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
     [NOTHING, WAIT].into_iter()
 }
 
-/// Returns the reading of an empty interval, nanoseconds.
+/// Measures an empty interval, in nanoseconds.
 pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> {
     let buffer = bench.zeros(0)?;
     let times = bench.time(vec![Step::Copy { from: buffer, to: buffer }], SAMPLES)?.times;
@@ -75,7 +75,6 @@ pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> 
     })
 }
 
-/// Times every calibration kernel.
 pub(super) fn points(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, DeviceError> {
     let sms = bench.device.info().sm_count;
     let sink = bench.zeros(4)?;
@@ -94,7 +93,7 @@ pub(super) fn points(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, Dev
     let samples = bench.in_rounds(&shapes, SAMPLES)?;
     let point = |((wait, shape), samples): ((&Wait, &Shape<'_>), &Readings)| CalibrationPoint {
         label: format!("{}×{}, {} cycles", shape.blocks, shape.threads, wait.cycles),
-        // Every round has a time of the clock.
+        // Every round has a device time.
         read: runner_stats::trimmed_mean(&samples.read).unwrap_or_default(),
         error: samples.error(),
         reference: runner_stats::trimmed_mean(&samples.reference),
@@ -102,7 +101,7 @@ pub(super) fn points(bench: &mut Bench<'_>) -> Result<Vec<CalibrationPoint>, Dev
     Ok(KERNELS.iter().zip(&shapes).zip(&samples).map(point).collect())
 }
 
-/// Returns the calibration of the clock, from its own surveys and the reference times or the reason why there are none.
+/// Clock calibration from this device's surveys and the reference times, or the reason for having none.
 pub fn calibrate(own: &[Survey], reference: Result<&ReferenceTimes, String>) -> Clock {
     let empties: Vec<f64> = own.iter().map(|survey| survey.empty).collect();
     let empty = runner_stats::median(&empties).unwrap_or_default();
@@ -110,7 +109,7 @@ pub fn calibrate(own: &[Survey], reference: Result<&ReferenceTimes, String>) -> 
     fitted.map_or_else(|why| Clock::Uncalibrated { why, empty }, Clock::Calibrated)
 }
 
-/// Returns the reference times from several processes: the median of each kernel.
+/// Median time of each kernel over several traced processes.
 pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
     let name =
         traced.first().and_then(|survey| survey.reference_clock.clone()).ok_or("the survey had no reference clock")?;
@@ -124,13 +123,13 @@ pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
     Ok(ReferenceTimes { reference_clock: name, times: times? })
 }
 
-/// Returns the constant of the process of a survey, nanoseconds: `None` if it timed no kernel of the reference times.
+/// Constant of the surveyed process, in nanoseconds. `None` if no kernel has a reference time.
 pub fn constant(survey: &Survey, reference: &ReferenceTimes) -> Option<f64> {
     let differences: Vec<f64> = differences(survey, reference).map(|(difference, _)| difference).collect();
     runner_stats::median(&differences)
 }
 
-/// Differences of a survey to the reference clock, by kernel.
+/// Differences from the reference clock, by kernel.
 fn differences<'a>(survey: &'a Survey, reference: &'a ReferenceTimes) -> impl Iterator<Item = (f64, &'a str)> {
     let difference =
         |point: &'a CalibrationPoint| Some((point.read - reference.times.get(&point.label)?, point.label.as_str()));
@@ -144,7 +143,7 @@ fn fit(own: &[Survey], reference: &ReferenceTimes, empty: f64) -> Result<Calibra
     if !(0.0..=GREATEST).contains(&constant) {
         return Err(format!("intervals read {constant:.0} ns more than {name}, which is not plausible for a clock"));
     }
-    // Each process subtracts its own constant; the remaining differences are its errors.
+    // Each process subtracts its own constant; the remaining differences are errors.
     let left = own.iter().zip(&constants).flat_map(|(survey, constant)| {
         differences(survey, reference)
             .map(move |(difference, label)| ((difference - constant).abs(), difference, label))
@@ -183,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Three kernels on an H100 took 2240, 2330 and 2150 ns longer by events than by the reference clock.
+    /// On an H100, events measured 2240, 2330 and 2150 ns more than the reference clock for three kernels.
     #[test]
     fn the_constant_is_the_median_difference_and_its_uncertainty_the_widest_left() {
         let own = surveyed(None, &[("a", 3170.0, None), ("b", 5790.0, None), ("c", 18_050.0, None)]);
@@ -201,9 +200,8 @@ mod tests {
         }
     }
 
-    /// Three processes read 2200, 2240 and 2400 ns more for one kernel than the median of their reference clocks, 1000
-    /// ns, and 10, 10 and 40 ns less than that for another: after subtracting the median of each, 5, 5 and 20 ns
-    /// remain.
+    /// For one kernel, three processes read 2200, 2240 and 2400 ns more than its reference time of 1000 ns; for another
+    /// kernel, 10, 10 and 40 ns less than that. After subtracting each process's median, 5, 5 and 20 ns remain.
     #[test]
     fn each_process_subtracts_its_own_constant() {
         let own = [(3200.0, 5190.0), (3240.0, 5230.0), (3400.0, 5360.0)]
@@ -256,9 +254,10 @@ mod tests {
         let traced = survey(&mut traced, &request).unwrap();
         assert_eq!((own.empty, own.reference_clock.as_deref(), own.points.len()), (2200.0, None, KERNELS.len()));
         let found = fitted(&[own], std::slice::from_ref(&traced));
-        // Tracing slowed the kernels by 100 ns, which the constant then lacks: the error of this reference clock.
+        // Tracing slowed the kernels by 100 ns, which the constant then lacks. This is the error of this reference
+        // clock.
         assert_eq!((found.constant, found.uncertainty), (2100.0, 0.0));
-        // A later survey finds the same, whatever is subtracted when it begins.
+        // A later survey finds the same constant, whatever is subtracted when it begins.
         runner_backend::Clock::calibrate(&mut clock, found.constant);
         let again = survey(&mut clock, &request).unwrap();
         assert_eq!(constant(&again, &reference_times(&[traced]).unwrap()), Some(2100.0));

@@ -1,10 +1,10 @@
-//! A device of the tests that has the survey's kernels.
+//! A fake device with the survey's kernels, for tests.
 
 use super::unit;
 use fake_backend::{FakeDevice, FakeKernel, compiled, device_info};
 use runner_types::{Compiled, SurveyRequest};
 
-/// Returns every kernel under its own name.
+/// A request that compiles every kernel under its own name.
 pub(super) fn request(ceilings: bool) -> SurveyRequest {
     let kernels = unit("survey.cu".into()).kernels;
     SurveyRequest {
@@ -18,7 +18,7 @@ pub(super) fn request(ceilings: bool) -> SurveyRequest {
     }
 }
 
-/// Returns a device whose kernels take what `nanoseconds` says of their names.
+/// A device whose kernels take the time that `nanoseconds` returns for their names.
 pub(super) fn device(nanoseconds: impl Fn(&str) -> f64) -> FakeDevice {
     let kernel = |name: &str| {
         let time = nanoseconds(name);

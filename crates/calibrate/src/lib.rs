@@ -1,9 +1,8 @@
-//! Measures a machine itself: its ceilings and its clock.
+//! Measures the machine itself: its ceilings and its clock.
 //!
-//! [`survey`] runs kernels of its own on a device, which are compiled as [`unit`](fn@unit); [`calibrate`] compares
-//! surveys with the [`reference_times`], and [`constant`] does so for one process; [`spread`] estimates how much
-//! processes differ; [`Store`] keeps the results per device and driver. Nothing here starts a process, changes a clock,
-//! or judges a case.
+//! [`survey`] runs its own kernels, compiled from [`unit`](fn@unit), on a device. [`calibrate`] compares surveys with
+//! the [`reference_times`], and [`constant`] does so for one process. [`spread`] estimates how much processes differ.
+//! [`Store`] keeps the results per device and driver. Nothing here starts a process, changes a clock, or judges a case.
 
 mod bench;
 mod ceilings;

@@ -1,9 +1,9 @@
-//! How much the time of one kernel differs from process to process.
+//! How much the time of a kernel differs from process to process.
 //!
 //! The location of a process's memory, code and queue affects every time slightly, and clocks drift. Samples within one
-//! process cannot show that, so several processes time the same kernels: short ones of a few microseconds for the
-//! difference in nanoseconds, and longer ones, limited by memory, by the multiply-add pipes, and by the start of
-//! blocks, for the relative difference.
+//! process cannot show this, so several processes time the same kernels. Short ones of a few microseconds give the
+//! difference in nanoseconds. Longer ones, limited by memory, by the multiply-add pipes, or by block launches, give the
+//! relative difference.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ use super::clock;
 use runner_backend::{DeviceError, LaunchArg};
 use runner_types::{CalibrationPoint, ElementType, ReferenceTimes, ScalarValue, Spread, Survey};
 
-/// Samples of each short kernel, whose times scatter more, and of each long one.
+/// Samples per kernel; times of short kernels scatter more.
 const SHORT_SAMPLES: u32 = 101;
 const LONG_SAMPLES: u32 = 31;
 
 /// Bytes that the short kernels read, or read and write: three to ten microseconds on an H100.
 const FEW_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 
-/// The most memory that is read, and as much that is written.
+/// Maximum bytes to read, and also to write.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// How many bytes one access has.
+/// Bytes per access.
 const VECTOR: u64 = 16;
 
 /// Rounds of 64 multiply-adds per thread.
 const FMA_ROUNDS: u32 = 1000;
 
-/// Blocks that do nothing, half a millisecond of them on an H100.
+/// Number of empty blocks; they take about half a millisecond on an H100.
 const EMPTY_BLOCKS: u64 = 1 << 20;
 
-/// Fewest processes from which a difference is estimated.
+/// Minimum number of processes for an estimate.
 const LEAST_PROCESSES: usize = 3;
 
 const READ: &str = "read_all<4>";
@@ -40,12 +40,11 @@ const COPY: &str = "copy_all<4>";
 const MULTIPLY: &str = "multiply_add<float>";
 const NOTHING: &str = "nothing";
 
-/// Returns the name expressions of the kernels.
+/// Name expressions of the kernels.
 pub(super) fn kernels() -> impl Iterator<Item = &'static str> {
     [READ, COPY, MULTIPLY, NOTHING].into_iter()
 }
 
-/// Times the short kernels and the long ones.
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<(Vec<CalibrationPoint>, Vec<CalibrationPoint>), DeviceError> {
     let info = bench.device.info().clone();
     let most = working_set(bench.device.memory_free(), info.memory_bytes.0).min(MOST_BYTES);
@@ -85,7 +84,7 @@ fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<
     let samples = bench.in_rounds(shapes, rounds)?;
     let point = |(shape, samples): (&Shape<'_>, &Readings)| CalibrationPoint {
         label: format!("{}, {}×{}", shape.kernel, shape.blocks, shape.threads),
-        // Every round has a time of the clock.
+        // Every round has a device time.
         read: runner_stats::trimmed_mean(&samples.read).unwrap_or_default(),
         error: samples.error(),
         reference: None,
@@ -93,10 +92,10 @@ fn time(bench: &mut Bench<'_>, shapes: &[Shape<'_>], rounds: u32) -> Result<Vec<
     Ok(shapes.iter().zip(&samples).map(point).collect())
 }
 
-/// Returns how much the processes of these surveys differ; `None` if they are too few.
+/// Deviation between the processes of these surveys; `None` if there are too few.
 ///
-/// Each process subtracts its own constant, if there are reference times. Differences between samples of one process
-/// are not included: intervals already contain them.
+/// Each process subtracts its own constant, if there are reference times. Scatter within a process is not included,
+/// since intervals already cover it.
 pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spread> {
     if own.len() < LEAST_PROCESSES {
         return None;
@@ -107,15 +106,15 @@ pub fn spread(own: &[Survey], reference: Option<&ReferenceTimes>) -> Option<Spre
         let constant = constant(survey);
         survey.short.iter().map(|point| (point.label.as_str(), point.read - constant, point.error)).collect()
     })?;
-    // The deviation of logarithms is that of ratios.
+    // A deviation of logarithms is a relative deviation.
     let relative = deviation_between(own, |survey| {
         survey.long.iter().map(|point| (point.label.as_str(), point.read.ln(), point.error / point.read)).collect()
     })?;
     Some(Spread { nanoseconds, relative, processes: own.len() as u32 })
 }
 
-/// Returns the upper limit of the deviation between processes, without that of their samples. `values` gives the
-/// kernels of a process, each with its value and standard error.
+/// Upper limit of the deviation between processes, excluding the scatter of their samples. `values` returns the kernels
+/// of a process, each with its value and standard error.
 fn deviation_between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(&'a str, f64, f64)>) -> Option<f64> {
     let mut kernels: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut squares = Vec::new();
@@ -134,7 +133,7 @@ fn deviation_between<'a>(own: &'a [Survey], values: impl Fn(&'a Survey) -> Vec<(
 mod tests {
     use super::*;
 
-    /// Returns a process with these times of a calibration point and of the short and long kernels.
+    /// A process with these times of a calibration point and of the short and long kernels.
     fn survey(point: f64, short: &[f64], long: &[f64], error: f64) -> Survey {
         let points = |reads: &[f64], error| {
             let point = |(i, read): (usize, &f64)| CalibrationPoint {
@@ -149,9 +148,9 @@ mod tests {
         Survey { ceilings: None, points, short, long, empty: 1300.0, reference_clock: None }
     }
 
-    /// After subtracting their constants, processes lie 20 ns to either side of the middle one in both short kernels: a
-    /// deviation of 20 ns of four degrees of freedom, whose limit is 2.372 times the estimate (χ² 0.7107). A thousandth
-    /// to either side in both long kernels is one of a thousandth.
+    /// After subtracting their constants, processes are 20 ns to either side of the middle one in both short kernels: a
+    /// deviation of 20 ns with four degrees of freedom, whose upper limit is 2.372 times the estimate (χ² 0.7107). Both
+    /// long kernels are 0.1 % to either side, a deviation of 0.1 %.
     #[test]
     fn short_kernels_give_nanoseconds_and_long_ones_a_fraction() {
         let own = |error| {
@@ -166,18 +165,18 @@ mod tests {
         assert!((found.relative / (1e-3 * 2.372) - 1.0).abs() < 0.02, "{found:?}");
         assert_eq!(found.processes, 3);
         assert_eq!(spread(&own(0.0)[..2], Some(&reference)), None);
-        // Samples that scatter take their part; those that scatter by more leave nothing for the processes.
+        // The scatter of samples is subtracted; if it exceeds the total, nothing is left for the processes.
         let less = spread(&own(30.0), Some(&reference)).unwrap();
         assert!((less.nanoseconds.powi(2) - (found.nanoseconds.powi(2) - 900.0)).abs() < 1e-6, "{less:?}");
         assert!(spread(&own(100.0), Some(&reference)).unwrap().nanoseconds.abs() < 1e-12);
-        // Without reference times the constants themselves differ.
+        // Without reference times, the constants themselves differ.
         assert!(spread(&own(0.0), None).unwrap().nanoseconds > 400.0);
     }
 
     #[test]
     fn a_time_of_many_launches_has_the_overhead_of_one() {
         let spread = Spread { nanoseconds: 30.0, relative: 4e-4, processes: 5 };
-        // 30 ns of 100 µs are 3e-4; with 4e-4 that is 5e-4.
+        // 30 ns of 100 µs are 3e-4; combined with 4e-4 that is 5e-4.
         assert!((spread.deviation_at(1e5, 1) - 5e-4).abs() < 1e-12);
         assert!((spread.deviation_at(1e3, 100) - 5e-4).abs() < 1e-12);
     }

@@ -1,6 +1,6 @@
-//! Stores the surveys of machines, one file per device and driver.
+//! Stores surveys of machines, one file per device and driver.
 //!
-//! Results of another version of the program or under another driver are ignored: the measurement is short, and a wrong
+//! Results from another version of the program or another driver are ignored: measuring takes little time, and a wrong
 //! ceiling is worse than none. An unreadable file is replaced.
 
 use std::path::{Path, PathBuf};
@@ -11,36 +11,31 @@ use runner_files::atomic::WriteError;
 use runner_files::sealed;
 use runner_types::{Machine, ReferenceTimes, sha256_hex};
 
-/// The version of the files; raised when older ones would be misread, or when a survey measures more.
+/// Version of the file format; raised when older files would be misread, or when a survey measures more.
 const FORMAT: u32 = 5;
 
-/// The results could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file could not be replaced.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The results could not be serialised.
     #[error("the survey of the machine cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// A folder of machines.
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
 }
 
-/// The stored results of a device under a driver.
+/// Stored results of a device under one driver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// What holds for every process on the device.
+    /// Results that apply to every process on the device.
     pub machine: Machine,
-    /// The times from which every process finds the constant of its clock; absent without a reference clock.
+    /// Times from which each process derives its clock constant; absent without a reference clock.
     pub reference: Option<ReferenceTimes>,
 }
 
-/// The content of one file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     format: u32,
@@ -48,18 +43,18 @@ struct Entry {
     device: String,
     driver: String,
     machine: Machine,
-    /// The times of the reference clock; absent if there is none.
+    /// Reference clock times; absent if there are none.
     #[serde(alias = "ladder")]
     reference: Option<ReferenceTimes>,
 }
 
 impl Store {
-    /// Returns the store in this folder, which need not exist yet.
+    /// Store in this folder, which need not exist yet.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Returns the results of the device with this UUID under this driver.
+    /// Results of the device with this UUID under this driver.
     pub fn load(&self, device: &str, driver: &str) -> Option<Known> {
         let entry: Entry = serde_json::from_slice(&sealed::read(&self.file(device, driver))?).ok()?;
         let is_of_this = entry.format == FORMAT
@@ -69,7 +64,6 @@ impl Store {
         is_of_this.then_some(Known { machine: entry.machine, reference: entry.reference })
     }
 
-    /// Replaces the stored results.
     pub fn save(&self, device: &str, driver: &str, known: &Known) -> Result<(), StoreError> {
         let entry = Entry {
             format: FORMAT,
@@ -83,12 +77,11 @@ impl Store {
         Ok(sealed::write(&self.file(device, driver), text.as_bytes())?)
     }
 
-    /// Returns the folder of the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the file of a device. Its name is a hash, since both names come from the driver and may hold any
+    /// File of a device. Its name is a hash, since device and driver names come from the driver and may contain any
     /// character.
     fn file(&self, device: &str, driver: &str) -> PathBuf {
         let name = sha256_hex(format!("{device}\n{driver}").as_bytes());

@@ -1,4 +1,4 @@
-//! One survey of a device: its kernels loaded, everything measured, everything freed.
+//! One survey of a device: loads the kernels, measures everything, frees everything.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,9 @@ use runner_backend::{Device, DeviceError};
 use runner_files::atomic::{self, WriteError};
 use runner_types::{CompileUnit, Survey, SurveyRequest, sha256_hex};
 
-/// The source code that the kernels have.
 const SOURCE: &str = include_str!("kernels.cu");
 
-/// Writes the kernels' source below `folder`, under a name that changes with its text.
+/// Writes the kernels' source to a file in `folder`, named by a hash of its content.
 pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
     let path = folder.join(format!("survey-{}.cu", &sha256_hex(SOURCE.as_bytes())[..16]));
     if std::fs::read_to_string(&path).is_ok_and(|text| text == SOURCE) {
@@ -22,18 +21,18 @@ pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
     Ok(path)
 }
 
-/// Returns what is to be compiled, with its source at `source`.
+/// Unit to compile, with its source at `source`.
 pub fn unit(source: PathBuf) -> CompileUnit {
     let kernels: BTreeSet<&str> = ceilings::kernels().chain(clock::kernels()).chain(spread::kernels()).collect();
     CompileUnit::from_kernels(source, kernels)
 }
 
-/// Measures the device, and frees what that took even if it fails. What was subtracted from intervals no longer is: a
-/// survey finds what is to be subtracted.
+/// Measures the device, and frees its allocations even on failure. Resets the clock's calibration first, so that the
+/// survey reads uncorrected intervals.
 ///
 /// # Errors
 ///
-/// The device's own, and [`DeviceError::Driver`] where its clock gives no sound time.
+/// Errors of the device, and [`DeviceError::Driver`] if its clock gives no valid time.
 pub fn survey(device: &mut dyn Device, request: &SurveyRequest) -> Result<Survey, DeviceError> {
     let mut bench = Bench::new(device, &request.code)?;
     bench.clock()?.calibrate(0.0);

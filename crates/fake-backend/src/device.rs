@@ -1,4 +1,4 @@
-//! The fake device: it runs host functions as kernels and records what was done to it, for tests to inspect.
+//! The fake device: runs host functions as kernels and records every operation for tests to inspect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use runner_types::{
     Allocation, Capabilities, Compiled, Counters, DeviceInfo, DeviceState, Dim3, KernelResources, Occupancy, Regime,
 };
 
-/// An opened fake device. Every loaded module has all of its kernels and variables.
+/// An open fake device. Every loaded module has all of its kernels and variables.
 #[derive(Debug, Clone)]
 pub struct FakeDevice {
     info: DeviceInfo,
@@ -27,26 +27,24 @@ pub struct FakeDevice {
     pub(super) counted: Option<Vec<usize>>,
     uploaded: Vec<usize>,
     allocated: Vec<usize>,
-    /// Bytes that timed runs allocated for themselves, and how.
+    /// Buffers that timed runs allocated themselves: bytes and kind of allocation.
     fresh: Vec<(usize, Allocation)>,
-    /// Overhead of the clock, its calibration, and the name of its reference clock.
+    /// Clock overhead, in nanoseconds.
     pub(super) overhead: f64,
     pub(super) subtracted: f64,
     pub(super) reference: Option<String>,
-    /// States at successive looks; the last one stays.
+    /// States that successive readings return; the last one repeats.
     pub(super) states: Vec<DeviceState>,
     pub(super) looks: usize,
     pub(super) tick: Option<f64>,
-    /// Interval in seconds at which the energy counter advances, and its step in joules.
+    /// Interval in seconds at which the energy counter advances, and its increment in joules.
     pub(super) energy: Option<(f64, f64)>,
-    /// The time limits so far; `None` for a device that cannot end kernels.
+    /// Time limits so far; `None` for a device that cannot end kernels.
     limits: Option<Vec<Duration>>,
-    /// Iterations of the most recent loop.
     iterations: u32,
 }
 
 impl FakeDevice {
-    /// A device without kernels.
     pub fn new(info: DeviceInfo) -> Self {
         let memory = Memory::new(info.memory_bytes.0);
         Self {
@@ -74,7 +72,7 @@ impl FakeDevice {
         }
     }
 
-    /// Makes the device end kernels itself: their bodies decide when.
+    /// Makes the device enforce time limits itself: kernel bodies decide when they are exceeded.
     #[must_use]
     pub fn that_ends_kernels(mut self) -> Self {
         self.limits = Some(Vec::new());
@@ -86,21 +84,21 @@ impl FakeDevice {
         self.limits.as_deref().unwrap_or_default()
     }
 
-    /// Gives every module a kernel of this mangled name.
+    /// Adds a kernel with this mangled name to every module.
     #[must_use]
     pub fn with_kernel(mut self, mangled: &str, kernel: FakeKernel) -> Self {
         self.kernels.push((mangled.to_owned(), kernel, 0));
         self
     }
 
-    /// Gives every module a variable of this mangled name and size.
+    /// Adds a variable with this mangled name and size to every module.
     #[must_use]
     pub fn with_symbol(mut self, mangled: &str, bytes: usize) -> Self {
         self.symbols.insert(mangled.to_owned(), bytes);
         self
     }
 
-    /// Puts the device under a profiler: it has no clock.
+    /// Puts the device under a profiler, so that it has no clock.
     #[must_use]
     pub fn watched(mut self) -> Self {
         self.info.capabilities = Capabilities { has_clock: false, has_counters: true };
@@ -113,28 +111,28 @@ impl FakeDevice {
         self.counted.as_deref().unwrap_or_default()
     }
 
-    /// Adds `nanoseconds` of overhead to every reading of the clock.
+    /// Adds `nanoseconds` to every clock reading.
     #[must_use]
     pub fn with_overhead(mut self, nanoseconds: f64) -> Self {
         self.overhead = nanoseconds;
         self
     }
 
-    /// Sets the states at successive looks; the last one stays. Without states there is no monitor.
+    /// Sets the states that successive readings return; the last one repeats. Without states there is no monitor.
     #[must_use]
     pub fn in_states(mut self, states: Vec<DeviceState>) -> Self {
         self.states = states;
         self
     }
 
-    /// Adds a reference clock of this name, without overhead.
+    /// Adds a reference clock with this name and no overhead.
     #[must_use]
     pub fn with_reference_clock(mut self, name: &str) -> Self {
         self.reference = Some(name.to_owned());
         self
     }
 
-    /// Makes the clock report a resolution, which its readings ignore.
+    /// Makes the clock report a resolution; its readings ignore it.
     #[must_use]
     pub fn with_tick(mut self, nanoseconds: f64) -> Self {
         self.tick = Some(nanoseconds);
@@ -153,17 +151,17 @@ impl FakeDevice {
         &self.launched
     }
 
-    /// Bytes of all uploads so far, in order.
+    /// Sizes of all uploads so far in bytes, in order.
     pub fn uploaded(&self) -> &[usize] {
         &self.uploaded
     }
 
-    /// Bytes of all allocations so far without guard zones, in order.
+    /// Sizes of all allocations so far in bytes, without guard zones, in order.
     pub fn allocated(&self) -> &[usize] {
         &self.allocated
     }
 
-    /// Bytes that timed runs allocated for themselves, and how, in order.
+    /// Buffers that timed runs allocated themselves, in order: bytes and kind of allocation.
     pub fn fresh(&self) -> &[(usize, Allocation)] {
         &self.fresh
     }
@@ -192,7 +190,7 @@ impl FakeDevice {
         Ok(())
     }
 
-    /// Runs a launch; returns its nanoseconds.
+    /// Runs a launch; returns its time in nanoseconds.
     fn launch(&mut self, launch: &Launch, report: &mut CountReport) -> Result<f64, DeviceError> {
         let unknown = || DeviceError::Driver { call: "launch", message: "there is no such kernel".to_owned() };
         let (name, kernel, count) = self.kernels.get_mut(launch.kernel.0 as usize).ok_or_else(unknown)?;
@@ -228,7 +226,7 @@ impl FakeDevice {
         done.map(|()| (kernel.nanoseconds)(*count - 1))
     }
 
-    /// Runs a host function, which is a kernel by another name; returns its nanoseconds.
+    /// Runs a host function, which is a kernel under another name; returns its time in nanoseconds.
     fn call(&mut self, call: &HostCall, report: &mut CountReport) -> Result<f64, DeviceError> {
         let kernel = KernelId(call.function.0);
         if self.kernels.get(kernel.0 as usize).is_none() {
@@ -238,7 +236,7 @@ impl FakeDevice {
         self.launch(&Launch::new(kernel, grid, block, call.args.clone()), report)
     }
 
-    /// Mean of a sample's runs; cold runs are prepared one by one.
+    /// Mean time of a sample's runs; cold runs are prepared one by one.
     pub(super) fn sample(&mut self, batch: &TimedBatch, report: &mut CountReport) -> Result<Timing, DeviceError> {
         let bodies: Vec<&Vec<Step>> = batch.sets().collect();
         let fresh: Vec<_> = batch.series.fresh.iter().map(|(buffer, how)| (self.size(*buffer), *how)).collect();
@@ -293,7 +291,7 @@ impl FakeDevice {
 }
 
 impl FakeDevice {
-    /// Runs a loop; returns its nanoseconds.
+    /// Runs a loop; returns its time in nanoseconds.
     fn repeated(&mut self, inner: &Loop, report: &mut CountReport) -> Result<f64, DeviceError> {
         let mut whole = 0.0;
         let mut values = Vec::new();
@@ -327,7 +325,7 @@ impl FakeDevice {
         Ok(report)
     }
 
-    /// The clock's readings of the times that the kernels took.
+    /// Clock readings for the actual kernel times.
     pub(super) fn as_read(&self, taken: Timing) -> Timing {
         let read = |nanoseconds: f64| nanoseconds + self.overhead - self.subtracted;
         Timing { whole: read(taken.whole), each: taken.each.into_iter().map(read).collect() }
@@ -381,7 +379,7 @@ impl Device for FakeDevice {
         Ok(())
     }
 
-    /// Messages of this device name no memory.
+    /// Error messages of this device do not name buffers.
     fn label(&mut self, _buffer: BufferId, _name: &str) {}
 
     fn unload(&mut self, _module: ModuleId) -> Result<(), DeviceError> {
@@ -400,7 +398,7 @@ impl Device for FakeDevice {
         Ok(self.kernels.get(kernel.0 as usize).map(|(_, k, _)| k.resources).unwrap_or_default())
     }
 
-    /// Only threads limit the occupancy.
+    /// Only the thread count limits the occupancy.
     fn occupancy(&self, _kernel: KernelId, threads: u32, _shared: u32) -> Result<Occupancy, DeviceError> {
         self.alive()?;
         let most = self.info.max_threads_per_sm;

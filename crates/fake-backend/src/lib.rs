@@ -1,8 +1,8 @@
-//! The device of the tests: host functions in place of kernels.
+//! The device for tests: host functions in place of kernels.
 //!
-//! It implements the same traits as a GPU, with memory between guard zones, limits, a clock whose readings the test
-//! chooses, and faults on request. A kernel is a function over its arguments' memory, and may write outside a buffer
-//! like a real one. The device accepts everything that a GPU accepts, so `execute` has to detect the faults.
+//! It implements the same traits as a GPU, with guard zones around memory, limits, a clock whose readings the test
+//! chooses, and faults on request. A kernel is a function over the memory of its arguments, and like a real one it may
+//! write outside a buffer. The device accepts everything that a GPU accepts, so `execute` has to detect the faults.
 
 mod device;
 mod measure;
@@ -23,7 +23,7 @@ use runner_types::{
     BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Note, ScalarValue,
 };
 
-/// A device with a clock and 256 MiB; the limits are those of a small H100.
+/// A device with a clock and 256 MiB; its limits are those of a small H100.
 pub fn device_info() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Fake,
@@ -56,10 +56,9 @@ pub fn device_info() -> DeviceInfo {
     }
 }
 
-/// What a kernel does with its launch.
+/// Body of a kernel, run once per launch.
 pub type Body = dyn Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync;
 
-/// A host function in place of a kernel.
 #[derive(Clone)]
 pub struct FakeKernel {
     body: Arc<Body>,
@@ -74,7 +73,7 @@ impl std::fmt::Debug for FakeKernel {
 }
 
 impl FakeKernel {
-    /// A kernel of 32 registers per thread that takes a microsecond.
+    /// A kernel with 32 registers per thread that takes a microsecond.
     pub fn new(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> Self {
         Self {
             body: Arc::new(body),
@@ -83,7 +82,7 @@ impl FakeKernel {
         }
     }
 
-    /// Sets the time of each launch, counted from 0 over the life of the device.
+    /// Sets the time of each launch, given its 0-based index over the life of the device.
     #[must_use]
     pub fn taking(mut self, nanoseconds: impl Fn(u32) -> f64 + Send + Sync + 'static) -> Self {
         self.nanoseconds = Arc::new(nanoseconds);
@@ -115,20 +114,19 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Bytes of the buffer in argument `arg`.
+    /// Content of the buffer in argument `arg`.
     pub fn read(&self, arg: usize) -> Result<Vec<u8>, DeviceError> {
         let id = self.buffer(arg)?;
         Ok(self.memory.data(id)?.to_vec())
     }
 
-    /// Writes `at` bytes from the start of a buffer. Its guard zones are outside it; a write beyond them loses the
-    /// context.
+    /// Writes at offset `at` of a buffer, which may be in its guard zones. A write beyond them loses the context.
     pub fn write(&mut self, arg: usize, at: i64, bytes: &[u8]) -> Result<(), DeviceError> {
         let id = self.buffer(arg)?;
         self.memory.write_anywhere(id, at, bytes)
     }
 
-    /// Bytes of a module's variable; empty if no module has it.
+    /// Content of a module's variable; empty if no module has it.
     pub fn variable(&self, mangled: &str) -> Result<Vec<u8>, DeviceError> {
         self.find(mangled).map_or(Ok(Vec::new()), |id| Ok(self.memory.data(id)?.to_vec()))
     }
@@ -168,7 +166,7 @@ fn no_argument(arg: usize, kind: &str) -> DeviceError {
 /// Opens copies of one device.
 #[derive(Debug)]
 pub struct FakeBackend {
-    /// The device that every [`Backend::open`] copies.
+    /// Device that every [`Backend::open`] copies.
     pub device: FakeDevice,
 }
 

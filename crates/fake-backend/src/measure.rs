@@ -1,4 +1,4 @@
-//! Clock, counter, monitor and energy meter of the fake device.
+//! Clock, profiler counter, monitor and energy meter of the fake device.
 
 use super::FakeDevice;
 use runner_backend::{
@@ -65,7 +65,7 @@ impl Monitor for FakeDevice {
         Settings::default()
     }
 
-    /// The next state; the last one stays.
+    /// Next state; the last one repeats.
     fn state(&mut self) -> DeviceState {
         let state = self.states.get(self.looks).or(self.states.last()).cloned();
         self.looks += 1;
@@ -78,7 +78,7 @@ impl Monitor for FakeDevice {
 }
 
 impl EnergyMeter for FakeDevice {
-    /// Reads the counter after each run, at the kernels' own times.
+    /// Reads the energy counter after each run, at the kernels' own times.
     fn run_metered(
         &mut self,
         prepare: &[Prepare],
@@ -101,7 +101,7 @@ impl EnergyMeter for FakeDevice {
 }
 
 impl HostFunctions for FakeDevice {
-    /// Host functions are the device's kernels.
+    /// Host functions are among the device's kernels.
     fn host_function(&mut self, module: ModuleId, name: &str, _args: &[LaunchArg]) -> Result<FunctionId, DeviceError> {
         self.kernel(module, name).map(|kernel| FunctionId(kernel.0))
     }

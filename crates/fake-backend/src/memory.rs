@@ -1,11 +1,10 @@
-//! Memory of the fake device: every buffer lies between its guard zones.
+//! Memory of the fake device: every buffer lies between two guard zones.
 
 use runner_backend::{BufferId, DeviceError};
 
-/// The memory of one allocation.
 #[derive(Debug, Clone)]
 struct Block {
-    /// The guard, the data, and the second guard.
+    /// Guard zone, data, second guard zone.
     bytes: Vec<u8>,
     guard: usize,
 }
@@ -31,7 +30,7 @@ impl Memory {
             return Err(DeviceError::OutOfMemory { needed, available: self.free });
         }
         self.free -= needed;
-        // Undefined content as on a GPU, which is never the right result by chance.
+        // Stands for undefined content, and is never the right result by chance.
         self.blocks.push(Some(Block { bytes: vec![0x5C; bytes + 2 * guard], guard }));
         Ok(BufferId(self.blocks.len() as u32 - 1))
     }
@@ -67,7 +66,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes like a kernel: guard zones are memory, too, and beyond them there is none.
+    /// Writes like a kernel: guard zones are memory too, but nothing beyond them is.
     pub(super) fn write_anywhere(&mut self, id: BufferId, at: i64, bytes: &[u8]) -> Result<(), DeviceError> {
         let block = self.blocks.get_mut(id.0 as usize).and_then(Option::as_mut).ok_or_else(|| unknown(id))?;
         let start = usize::try_from(block.guard as i64 + at).ok();

@@ -1,4 +1,4 @@
-//! What tests of a run need besides a device: code, an environment, one sample per case.
+//! What tests need to run cases besides a device: code, an environment, one sample per case.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn toolkit() -> ToolkitInfo {
     ToolkitInfo { version: (13, 0), build: None }
 }
 
-/// Code without kernels or a file.
+/// Compiled code without kernels or a file.
 pub fn compiled(key: &str) -> Compiled {
     Compiled {
         key: CompileKey(key.to_owned()),
@@ -36,7 +36,7 @@ pub fn compiled(key: &str) -> Compiled {
     }
 }
 
-/// A machine of which only the device is known.
+/// Environment of a machine of which only the device is known.
 pub fn environment(device: DeviceInfo) -> Environment {
     Environment {
         device,
@@ -51,7 +51,7 @@ pub fn environment(device: DeviceInfo) -> Environment {
     }
 }
 
-/// Settings that take one sample of a regime, however wide its interval; `timeout` is in seconds.
+/// Plan that takes one sample of a regime, however wide its interval; `timeout` is in seconds.
 pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     MeasurePlan {
         regimes: vec![regime],
@@ -67,7 +67,7 @@ pub fn one_sample(regime: Regime, timeout: f64) -> MeasurePlan {
     }
 }
 
-/// A case without buffers and checks.
+/// A case without buffers or checks.
 pub fn case_job(case: Case, body: BodyPlan, measure: MeasurePlan) -> CaseJob {
     CaseJob {
         case,
@@ -89,7 +89,7 @@ pub fn case_job(case: Case, body: BodyPlan, measure: MeasurePlan) -> CaseJob {
     }
 }
 
-/// A buffer without content that is allocated once.
+/// A buffer without content, allocated only once.
 pub fn buffer_plan(name: &str, element: ElementType, len: u64, access: Access) -> BufferPlan {
     BufferPlan {
         name: name.to_owned(),
@@ -104,7 +104,7 @@ pub fn buffer_plan(name: &str, element: ElementType, len: u64, access: Access) -
     }
 }
 
-/// A launch without arguments, of one block of one thread, of a kernel that is not compiled.
+/// A launch of one block of one thread, without arguments, of a kernel that is not compiled.
 pub fn launch_plan(unit: CompileUnit, kernel: &str) -> LaunchPlan {
     LaunchPlan {
         label: kernel.to_owned(),
@@ -120,7 +120,7 @@ pub fn launch_plan(unit: CompileUnit, kernel: &str) -> LaunchPlan {
     }
 }
 
-/// A launch of a compiled kernel whose mangled name is its name.
+/// A launch of a compiled kernel whose mangled name equals its name.
 pub fn ready_launch(source: &str, kernel: &str) -> LaunchPlan {
     let kernels = BTreeMap::from([(kernel.to_owned(), kernel.to_owned())]);
     let compiled = Some(Compiled { kernels, ..compiled(kernel) });

@@ -1,13 +1,13 @@
 //! Matches rows of the profiler's table with launches.
 //!
-//! The profiler names a kernel, its grid and its block, but no case. A process announces its launches in order, and
-//! the profiler lists its counts in the same order, but may have failed at some. So rows are matched from both ends,
-//! and a row belongs to a launch if both agree. An ambiguous launch gets no row: a wrong count is worse than a
+//! The profiler names a kernel, its grid and its block, but not the case. A process announces its launches in order,
+//! and the profiler lists its counts in the same order, but may have skipped some. So rows are matched from both ends,
+//! and a row is assigned only if both directions agree. An ambiguous launch gets no row: a wrong count is worse than a
 //! missing one.
 
 use runner_types::MarkedLaunch;
 
-/// Index of each launch's row. Rows that match no launch are skipped.
+/// Row index of each launch. Rows that match no launch are skipped.
 pub fn assign(launches: &[MarkedLaunch], rows: &[MarkedLaunch]) -> Vec<Option<usize>> {
     let front = embed(&launches.iter().collect::<Vec<_>>(), &rows.iter().collect::<Vec<_>>());
     let mut back = embed(&launches.iter().rev().collect::<Vec<_>>(), &rows.iter().rev().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Joins the counts of machine instructions with source lines, by the line tables of the code that ran.
+//! Attributes instruction counts to source lines, through the line tables of the code that ran.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::source_page::InstructionRow;
 use runner_cuda_source::source_lines::gather_lines;
 use runner_types::{CompileUnit, CountedLine, Counters, KernelCode};
 
-/// A launch: mangled name and code of its kernel, and the counts of each instruction.
+/// A launch: its kernel's mangled name and code, and counts per instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedLaunch<'a> {
     pub kernel: &'a str,
@@ -17,7 +17,7 @@ pub struct CountedLaunch<'a> {
     pub instructions: &'a [InstructionRow],
 }
 
-/// Counts of launches by source line. Code without line tables has none.
+/// Counts per source line. Code without line tables has none.
 pub fn count_lines(launches: &[CountedLaunch<'_>]) -> Vec<CountedLine> {
     let mut tables: HashMap<&Path, Option<Code>> = HashMap::new();
     let mut counted: BTreeMap<(String, u32), Counters> = BTreeMap::new();
@@ -31,7 +31,7 @@ pub fn count_lines(launches: &[CountedLaunch<'_>]) -> Vec<CountedLine> {
             let places = code.tables.source.places(section, row.address - first);
             let path = |file: usize| code.tables.source.files().get(file).map(String::as_str);
             let own = |path: &str| launch.code.unit.find_own(path).is_some();
-            // The innermost inlined call in a file of the author.
+            // The innermost inlined call in one of the user's own files.
             let place = places.iter().find_map(|place| Some((path(place.file).filter(|path| own(path))?, place.line)));
             let Some((path, line)) = place else { continue };
             let known = counted.entry((path.to_owned(), line)).or_default();
@@ -44,10 +44,9 @@ pub fn count_lines(launches: &[CountedLaunch<'_>]) -> Vec<CountedLine> {
     gather_lines(&units, counted.iter().map(|((path, line), counters)| ((path.as_str(), *line), counters)))
 }
 
-/// The parts of a cubin that map its instructions to lines.
+/// Parts of a cubin that map instructions to lines.
 struct Code {
     tables: Tables,
-    /// Section of each function.
     sections: BTreeMap<String, usize>,
 }
 

@@ -1,14 +1,14 @@
-//! Parser of compute-sanitizer's output.
+//! Parser for compute-sanitizer's output.
 //!
 //! Every line begins with `=========`. A finding has a headline (`Invalid __global__ write of size 4 bytes`) and
-//! indented lines below it. The host's call stack follows; it is this program's and left out.
+//! indented lines below it. The host call stack after them belongs to this program and is dropped.
 
 const MARK: &str = "=========";
 
-/// Number of detail lines kept per finding: place, thread, address, the nearest allocation.
+/// Detail lines kept per finding: place, thread, address, nearest allocation.
 const MOST_DETAILS: usize = 4;
 
-/// Findings of one process, each in one line, in order.
+/// Findings of one process in order, each on one line.
 pub fn read(log: &str) -> Vec<String> {
     let mut found: Vec<Vec<&str>> = Vec::new();
     let mut is_open = false;
@@ -26,7 +26,7 @@ pub fn read(log: &str) -> Vec<String> {
             }
         }
     }
-    // A headline without details is about the program: `ERROR SUMMARY: 1 error`.
+    // A headline without details is about the whole program, e.g. `ERROR SUMMARY: 1 error`.
     found.into_iter().filter(|finding| finding.len() > 1).map(|finding| finding.join(" ")).collect()
 }
 

@@ -1,8 +1,8 @@
-//! Reads hardware counters through Nsight Compute.
+//! Reads hardware counters with Nsight Compute.
 //!
-//! A worker process runs inside `ncu`, which counts the launches between the worker's marks. It replays each as often
-//! as the metrics need, with its memory restored. [`ProfilerSession`] starts such a worker and parses the output of
-//! `ncu`; [`Tally`] assigns its rows to the launches of cases. An unavailable counter is reported as missing.
+//! A worker process runs inside `ncu`, which counts the launches between the worker's marks. It replays each launch as
+//! often as the metrics need, with memory restored in between. [`ProfilerSession`] starts such a worker and parses the
+//! output of `ncu`; [`Tally`] assigns its rows to the launches of cases. An unavailable counter is reported as missing.
 //! [`memcheck`] runs a worker inside compute-sanitizer in the same way.
 
 mod assign;
@@ -23,7 +23,7 @@ pub use source_page::read as read_source_page;
 pub use table::{Row, Table, read as read_table};
 pub use tally::{Counted, Tally};
 
-/// Why there are no hardware counters, and what to do.
+/// Why there are no hardware counters, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfilerError {
     #[error(
@@ -33,7 +33,7 @@ pub enum ProfilerError {
     NotFound,
     #[error("`{} --version` does not work: {why}", program.display())]
     Broken { program: PathBuf, why: String },
-    /// Nsight Compute calls this error `ERR_NVGPUCTRPERM`.
+    /// `ERR_NVGPUCTRPERM` is Nsight Compute's name for this error.
     #[error(
         "this user may not read hardware counters (ERR_NVGPUCTRPERM): run as root, or have an administrator \
          load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"
@@ -50,7 +50,7 @@ pub enum ProfilerError {
 }
 
 impl ProfilerError {
-    /// Why nothing was counted, by the profiler's messages.
+    /// Error that explains the profiler's messages.
     fn of_complaints(complaints: &[String]) -> Self {
         if complaints.iter().any(|message| message.contains("ERR_NVGPUCTRPERM")) {
             return Self::NotPermitted;

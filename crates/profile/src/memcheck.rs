@@ -1,8 +1,8 @@
-//! The memory check: after the timings, every case that passed runs once more under compute-sanitizer.
+//! The memory check: after timing, every case that passed runs once more under compute-sanitizer.
 //!
 //! A worker process runs inside compute-sanitizer, which ends the context of a launch that accesses memory out of
-//! bounds. This worker's buffers have no guard zones, so that the sanitizer knows their ends. Each case runs as a
-//! separate group without checks: what is found between its start and its end belongs to it.
+//! bounds. This worker's buffers have no guard zones, so that the sanitizer knows their bounds. Each case runs as a
+//! separate group without checks, so anything found between its start and its end belongs to it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,24 +17,23 @@ use super::pass::{Emit, Passed};
 use runner_types::{BodyPlan, CaseJob, Event, GroupJob, Note, Outcome, Sharing};
 use runner_workers::{Interrupt, Limits, Pool, RunEnd, StartError, WorkerSpec};
 
-/// Memory checks of one run: where compute-sanitizer is, and where it writes.
+/// Memory checks of one run: the compute-sanitizer program and its output folder.
 #[derive(Debug)]
 pub struct Memcheck {
     program: PathBuf,
-    /// Each worker's sanitizer writes a separate file here.
+    /// Folder to which each worker's sanitizer writes its own file.
     folder: TempDir,
-    /// Number of findings per file that already belong to a case.
+    /// Number of findings per file that are already assigned to a case.
     seen: BTreeMap<PathBuf, usize>,
 }
 
 impl Memcheck {
-    /// Fails if no folder for the output can be created.
     pub fn new(program: PathBuf) -> std::io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("runner-memcheck-").tempdir()?;
         Ok(Self { program, folder, seen: BTreeMap::new() })
     }
 
-    /// A worker inside compute-sanitizer: `program` with `args`.
+    /// Specification of a worker inside compute-sanitizer that runs `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
         let mut words: Vec<OsString> = OPTIONS.iter().map(OsString::from).collect();
         words.extend(["--log-file".into(), self.folder.path().join("%p.txt").into(), program.into()]);
@@ -51,7 +50,7 @@ impl Memcheck {
         spec
     }
 
-    /// What all workers' sanitizers have found since the last call.
+    /// New findings of all workers' sanitizers since the last call.
     fn news(&mut self) -> std::io::Result<Vec<String>> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(self.folder.path())? {
@@ -68,11 +67,12 @@ impl Memcheck {
     }
 }
 
-/// Bounds and alignment. Errors of driver calls are the program's own business.
+/// Checks bounds and alignment. Driver API errors are not reported: the worker handles them itself.
 const OPTIONS: [&str; 6] = ["--tool", "memcheck", "--report-api-errors", "no", "--show-backtrace", "no"];
 
-/// Checks the cases of `groups` that passed, with a worker that `open` starts inside compute-sanitizer. A case with a
-/// finding gets another outcome. A failing sanitizer ends the run, since cases without findings would look checked.
+/// Checks the cases of `groups` that passed, with a worker that `open` starts inside compute-sanitizer. A finding
+/// changes the case's outcome. If the sanitizer fails, the run ends, since otherwise cases without findings would look
+/// checked.
 pub fn check(
     mut memcheck: Memcheck,
     open: impl FnOnce(&Memcheck) -> Result<Pool, StartError>,
@@ -93,10 +93,9 @@ pub fn check(
     };
     let (mut settled, mut unreadable) = (None, None);
     let mut observe = |event: Event| match event {
-        // The progress display shows it.
         event @ Event::CaseActive { .. } => emit(event),
         event @ Event::CaseSettled { .. } => settled = Some(event),
-        // A worker that lost its device has ended, so its sanitizer's output is complete.
+        // A worker that lost its device has exited, so its sanitizer's output is complete.
         Event::GroupFinished { .. } => match (settled.take(), memcheck.news()) {
             (Some(ended), Ok(found)) => emit_finding(ended, &found, emit),
             (_, Err(why)) => unreadable = Some(why),
@@ -125,7 +124,7 @@ fn emit_finding(ended: Event, found: &[String], emit: Emit<'_>) {
     }
 }
 
-/// Each case that launches something, as a separate group without checks.
+/// Splits a group into one group without checks per case that launches something.
 fn one_by_one(group: GroupJob) -> impl Iterator<Item = GroupJob> {
     let GroupJob { ordinal, key, cases, seed, .. } = group;
     let launches = |case: &CaseJob| matches!(case.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
@@ -147,7 +146,6 @@ mod tests {
         Event::CaseSettled { case, fingerprint: None, outcome, work: WorkAmount::default() }
     }
 
-    /// Events for a case with this outcome and these findings.
     fn emitted(outcome: Outcome, found: &[&str]) -> Vec<Event> {
         let mut events = Vec::new();
         let found: Vec<String> = found.iter().map(|&text| text.to_owned()).collect();

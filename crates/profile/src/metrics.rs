@@ -1,10 +1,10 @@
-//! Translates the profiler's metrics to the vocabulary, for a launch and for a whole body.
+//! Translates the profiler's metrics to the counter vocabulary, for single launches and for whole bodies.
 
 use std::collections::BTreeMap;
 
 use runner_types::{CounterInfo, CounterKind, Counters, VOCABULARY, counter_name};
 
-/// The profiler's metrics for all hardware counters of the vocabulary.
+/// Profiler metrics needed for all hardware counters of the vocabulary.
 pub fn of_vocabulary() -> impl Iterator<Item = &'static str> {
     VOCABULARY.iter().flat_map(|info| info.nsight).copied()
 }
@@ -24,9 +24,9 @@ pub fn of_launch(values: &BTreeMap<String, f64>) -> Counters {
     counters
 }
 
-/// Counters of a body: counts are added, ratios are formed from the sums, averages keep their weights. Other metrics
-/// with `.sum`, `.max` and `.min` are combined accordingly. The rest has no defined value over several launches and
-/// is only reported per launch.
+/// Counters of a whole body: counts are summed, ratios are formed from the sums, and averages are weighted. Other
+/// metrics ending in `.sum`, `.max` and `.min` are combined accordingly. The rest have no defined value over several
+/// launches and are only reported per launch.
 pub fn of_body(launches: &[Counters]) -> Counters {
     if let [only] = launches {
         return only.clone();

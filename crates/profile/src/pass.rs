@@ -1,4 +1,4 @@
-//! The counting pass: after the timings, the cases that passed run once more inside the profiler.
+//! The counting pass: after timing, the cases that passed run once more inside the profiler.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub type Emit<'a> = &'a mut dyn FnMut(Event);
 pub struct Passed(BTreeSet<u64>);
 
 impl Passed {
-    /// Adds the case of an event that reports it as passed, and removes one that failed after all.
+    /// Adds a case that passed, and removes one that failed afterwards.
     pub fn observe(&mut self, event: &Event) {
         let Event::CaseSettled { case, outcome, .. } = event else { return };
         if matches!(outcome, Outcome::Measured | Outcome::Unstable { .. }) {
@@ -41,8 +41,8 @@ impl Passed {
     }
 }
 
-/// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. A failing profiler
-/// costs only the counters; an interrupt ends the run.
+/// Counts the cases of `groups` that passed, with a worker that `open` starts inside the profiler. If the profiler
+/// fails, only the counters are lost; an interrupt ends the run.
 pub fn count(
     mut session: ProfilerSession,
     open: impl FnOnce(&mut ProfilerSession) -> Result<Pool, ProfilerError>,
@@ -60,7 +60,7 @@ pub fn count(
     };
     let mut tally = Tally::default();
     let mut observe = |event: Event| match tally.observe(event) {
-        // The progress display needs it. Other results of this pass are already known.
+        // For the progress display. Other results of this pass are already known.
         Some(event @ Event::CaseActive { .. }) => emit(event),
         Some(Event::CaseSettled { case, outcome, .. }) if outcome.is_failure() => {
             let note = Note::FailedUnderProfiler { outcome: outcome.name().to_owned() };
@@ -84,7 +84,7 @@ pub fn missing(why: &impl ToString) -> Event {
     Event::CountersMissing { why: why.to_string() }
 }
 
-/// Emits the counts, case by case, and what was not counted.
+/// Emits the counts case by case, and reports what was not counted.
 pub fn conclude(tally: Tally, session: &ProfilerSession, emit: Emit<'_>) {
     if !session.unknown().is_empty() {
         emit(missing(&format!("`ncu` has no {} on this GPU", session.unknown().join(", "))));

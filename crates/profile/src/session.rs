@@ -1,4 +1,4 @@
-//! Runs Nsight Compute: its command line, its worker processes, and its output files.
+//! Runs Nsight Compute: its command line, worker processes, and output files.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,14 +16,13 @@ use runner_workers::{Interrupt, Limits, Pool, Ready, StartError, WorkerSpec};
 /// Granularity of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Each launch as a whole.
+    /// Only each launch as a whole.
     Launches,
     /// Also each machine instruction of a launch.
     Instructions,
 }
 
 impl Detail {
-    /// Instructions if counts per source line are wanted, otherwise launches.
     pub const fn for_lines(lines: bool) -> Self {
         if lines { Self::Instructions } else { Self::Launches }
     }
@@ -34,17 +33,17 @@ impl Detail {
 pub struct ProfilerSession {
     program: PathBuf,
     version: String,
-    /// Wanted metrics by the profiler's names, those of the vocabulary first.
+    /// Requested metrics under the profiler's names, the vocabulary's first.
     wanted: Vec<String>,
     detail: Detail,
-    /// Wanted metrics that the profiler refused.
+    /// Requested metrics that the profiler rejected.
     unknown: Vec<String>,
-    /// Each worker's profiler writes a separate file here.
+    /// Folder to which each worker's profiler writes its own file.
     folder: TempDir,
 }
 
 impl ProfilerSession {
-    /// Finds the profiler. `extra` are additional metrics by the profiler's names.
+    /// Locates the profiler. `extra` lists additional metrics under the profiler's names.
     pub fn start(programs: &Programs, extra: &[String], detail: Detail) -> Result<Self, ProfilerError> {
         let program = programs.find("ncu").ok_or(ProfilerError::NotFound)?;
         let version = version(&program)?;
@@ -55,7 +54,7 @@ impl ProfilerSession {
         Ok(Self { program, version, wanted, detail, unknown: Vec::new(), folder })
     }
 
-    /// How the counters are taken, in one sentence for the environment.
+    /// How the counters are measured, as a sentence for the report's environment.
     pub fn method(&self) -> String {
         format!(
             "Nsight Compute {}: one launch of each case, replayed with its memory restored and the caches flushed \
@@ -64,12 +63,12 @@ impl ProfilerSession {
         )
     }
 
-    /// A worker inside the profiler: `program` with `args`.
+    /// Specification of a worker inside the profiler that runs `program` with `args`.
     pub fn worker(&self, program: &Path, args: impl IntoIterator<Item = OsString>) -> WorkerSpec {
         let mut words: Vec<OsString> = COLLECTION.iter().map(OsString::from).collect();
         match self.detail {
             Detail::Launches => words.extend(PRINTING.iter().chain(&["--page", "raw"]).map(OsString::from)),
-            // One run of `ncu` prints one page, so several pages are printed from a report.
+            // `ncu` prints one page per call, so several pages need a report file.
             Detail::Instructions => {
                 words.extend(["--section", "SourceCounters", "--export"].map(OsString::from));
                 words.push(self.folder.path().join("%p").into());
@@ -83,7 +82,7 @@ impl ProfilerSession {
         let mut spec = WorkerSpec::new(&self.program, words);
         spec.limits = Limits {
             start: Duration::from_mins(3),
-            // A launch is replayed some dozen times, with its memory saved and restored around each replay.
+            // A launch is replayed about a dozen times, with its memory saved and restored around each replay.
             grace: Duration::from_mins(5),
             silence: Duration::from_mins(5),
             exit: Duration::from_mins(2),
@@ -92,9 +91,9 @@ impl ProfilerSession {
         spec
     }
 
-    /// Starts a worker inside the profiler and waits until its device is open. `worker` returns its specification,
-    /// see [`Self::worker`]. The profiler does not start with a metric that this GPU lacks: such metrics are left
-    /// out. Fails with the profiler's message, if any.
+    /// Starts a worker inside the profiler and waits until its device is open. `worker` returns its specification (see
+    /// [`Self::worker`]). The profiler does not start if this GPU lacks a requested metric, so such metrics are
+    /// dropped. Fails with the profiler's message, if any.
     pub fn open(
         &mut self,
         worker: impl Fn(&Self) -> WorkerSpec,
@@ -117,7 +116,7 @@ impl ProfilerSession {
         }
     }
 
-    /// Removes the wanted metrics that the messages name, and their file; returns whether they name any.
+    /// Drops the requested metrics that the messages name, and deletes their file; returns whether there were any.
     fn leave_out(&mut self, complaints: &[String]) -> Result<bool, ProfilerError> {
         let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.');
         let word = |message: &str, name: &str| message.split(is_end).any(|word| word.trim_end_matches('.') == name);
@@ -153,7 +152,7 @@ impl ProfilerSession {
         Ok(paths)
     }
 
-    /// Launches of a report, with their instructions.
+    /// Reads the launches in a report file, with their instructions.
     fn read_report(&self, report: &Path) -> Result<Table, ProfilerError> {
         let mut table = table::read(&self.print(report, &["--page", "raw"])?)?;
         let pages = source_page::read(&self.print(report, &["--page", "source", "--print-source", "sass"])?);
@@ -174,8 +173,8 @@ impl ProfilerSession {
         if output.status.success() { Ok(text) } else { Err(ProfilerError::Unreadable(text.trim().to_owned())) }
     }
 
-    /// The requested metrics in the output of all workers' profilers. These add attributes of the device and extremes
-    /// over its units, which are dropped. A metric requested without a rollup keeps all of its rollups.
+    /// Requested metrics from the output of all workers' profilers. The profilers also print device attributes and
+    /// extremes over units, which are dropped. A metric requested without a rollup keeps all of its rollups.
     pub fn results(&self) -> Result<Table, ProfilerError> {
         let mut whole = Table::default();
         for path in self.files()? {
@@ -197,9 +196,9 @@ impl ProfilerSession {
     }
 }
 
-/// File in the working directory from which the profiler takes more options. In an untrusted checkout, these could
-/// write files and run rules from other folders. Versions that do not know the file do not know the option to ignore
-/// it either.
+/// File in the working directory from which the profiler reads more options. In an untrusted checkout, these could
+/// write files and run rules from other folders. Versions that do not read the file do not know the option to ignore it
+/// either.
 const CONFIG_FILE: &str = "config.ncu-cfg";
 
 fn without_config_file(dir: &Path) -> impl Iterator<Item = &'static str> {
@@ -207,8 +206,8 @@ fn without_config_file(dir: &Path) -> impl Iterator<Item = &'static str> {
     ["--config-file", "off"].into_iter().filter(move |_| there)
 }
 
-/// Caches are flushed and memory restored before each replay, clocks are left alone, and only launches between the
-/// marks are counted.
+/// Flushes caches and restores memory before each replay, leaves clocks alone, and counts only launches between the
+/// marks.
 const COLLECTION: [&str; 9] = [
     "--clock-control",
     "none",
@@ -221,10 +220,10 @@ const COLLECTION: [&str; 9] = [
     "--profile-from-start=off",
 ];
 
-/// Pages are tables, with values in base units.
+/// Prints pages as tables, with values in base units.
 const PRINTING: [&str; 5] = ["--csv", "--print-units", "base", "--print-kernel-base", "mangled"];
 
-/// Extension of the profiler's reports.
+/// File extension of the profiler's reports.
 const REPORT: &str = "ncu-rep";
 
 /// Version of the profiler, e.g. `2025.3.1.0`.

@@ -1,41 +1,40 @@
-//! Parser of the output of `ncu --csv --page source --print-source sass`. For each profiled launch it has a head that
-//! names the kernel, the names of the columns, and a row per machine instruction. Nsight Compute 2025.3 prints some
-//! launches several times in succession.
+//! Parser for the output of `ncu --csv --page source --print-source sass`. For each profiled launch it has a header
+//! that names the kernel, the column names, and one row per machine instruction. Nsight Compute 2025.3 prints some
+//! launches several times in a row.
 
 use runner_types::Counters;
 
 /// A machine instruction of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstructionRow {
-    /// Address in the device's memory.
+    /// Address in device memory.
     pub address: u64,
-    /// Counters by the names of the vocabulary, without zeros.
+    /// Non-zero counters under their vocabulary names.
     pub counters: Counters,
 }
 
 /// Instructions that the profiler prints for one launch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Page {
-    /// Kernel named by the head; empty without a head.
+    /// Kernel name in the header; empty without a header.
     pub kernel: String,
-    /// Instructions in order.
     pub instructions: Vec<InstructionRow>,
 }
 
-/// First cells of a launch's head.
+/// First cell of a launch's header.
 const HEADS: [&str; 2] = ["Kernel Name", "Function Name"];
 
-/// Names of the column of addresses; versions differ.
+/// Name of the address column, which differs between versions.
 const ADDRESSES: [&str; 2] = ["Address", "# Address"];
 
-/// Counters of every instruction, and their columns.
+/// Counters of every instruction, with their columns.
 const OF_ALL: [(&str, &str); 3] = [
     ("inst_executed", "Instructions Executed"),
     ("thread_inst_executed", "Thread Instructions Executed"),
     ("divergent_branch", "Divergent Branches"),
 ];
 
-/// Counters of memory accesses: operation, counter, column.
+/// Counters of memory accesses: opcode, counter, column.
 const OF_OPERATIONS: [(&str, &str, &str); 4] = [
     ("LDG", "gld_sectors", "L2 Theoretical Sectors Global"),
     ("STG", "gst_sectors", "L2 Theoretical Sectors Global"),
@@ -43,7 +42,7 @@ const OF_OPERATIONS: [(&str, &str, &str); 4] = [
     ("STS", "shared_st_bank_conflicts", "L1 Wavefronts Shared Excessive"),
 ];
 
-/// Parses pages, in order. Anything but tables is skipped.
+/// Parses all pages in order, ignoring everything that is not a table.
 pub fn read(text: &str) -> Vec<Page> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).has_headers(false).from_reader(text.as_bytes());
     let mut pages: Vec<Page> = Vec::new();
@@ -51,7 +50,7 @@ pub fn read(text: &str) -> Vec<Page> {
     for record in reader.records().map_while(Result::ok) {
         let first = record.get(0).unwrap_or_default();
         if HEADS.contains(&first) {
-            // Newer versions print both heads of a launch in succession.
+            // Newer versions print both headers of a launch in succession.
             if !titles.is_empty() || pages.is_empty() {
                 pages.push(Page { kernel: record.get(1).unwrap_or_default().to_owned(), ..Page::default() });
             }
@@ -68,8 +67,8 @@ pub fn read(text: &str) -> Vec<Page> {
     pages
 }
 
-/// Instructions of each launch, given the kernels of the launches in the order of the pages; `None` for launches with
-/// unknown pages.
+/// Instructions of each launch, given the kernels of the launches in page order; `None` for launches whose page is
+/// unknown.
 pub fn assign(pages: Vec<Page>, kernels: &[&str]) -> Vec<Option<Vec<InstructionRow>>> {
     if pages.len() == kernels.len() {
         return pages.into_iter().map(|page| Some(page.instructions)).collect();
@@ -84,7 +83,8 @@ pub fn assign(pages: Vec<Page>, kernels: &[&str]) -> Vec<Option<Vec<InstructionR
     pages.into_iter().zip(launches).flat_map(|(pages, launches)| assign_of_kernel(pages, launches.len())).collect()
 }
 
-/// Instructions of each of `launches` launches of one kernel, if each has the same number of identical pages.
+/// Instructions of each of `launches` launches of one kernel, if every launch has the same number of pages and its
+/// pages are identical.
 fn assign_of_kernel(pages: &[Page], launches: usize) -> Vec<Option<Vec<InstructionRow>>> {
     let times = pages.len() / launches;
     let are_same = |pages: &[Page]| pages.iter().all(|page| *page == pages[0]);
@@ -108,7 +108,7 @@ fn row(titles: &[String], record: &csv::StringRecord) -> Option<InstructionRow> 
     Some(InstructionRow { address, counters })
 }
 
-/// Parses a number such as `16,744,448` or `25.02`, and ignores a metric's instances in brackets after it.
+/// Parses a number such as `16,744,448` or `25.02`, ignoring a metric's instances in brackets after it.
 pub(super) fn number(text: &str) -> Option<f64> {
     let first = text.split_whitespace().next()?;
     let value: f64 = first.replace(',', "").parse().ok()?;
@@ -120,7 +120,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Columns that a version of 2022 wrote, except those of stalls, and rows in their form.
+    /// Columns printed by a 2022 version, without the stall columns, and rows in the same format.
     const PAGE: &str = include_str!("source_page.csv");
 
     fn count(row: &InstructionRow, name: &str) -> Option<f64> {
@@ -140,7 +140,7 @@ mod tests {
         );
         assert_eq!((count(&rows[1], "inst_executed"), count(&rows[1], "gld_sectors")), (Some(3584.0), Some(14_528.0)));
         assert_eq!(count(&rows[2], "shared_st_bank_conflicts"), Some(7264.0));
-        // Sectors of a reduction belong neither to loads nor to stores.
+        // Sectors of a reduction count neither as loads nor as stores.
         assert_eq!(rows[3].counters.0.len(), 2, "{:?}", rows[3]);
     }
 
@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    /// What each launch has executed of its first instruction, given the kernels and counts of pages and the kernels
-    /// of launches.
+    /// Executions of each launch's first instruction, given the kernels and counts of the pages and the kernels of the
+    /// launches.
     fn assigned(pages: &[(&str, &str)], kernels: &[&str]) -> Vec<Option<f64>> {
         let page = |(kernel, count): &(&str, &str)| {
             format!(
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_launch_that_is_printed_twice_has_one_page() {
-        // A printed report of `copy`, in which the first two kernels and `grid_stride` occur twice.
+        // From a report of `copy`, in which the first two kernels and `grid_stride` are printed twice.
         let pages = [
             ("plain", "3120"),
             ("plain", "3120"),

@@ -1,8 +1,9 @@
-//! Parser of the output of `ncu --csv --page raw`: one row per profiled launch, one column per metric, units in the
+//! Parser for the output of `ncu --csv --page raw`: one row per profiled launch, one column per metric, units in the
 //! second row.
 //!
-//! Messages of `ncu` (`==PROF==`, `==ERROR==`) may precede, interrupt or follow the table and are separated. A value
-//! that is not a number (`n/a`, or empty) is left out. A table without the columns that name a launch is an error.
+//! Messages of `ncu` (`==PROF==`, `==ERROR==`) may precede, interrupt or follow the table; they are collected
+//! separately. A value that is not a number (`n/a`, or empty) is left out. A table without the columns that identify a
+//! launch is an error.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +12,35 @@ use runner_types::{Dim3, MarkedLaunch};
 use super::ProfilerError;
 use super::source_page::{InstructionRow, number};
 
-/// One profiled launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Id of the process that made the launch.
     pub process: u32,
-    /// Kernel, grid and block of the launch.
     pub launch: MarkedLaunch,
-    /// Values by the profiler's names, in base units.
+    /// Values under the profiler's names, in base units.
     pub values: BTreeMap<String, f64>,
-    /// Counts of each instruction; empty unless requested.
+    /// Counts per instruction; empty unless requested.
     pub instructions: Vec<InstructionRow>,
 }
 
-/// The parsed output of the profiler.
+/// Parsed output of the profiler.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// Rows in the order in which the launches were profiled.
+    /// In the order in which the launches were profiled.
     pub rows: Vec<Row>,
-    /// Errors and warnings, without their marks.
+    /// Errors and warnings, without their `==ERROR==` or `==WARNING==` prefix.
     pub complaints: Vec<String>,
-    /// Number of launches without counts of instructions, because the source page does not show which are theirs.
+    /// Number of launches without instruction counts because their source page could not be identified.
     pub without_page: usize,
 }
 
-/// Columns that name a launch, in the order in which [`row`] reads them.
+/// Columns that identify a launch, in the order in which [`row`] reads them.
 const IDENTITY: [&str; 4] = ["Process ID", "Kernel Name", "Grid Size", "Block Size"];
 
-/// Columns that are not metrics, besides [`IDENTITY`].
+/// Other columns that are not metrics.
 const OTHERS: [&str; 7] = ["ID", "Process Name", "Host Name", "Context", "Stream", "Device", "CC"];
 
-/// Parses an output of `ncu`.
+/// Parses one output of `ncu`.
 pub fn read(text: &str) -> Result<Table, ProfilerError> {
     let mut table = Table::default();
     let mut csv = String::new();
@@ -64,7 +63,7 @@ pub fn read(text: &str) -> Result<Table, ProfilerError> {
     }
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
-        // The row of units names no process.
+        // In the row of units, the process id is empty.
         let process = record.get(identity[0]).unwrap_or_default().trim();
         if process.is_empty() {
             continue;
@@ -108,7 +107,7 @@ fn dimensions(text: &str) -> Option<Dim3> {
     }
 }
 
-/// Text of an error or a warning, except progress messages and notes on clocks and caches.
+/// Text of an error or warning; `None` for progress messages and notes on clocks and caches.
 fn complaint(line: &str) -> Option<String> {
     let line = line.trim();
     let words = line.strip_prefix("==ERROR==").or_else(|| line.strip_prefix("==WARNING=="))?.trim();
@@ -130,7 +129,7 @@ fn missing_column(name: &str, headers: &[String]) -> ProfilerError {
 mod tests {
     use super::*;
 
-    /// Head of a table by Nsight Compute 2025.3.1.
+    /// Table header of Nsight Compute 2025.3.1.
     const HEADS: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","gpu__time_duration.sum","dram__bytes_read.sum","smsp__inst_executed.sum""#;
     const UNITS: &str = r#""","","","","","","","","","","","ns","byte","inst""#;
 

@@ -8,11 +8,11 @@ use super::table::{Row, Table};
 use super::{ProfilerError, metrics};
 use runner_types::{BodyCounters, Case, Counters, Event, KernelCode, MarkedLaunch};
 
-/// Launches that workers announced, in order.
+/// Announced launches of all workers, in order.
 #[derive(Debug, Default)]
 pub struct Tally {
     announced: Vec<Announced>,
-    /// Cases that failed, whose counters would be meaningless.
+    /// Cases that failed; their counters would be meaningless.
     failed: BTreeSet<u64>,
 }
 
@@ -27,9 +27,8 @@ struct Announced {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Counted {
-    /// Every launch was counted.
     Counters(BodyCounters),
-    /// Reason why some launches were not counted.
+    /// Why some launches were not counted.
     Missing(String),
 }
 
@@ -52,8 +51,8 @@ impl Tally {
         }
     }
 
-    /// Assigns rows to launches. A case that was launched several times has the counters of its last launches; a
-    /// failed case is left out. Fails if launches were announced but none was counted.
+    /// Assigns rows to launches. A case that was launched several times gets the counters of its last launches; failed
+    /// cases are left out. Fails if launches were announced but none was counted.
     pub fn close(self, table: &Table) -> Result<Vec<(Case, Counted)>, ProfilerError> {
         if table.rows.is_empty() && !self.announced.is_empty() {
             return Err(ProfilerError::of_complaints(&table.complaints));
@@ -70,7 +69,7 @@ impl Tally {
                 let mut counted = counted(&found, (launches, *whole_only), &table.complaints);
                 if let Counted::Counters(counters) = &mut counted {
                     let launches: Vec<_> = found.iter().flatten().filter_map(|row| with_code(row, code)).collect();
-                    // Lines of some launches would look like those of all.
+                    // Lines of only some launches would be mistaken for those of all.
                     if launches.iter().all(|launch| !launch.instructions.is_empty()) {
                         counters.lines = count_lines(&launches);
                     }

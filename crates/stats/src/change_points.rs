@@ -8,18 +8,18 @@
 //! Q = E · W(X) W(Y) / (W(X) + W(Y))
 //! ```
 //!
-//! with sums over pairs of different values and W the sum of a part's weights. Equal weights give the published formula
-//! with α = 1. The candidate is the end of X where Q is greatest over all X that begin with the series and all Y that
-//! follow. Both sides of a change point are searched again.
+//! with sums over pairs of distinct elements, and W the sum of a part's weights. Equal weights give the published
+//! formula with α = 1. The candidate is the end of the X with the greatest Q, over all X that start at the beginning of
+//! the series and all Y that follow. Both sides of a change point are searched again.
 //!
-//! **Whether.** A permutation test needs a random generator, cannot give a small probability within reasonable time,
-//! and needs some fifteen values to find anything. So a candidate is tested by Student's t between X and Y, as
-//! `MongoDB` and Apache Otava do. Three things make it strict. Its probability is multiplied by the number of
-//! candidates. The standard error is never below what the known errors of the values give. And the change must remain
-//! when any one value is left out, so that no single outlier causes one.
+//! **Whether.** A permutation test needs a random generator, cannot reach small p values in reasonable time, and needs
+//! about fifteen values to find anything. So a candidate is tested with Student's t-test between X and Y, as in
+//! `MongoDB` and Apache Otava. Three things make the test strict. The p value is multiplied by the number of
+//! candidates. The standard error is never below the one implied by the known errors of the values. And the change must
+//! remain significant when any single value is left out, so that one outlier cannot cause a change.
 //!
-//! **Outliers** would also hide a change, by their distance. So distances are capped at the one that separates two
-//! values beyond doubt, and the test moves a value that is far from its part's median towards it.
+//! **Outliers** could also hide a change, because their distances dominate. So distances are capped at the one that
+//! clearly separates two values, and the test moves a value that is far from its part's median towards it.
 
 use super::quantile::median;
 use super::student::{student_of_95_percent, student_two_sided};
@@ -31,10 +31,10 @@ const LEAST_PART: usize = 2;
 /// side.
 pub const FEWEST_READINGS: usize = 2 * LEAST_PART + 1;
 
-/// Distance at which two values count as separate beyond doubt, in standard deviations.
+/// Distance that clearly separates two values, in standard deviations.
 const FAR: f64 = 3.5;
 
-/// Standard deviation of normal values divided by the median of their absolute values.
+/// Standard deviation of a normal distribution divided by its median absolute deviation.
 const NORMAL_OF_MEDIAN: f64 = 1.482_602_218_505_602;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,13 +49,13 @@ pub struct ChangePoint {
     pub index: usize,
     /// Weighted mean from here to the next change, minus the weighted mean before.
     pub shift: f64,
-    /// Half the width of the shift's 95 % interval.
+    /// Half-width of the shift's 95 % confidence interval.
     pub half_width: f64,
-    /// Upper limit of the probability that noise alone shows a change as clear as this one anywhere in both parts.
+    /// Upper bound on the probability that noise alone produces a change this clear anywhere in both parts.
     pub p: f64,
 }
 
-/// Changes of a series in order, with a probability of at most `level` and a shift of at least `least`.
+/// Changes of a series in order, with a p value of at most `level` and a shift of at least `least`.
 ///
 /// Empty if a value or an error is not finite. Takes O(n²) time and memory.
 pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<ChangePoint> {
@@ -73,29 +73,29 @@ pub fn change_points(readings: &[Reading], level: f64, least: f64) -> Vec<Change
 /// Half-open range of indices.
 type Part = (usize, usize);
 
-/// Values with their variances, whose reciprocals are the weights.
+/// Values with their variances; weights are reciprocal variances.
 struct Series {
     values: Vec<f64>,
     weights: Vec<f64>,
     known: Vec<f64>,
-    /// Distance from which on each value is too far away for the distance to matter.
+    /// Largest deviation of each value that counts in full.
     far: Vec<f64>,
 }
 
 impl Series {
-    /// Weighs the values. A value's variance is its known error squared plus the scatter of all values beyond their
-    /// errors. The scatter is estimated from the median of the steps between neighbours, which a few changes and
-    /// outliers do not affect.
+    /// Computes the weights. A value's variance is its squared known error plus the scatter of all values beyond their
+    /// errors. The scatter is estimated from the median step between neighbours, which a few changes and outliers do
+    /// not affect.
     fn new(readings: &[Reading]) -> Self {
         let steps: Vec<f64> = readings.windows(2).map(|pair| (pair[1].value - pair[0].value).abs()).collect();
         let squares: Vec<f64> = readings.iter().map(|reading| reading.error.powi(2)).collect();
         let middle = |values: &[f64]| median(values).unwrap_or(0.0);
         let between = ((middle(&steps) * NORMAL_OF_MEDIAN).powi(2) / 2.0 - middle(&squares)).max(0.0);
         let variances: Vec<f64> = squares.iter().map(|square| square + between).collect();
-        // A value whose interval has no width counts as precise as the best of the others.
+        // A value with a zero-width interval counts as precise as the most precise of the others.
         let least = variances.iter().copied().filter(|variance| *variance > 0.0).min_by(f64::total_cmp);
         let weight = |variance: &f64| least.map_or(1.0, |least| 1.0 / variance.max(least));
-        // If all values are exact, every distance matters.
+        // If all values are exact, distances are not capped.
         let far = |variance: &f64| if least.is_some() { FAR * variance.sqrt() } else { f64::INFINITY };
         Self {
             far: variances.iter().map(far).collect(),
@@ -116,8 +116,7 @@ impl Series {
         }
     }
 
-    /// The greatest Q, with the ends of its X and its Y. `None` if there is no room for two parts or all values are
-    /// equal.
+    /// Greatest Q, with the ends of its X and its Y. `None` if there is no room for two parts or all values are equal.
     fn candidate(&self, start: usize, end: usize) -> Option<(f64, usize, usize)> {
         let sums = Sums::new(&self.values[start..end], &self.weights[start..end], &self.far[start..end]);
         let n = end - start;
@@ -133,8 +132,8 @@ impl Series {
         best.map(|(q, change, window_end)| (q, start + change, start + window_end))
     }
 
-    /// Start of Y after the values next to the boundary have moved to the side whose median is nearer. Distances are
-    /// capped, so Q alone would put an outlier on either side.
+    /// Start of Y after moving values next to the boundary to the side whose median is nearer. Distances are capped, so
+    /// Q alone could put an outlier on either side.
     fn nearer(&self, x: Part, y: Part) -> usize {
         let middle = |part: Part| median(&self.values[part.0..part.1]).unwrap_or(0.0);
         let (left, right) = (middle(x), middle(y));
@@ -149,8 +148,8 @@ impl Series {
         change
     }
 
-    /// Probability that the parts differ by chance, over all candidates in `n` values, without the value that makes the
-    /// difference clearest.
+    /// Largest p value over all choices of at most one left-out value, multiplied by the number of candidates in `n`
+    /// values.
     fn probability(&self, x: Part, y: Part, n: usize) -> f64 {
         if self.is_torn(x) || self.is_torn(y) {
             return 1.0;
@@ -160,7 +159,7 @@ impl Series {
         (worst * candidates(n)).min(1.0)
     }
 
-    /// Whether a part is two values far apart: two outliers, not a level.
+    /// Whether a part consists of two values far apart: two outliers, not a level.
     fn is_torn(&self, (start, end): Part) -> bool {
         let far = || self.far[start].hypot(self.far[start + 1]);
         end - start == 2 && (self.values[start] - self.values[start + 1]).abs() > far()
@@ -175,7 +174,7 @@ impl Series {
         if x.count == 0 || y.count == 0 || freedom == 0 {
             return Difference { shift, error: f64::INFINITY, freedom, p: 1.0 };
         }
-        // The Particle Data Group scales errors this way: up if the values scatter more than their errors, never down.
+        // Scales errors like the Particle Data Group: up if the values scatter more than their errors, never down.
         let scatter = (x.squares + y.squares) / freedom as f64;
         let error = (scatter * (1.0 / x.weight + 1.0 / y.weight)).max(x.known + y.known).sqrt();
         let is_same = shift.abs() <= f64::EPSILON * x.value.abs().max(y.value.abs());
@@ -183,7 +182,7 @@ impl Series {
         Difference { shift, error, freedom, p }
     }
 
-    /// Mean of a part without one of its values. Outliers count as just at the limit, but of two values neither can be
+    /// Mean of a part without the left-out value. Outliers are clamped to the limit; of two values, neither can be
     /// called the outlier.
     fn mean(&self, part: Part, left_out: Option<usize>) -> Mean {
         let places = (part.0..part.1).filter(|i| Some(*i) != left_out);
@@ -200,7 +199,7 @@ impl Series {
         Mean { value: mean, weight, known, squares, count: places.count() }
     }
 
-    /// Changes between adjacent parts. Drops the least clear one until all hold.
+    /// Changes between adjacent parts. Drops the weakest one until all satisfy both limits.
     fn settle(&self, mut ends: Vec<usize>, level: f64, least: f64) -> Vec<ChangePoint> {
         loop {
             let changes: Vec<ChangePoint> =
@@ -224,7 +223,7 @@ impl Series {
     }
 }
 
-/// Number of ways to choose X and Y in `n` values, with X at the start.
+/// Number of ways to choose X and Y among `n` values, with X at the start.
 fn candidates(n: usize) -> f64 {
     let free = (n + 1).saturating_sub(2 * LEAST_PART) as f64;
     (free * (free + 1.0) / 2.0).max(1.0)
@@ -233,9 +232,9 @@ fn candidates(n: usize) -> f64 {
 struct Mean {
     value: f64,
     weight: f64,
-    /// Variance of the mean from the known errors alone.
+    /// Variance of the mean, from the known errors only.
     known: f64,
-    /// Sum of the weighted squared deviations.
+    /// Weighted sum of squared deviations.
     squares: f64,
     count: usize,
 }
@@ -247,9 +246,9 @@ struct Difference {
     p: f64,
 }
 
-/// Prefix sums over the matrix of weighted distances, for rectangles from the upper left corner.
+/// 2D prefix sums over the matrix of weighted distances.
 struct Sums {
-    /// Sums of distances, row by row with n + 1 numbers each.
+    /// Sums of distances, in rows of n + 1 numbers.
     distances: Vec<f64>,
     weights: Vec<f64>,
     squares: Vec<f64>,

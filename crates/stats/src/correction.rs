@@ -1,11 +1,12 @@
-//! Correction for multiple tests: of a hundred comparisons without any difference, five are significant at 5 %.
+//! Correction for multiple tests: of a hundred comparisons without any difference, about five are significant at 5
+//! %.
 
-/// Benjamini and Hochberg's level (1995): a hypothesis is rejected exactly if its p value is at most this level.
+/// Benjamini–Hochberg threshold (1995): a hypothesis is rejected exactly if its p value is at most this.
 ///
-/// A share `level` of the rejections is expected to be false. An interval with a confidence of 1 − the result excludes
-/// exactly the rejected values. Of the intervals of rejected hypotheses, the share `level` is expected to miss
-/// (Benjamini and Yekutieli, JASA 100, 2005). With `m` tests of which `r` are rejected, the result is `level · r / m`;
-/// with no rejection it is `level / m`. Values outside 0..1 are not counted as tests.
+/// A fraction `level` of the rejections is expected to be false. An interval with confidence 1 − threshold excludes
+/// zero exactly for the rejected hypotheses. Of these intervals, a fraction `level` is expected to miss the true value
+/// (Benjamini and Yekutieli, JASA 100, 2005). With `m` tests of which `r` are rejected, the threshold is `level · r /
+/// m`; with no rejection it is `level / m`. Values outside 0..1 do not count as tests.
 pub fn benjamini_hochberg_level(p: &[f64], level: f64) -> f64 {
     let mut sorted: Vec<f64> = p.iter().copied().filter(|p| (0.0..=1.0).contains(p)).collect();
     sorted.sort_by(f64::total_cmp);
@@ -22,7 +23,7 @@ mod tests {
         assert!((got - expected).abs() < 1e-12, "{got} for {expected}");
     }
 
-    /// The fifteen p values of the example in Benjamini and Hochberg (1995), §3.2, which rejects four.
+    /// The fifteen p values of the example in Benjamini and Hochberg (1995), §3.2, where four hypotheses are rejected.
     #[test]
     fn the_published_example_refuses_four() {
         let published = [
@@ -33,7 +34,7 @@ mod tests {
     }
 
     /// By hand: of four tests, 0.01 ≤ 0.05 / 4, 0.015 ≤ 2 · 0.05 / 4 and 0.03 ≤ 3 · 0.05 / 4 are rejected, 0.9 is not.
-    /// A value may be rejected because of a larger one: 0.03 > 0.05 / 2, but 0.04 ≤ 0.05.
+    /// A larger p value can cause a smaller one to be rejected: 0.03 > 0.05 / 2, but 0.04 ≤ 0.05.
     #[test]
     fn the_level_is_the_largest_that_as_many_values_are_below_as_it_expects() {
         assert_near(benjamini_hochberg_level(&[0.03, 0.01, 0.9, 0.015], 0.05), 3.0 * 0.05 / 4.0);

@@ -1,7 +1,7 @@
 //! Statistics over slices of f64, without side effects.
 //!
-//! Knows neither units nor the types of the model. All randomness has a fixed seed, so equal numbers always have equal
-//! statistics. An empty slice, or one with a NaN, has no statistic: `None`, never `NaN`.
+//! This crate knows neither units nor the types of the model. All randomness has a fixed seed, so equal data has equal
+//! statistics. For an empty slice, or one with a NaN, the result is `None`, never `NaN`.
 
 mod bootstrap;
 mod change_points;

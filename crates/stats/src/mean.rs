@@ -1,11 +1,11 @@
-//! Means of ratios, and a mean that is robust against outliers.
+//! Geometric and trimmed means: for ratios, and robust against outliers.
 
 use super::student::student_of_95_percent;
 
-/// Geometric mean, the mean for speedups.
+/// Geometric mean, the right mean for speedups.
 ///
-/// The mean of the reciprocals is the reciprocal of the mean, so it does not depend on the choice of the baseline.
-/// `None` for no values, or if one is not positive and finite.
+/// The mean of the reciprocals is the reciprocal of the mean, so the choice of baseline does not matter. `None` for no
+/// values, or if one is not positive and finite.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
         return None;
@@ -30,13 +30,13 @@ pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
     Some(values[cut..n - cut].iter().sum::<f64>() / (n - 2 * cut) as f64)
 }
 
-/// Half the width of the trimmed mean's 95 % interval: Student's t times its standard error. Takes O(n log n) time; a
-/// bootstrap takes a thousand times as long. `None` for fewer than two values, or if one is not finite.
+/// Half-width of the trimmed mean's 95 % confidence interval: Student's t times its standard error. Takes O(n log n)
+/// time, a thousandth of a bootstrap's. `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_half_width(values: &[f64]) -> Option<f64> {
     Some(student_of_95_percent(left(values.len()) - 1.0) * trimmed_error(values)?)
 }
 
-/// Standard error of the trimmed mean, by the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox, *Introduction
+/// Standard error of the trimmed mean, from the winsorised variance (Tukey and `McLaughlin` 1963; Wilcox, *Introduction
 /// to Robust Estimation*, §3.6). `None` for fewer than two values, or if one is not finite.
 pub fn trimmed_error(values: &[f64]) -> Option<f64> {
     let n = values.len();
@@ -66,8 +66,9 @@ mod tests {
 
     use super::{geometric_mean, trimmed_half_width, trimmed_mean};
 
-    /// Ten values lose two at either end. Winsorised they are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8, with mean 5.5 and sum of
-    /// squared deviations 42.5. Six remain: Student's t for five, 2.571, times √(42.5 / (6 · 5)).
+    /// Of ten values, two are trimmed at either end. Winsorised they are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8, with mean 5.5
+    /// and sum of squared deviations 42.5. Six remain: Student's t for five degrees of freedom, 2.571, times √(42.5 /
+    /// (6 · 5)).
     #[test]
     fn the_half_width_is_of_the_winsorised_variance() {
         let half = trimmed_half_width(&[1.0, 900.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, -70.0, 10.0]).unwrap();

@@ -1,9 +1,9 @@
-//! Rate of a counter that is updated only now and then, such as an energy counter, over equal pieces of work: its gain
-//! per second and per piece.
+//! Rates of a counter that is updated only now and then, such as an energy counter: its gain per second and per piece
+//! of equal work.
 //!
-//! Neither the counter nor the work can be stopped at a chosen moment, so two rates are measured. The counter's runs
-//! from one of its updates to a later one; the work's from the end of one piece to the end of a later one. Their
-//! quotient is the gain per piece. The uncertainty is one update of the counter.
+//! Neither the counter nor the work can be stopped at a chosen moment, so two rates are measured: the counter's, from
+//! one of its updates to a later one, and the work's, from the end of one piece to the end of a later one. Their
+//! quotient is the gain per piece. The uncertainty is one counter update.
 
 /// Counter and work at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,9 +16,9 @@ pub struct Look {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeterLimits {
-    /// Initial seconds to ignore, until the device is in a steady state.
+    /// Seconds to ignore at the start, until the device is in a steady state.
     pub settle: f64,
-    /// Minimum seconds between the first update and the last.
+    /// Minimum time from the first update to the last, in seconds.
     pub span: f64,
     pub moves: u32,
 }
@@ -27,10 +27,10 @@ pub struct MeterLimits {
 pub struct Meter {
     limits: MeterLimits,
     last: Option<Look>,
-    /// The readings at the first update and at the last.
+    /// Readings at the first and the last update.
     moved: Option<(Look, Look)>,
     moves: u32,
-    /// The readings at the first end of a piece after the settling time and at the last.
+    /// Readings at the first piece that ended after the settling time, and at the last.
     ended: Option<(Look, Look)>,
 }
 
@@ -38,11 +38,10 @@ pub struct Meter {
 pub struct Gain {
     pub per_second: f64,
     pub per_piece: f64,
-    /// Relative uncertainty of both gains: one update of the counter.
+    /// Relative uncertainty of both gains: one counter update.
     pub uncertainty: f64,
-    /// Seconds that the measurement took.
+    /// Duration of the measurement, in seconds.
     pub span: f64,
-    /// Number of pieces measured.
     pub pieces: u64,
 }
 
@@ -51,7 +50,7 @@ impl Meter {
         Self { limits, last: None, moved: None, moves: 0, ended: None }
     }
 
-    /// Adds a reading, later than all before.
+    /// Adds a reading; readings must be in order of time.
     pub fn take(&mut self, look: Look) {
         let Some(last) = self.last.replace(look).filter(|_| look.at >= self.limits.settle) else { return };
         if look.level > last.level {
@@ -73,7 +72,7 @@ impl Meter {
         self.moves
     }
 
-    /// The gain; `None` until the readings suffice.
+    /// Gains; `None` until there are enough readings.
     pub fn gain(&self) -> Option<Gain> {
         let ((from, to), (first, last)) = self.moved.zip(self.ended).filter(|_| self.is_enough())?;
         let per_second = (to.level - from.level) / (to.at - from.at);
@@ -92,7 +91,7 @@ mod tests {
     const LIMITS: MeterLimits = MeterLimits { settle: 0.2, span: 1.2, moves: 10 };
 
     /// Readings every `step` seconds of a device that draws `watts`. Its counter is updated every `tick` seconds, a
-    /// piece takes `piece` seconds, and before `ramp` it uses no energy.
+    /// piece takes `piece` seconds, and no energy is used before `ramp`.
     fn watched(watts: f64, tick: f64, piece: f64, step: f64, ramp: f64) -> Meter {
         let mut meter = Meter::new(LIMITS);
         for look in 0..20_000 {

@@ -2,7 +2,7 @@
 
 use std::f64::consts::SQRT_2;
 
-/// 95 % of a normal distribution is within this many standard deviations.
+/// 95 % of a normal distribution lies within this many standard deviations of the mean.
 pub const NORMAL_TWO_SIDED: f64 = 1.959_963_984_540_054;
 
 /// Probability that a standard normal variable exceeds `z`.
@@ -10,11 +10,11 @@ pub fn normal_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
 
-/// Number of standard deviations, to either side, that leaves `tails` of a normal distribution outside: 1.96 for 0.05.
+/// Number of standard deviations that leaves a probability of `tails` outside, on both sides together: 1.96 for 0.05.
 ///
 /// Found by bisection of [`normal_tail`], to the last digit. Infinite for 0; zero for 1 and more.
 pub fn normal_two_sided(tails: f64) -> f64 {
-    /// Standard deviations beyond which the tail is zero in f64.
+    /// Number of standard deviations beyond which the tail is zero in f64.
     const MOST: f64 = 39.0;
     if tails <= 0.0 {
         return f64::INFINITY;

@@ -1,10 +1,10 @@
-//! Median, with a confidence interval that assumes nothing of the distribution.
+//! Median, with a distribution-free confidence interval.
 //!
 //! A sample is below the population's median with probability one half, so the number of such samples is binomial. The
 //! interval from the k-th smallest to the k-th largest sample covers the median with probability `1 − 2 P(Bin(n, ½) <
 //! k)`, for any distribution (David and Nagaraja, *Order Statistics*, §7.1). Kernel times are skewed and have outliers,
-//! which this interval tolerates. Between two such k the ends are interpolated (Hettmansperger and Sheather,
-//! *Statistics & Probability Letters* 4, 1986), so that the coverage is the requested one instead of the next higher.
+//! which this interval tolerates. Bounds are interpolated between two such k (Hettmansperger and Sheather, *Statistics
+//! & Probability Letters* 4, 1986), so that the coverage is the requested one instead of the next higher.
 
 use std::f64::consts::LN_2;
 
@@ -19,13 +19,13 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half the interval's width divided by the point, to be compared with the requested precision.
+    /// Half the interval's width divided by the point estimate, for comparison with the requested precision.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.point
     }
 }
 
-/// The middle value, or the mean of the middle two. `None` for no samples, or if one is not finite.
+/// Middle value, or mean of the middle two. `None` for no samples, or if one is not finite.
 pub fn median(samples: &[f64]) -> Option<f64> {
     middle(&sorted(samples)?)
 }
@@ -43,14 +43,14 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     if coverage < confidence || 2 * rank >= n {
         return Some(Interval { point, low, high, coverage });
     }
-    // Towards the next rank, whose interval alone would cover too little.
+    // Interpolate towards the next rank, whose interval would cover too little.
     let (next_low, next_high) = (sorted[rank], sorted[n - rank - 1]);
     let inwards = interpolation(n, rank, coverage, confidence);
     let interpolate = |outer: f64, inner: f64| outer + inwards * (inner - outer);
     Some(Interval { point, low: interpolate(low, next_low), high: interpolate(high, next_high), coverage: confidence })
 }
 
-/// Where the ends are between the k-th order statistic and the next, 0 to 1.
+/// Position of the bounds between the k-th order statistic and the next, 0 to 1.
 fn interpolation(n: usize, k: usize, coverage: f64, confidence: f64) -> f64 {
     let next = coverage - 2.0 * (log_mass(n, k)).exp();
     let share = ((coverage - confidence) / (coverage - next)).clamp(0.0, 1.0);
@@ -78,9 +78,9 @@ fn middle(sorted: &[f64]) -> Option<f64> {
 }
 
 /// Largest k for which the interval from the k-th smallest to the k-th largest of `n` samples covers the median with at
-/// least `confidence`, and its probability. If there is none, k = 1.
+/// least `confidence`, and its coverage. If there is none, k = 1.
 fn symmetric_rank(n: usize, confidence: f64) -> (usize, f64) {
-    // Masses are logarithms: 2⁻ⁿ underflows f64 beyond a thousand samples.
+    // In logarithms, since 2⁻ⁿ underflows f64 beyond a thousand samples.
     let mut log_mass = -(n as f64) * LN_2;
     let mut tail = log_mass.exp();
     let mut best = (1, (1.0 - 2.0 * tail).max(0.0));
@@ -121,7 +121,8 @@ mod tests {
         }
     }
 
-    /// Expected values from the table of 95 % intervals of the median in Conover, *Practical Nonparametric Statistics*.
+    /// Expected values from the table of 95 % intervals for the median in Conover, *Practical Nonparametric
+    /// Statistics*.
     #[test]
     fn ranks_and_coverages_are_those_of_the_published_tables() {
         let table = [
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// An exponential distribution, with its median at ln 2 and a long right tail like that of kernel times.
+    /// An exponential distribution: its median is ln 2, and its right tail is as long as that of kernel times.
     #[test]
     fn the_interval_covers_the_median_of_a_skewed_distribution_as_often_as_it_says() {
         let mut source = ChaCha8Rng::seed_from_u64(7);

@@ -1,24 +1,24 @@
-//! Irregularities in the order of a series' samples: a trend, autocorrelation, two groups of values.
+//! Irregularities in the order of samples: a trend, autocorrelation, two modes.
 //!
-//! Intervals elsewhere assume independent samples of one distribution. A report warns about samples that break this
-//! assumption.
+//! Intervals elsewhere assume independent, identically distributed samples. A report warns about samples that violate
+//! this assumption.
 
 use super::quantile::median;
 
-/// The autocorrelation of independent numbers exceeds this divided by √n once in a thousand series.
+/// The autocorrelation of independent values exceeds this divided by √n once in a thousand series.
 pub const AUTOCORRELATION_OF_NOISE: f64 = 3.09;
 
-/// Longest series to test, since the test takes O(n²) time. Longer ones are averaged in sections first.
+/// Maximum length of a series to test, since the test takes O(n²) time. Longer series are first averaged in sections.
 const MOST_POINTS: usize = 256;
 
-/// Share of the variance that two groups must explain. The halves of a normal distribution explain 0.64, of a uniform
-/// one 0.75.
+/// Fraction of the variance that two groups must explain. The halves of a normal distribution explain 0.64, of a
+/// uniform one 0.75.
 const SHARE_OF_VARIANCE: f64 = 0.85;
 
-/// Smallest share of the values in the smaller group.
+/// Minimum fraction of values in the smaller group.
 const SMALLER_GROUP: f64 = 0.1;
 
-/// Correlation of each value with the next, −1 to 1. `None` for fewer than three values, for equal ones, or if one is
+/// Correlation of each value with the next, −1 to 1. `None` for fewer than three values, if all are equal, or if one is
 /// not finite.
 pub fn autocorrelation(series: &[f64]) -> Option<f64> {
     let n = series.len();
@@ -34,7 +34,7 @@ pub fn autocorrelation(series: &[f64]) -> Option<f64> {
 /// Monotone change over a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// Change from the first value to the last by the Theil–Sen estimator: the median of the slopes between all pairs.
+    /// Theil–Sen estimate of the change from the first value to the last, from the median slope between all pairs.
     pub drift: f64,
     /// Kendall's statistic divided by its standard deviation with ties (Mann 1945).
     pub z: f64,
@@ -47,7 +47,7 @@ impl Trend {
     }
 }
 
-/// Trend of a series. `None` for fewer than eight values, or if one is not finite.
+/// `None` for fewer than eight values, or if one is not finite.
 pub fn trend(series: &[f64]) -> Option<Trend> {
     if series.len() < 8 || series.iter().any(|x| !x.is_finite()) {
         return None;
@@ -76,11 +76,11 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
 pub struct Modes {
     pub low: f64,
     pub high: f64,
-    /// Share of the values in the higher group.
+    /// Fraction of the values in the higher group.
     pub share_high: f64,
 }
 
-/// The two groups of a sample, if it has two: the split that explains most of the variance (Otsu 1979).
+/// The two modes of a bimodal sample, from the split that explains most of the variance (Otsu 1979).
 pub fn two_modes(samples: &[f64]) -> Option<Modes> {
     let n = samples.len();
     if n < 10 || samples.iter().any(|x| !x.is_finite()) {
@@ -140,8 +140,8 @@ mod tests {
         assert!(correlated <= 8 && drifting <= 8 && double == 0, "{correlated} {drifting} {double}");
     }
 
-    /// Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, computes Kendall's S of 1 to 5 as 10 of
-    /// 10 pairs. Here 1 to 8 have 28 of 28, and the variance is 8 · 7 · 21 / 18.
+    /// Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, gives Kendall's S for 1 to 5 as 10 of 10
+    /// pairs. Here 1 to 8 have 28 of 28, and the variance is 8 · 7 · 21 / 18.
     #[test]
     fn a_steady_climb_has_the_slope_of_its_steps() {
         let climb: Vec<f64> = (1..=8).map(|i| 10.0 + 0.5 * f64::from(i)).collect();

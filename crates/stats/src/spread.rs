@@ -1,6 +1,6 @@
-//! Scatter of values within groups: a pooled standard deviation and its upper limit.
+//! Scatter of values within groups: a pooled standard deviation and its upper confidence limit.
 
-/// The 95 % quantile of the normal distribution.
+/// 95 % quantile of the normal distribution.
 const Z: f64 = 1.644_853_626_951_472;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,8 +11,9 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// Upper limit of the true deviation at 95 % confidence, which is far above the estimate for few values. Assumes
-    /// normal values. The quantiles of χ² are Wilson and Hilferty's (1931), within 2 % from four degrees of freedom on.
+    /// Upper 95 % confidence limit of the true deviation; far above the estimate for few values. Assumes normally
+    /// distributed values. Uses the χ² quantiles of Wilson and Hilferty (1931), accurate to 2 % for at least four
+    /// degrees of freedom.
     pub fn at_most(self) -> f64 {
         let n = self.freedom as f64;
         let part = 2.0 / (9.0 * n);
@@ -21,7 +22,7 @@ impl Deviation {
     }
 }
 
-/// Standard deviation of values around the means of their groups.
+/// Standard deviation of values around their group means.
 ///
 /// `None` if no group has two values, or if one is not finite.
 pub fn pooled_deviation(groups: &[Vec<f64>]) -> Option<Deviation> {

@@ -2,16 +2,16 @@
 
 use super::normal::{NORMAL_TWO_SIDED, normal_tail, normal_two_sided};
 
-/// Degrees of freedom from which on the normal distribution is used: the quantiles differ by less than 1 % up to a
+/// Degrees of freedom from which the normal distribution is used. Quantiles differ by less than 1 % down to a
 /// probability of 10⁻⁶.
 const LIKE_NORMAL: f64 = 1e3;
 
-/// Limit of Newton steps. Each doubles the number of correct digits; few degrees of freedom need some more steps to
-/// come near.
+/// Maximum number of Newton steps. Each doubles the number of correct digits; with few degrees of freedom it takes more
+/// steps to get close.
 const MOST_STEPS: u32 = 60;
 
-/// Distance from 0 that Student's t with `freedom` degrees of freedom exceeds with probability `p`, on both sides
-/// together. Inverts [`student_two_sided`] by Newton's method on the logarithm of the probability.
+/// Two-sided quantile of Student's t: |t| exceeds it with probability `p`. Inverts [`student_two_sided`] by Newton's
+/// method on the logarithm of the probability.
 pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     let mut t = normal_two_sided(p);
     if freedom > LIKE_NORMAL || !t.is_finite() || t <= 0.0 {
@@ -31,11 +31,11 @@ pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     t
 }
 
-/// Probability that Student's t with `freedom` degrees of freedom is further from 0 than `t`, on either side.
+/// Probability that |T| exceeds |t| for Student's t with `freedom` degrees of freedom.
 ///
-/// This is the regularised incomplete beta function I of freedom / (freedom + t²) with the parameters freedom / 2 and 1
-/// / 2 (Abramowitz and Stegun 26.5.27 and 26.7.1). Its relative error is below 10⁻¹⁰, in the far tails too. From
-/// [`LIKE_NORMAL`] degrees of freedom on, the normal distribution is used.
+/// This is the regularised incomplete beta function I of freedom / (freedom + t²) with parameters freedom / 2 and 1 / 2
+/// (Abramowitz and Stegun 26.5.27 and 26.7.1). Its relative error is below 10⁻¹⁰, even in the far tails. From
+/// [`LIKE_NORMAL`] degrees of freedom, the normal distribution is used.
 pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
     if freedom > LIKE_NORMAL {
         return 2.0 * normal_tail(t.abs());
@@ -47,13 +47,13 @@ pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + squared), squared / (freedom + squared))
 }
 
-/// I of `x` = 1 − `rest`. Both are arguments so that neither loses digits.
+/// I of `x` = 1 − `rest`. Both are passed so that neither loses digits.
 fn incomplete_beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     if x <= 0.0 || rest <= 0.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
     }
     let scale = libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * x.ln() + b * rest.ln();
-    // The fraction converges fast on one side of the mean.
+    // The fraction converges quickly on one side of the mean.
     if x < (a + 1.0) / (a + b + 2.0) {
         scale.exp() / (a * fraction(a, b, x))
     } else {
@@ -61,8 +61,8 @@ fn incomplete_beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     }
 }
 
-/// The continued fraction 1 + d₁ / (1 + d₂ / (1 + …)) of Abramowitz and Stegun 26.5.8, from its end. The number of
-/// terms grows with the larger parameter.
+/// The continued fraction 1 + d₁ / (1 + d₂ / (1 + …)) of Abramowitz and Stegun 26.5.8, evaluated backwards. The number
+/// of terms grows with the larger parameter.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let terms = 60 + a.max(b).sqrt() as u32 * 4;
     (1..=terms).rev().fold(1.0, |below, term| {
@@ -77,7 +77,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
 }
 
 /// 97.5 % quantile of Student's t, by expansion around the normal quantile in 1 / `freedom` (Abramowitz and Stegun
-/// 26.7.5). For three degrees of freedom or fewer the expansion is inaccurate, so a table is used.
+/// 26.7.5). The expansion is inaccurate for three degrees of freedom or fewer, so these use a table.
 pub(super) fn student_of_95_percent(freedom: f64) -> f64 {
     const Z: f64 = NORMAL_TWO_SIDED;
     match freedom {
@@ -101,7 +101,7 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {expected}");
     }
 
-    /// With one degree of freedom the distribution is Cauchy's; with two its tail is 1 − t / √(2 + t²).
+    /// With one degree of freedom this is the Cauchy distribution; with two, the tail is 1 − t / √(2 + t²).
     #[test]
     fn few_degrees_of_freedom_have_the_closed_forms() {
         for t in [0.1, 1.0, 3.0, 12.706, 400.0] {
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Expected quantiles from any table, for 5 % in both tails together.
+    /// Expected quantiles from standard tables, for 5 % in both tails together.
     #[test]
     fn the_tails_are_those_of_the_tables() {
         for (freedom, quantile) in [(4.0, 2.776_445), (10.0, 2.228_139), (38.0, 2.024_394), (998.0, 1.962_344)] {
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Expected quantiles from any table, for 5 % and 0.1 % in both tails together.
+    /// Expected quantiles from standard tables, for 5 % and 0.1 % in both tails together.
     #[test]
     fn quantiles_are_those_of_the_tables() {
         let table =
@@ -133,7 +133,7 @@ mod tests {
         assert!((student_quantile(0.05, 990.0) - 1.962_36).abs() < 1e-4);
     }
 
-    /// Expected quantiles from any table of Student's t.
+    /// Expected quantiles from standard tables of Student's t.
     #[test]
     fn students_quantiles_are_those_of_the_tables() {
         let table =

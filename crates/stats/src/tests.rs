@@ -1,4 +1,4 @@
-//! Coverage, by simulation: how often an interval of 95 % covers what it estimates.
+//! Simulates coverage: how often a 95 % interval covers the quantity it estimates.
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 use rand_chacha::ChaCha8Rng;
@@ -6,8 +6,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::{median_interval, paired_ratio};
 
-/// Trials per simulation in an ordinary test run: the share then has a standard error of 1.1 %, and four of them are
-/// allowed. `cargo test --release stats -- --ignored` runs longer simulations with 0.15 %.
+/// Trials per simulation in an ordinary test run. The coverage then has a standard error of 1.1 %, and deviations up to
+/// four of them are allowed. `cargo test --release stats -- --ignored` runs longer simulations with 0.15 %.
 const TRIALS: usize = 400;
 const MANY_TRIALS: usize = 20_000;
 
@@ -27,15 +27,14 @@ impl Source {
     }
 }
 
-/// Distribution to draw samples from, with its median.
 struct Distribution {
     name: &'static str,
     draw: fn(&mut Source) -> f64,
     median: f64,
 }
 
-/// The bimodal one has seven tenths around 100 and the rest around 106. Its median is where the lower part's
-/// distribution reaches half of the whole: 100 + Φ⁻¹(5/7).
+/// The bimodal one has seven tenths around 100 and the rest around 106. Its median is where the cumulative distribution
+/// of the lower mode reaches one half: 100 + Φ⁻¹(5/7).
 const DISTRIBUTIONS: [Distribution; 3] = [
     Distribution { name: "normal", draw: |s| 100.0 + s.normal(), median: 100.0 },
     Distribution { name: "log-normal", draw: |s| 100.0 * (0.5 * s.normal()).exp(), median: 100.0 },
@@ -46,7 +45,7 @@ const DISTRIBUTIONS: [Distribution; 3] = [
     },
 ];
 
-/// How often the median's interval covers it, per distribution and number of samples.
+/// How often the interval covers the median, per distribution and number of samples.
 fn median_coverage(trials: usize) -> Vec<(String, f64)> {
     let mut seen = Vec::new();
     for Distribution { name, draw, median } in DISTRIBUTIONS {
@@ -63,8 +62,8 @@ fn median_coverage(trials: usize) -> Vec<(String, f64)> {
     seen
 }
 
-/// How often the interval of a paired ratio covers it, per distribution and number of samples. Both times of a round
-/// share its drift, and one is 1.25 times the other. The noise of both has the distribution, so the log ratio is
+/// How often the interval covers the paired ratio, per distribution and number of samples. Both times of a round share
+/// its drift, and one is 1.25 times the other. The noise of both follows the distribution, so the log ratio is
 /// symmetric around ln 1.25.
 fn ratio_coverage(trials: usize) -> Vec<(String, f64)> {
     let mut seen = Vec::new();

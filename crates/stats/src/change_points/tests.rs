@@ -1,4 +1,4 @@
-//! Compares change points with published series, and tests their properties.
+//! Compares change points with those of published series, and tests their properties.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -7,7 +7,7 @@ use super::{ChangePoint, Reading, Series, change_points};
 
 const LEVEL: f64 = 0.01;
 
-/// The yearly volume of the Nile at Aswan from 1871 to 1970, 10⁸ m³ (Cobb 1978). Its mean is 919.35.
+/// Annual flow of the Nile at Aswan from 1871 to 1970, in 10⁸ m³ (Cobb 1978). Its mean is 919.35.
 const NILE: [f64; 100] = [
     1120., 1160., 963., 1210., 1160., 1160., 813., 1230., 1370., 1140., 995., 935., 1110., 994., 1020., 960., 1180.,
     799., 958., 1140., 1100., 1210., 1150., 1250., 1260., 1220., 1030., 1100., 774., 840., 874., 694., 940., 833.,
@@ -17,7 +17,7 @@ const NILE: [f64; 100] = [
     1020., 906., 901., 1170., 912., 746., 919., 718., 714., 740.,
 ];
 
-/// The values' logarithms as readings without known errors.
+/// Logarithms of the values as readings without known errors.
 fn logarithms(values: &[f64]) -> Vec<Reading> {
     values.iter().map(|value| Reading { value: value.ln(), error: 0.0 }).collect()
 }
@@ -26,14 +26,14 @@ fn places(readings: &[Reading]) -> Vec<usize> {
     change_points(readings, LEVEL, 0.0).iter().map(|change| change.index).collect()
 }
 
-/// Normal value of mean 0 and deviation 1, by Box and Muller.
+/// Standard normal value (Box–Muller).
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / f64::from(u32::MAX);
     let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());
     radius * angle.cos()
 }
 
-/// Forty revisions with 0.3 % noise, of which a varying share is known, and a change of 1 % at `at`.
+/// Forty revisions with 0.3 % noise, a varying share of it known, and a 1 % change at `at`.
 fn history(seed: u64, at: usize) -> Vec<Reading> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let reading = |i: usize| {
@@ -50,13 +50,13 @@ fn the_nile_changed_after_1898() {
     let plain: Vec<Reading> = NILE.iter().map(|value| Reading { value: *value, error: 0.0 }).collect();
     let found = change_points(&plain, LEVEL, 0.0);
     let [ChangePoint { index: 28, shift, p, .. }] = found[..] else { panic!("{found:?}") };
-    // The means of 1871 to 1898 and of the years after are 1097.75 and 849.97.
+    // The means are 1097.75 for 1871 to 1898 and 849.97 for the years after.
     assert!((shift - (849.972_222 - 1097.75)).abs() < 1e-5, "{shift}");
     assert!(p < 1e-6, "{p}");
     assert_eq!(places(&logarithms(&NILE)), [28]);
 }
 
-/// A series from Apache Otava's own tests, with the change points that these expect.
+/// A series from Apache Otava's own tests, with the change points that they expect.
 #[test]
 fn the_series_of_otava_change_where_otava_finds_it() {
     let first = [1.02, 0.95, 0.99, 1.00, 1.12, 0.90, 0.50, 0.51, 0.48, 0.48, 0.55];
@@ -65,8 +65,8 @@ fn the_series_of_otava_change_where_otava_finds_it() {
     assert_eq!(places(&logarithms(&second)), [4]);
 }
 
-/// By the published formula without weights: distances of 1 between the parts and 0 within give E = 2, and Q is 2 · 2 /
-/// (2 + 2) times that. The Nile's greatest Q was computed by plain sums over all pairs.
+/// With the published formula without weights, distances of 1 between the parts and 0 within give E = 2, and Q is 2 · 2
+/// / (2 + 2) times that. The Nile's greatest Q was computed by plain sums over all pairs.
 #[test]
 fn the_divergence_is_the_published_one() {
     let candidate = |values: &[f64]| {
@@ -100,7 +100,8 @@ fn a_hundred_histories_without_a_change_have_none() {
     }
 }
 
-/// The values before the change have weights of 1/0.01², except two with 1: their mean is (2 · 0.5) / (8 · 10⁴ + 2).
+/// The values before the change have weight 1/0.01², except two with weight 1, so their mean is (2 · 0.5) / (8 · 10⁴ +
+/// 2).
 #[test]
 fn values_with_wide_intervals_weigh_little() {
     let exact = |value: f64| Reading { value, error: 0.01 };
@@ -112,7 +113,7 @@ fn values_with_wide_intervals_weigh_little() {
     assert!((shift - (1.0 - 1.0 / 80_002.0)).abs() < 1e-12, "{shift}");
 }
 
-/// Two means of ten values with errors of 2 % differ by √(2 · 0.02² / 10) = 0.9 % by chance, and here by 1 %.
+/// Two means of ten values with 2 % errors differ by √(2 · 0.02² / 10) = 0.9 % by chance; here they differ by 1 %.
 #[test]
 fn equal_values_are_no_more_precise_than_their_known_errors() {
     let found = |error: f64| {
@@ -131,7 +132,7 @@ fn a_constant_series_has_no_change() {
     }
 }
 
-/// At any place and of any size.
+/// Wherever the outlier is and however large.
 #[test]
 fn a_single_outlier_is_no_change() {
     for at in 0..40 {
@@ -176,7 +177,7 @@ fn a_change_that_is_taken_back_is_two_changes() {
     assert_eq!(places(&readings), [12, 24]);
 }
 
-/// Five imprecise values after twenty precise ones. They differ by 1 %, with intervals of ±4 %.
+/// Five imprecise values after twenty precise ones: a 1 % difference with ±4 % intervals.
 #[test]
 fn values_whose_intervals_explain_the_difference_are_no_change() {
     let series = |error: f64| -> Vec<Reading> {
@@ -202,9 +203,9 @@ fn five_readings_are_the_fewest_in_which_a_change_is_found() {
     assert_eq!(places(&logarithms(&[1.0, 1.001, f64::NAN, 2.0, 2.001])), [0; 0]);
 }
 
-/// Fifteen commits with 0.3 % noise, a third of it known, and up to two outliers of 2 to 15 % to either side. A step of
-/// `step` comes before the returned commit, unless `step` is 0. No outlier is next to the step: it could belong to
-/// either side.
+/// Fifteen commits with 0.3 % noise, a third of it known, and up to two outliers of 2 to 15 % in either direction.
+/// Unless `step` is 0, a step of that size comes before the returned commit. No outlier is next to the step, where it
+/// could belong to either side.
 fn commits(seed: u64, step: f64) -> (Vec<Reading>, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let at = 4 + (rng.next_u32() % 8) as usize;
@@ -238,8 +239,8 @@ fn outliers_hide_no_step_and_make_none() {
     }
 }
 
-/// A step of −5 % with one outlier of 10 %, and one of 2.1 % with outliers of 2 %, before or after the step. An outlier
-/// as large as the step is never next to it, since that would equal a step two commits earlier.
+/// A step of −5 % with one outlier of 10 %, and a step of 2.1 % with one of 2 %, before or after the step. An outlier
+/// as large as the step is never next to it: that would look like a step two commits earlier.
 #[test]
 fn one_outlier_hides_no_step() {
     for (step, outlier) in [(-0.05, 0.10), (-0.05, -0.10), (0.021, 0.02), (0.021, -0.02)] {
