@@ -1,6 +1,6 @@
 //! Errors of float results that passed their check: a result within its tolerance still has an error.
 //!
-//! Apart from the check, because it judges nothing. The figures do not depend on the number of threads.
+//! Separate from the check because it judges nothing. The figures do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -18,14 +18,14 @@ pub struct Errors {
     abs: f64,
     rel: f64,
     ulp: f64,
-    /// Sum of the relative errors.
+    /// Sum of relative errors.
     sum: f64,
     /// Number of elements that have a relative error.
     count: u64,
 }
 
 impl Errors {
-    /// Returns the errors of floats; `None` for integers, which are exact. The caller has compared the lengths.
+    /// Errors of a float result; `None` for integers, which are exact. The caller has checked that the lengths agree.
     pub fn measure(actual: &Operand, expected: &Operand) -> Option<Self> {
         if !actual.is_float() {
             return None;
@@ -43,11 +43,11 @@ impl Errors {
             }
             errors
         };
-        // In order: a sum of floats depends on it.
+        // In order, since a sum of floats depends on it.
         Some(parallel::blocks(len, BLOCK, &block).into_iter().fold(Self::default(), Self::join))
     }
 
-    /// Adds one element. If either value is not finite, there is no error.
+    /// Adds one element. If either value is not finite, it has no error.
     fn add(&mut self, element: ElementType, got: f64, expected: f64) {
         let abs = (got - expected).abs();
         if !abs.is_finite() {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_greatest_and_the_mean_error_are_told_apart() {
-        // Neighbouring f32 differ by 2^-23 between 1 and 2, and by four times as much between 4 and 8.
+        // Neighbouring f32 values differ by 2^-23 between 1 and 2, and by four times that between 4 and 8.
         let place = 2f64.powi(-23);
         let got = floats(&[1.0, 1.0, 4.0]);
         let expected = doubles(&[1.0, 1.0 + 0.5 * place, 4.0 + 6.0 * place]);

@@ -1,4 +1,4 @@
-//! Judges arrays as a whole, for checks that tolerate wrong elements: a fraction of them, or an error in a norm.
+//! Judges arrays as a whole, for checks that tolerate some wrong elements or bound the error in a norm.
 
 use super::compare::Difference;
 use super::operand::{Operand, PIECE};
@@ -11,14 +11,14 @@ const BLOCK: usize = 1 << 16;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
-    /// Sums of squares of the errors and of the expected values.
+    /// Sums of squared errors and of squared expected values.
     squares: (f64, f64),
-    /// Greatest absolute error and greatest absolute expected value.
+    /// Largest absolute error and largest absolute expected value.
     greatest: (f64, f64),
 }
 
-/// Returns, for the message, why a result with wrong elements is wrong as a whole; `None` if the tolerance allows it.
-/// `unwritten` of them were never written: these have no error that a norm could judge.
+/// Message that says why a result with wrong elements fails as a whole; `None` if the tolerance allows them.
+/// `unwritten` elements were never written, so no norm can judge their error.
 pub fn refusal(
     actual: &Operand,
     expected: &Operand,
@@ -55,7 +55,7 @@ pub fn refusal(
     Some(why.join("; "))
 }
 
-/// Returns how many elements are NaN or infinite and not expected to be so.
+/// Number of elements that are NaN or infinite where the expected value is finite.
 fn not_finite(actual: &Operand, expected: &Operand, len: usize) -> u64 {
     if !actual.is_float() {
         return 0;
@@ -72,7 +72,7 @@ fn not_finite(actual: &Operand, expected: &Operand, len: usize) -> u64 {
     parts.into_iter().sum()
 }
 
-/// Returns an error relative to the expected value; NaN counts as infinite.
+/// Error divided by the expected value; NaN becomes infinite.
 fn relative(error: f64, expected: f64) -> f64 {
     if error == 0.0 {
         return 0.0;
@@ -99,7 +99,7 @@ fn sums(actual: &Operand, expected: &Operand, len: usize) -> Sums {
     parts.into_iter().fold(Sums::default(), Sums::join)
 }
 
-/// Returns the absolute error of an element. A non-finite one must equal the expected value, in the element's type.
+/// Absolute error of an element. A non-finite one must equal the expected value in the element's type.
 fn error(got: f64, wanted: f64, element: ElementType) -> f64 {
     let rounded = by_type!(element, integer _T => wanted, float T => T::nearest(wanted).wide());
     let overflows = got.is_infinite() && rounded.is_infinite();
@@ -142,7 +142,7 @@ mod tests {
         Operand::Bytes { element: ElementType::F32, bytes: bytes.into() }
     }
 
-    /// Returns why values are wrong; `None` if they pass.
+    /// Why the values fail; `None` if they pass.
     fn judged(got: &[f32], wanted: &[f32], tolerance: WholeTolerance) -> Option<String> {
         let (got, wanted) = (floats(got), floats(wanted));
         let difference = compare(&got, &wanted, &EXACT, &[], &Leeway::default()).ok().flatten()?;
@@ -200,7 +200,7 @@ mod tests {
         }
         assert_eq!(judged(&[f32::NAN, 2.0], &[f32::NAN, 1.0], generous), None);
         assert_eq!(judged(&[f32::INFINITY, 2.0], &[f32::INFINITY, 1.0], generous), None);
-        // An array of zeros has no relative error.
+        // For an array of zeros, a relative error is undefined.
         assert!(judged(&[1e-9, 0.0], &[0.0, 0.0], generous).is_some());
     }
 }

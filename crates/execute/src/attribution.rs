@@ -1,7 +1,8 @@
-//! Finds which of several interleaved cases changed an input or wrote outside its buffers.
+//! Finds out which of several interleaved cases changed an input or wrote outside its buffers.
 //!
-//! The cases share their memory, so the damage does not show which of them caused it. Each runs once more, alone, on
-//! restored memory; a case that does it again is wrong. If none does, all of them fail: a pass would be a guess.
+//! The cases share memory, so the damage does not show which of them caused it. Each runs once more, alone, on restored
+//! memory; a case that causes damage again is wrong. If none does, all of them fail, since passing any would be a
+//! guess.
 
 use super::bench::Bench;
 use super::cases::{Cases, ReadyCase};
@@ -10,9 +11,9 @@ use super::series::timed_run;
 use super::stop::{Lost, Stop};
 use runner_types::{Activity, Mismatch, Outcome};
 
-/// Why the rounds stop.
+/// Why measurement rounds stop.
 pub enum Halt {
-    /// A case corrupted another's data and is settled: the measurements are void.
+    /// A case corrupted shared data and is settled; the measurements are void.
     Spoiled,
     Lost(Lost),
 }
@@ -23,7 +24,7 @@ impl From<Lost> for Halt {
     }
 }
 
-/// Checks the shared inputs; settles the case that changed one.
+/// Checks the shared inputs, and settles a case that changed one.
 pub fn look_at_inputs(cases: &mut Cases<'_, '_>) -> Result<(), Halt> {
     let Some(first) = cases.on_device().first().copied() else { return Ok(()) };
     match cases.step(first, |bench, _| find_changed_input(bench))?.flatten() {
@@ -32,8 +33,8 @@ pub fn look_at_inputs(cases: &mut Cases<'_, '_>) -> Result<(), Halt> {
     }
 }
 
-/// Settles the cases that caused `found` (at least one) and restores the inputs. `last` is the case whose launch
-/// directly preceded the check that found it.
+/// Settles the cases that caused `found` (at least one). `last` is the case launched directly before the check that
+/// found it.
 pub fn attribute(cases: &mut Cases<'_, '_>, found: &Mismatch, last: Option<usize>) -> Halt {
     let suspects = cases.on_device();
     let mut at_fault = Vec::new();
@@ -57,7 +58,7 @@ pub fn attribute(cases: &mut Cases<'_, '_>, found: &Mismatch, last: Option<usize
     Halt::Spoiled
 }
 
-/// Runs a case once more on restored inputs. Returns what it changes illegally.
+/// Runs a case once more on restored inputs; returns its illegal write, if any.
 fn repeat_alone(cases: &mut Cases<'_, '_>, place: usize) -> Result<Option<Mismatch>, Lost> {
     let found = cases.step(place, run_alone)?.flatten();
     if found.is_some() {

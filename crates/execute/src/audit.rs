@@ -1,34 +1,35 @@
-//! Which timed launches are checked: drawn at random within a time budget.
+//! Selects which timed launches are checked: at random, within a time budget.
 //!
-//! The first sample is checked, the last, and one drawn from the first few; further ones as long as all checks together
-//! take at most [`SHARE`] of the samples' time, or [`FLOOR`] if that is more. So every sample is checked if its output
-//! is small. Otherwise the time to the next check is drawn, because a kernel could foresee equal steps.
+//! The first sample is checked, the last, and one drawn from the first few. Further ones are checked as long as all
+//! checks together take at most [`SHARE`] of the sample time, or [`FLOOR`] if that is more. So with a small output,
+//! every sample is checked. Otherwise the time to the next check is random, because a kernel could foresee a fixed
+//! interval.
 
 use rand_chacha::ChaCha8Rng;
 
 use super::fill::below;
 
-/// Largest share of the samples' time that checks may take.
+/// Maximum fraction of the sample time to spend on checks.
 const SHARE: f64 = 0.05;
 
-/// Time that the checks of a case in one regime may always take, in seconds.
+/// Seconds that the checks of a case in one regime may always take.
 const FLOOR: f64 = 0.002;
 
-/// The checks of one case in one regime.
+/// State of the checks of one case in one regime.
 #[derive(Debug, Clone, Default)]
 pub struct Audit {
-    /// Checks so far, and how many seconds they took.
+    /// Number of checks so far, and the seconds they took.
     checks: u32,
     spent: f64,
-    /// The sample that is checked regardless of the budget.
+    /// Sample to check regardless of the budget.
     forced: Option<usize>,
-    /// Total sample time, in seconds, from which the next check is due.
+    /// Total sample time, in seconds, at which the next check is due.
     due: f64,
 }
 
 impl Audit {
-    /// Whether to check sample number `sample`, counted from 1. `sampled` is the time of the samples so far, in
-    /// seconds; `few` is the minimum number of samples.
+    /// Whether to check sample `sample` (1-based). `sampled` is the sample time so far, in seconds; `few` is the
+    /// minimum number of samples.
     pub fn is_due(&mut self, sample: usize, sampled: f64, few: usize, random: &mut ChaCha8Rng) -> bool {
         let forced =
             *self.forced.get_or_insert_with(|| 2 + below(random, few.saturating_sub(2).max(1) as u64) as usize);
@@ -40,7 +41,7 @@ impl Audit {
         self.forced == Some(sample)
     }
 
-    /// Accounts for a check that took `seconds`, and draws when the next one is due.
+    /// Records a check that took `seconds`, and draws when the next one is due.
     pub fn record(&mut self, seconds: f64, sampled: f64, random: &mut ChaCha8Rng) {
         self.checks += 1;
         self.spent += seconds;
@@ -57,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns how many of `samples` samples of `each` seconds are checked if a check takes `check` seconds.
+    /// Which of `samples` samples of `each` seconds are checked if a check takes `check` seconds.
     fn checked(samples: usize, each: f64, check: f64, seed: u64) -> Vec<usize> {
         let (mut audit, mut random) = (Audit::default(), ChaCha8Rng::seed_from_u64(seed));
         let mut found = Vec::new();
@@ -81,7 +82,7 @@ mod tests {
     fn expensive_checks_take_a_twentieth_of_the_time_at_places_that_differ_each_time() {
         let places: Vec<Vec<usize>> = (0..20).map(|seed| checked(10_000, 1e-3, 10e-3, seed)).collect();
         for checks in &places {
-            // 10 s of samples allow for 50 checks of 10 ms.
+            // 10 s of samples allow 50 checks of 10 ms.
             assert!((35..=60).contains(&checks.len()), "{} checks", checks.len());
         }
         assert!(places.windows(2).all(|pair| pair[0] != pair[1]));

@@ -1,4 +1,4 @@
-//! The device of a group, with the memory, expected values and events that its cases share.
+//! The device of a group, with the memory, expected values and events shared by its cases.
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +20,10 @@ use runner_types::{
     Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, MeasurePlan, Note, Phase, RefExpr, Regime, Sharing,
 };
 
-/// Seconds that a device gets to end a kernel itself before the process is killed.
+/// Seconds for a device to end a kernel itself before the process is killed.
 const GRACE: f64 = 5.0;
 
-/// What all cases of a group use, from preparation to outcomes.
+/// Everything that the cases of a group share, from preparation to outcomes.
 pub struct Bench<'a> {
     pub device: &'a mut dyn Device,
     emit: &'a mut dyn FnMut(Event),
@@ -32,22 +32,22 @@ pub struct Bench<'a> {
     pub modules: Modules,
     pub expected: Expected,
     pub weak: WeakChecks,
-    /// Random numbers that no kernel may predict: when inputs change, and which launches are checked.
+    /// Random numbers that no kernel may predict: they decide when inputs change and which launches are checked.
     pub secret: ChaCha8Rng,
     /// Cases waiting to run alone, by index in the group.
     pub deferred: Vec<usize>,
     /// Whether a deferred case is running now.
     pub is_alone: bool,
-    /// Number of processes that share the group's samples, this one included.
+    /// Number of processes that share the group's samples, including this one.
     pub processes: u32,
-    /// Cases whose checks found nothing wrong, by index in the group.
+    /// Cases that passed their checks, by index in the group.
     pub passed: Vec<usize>,
     pub machine_code: MachineCode,
     clock: Stopwatch,
 }
 
 impl<'a> Bench<'a> {
-    /// Begins a group with what the previous one left.
+    /// Starts a group with what the previous group left in the cache.
     pub fn new(
         device: &'a mut dyn Device,
         job: &'a GroupJob,
@@ -82,7 +82,7 @@ impl<'a> Bench<'a> {
         bench
     }
 
-    /// Decides, from how long a run takes, whether further processes will measure the group.
+    /// Decides from a run's duration whether further processes will measure the group.
     pub fn expect_processes(&mut self, job: &CaseJob, nanoseconds: f64, regime: Regime, launches: u32) {
         if let Sharing::First { spread } = self.job.sharing {
             let expected = expected_processes(nanoseconds, regime, launches, job, spread.as_ref());
@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Returns what this process measures of a case: only its share if other processes follow.
+    /// Measurement plan of this process: only its share if other processes follow.
     pub fn measure_plan(&self, job: &CaseJob) -> MeasurePlan {
         share(&job.measure, self.processes)
     }
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
         GroupCache::from_group(self.store, self.expected)
     }
 
-    /// Frees the memory of all cases so far, including that of their modules' variables.
+    /// Frees the memory of all cases so far, including their modules' variables.
     pub fn clear(&mut self) {
         self.store.free_copies(self.device);
         self.store.retain(self.device, &[]);
@@ -132,8 +132,8 @@ impl<'a> Bench<'a> {
         self.say(Event::CaseNote { case: job.case.clone(), note });
     }
 
-    /// Announces a step that must end within `limit` seconds. The device hears it too, because a device that ends a
-    /// kernel itself can report where the kernel was.
+    /// Announces a step that must end within `limit` seconds. The device is told too: one that ends kernels itself can
+    /// report where the kernel was.
     pub fn announce(&mut self, job: &'a CaseJob, activity: Activity, limit: f64) {
         let span = Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX);
         let limit = if self.device.set_time_limit(span) { limit + GRACE } else { limit };
@@ -145,18 +145,18 @@ impl<'a> Bench<'a> {
         self.clock.switch(phase)
     }
 
-    /// Whether a profiler counts what the device runs.
+    /// Whether a profiler is counting this device's launches.
     pub fn is_profiled(&mut self) -> bool {
         self.device.counter().is_some_and(|counter| counter.marks_launches())
     }
 
-    /// Returns the index of a variant's case at the same point of the axes.
+    /// Index of a variant's case at the same axis values.
     pub fn find_variant(&self, own: &CaseJob, variant: &str) -> Option<usize> {
         let key = &own.case.key;
         self.job.cases.iter().position(|job| job.case.key.variant == variant && job.case.key.axes == key.axes)
     }
 
-    /// Returns the checks of other cases that expect this case's results.
+    /// Checks of other cases that expect this case's results.
     pub fn checks_against(&self, own: &CaseJob) -> Vec<&'a CheckPlan> {
         let jobs: &'a [CaseJob] = &self.job.cases;
         let others = jobs.iter().filter(|job| job.case.key.axes == own.case.key.axes);
@@ -165,9 +165,9 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Returns how long host work for a case may take before something must be wrong. Assumes 50 MB/s for inputs and
-/// comparisons, 10^8 multiplications per second for products, one function after the other, and adds ten seconds for
-/// other load on the host.
+/// Seconds that host work for a case may take before something must be wrong. Assumes 50 MB/s for inputs and
+/// comparisons, 10^8 multiplications per second for products, functions that run one after the other, and ten seconds
+/// for other load on the host.
 pub fn host_allowance(job: &CaseJob) -> f64 {
     let products = multiplications(job);
     let functions = job.checks.iter().filter(|check| called(&check.expect).is_some()).count();
@@ -193,7 +193,7 @@ fn products(expression: &RefExpr) -> f64 {
     own + buffers.iter().map(products).sum::<f64>()
 }
 
-/// Sums the time of each phase.
+/// Total time per phase.
 struct Stopwatch {
     phase: Phase,
     since: Instant,

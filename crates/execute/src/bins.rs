@@ -1,4 +1,4 @@
-//! Elements that a check counts in bins but that fall outside all of them: they are wrong, and no count would show it.
+//! Elements that fall outside all bins that a check counts: they are wrong, but no count would show it.
 
 use super::bench::Bench;
 use super::cases::ReadyCase;
@@ -8,7 +8,7 @@ use super::stop::Stop;
 use super::values::read_actual;
 use runner_types::{CheckPlan, Mismatch, RefExpr, RefFunction};
 
-/// Returns the mismatch of a check whose result has elements outside the bins it counts.
+/// Mismatch of a check whose result has elements outside the bins it counts.
 pub fn find_outside_of_bins(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -37,7 +37,7 @@ pub fn find_outside_of_bins(
     }))
 }
 
-/// Returns the expression whose elements are counted in bins, and the number of bins.
+/// Expression whose elements are counted in bins, and the number of bins.
 fn counted(expression: &RefExpr) -> Option<(&RefExpr, i64)> {
     let (function, buffers, integers) = match expression {
         RefExpr::Call { function, buffers, integers } => (function, buffers, integers),

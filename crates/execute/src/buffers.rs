@@ -1,10 +1,10 @@
-//! The memory of a group: inputs made once, and device buffers shared by the cases that agree in them.
+//! The memory of a group: inputs made once, and device buffers shared by cases whose buffers agree.
 //!
-//! Every allocated buffer lies between two guard zones with a pattern. Before every launch, outputs (and `scratch` on
-//! request) are poisoned, and `inout` buffers are restored. Variants that have a buffer of the same name, type, length,
-//! access and content share its memory, so that a group takes little more than its largest case. The device makes
-//! contents if it can; the host makes them only when a check needs them. [`super::inputs`] chooses which set of inputs
-//! they hold. This module finds what changed and does not judge it.
+//! Every allocated buffer lies between two guard zones filled with a pattern. Before every launch, outputs (and
+//! `scratch` on request) are poisoned, and `inout` buffers are restored. Variants whose buffers agree in name, type,
+//! length, access and content share the memory, so a group takes little more than its largest case. The device makes
+//! contents if it can; the host makes them only when a check needs them. [`super::inputs`] selects which set of inputs
+//! they hold. This module finds changes but does not judge them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +19,12 @@ use runner_types::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_
 /// Pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
 pub const GUARD_PATTERN: u8 = 0xA5;
 
-/// Contents of at least this many bytes are not made in host memory only to be reduced: touching the pages costs more
+/// Contents of at least this many bytes are not made in host memory just to be reduced: touching the pages costs more
 /// than computing the elements.
 const LARGE: u64 = 1 << 24;
 
-/// Which launch an output is poisoned for. The patterns differ, so that an unwritten element cannot be right in both.
+/// Kind of launch for which an output is poisoned. The patterns differ, so that an unwritten element cannot be right in
+/// both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
     /// The launch that is checked first. Every float is NaN.
@@ -33,7 +34,7 @@ pub enum Poison {
 }
 
 impl Poison {
-    /// Returns the byte that fills the output.
+    /// Byte that fills the output.
     pub const fn byte(self, element: ElementType) -> u8 {
         match (self, element.is_float()) {
             (Self::Checked, true) => 0xFF,
@@ -43,14 +44,13 @@ impl Poison {
     }
 }
 
-/// A buffer's memory on the device.
 #[derive(Debug)]
 pub struct Buffer {
     pub plan: BufferPlan,
-    /// Set if the buffer is a module's variable: the module, and the variable's mangled name.
+    /// For a buffer that is a module's variable: the module and the variable's mangled name.
     variable: Option<(ModuleId, String)>,
     pub id: BufferId,
-    /// Initial content in each set of inputs: one entry if all sets share it, none if the buffer has no content.
+    /// Initial content per set of inputs: one entry if all sets share it, none if the buffer has no content.
     pub contents: Vec<Content>,
 }
 
@@ -74,13 +74,13 @@ impl Buffer {
         matches!(self.plan.access, Access::In | Access::InOut)
     }
 
-    /// Whether the buffer is restored before every launch. A module's variable is restored even if it is only read:
-    /// another case may use it with other content.
+    /// Whether the buffer is restored before every launch. A module's variable is restored even if it is read-only,
+    /// because another case may use it with different content.
     pub fn is_restored(&self) -> bool {
         self.has_content() && (self.plan.access == Access::InOut || self.is_symbol())
     }
 
-    /// Returns the initial content in a set of inputs.
+    /// Initial content in a set of inputs.
     pub fn content(&self, set: usize) -> Option<&Content> {
         self.contents.get(set).or(self.contents.first())
     }
@@ -96,9 +96,9 @@ pub type Input = (BufferPlan, Arc<Vec<u8>>);
 pub struct Store {
     inputs: Vec<Input>,
     buffers: Vec<Option<Buffer>>,
-    /// Additional copies of a buffer's memory, in order.
+    /// Additional copies of a buffer, in order.
     copies: Vec<(Slot, Vec<BufferId>)>,
-    /// Which case last ran with each `scratch` buffer, by index in the group.
+    /// For each `scratch` buffer, the index of the case that last ran with it.
     users: BTreeMap<Slot, usize>,
     pub sets: Sets,
     /// Kernels that fill and compare on the device; `None` if it cannot run them.
@@ -106,12 +106,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Returns a store without buffers whose inputs are on the host.
+    /// A store without buffers; its inputs are on the host.
     pub fn with_inputs(sets: Sets, inputs: Vec<Input>) -> Self {
         Self { inputs, sets, ..Self::default() }
     }
 
-    /// Returns the inputs on the host, and their sets.
+    /// Host inputs and their sets.
     pub fn into_inputs(self) -> (Sets, Vec<Input>) {
         (self.sets, self.inputs)
     }
@@ -120,14 +120,14 @@ impl Store {
         self.buffers.get(slot).and_then(Option::as_ref)
     }
 
-    /// Records what the device holds of a buffer's content in a set of inputs.
+    /// Records a buffer's content in one set of inputs.
     pub fn set_content(&mut self, slot: Slot, set: usize, content: Content) {
         let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) else { return };
         buffer.contents.resize_with(buffer.contents.len().max(set + 1), Content::default);
         buffer.contents[set] = content;
     }
 
-    /// Records one content that all sets of inputs share.
+    /// Records a content that all sets of inputs share.
     pub fn set_only_content(&mut self, slot: Slot, content: Content) {
         if let Some(buffer) = self.buffers.get_mut(slot).and_then(Option::as_mut) {
             buffer.contents = vec![content];
@@ -138,15 +138,15 @@ impl Store {
         (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some()).collect()
     }
 
-    /// Returns the device memory that holds a buffer's initial content in the current set of inputs. Valid between
-    /// launches that change no input.
+    /// Device memory that holds a buffer's initial content in the current set of inputs. Valid between launches that do
+    /// not change inputs.
     pub fn first_content(&self, slot: Slot) -> Option<BufferId> {
         let buffer = self.get(slot)?;
         buffer.content(self.sets.current).map(|content| content.pristine.unwrap_or(buffer.id))
     }
 
-    /// Returns the plan of a buffer's content in the current set of inputs if the content is large, not in host memory,
-    /// and can be made chunk by chunk.
+    /// Plan of a buffer's content in the current set of inputs, if the content is large, not in host memory, and can be
+    /// made chunk by chunk.
     pub fn made_by_chunks(&self, plan: &BufferPlan) -> Option<BufferPlan> {
         let plan = self.sets.varied(plan, self.sets.current);
         let is_known = self.inputs.iter().any(|(known, _)| same_input(known, &plan));
@@ -154,7 +154,7 @@ impl Store {
         (!is_known && is_large && content(&plan).is_some_and(fill::is_made_by_chunks)).then_some(plan)
     }
 
-    /// Returns the initial content of a buffer in the current set of inputs, made on first use.
+    /// Initial content of a buffer in the current set of inputs, made on first use.
     pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
         let plan = &self.sets.varied(plan, self.sets.current);
         if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
@@ -170,7 +170,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Allocates a buffer, or shares the memory of an equal one. `symbol` names the variable to use as memory.
+    /// Allocates a buffer, or shares the memory of an equal one. `symbol` names the variable to use as memory, if any.
     pub fn bind(
         &mut self,
         device: &mut dyn Device,
@@ -216,8 +216,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a buffer's initial content in the current set of inputs: made on the device if possible, else uploaded.
-    /// Returns the digest of an input if the device computes it.
+    /// Writes a buffer's initial content in the current set of inputs: made on the device if possible, otherwise
+    /// uploaded. Returns an input's digest if the device computes it.
     pub fn write_content(
         &mut self,
         device: &mut dyn Device,
@@ -239,7 +239,7 @@ impl Store {
         }
     }
 
-    /// Whether the device finds that a buffer still has its initial content, bit for bit.
+    /// Whether the device confirms that a buffer still has its initial content, bit for bit.
     pub fn surely_unchanged(&self, device: &mut dyn Device, slot: Slot) -> Result<bool, Stop> {
         let (Some(kernels), Some(buffer)) = (&self.kernels, self.get(slot)) else { return Ok(false) };
         let digest = buffer.content(self.sets.current).and_then(|content| content.digest);
@@ -251,24 +251,24 @@ impl Store {
         self.get(slot).is_some_and(|buffer| buffer.plan.access == Access::Scratch)
     }
 
-    /// Marks the `scratch` buffers among these as unused, so that the next launch finds nothing in them.
+    /// Marks these `scratch` buffers as unused, so that the next launch finds nothing in them.
     pub fn forget_users(&mut self, slots: &[Slot]) {
         self.users.retain(|slot, _| !slots.contains(slot));
     }
 
-    /// Assigns the `scratch` buffers among these to the case `place`. Returns those that another case used last: what
-    /// it left must not decide whether this one is right.
+    /// Assigns these `scratch` buffers to the case `place`. Returns those that another case used last; its leftovers
+    /// must not affect this case's results.
     pub fn take_scratch(&mut self, slots: &[Slot], place: usize) -> Vec<Slot> {
         let scratch: Vec<Slot> = slots.iter().copied().filter(|slot| self.is_scratch(*slot)).collect();
         scratch.into_iter().filter(|slot| self.users.insert(*slot, place) != Some(place)).collect()
     }
 
-    /// Returns the module and mangled name of the variable that a buffer uses as memory.
+    /// Module and mangled name of the variable that serves as the buffer's memory.
     pub fn variable(&self, slot: Slot) -> Option<(ModuleId, &str)> {
         self.get(slot)?.variable.as_ref().map(|(module, name)| (*module, name.as_str()))
     }
 
-    /// Returns the operations that poison a buffer and its copies.
+    /// Operations that poison a buffer and its copies.
     pub fn undefine(&self, slot: Slot, poison: Poison) -> Vec<Prepare> {
         let Some(buffer) = self.get(slot) else { return Vec::new() };
         let copies = self.copies.iter().filter(|(of, _)| *of == slot).flat_map(|(_, copies)| copies);
@@ -276,7 +276,7 @@ impl Store {
         std::iter::once(&buffer.id).chain(copies).map(|buffer| Prepare::Undefine { buffer: *buffer, byte }).collect()
     }
 
-    /// Returns the operations that restore the state of a case's buffers before a launch.
+    /// Operations that restore a case's buffers before a launch.
     pub fn prepare(&self, slots: &[Slot], poison: Poison) -> Vec<Prepare> {
         let step = |slot: &Slot| {
             let buffer = self.get(*slot)?;
@@ -291,25 +291,25 @@ impl Store {
         slots.iter().filter_map(step).collect()
     }
 
-    /// Whether one of these buffers is this variable. If so, it is prepared as the manifest says.
+    /// Whether one of these buffers is this variable, so that the manifest decides how it is prepared.
     pub fn has_variable(&self, slots: &[Slot], module: ModuleId, name: &str) -> bool {
         let variables = slots.iter().filter_map(|slot| self.get(*slot)?.variable.as_ref());
         variables.into_iter().any(|(of, known)| *of == module && known == name)
     }
 
-    /// Returns the operation that restores a buffer before every launch.
+    /// Operation that restores a buffer before every launch.
     pub fn restoration(&self, slot: Slot) -> Option<Prepare> {
         let buffer = self.get(slot).filter(|buffer| buffer.is_restored())?;
         Some(Prepare::Copy { from: self.first_content(slot)?, to: buffer.id })
     }
 
-    /// Returns the buffer if a host-timed run allocates its memory itself.
+    /// The buffer, if host-timed runs allocate its memory themselves.
     pub fn allocated_each_run(&self, slot: Slot) -> Option<(BufferId, Allocation)> {
         let buffer = self.get(slot).filter(|buffer| buffer.plan.allocate != Allocation::Once)?;
         Some((buffer.id, buffer.plan.allocate))
     }
 
-    /// Returns the `nth` copy of a buffer, with its initial content if it has one; made on first use.
+    /// Copy number `nth` of a buffer, with its initial content, if any; made on first use.
     pub fn copy(&mut self, device: &mut dyn Device, slot: Slot, nth: usize) -> Result<BufferId, DeviceError> {
         let place = self.copies.iter().position(|(of, _)| *of == slot).unwrap_or_else(|| {
             self.copies.push((slot, Vec::new()));
@@ -333,17 +333,16 @@ impl Store {
         Ok(id)
     }
 
-    /// Returns the operations that restore the first `count` copies of an `inout` buffer.
+    /// Operations that restore the first `count` copies of an `inout` buffer.
     pub fn prepare_copies(&self, slot: Slot, count: usize) -> Vec<Prepare> {
         let Some(Prepare::Copy { from, .. }) = self.restoration(slot) else { return Vec::new() };
         let copies = self.copies.iter().find(|(of, _)| *of == slot).map_or(&[][..], |(_, copies)| copies);
         copies.iter().take(count).map(|to| Prepare::Copy { from, to: *to }).collect()
     }
 
-    /// Frees all copies.
     pub fn free_copies(&mut self, device: &mut dyn Device) {
         for id in self.copies.drain(..).flat_map(|(_, copies)| copies) {
-            // Frees a buffer. A failed free leaks memory, which the next allocation reports.
+            // A failed free leaks memory, which the next allocation reports.
             let _ = device.free(id);
         }
     }
@@ -355,7 +354,7 @@ impl Store {
         self.write_content(device, &plan, id).map(drop)
     }
 
-    /// Returns the buffers that no launch may change and that are not restored before each launch.
+    /// Buffers that no launch may change and that are not restored before each launch.
     pub fn shared_inputs(&self) -> Vec<Slot> {
         let shared = |b: &Buffer| b.plan.access == Access::In && !b.is_symbol();
         (0..self.buffers.len()).filter(|slot| self.get(*slot).is_some_and(shared)).collect()
@@ -400,7 +399,7 @@ fn find_variable(
     )))
 }
 
-/// Returns the fill of a buffer that has content before the launch.
+/// Fill of a buffer that has content before the launch.
 fn content(plan: &BufferPlan) -> Option<&FillPlan> {
     plan.fill.as_ref().filter(|_| matches!(plan.access, Access::In | Access::InOut))
 }

@@ -1,4 +1,4 @@
-//! One call of a user's function, and the child process that runs it.
+//! One call of a user-defined function, and the child process that runs it.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use runner_lang::format::bytes;
 use runner_process::sandbox;
 use runner_types::{ElementType, FunctionPlan};
 
-/// How often a waiting parent looks whether the child has ended.
+/// How often a waiting parent checks whether the child has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An input: buffer name, element type, bytes.
@@ -23,11 +23,10 @@ pub type Input = (String, ElementType, Arc<Vec<u8>>);
 pub struct Call<'a> {
     pub plan: &'a FunctionPlan,
     pub inputs: &'a [Input],
-    /// Folder for the files of the call.
+    /// Folder for the call's files.
     pub folder: &'a Path,
-    /// The `.npy` file to write, of f64, i64 or u64.
+    /// Output `.npy` file, with elements of type f64, i64 or u64.
     pub output: &'a Path,
-    /// When the child is killed.
     pub end: End<'a>,
     /// Cache folder, if caching is on.
     pub cache: Option<&'a Path>,
@@ -37,12 +36,12 @@ pub struct Call<'a> {
 #[derive(Clone, Copy)]
 pub struct End<'a> {
     pub deadline: Instant,
-    /// Whether its result is no longer wanted.
+    /// Set when the result is no longer needed.
     pub cancelled: &'a AtomicBool,
 }
 
 impl Call<'_> {
-    /// Returns the type and elements of an input.
+    /// Type and elements of an input.
     pub fn input(&self, name: &str) -> Result<(ElementType, &[u8]), String> {
         let known = self.inputs.iter().find(|(known, ..)| *known == name);
         let (_, element, bytes) = known.ok_or_else(|| format!("the case has no buffer `{name}`"))?;
@@ -64,7 +63,7 @@ impl From<String> for Failed {
     }
 }
 
-/// What a child may read and write besides the installed system files.
+/// Files that a child may access besides the installed system files.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
     pub readable: &'a [PathBuf],
@@ -72,8 +71,8 @@ pub struct Bounds<'a> {
     pub folder: &'a Path,
 }
 
-/// Runs a program in the sandbox with this standard input until it ends, or kills it. Returns whether it succeeded, and
-/// its standard error.
+/// Runs a program in the sandbox with this standard input until it exits, or kills it. Returns whether it succeeded,
+/// and its standard error.
 pub fn finish(
     command: &mut Command,
     stdin: &[u8],
@@ -87,14 +86,14 @@ pub fn finish(
         .map_err(|e| format!("cannot start `{}`: {e}", program.display()))?;
     let most = most_bytes();
     limit(&child, most);
-    // On a thread, since a child may stop reading. If the child ends early, its error is reported below.
+    // On a thread, since a child may stop reading. If the child exits early, its error is reported below.
     let (pipe, stdin) = (child.stdin.take(), stdin.to_vec());
     std::thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&stdin)));
     let errors = child.stderr.take().map(|mut stderr| {
         std::thread::spawn(move || {
             let mut text = Vec::new();
             let _ = stderr.by_ref().take(LONGEST_ERRORS).read_to_end(&mut text);
-            // An undrained pipe would block the child.
+            // The pipe must be drained, or the child blocks.
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
             String::from_utf8_lossy(&text).into_owned()
         })
@@ -106,7 +105,7 @@ pub fn finish(
                 std::thread::sleep(POLL_INTERVAL);
             }
             Ok(None) => {
-                // Killing fails if the child has just ended.
+                // Fails if the child has just exited.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(Failed::Limit);
@@ -124,23 +123,23 @@ pub fn finish(
     Ok(Err(if is_at_limit { errors.trim_end().to_owned() + &hint() } else { errors }))
 }
 
-/// What programs print when they run out of memory or their file gets too long.
+/// Messages of programs that run out of memory or exceed the file size limit.
 const OF_LIMITS: [&str; 4] = ["std::bad_alloc", "MemoryError", "Cannot allocate memory", "File too large"];
 
 /// How many bytes of a child's standard error are kept.
 const LONGEST_ERRORS: u64 = 1 << 20;
 
-/// Lower bound of the memory limit, in bytes: libraries reserve more than they use.
+/// Minimum memory limit in bytes, since libraries reserve more than they use.
 const LEAST_LIMIT: u64 = 4 << 30;
 
-/// Returns the limit, in bytes, of a child's memory and of each file that it writes: what the host can spare, since the
-/// result must fit into this process's memory too.
+/// Limit in bytes for a child's memory and for each file it writes: what the host can spare, since the result must also
+/// fit into this process's memory.
 fn most_bytes() -> u64 {
     host_memory::limit().unwrap_or(LEAST_LIMIT).max(LEAST_LIMIT)
 }
 
-/// Limits a child, and makes the system kill it before other processes if memory runs out. The child runs even if the
-/// system refuses.
+/// Limits a child, and makes the kernel kill it first if memory runs out. The child runs even if the system refuses
+/// these limits.
 fn limit(child: &Child, most: u64) {
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
     for resource in [Resource::Data, Resource::Fsize] {
@@ -149,7 +148,7 @@ fn limit(child: &Child, most: u64) {
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
 }
 
-/// Returns the last non-blank line of an error.
+/// Last non-blank line of an error.
 pub fn last_line(errors: &str) -> &str {
     errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason")
 }

@@ -1,8 +1,8 @@
-//! The samples of one case in one regime, and when they are enough.
+//! The samples of one case in one regime, and when to stop sampling.
 //!
-//! Sampling ends when the interval of the median is as narrow as the manifest requires, and that of the ratio to the
-//! baseline is too or will not be soon; at its largest number of samples; at its time budget; or when its samples show
-//! that it would not converge within these limits. Independent of any device.
+//! Sampling ends when the median's interval is as narrow as the manifest requires and the ratio to the baseline is also
+//! precise, or will not be soon. It also ends at the maximum number of samples, at the time budget, or when the samples
+//! show that they would not converge within these limits. Independent of any device.
 
 use super::audit::Audit;
 use super::input_sets::FIRST;
@@ -11,29 +11,29 @@ use runner_backend::{Series, Timing};
 use runner_stats::median_interval;
 use runner_types::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
 
-/// Coverage of the interval that decides when to stop.
+/// Confidence level of the interval that decides when to stop.
 const CONFIDENCE: f64 = 0.95;
 
-/// Fewest samples before a case may be given up.
+/// Minimum number of samples before a case may be given up.
 const JUDGED_FROM: usize = 60;
 
 /// A case is given up if it would need this many times the samples that its limits allow.
 const BEYOND_HOPE: f64 = 8.0;
 
-/// Fewest samples from which two clusters of times are reported.
+/// Minimum number of samples for reporting two modes.
 const MODES_FROM: usize = 20;
 
 /// Largest time that counts as launch-bound, as a multiple of the interval between empty launches. On an H200 that
 /// interval is 1.9 µs, and a copy that takes 1.5 µs alone is launched every 2.0 µs.
 const LAUNCH_BOUND: f64 = 1.25;
 
-/// Fewest samples from which a search drops a case.
+/// Minimum number of samples before a search drops a case.
 const DROPPED_FROM: usize = 2;
 
-/// Most samples that a case takes for its ratio, as a multiple of what its own median needed.
+/// Maximum number of samples for a case's ratio, as a multiple of what its own median needed.
 const MOST_FOR_RATIO: usize = 4;
 
-/// Which variant the samples belong to.
+/// What the samples are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Variant,
@@ -41,7 +41,6 @@ pub enum Role {
     Control,
 }
 
-/// The samples of one case in one regime.
 pub struct CaseSamples {
     /// Index of the case in the group.
     pub place: usize,
@@ -50,20 +49,20 @@ pub struct CaseSamples {
     pub unit: Unit,
     pub series: Series,
     pub rounds: Vec<Round>,
-    /// Set of inputs of the last sample.
+    /// Input set of the last sample.
     pub set: usize,
-    /// Samples that do not count because the device was throttled.
+    /// Samples discarded because the device was throttled.
     pub discarded: Vec<Round>,
     pub throttling: Throttling,
     pub audit: Audit,
     pub looks: Vec<Look>,
-    /// Total of the samples in nanoseconds, or the time to take them if that is more.
+    /// Total time of the samples, or of taking them if that is more, in nanoseconds.
     spent: f64,
-    /// Number of samples at which the interval is computed next: each computation costs n² log n.
+    /// Number of samples at which to compute the interval next; each computation costs n² log n.
     look_at: usize,
-    /// Half-width of the interval as a fraction of the median, when last computed.
+    /// Most recent half-width of the interval, as a fraction of the median.
     pub half_width: Option<f64>,
-    /// Whether the ratio to the baseline was precise enough, when last computed.
+    /// Whether the ratio to the baseline was precise enough when last computed.
     ratio_is_narrow: bool,
     /// Number of samples at which the median was precise enough.
     precise_at: Option<usize>,
@@ -93,8 +92,8 @@ impl CaseSamples {
         }
     }
 
-    /// Truncates the samples of several cold runs to the same number of runs, so that what is peculiar to a sample's
-    /// first runs weighs the same in all.
+    /// Gives all tracks with several cold runs per sample the same number of runs, so that effects of a sample's first
+    /// runs weigh the same in all.
     pub fn take_as_many_runs(tracks: &mut [Self]) {
         let most = tracks.iter().map(|track| track.series.launches).max().unwrap_or(1);
         for track in tracks.iter_mut().filter(|track| track.series.launches > 1) {
@@ -106,13 +105,13 @@ impl CaseSamples {
         Self { role: Role::Control, ..Self::new(self.place, self.regime, self.unit, self.series.clone()) }
     }
 
-    /// Adds a sample, which took `seconds` to take.
+    /// Adds a sample that took `took` seconds to measure.
     pub fn record(&mut self, (round, order): (u32, u32), timing: Timing, took: f64) {
         self.spent += (timing.whole * f64::from(self.series.launches)).max(took * 1e9);
         self.rounds.push(Round { round, place: order, whole: timing.whole, each: timing.each, process: 0 });
     }
 
-    /// Whether no more samples are needed. `base` are the baseline's samples, if this case is compared with it.
+    /// Whether no more samples are needed. `base` holds the baseline's samples, if this case is compared with it.
     pub fn is_enough(&mut self, plan: &MeasurePlan, base: Option<&[Round]>) -> bool {
         let n = self.rounds.len();
         if n >= plan.min_samples as usize && n >= self.look_at {
@@ -131,14 +130,14 @@ impl CaseSamples {
             || self.is_dropped(plan)
     }
 
-    /// Whether a search has seen enough of this case: every sample is longer than what it looks for.
+    /// Whether a search can drop this case because every sample is above its limit.
     fn is_dropped(&self, plan: &MeasurePlan) -> bool {
         let is_longer = |limit| self.rounds.iter().all(|round| round.whole > limit);
         self.rounds.len() >= DROPPED_FROM && plan.drop_above.is_some_and(is_longer)
     }
 
-    /// Whether the required precision takes far more samples than the limits allow: a half-width shrinks with the
-    /// square root of their number.
+    /// Whether the required precision takes far more samples than the limits allow, given that the half-width shrinks
+    /// with the square root of their number.
     fn is_hopeless(&self, plan: &MeasurePlan) -> bool {
         let n = self.rounds.len();
         if n < JUDGED_FROM.max(4 * plan.min_samples as usize) {
@@ -149,7 +148,7 @@ impl CaseSamples {
         self.half_width.is_some_and(|half| n as f64 * (half / plan.precision).powi(2) > BEYOND_HOPE * most)
     }
 
-    /// Discards the samples from a round on; a case that had ended continues.
+    /// Discards the samples from a round on, and reopens the case if it had ended.
     pub fn discard(&mut self, from: u32, reasons: &[ThrottleReason]) {
         let first = self.rounds.partition_point(|round| round.round < from);
         self.discarded.extend(self.rounds.drain(first..));
@@ -158,12 +157,11 @@ impl CaseSamples {
         self.done = false;
     }
 
-    /// Returns the total time of the samples.
     pub const fn seconds(&self) -> f64 {
         self.spent / 1e9
     }
 
-    /// Takes no more samples.
+    /// Ends sampling.
     pub fn close(&mut self) {
         self.look();
         self.done = true;
@@ -182,8 +180,7 @@ impl CaseSamples {
         self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
     }
 
-    /// Returns the half-width that was reached. For too few samples it is that of their range; a single sample has
-    /// none.
+    /// Half-width that was reached. With too few samples it is that of their range; for a single sample it is 1.
     pub fn reached(&self) -> f64 {
         let samples = self.samples();
         let range = || median_interval(&samples, CONFIDENCE).filter(|_| samples.len() > 1);
@@ -191,13 +188,13 @@ impl CaseSamples {
         self.half_width.or_else(whole).filter(|half| half.is_finite()).unwrap_or(1.0)
     }
 
-    /// Returns a note if the device could not start launches faster.
+    /// Note for a case limited by the rate at which the device starts launches.
     pub fn launch_bound(&self, interval: f64) -> Option<Note> {
         let median = runner_stats::median(&self.samples())?;
         (median < LAUNCH_BOUND * interval).then_some(Note::LaunchBound { regime: self.regime, interval })
     }
 
-    /// Returns what is odd about the samples, if it exceeds the precision.
+    /// Irregularities of the samples that exceed the required precision.
     pub fn oddities(&self, precision: f64, tick: f64) -> Vec<Note> {
         let (samples, regime) = (self.samples(), self.regime);
         let mut found: Vec<Note> = self.throttling.note(regime, self.discarded.len()).into_iter().collect();
@@ -205,7 +202,7 @@ impl CaseSamples {
         let drift =
             runner_stats::trend(&samples).filter(runner_stats::Trend::is_significant).map(|trend| trend.drift / median);
         found.extend(drift.filter(|drift| drift.abs() > precision).map(|drift| Note::Trend { regime, drift }));
-        // A time between two clock ticks shows as both of them, and few samples always fall into two clusters.
+        // A time between two clock ticks shows up as both of them, and few samples always fall into two clusters.
         let modes = runner_stats::two_modes(&samples)
             .filter(|m| samples.len() >= MODES_FROM && (m.high - m.low) > 2.0 * (precision * median).max(tick));
         found.extend(modes.map(|m| Note::Bimodal { regime, share: m.share_high, slower: m.high / m.low - 1.0 }));
@@ -222,8 +219,8 @@ impl CaseSamples {
     }
 }
 
-/// Returns the relative half-width of the interval of two tracks' ratio over their common rounds; infinite if there are
-/// too few.
+/// Relative half-width of the interval for the ratio of two tracks over their common rounds; infinite if there are too
+/// few.
 fn ratio_half_width(base: &[Round], this: &[Round]) -> f64 {
     let mut base = base.iter().peekable();
     let mut logs = Vec::with_capacity(this.len());

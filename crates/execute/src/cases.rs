@@ -1,8 +1,9 @@
-//! The cases of a group that have not ended, and the ways in which they end.
+//! The unfinished cases of a group, and the ways in which they end.
 //!
-//! A case that fits the device must not fail because of the other cases of its group. So it is deferred until these are
-//! measured and their memory is free, and then takes the same steps. Its samples are not interleaved with theirs; the
-//! samples and the row record that. A case is deferred once: what stops it the second time is its outcome.
+//! A case that fits the device must not fail because of other cases in its group. So it is deferred until these are
+//! measured and their memory is freed, and then takes the same steps. Its samples are not interleaved with theirs,
+//! which is recorded with the samples and the row. A case is deferred only once: what stops it the second time is its
+//! outcome.
 
 use super::bench::Bench;
 use super::buffers::{Slot, Store};
@@ -11,7 +12,7 @@ use super::stop::{Lost, Stop};
 use runner_backend::{BufferId, ModuleId, Step};
 use runner_types::{CaseJob, Event, ExpectPlan, LaunchRecord, Note, Outcome, RanAloneReason};
 
-/// A case whose code is loaded and whose memory is allocated.
+/// A case with its code loaded and its memory allocated.
 pub struct ReadyCase<'a> {
     /// Index of the case in its group.
     pub place: usize,
@@ -19,27 +20,26 @@ pub struct ReadyCase<'a> {
     pub body: Body,
     /// Whether only a sample of its blocks ran, so that its outputs are partial.
     pub is_partial: bool,
-    /// Warp instructions that its first run executed, if the device counts them.
+    /// Warp instructions executed by its first run, if the device counts them.
     pub instructions: Option<f64>,
-    /// Warp instructions of its first run that store to global memory, if the device counts them.
+    /// Global stores of its first run in warp instructions, if the device counts them.
     pub stores: Option<f64>,
 }
 
-/// What a case runs.
 pub enum Body {
     Device(DeviceBody),
     Host(Box<dyn HostBody>),
-    /// A host function that a thread is timing.
+    /// A host function currently timed on another thread.
     Timed,
 }
 
-/// Work of the device, with its memory.
+/// Work for the device, and the memory it uses.
 #[derive(Debug, Clone)]
 pub struct DeviceBody {
     /// Buffers by name.
     pub slots: Vec<(String, Slot)>,
     pub steps: Vec<Step>,
-    /// The modules of its kernels.
+    /// Modules of its kernels.
     pub modules: Vec<ModuleId>,
     pub launches: Vec<LaunchRecord>,
 }
@@ -53,7 +53,7 @@ impl DeviceBody {
         self.slots.iter().find(|(known, _)| known == name).map(|(_, slot)| *slot)
     }
 
-    /// Returns the memory of a named buffer.
+    /// Memory of a named buffer.
     pub fn buffer(&self, store: &Store, name: &str) -> Option<BufferId> {
         store.get(self.slot(name)?).map(|buffer| buffer.id)
     }
@@ -72,7 +72,7 @@ impl ReadyCase<'_> {
         self.device_body().map_or_else(Vec::new, |body| body.slots.iter().map(|(_, slot)| *slot).collect())
     }
 
-    /// Returns the buffer that the name `name` refers to after the last iteration of a loop.
+    /// Buffer that `name` refers to after the last iteration of a loop.
     pub fn slot_after(&self, bench: &Bench<'_>, name: &str) -> Option<Slot> {
         let steps = self.job.steps.as_ref();
         let meant = steps.map_or(name, |steps| steps.buffer_after(name, bench.device.iterations()));
@@ -80,7 +80,7 @@ impl ReadyCase<'_> {
     }
 }
 
-/// The cases of a group that have not ended, in the group's order, and what they run on.
+/// Unfinished cases of a group in their original order, and what they run on.
 pub struct Cases<'b, 'a> {
     pub bench: &'b mut Bench<'a>,
     ready: Vec<ReadyCase<'a>>,
@@ -107,17 +107,16 @@ impl<'b, 'a> Cases<'b, 'a> {
         self.iter().find(|case| case.place == place)
     }
 
-    /// Returns the indices of the cases.
     pub fn places(&self) -> Vec<usize> {
         self.iter().map(|case| case.place).collect()
     }
 
-    /// Returns the indices of the cases that run on the device.
+    /// Indices of the cases that run on the device.
     pub fn on_device(&self) -> Vec<usize> {
         self.iter().filter(|case| case.device_body().is_some()).map(|case| case.place).collect()
     }
 
-    /// Runs `work` on a case. Leaves a failure to the caller; a case that has ended fails.
+    /// Runs `work` on a case and leaves a failure to the caller. Fails if the case has ended.
     pub fn try_step<T>(
         &mut self,
         place: usize,
@@ -142,7 +141,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         self.attempt(place, result)
     }
 
-    /// Returns the value of `result`; ends the case and returns `None` if it failed.
+    /// Unwraps `result`; on failure, ends the case and returns `None`.
     pub fn attempt<T>(&mut self, place: usize, result: Result<T, Stop>) -> Result<Option<T>, Lost> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -160,7 +159,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         lost
     }
 
-    /// Ends a case, unless it may succeed alone.
+    /// Ends a case, or defers it if it may succeed alone.
     pub fn settle(&mut self, place: usize, outcome: Outcome) {
         self.ready.retain(|case| case.place != place);
         let job = &self.bench.job.cases[place];
@@ -178,7 +177,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         });
     }
 
-    /// Returns why a case removed from `ready` may succeed alone; `None` if this outcome is final.
+    /// Why a case removed from `ready` may succeed alone; `None` if this outcome is final.
     fn reason_to_defer(&self, job: &CaseJob, outcome: &Outcome) -> Option<RanAloneReason> {
         if self.bench.is_alone {
             return None;

@@ -1,8 +1,8 @@
 //! Runs every case once and judges it, before anything is timed.
 //!
-//! Cases share their inputs, so a kernel that changes one spoils the results of the cases after it. The inputs are
-//! compared once after all cases, and on the first wrong result. If one was changed, everything runs again with a
-//! comparison after each case. So the guilty case fails, and the common path costs one comparison per group.
+//! Cases share their inputs, so a kernel that changes one spoils the results of later cases. Inputs are compared once
+//! after all cases, and at the first wrong result. If one was changed, everything runs again with a comparison after
+//! each case. So the case at fault fails, and the normal path costs one comparison per group.
 
 use super::bench::{Bench, host_allowance};
 use super::buffers::Poison;
@@ -29,12 +29,12 @@ use runner_types::{
     Outcome, Phase, Verdict,
 };
 
-/// Cases that have run and either passed their check or have none. Only they hold memory.
+/// Cases that have run and either passed their checks or have none. Only they hold memory.
 pub struct Checked<'b, 'a> {
     pub cases: Cases<'b, 'a>,
 }
 
-/// A case after its first run, with the events that the run caused.
+/// A case after its first run, with the events of that run.
 struct First {
     place: usize,
     result: Result<Verdict, Outcome>,
@@ -75,8 +75,8 @@ impl<'b, 'a> Checked<'b, 'a> {
     }
 }
 
-/// Makes the sets of inputs on a device that measures time. Other devices get them only for the launches that use them,
-/// so that addresses in later cases' messages do not depend on them.
+/// Makes the sets of inputs, but only on a device that measures time. Other devices make them for the launches that use
+/// them, so that addresses in later cases' messages do not depend on them.
 fn vary_inputs(cases: &mut Cases<'_, '_>) -> Result<(), Lost> {
     let Some(first) = cases.on_device().first().copied() else { return Ok(()) };
     if cases.bench.device.clock().is_none() {
@@ -120,8 +120,8 @@ fn publish(cases: &mut Cases<'_, '_>, place: usize, verdict: Verdict) {
     }
 }
 
-/// Checks every case once. If `careful`, compares the inputs after each case; if not, returns `None` if an input was
-/// found changed.
+/// Checks every case once. If `careful`, compares the inputs after each case; otherwise returns `None` if an input has
+/// changed.
 fn check_in_turn(cases: &mut Cases<'_, '_>, careful: bool) -> Result<Option<Vec<First>>, Lost> {
     let order = in_turn(cases);
     if careful && let Some(first) = order.first() {
@@ -149,14 +149,14 @@ fn check_in_turn(cases: &mut Cases<'_, '_>, careful: bool) -> Result<Option<Vec<
     Ok((changed == Ok(None)).then_some(firsts))
 }
 
-/// Returns the indices of the cases in checking order: those that others are compared with come first.
+/// Indices of the cases in checking order, starting with those that others are compared with.
 fn in_turn(cases: &Cases<'_, '_>) -> Vec<usize> {
     let mut order: Vec<&ReadyCase<'_>> = cases.iter().collect();
     order.sort_by_key(|case| cases.bench.checks_against(case.job).is_empty());
     order.into_iter().map(|case| case.place).collect()
 }
 
-/// Maps the end of a case to a result of its check; a lost device ends the group.
+/// Runs `work` on a case, returning the case's failure as a value; a lost device ends the group.
 fn go_on<'a, T>(
     cases: &mut Cases<'_, 'a>,
     place: usize,
@@ -233,7 +233,7 @@ fn check_one<'a>(
     Ok(verdict)
 }
 
-/// Runs a case for the first time; returns the text that its kernels printed.
+/// Runs a case for the first time; returns what its kernels printed.
 fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut Vec<Event>) -> Result<String, Stop> {
     let job = case.job;
     let _span = tracing::debug_span!("run for the first time", case = %job.case.key).entered();
@@ -249,7 +249,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
         ..Batch::once(preparation(bench, case, Poison::Checked), case.steps().to_vec())
     };
     announce_marks(bench, case);
-    // The manifest does not know the kernels that a host function launches, so they are not counted.
+    // The manifest does not know which kernels a host function launches, so they are not counted.
     let is_counted = job.printed.is_some() || !matches!(job.body, BodyPlan::Host(_));
     let done = match bench.device.counter().filter(|_| is_counted) {
         Some(counter) => counter.count(&batch),
@@ -270,7 +270,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
     Ok(text)
 }
 
-/// Returns why the result of the case that this one is compared with is unusable.
+/// Why the result of the case that this one is compared with is unusable.
 fn unfit_reference(bench: &Bench<'_>, case: &ReadyCase<'_>, firsts: &[First]) -> Option<String> {
     case.job.checks.iter().find_map(|check| {
         let ExpectPlan::Variant(name) = &check.expect else { return None };
@@ -285,10 +285,10 @@ fn unfit_reference(bench: &Bench<'_>, case: &ReadyCase<'_>, firsts: &[First]) ->
     })
 }
 
-/// Longest kernel output that is kept, in bytes: the default size of a GPU's `printf` buffer.
+/// Maximum length of kept kernel output in bytes: the default size of a GPU's `printf` buffer.
 const MOST_PRINTED: usize = 1 << 20;
 
-/// Returns the text that kernels printed, as an event.
+/// Event with the kernels' output, if any.
 fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
     if text.len() >= MOST_PRINTED {
         text.truncate(text.floor_char_boundary(MOST_PRINTED));
@@ -297,13 +297,13 @@ fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
     (!text.is_empty()).then(|| Event::CasePrinted { case: job.case.clone(), text })
 }
 
-/// Returns what the device reported of the first launch, as events.
+/// Events for the device's report of the first launch.
 fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport, derived: Derived) -> Vec<Event> {
     let case = || job.case.clone();
     let mut events: Vec<Event> = printed_event(job, run.printed).into_iter().collect();
     let notes = run.notes.into_iter().chain(derived.notes);
     events.extend(notes.map(|note| Event::CaseNote { case: case(), note }));
-    // The report has one line per entry of the manifest, and an entry may run many times.
+    // The report has one line per manifest entry, and an entry may run many times.
     let each = |each| if job.steps.is_some() { Vec::new() } else { each };
     let lines = if job.lines { counted_lines(job, &lines, &derived.lines) } else { Vec::new() };
     let counted = |BodyCounters { mut whole, each: of_launches, .. }: BodyCounters| {
@@ -315,7 +315,7 @@ fn reported(job: &CaseJob, CountReport { run, counters, lines }: CountReport, de
     events
 }
 
-/// Returns the counts per source line of a case.
+/// Counts per source line of a case.
 fn counted_lines(job: &CaseJob, lines: &[LineCounts], derived: &[((String, u32), Counters)]) -> Vec<CountedLine> {
     let BodyPlan::Launches(launches) = &job.body else { return Vec::new() };
     let units: Vec<&CompileUnit> = launches.iter().map(|launch| &launch.unit).collect();
@@ -326,7 +326,7 @@ fn counted_lines(job: &CaseJob, lines: &[LineCounts], derived: &[((String, u32),
     gather_lines(&units, of_ptx.chain(derived))
 }
 
-/// Returns the PTX counts without those of instructions, which the machine code provides itself.
+/// PTX counts without instruction counts, which come from the machine code.
 fn without_instructions(counters: &Counters) -> Counters {
     let kept =
         counters.0.iter().filter(|(name, _)| !["inst_executed", "thread_inst_executed"].contains(&name.as_ref()));

@@ -1,9 +1,9 @@
 //! Compares results with expected values, on all cores.
 //!
-//! Integers are exact. A float passes if it is the reference rounded to its type: a sum past the largest f16 is
-//! infinite, a square below the smallest f32 is 0. It also passes if the absolute, the relative or the last-place bound
-//! allows it. NaN passes only for an expected NaN, and an infinity only for one of the same sign. Arrays of different
-//! lengths are refused.
+//! Integers must match exactly. A float passes if it equals the reference rounded to its type: a sum beyond the largest
+//! f16 is infinite, a square below the smallest f32 is 0. It also passes if it is within the absolute, relative or ULP
+//! bound. NaN passes only for an expected NaN, and an infinity only for one of the same sign. Arrays of different
+//! lengths are rejected.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use runner_types::{Allowed, ElementType, Mismatch, Tolerance};
 /// Elements per task.
 const BLOCK: usize = 1 << 16;
 
-/// Elements whose errors are requested together.
+/// Number of elements whose allowed errors are requested together.
 const ASKED: usize = 1 << 20;
 
-/// Absolute errors allowed at the given elements, which are in ascending order.
+/// Absolute errors allowed at the given element indices, which are in ascending order.
 pub type Errors<'a> = dyn Fn(&[usize]) -> Vec<f64> + 'a;
 
-/// What a check accepts beyond its tolerance.
+/// What a check allows beyond its tolerance.
 #[derive(Clone, Copy, Default)]
 pub struct Leeway<'a> {
     /// Whether the code may flush subnormal f32 results to zero.
@@ -29,7 +29,7 @@ pub struct Leeway<'a> {
     pub errors: Option<&'a Errors<'a>>,
 }
 
-/// The first wrong element, and how many are wrong.
+/// First wrong element, and number of wrong ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     pub index: u64,
@@ -37,12 +37,12 @@ pub struct Difference {
     pub got: Number,
     pub wrong: u64,
     pub of: u64,
-    /// The error allowed there; `None` for integers.
+    /// Error allowed at the first wrong element; `None` for integers.
     pub allowed: Option<Allowed>,
 }
 
 impl Difference {
-    /// Returns the difference as an outcome reports it. `element` is the type of the compared array.
+    /// The difference as it is reported in an outcome. `element` is the type of the compared array.
     pub fn mismatch(&self, what: String, element: Option<ElementType>) -> Mismatch {
         let error = (self.got.as_f64() - self.expected.as_f64()).abs();
         let exact = match (self.got, self.expected) {
@@ -62,10 +62,10 @@ impl Difference {
     }
 }
 
-/// Compares; `None` if everything is right. An expected number applies to every element. The elements of `unwritten`,
-/// which is in ascending order, are wrong whatever they hold.
+/// Compares all elements; `None` if all are right. A single expected number applies to every element. The `unwritten`
+/// elements, in ascending order, are wrong whatever they hold.
 ///
-/// Errors name the lengths that differ, or say that there is nothing to compare.
+/// Fails if the lengths differ or if there is nothing to compare.
 pub fn compare(
     actual: &Operand,
     expected: &Operand,
@@ -140,7 +140,6 @@ fn earlier(left: Found, right: Found) -> Found {
     (left.0.into_iter().chain(right.0).min(), left.1 + right.1)
 }
 
-/// One comparison, set up.
 struct Judge<'a> {
     actual: &'a Operand,
     expected: &'a Operand,
@@ -159,7 +158,7 @@ impl<'a> Judge<'a> {
         self.actual.is_float()
     }
 
-    /// Judges the elements that do not pass by themselves by the allowed errors, unless they were not written.
+    /// Judges the remaining wrong elements by their allowed errors; unwritten ones stay wrong.
     fn beyond(&self, len: usize, unwritten: &[Range<usize>], errors: &Errors<'_>) -> Vec<Found> {
         let is_unwritten = |index: &usize| {
             let next = unwritten.partition_point(|range| range.end <= *index);
@@ -199,7 +198,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Decides the common case of a copy at memory speed: equal bits are equal values, including NaN.
+    /// Handles the common case of a copy at memory speed: equal bits are equal values, including NaN.
     fn same_bytes(&self, block: &Range<usize>) -> bool {
         match (self.actual, self.expected) {
             (Operand::Bytes { element: a, bytes: x }, Operand::Bytes { element: b, bytes: y }) if a == b => {
@@ -212,7 +211,7 @@ impl<'a> Judge<'a> {
 
     fn integers(&self, block: Range<usize>) -> Found {
         let is_u64 = |operand: &Operand| operand.element() == Some(ElementType::U64);
-        // A u64 lane and a signed lane may have the same bits and mean different numbers.
+        // A u64 lane and a signed lane may have the same bits but different values.
         let mixed = is_u64(self.actual) != is_u64(self.expected);
         by_piece(block, 0, |start, got, wanted| {
             self.actual.read_integers(start, got);
@@ -228,7 +227,7 @@ impl<'a> Judge<'a> {
         by_piece(block, 0.0, |start, got, wanted| {
             self.actual.read_floats(start, got);
             self.expected.read_floats(start, wanted);
-            // A branch-free pass first, so that several elements are judged at once: nearly always all are near.
+            // A branch-free pass first, so that it vectorises: nearly always all elements are near.
             let far = got.iter().zip(&*wanted).filter(|(got, wanted)| !self.is_near(**got, **wanted)).count();
             if far == 0 {
                 return (None, 0);
@@ -246,12 +245,12 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Whether a number is within the absolute or the relative bound. Evaluates both: a branch would cost more.
+    /// Whether a number is within the absolute or the relative bound. Evaluates both, since a branch would cost more.
     #[expect(clippy::needless_bitwise_bool, reason = "loops over it are vectorised")]
     fn is_near(&self, got: f64, expected: f64) -> bool {
         let difference = (got - expected).abs();
         let bounded = (difference <= self.abs) | (difference <= self.rel * expected.abs());
-        // An infinite expected value would make every difference small, so it makes the difference infinite too.
+        // An infinite expected value makes the relative bound infinite, so the difference must be finite.
         bounded & (difference < f64::INFINITY)
     }
 
@@ -274,12 +273,12 @@ impl<'a> Judge<'a> {
             return true;
         }
         let difference = (got - rounded).abs();
-        // A bound of very many places may itself be infinite.
+        // A bound of very many ULPs may itself be infinite.
         difference.is_finite() && difference <= self.ulp * last_place(element, rounded)
     }
 }
 
-/// Judges a block piece by piece. `judge` gets the start of a piece and room for both of its sides.
+/// Judges a block piece by piece. `judge` gets the start of a piece and space for both sides of it.
 fn by_piece<L: Copy>(block: Range<usize>, zero: L, judge: impl Fn(usize, &mut [L], &mut [L]) -> Found) -> Found {
     let (mut got, mut wanted) = ([zero; PIECE], [zero; PIECE]);
     let mut found = (None, 0);
@@ -299,7 +298,7 @@ fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Fou
     (got.iter().zip(wanted).position(|(got, wanted)| !passes(*got, *wanted)), wrong as u64)
 }
 
-/// Rounds a number to the element type, to nearest, ties to even. One rounding, unlike conversions to 16-bit types
+/// Rounds a number to the element type, to nearest, ties to even. Rounds only once, unlike conversions to 16-bit types
 /// through f32.
 fn nearest(element: ElementType, value: f64) -> f64 {
     if !element.is_float() || element == ElementType::F64 || !value.is_finite() {
@@ -307,11 +306,11 @@ fn nearest(element: ElementType, value: f64) -> f64 {
     }
     let place = last_place(element, value);
     let rounded = (value / place).round_ties_even() * place;
-    // Beyond the largest value is infinity; every other result is already an element.
+    // Beyond the largest value is infinity; every other result is already representable.
     by_type!(element, integer _T => rounded, float T => T::nearest(rounded).wide())
 }
 
-/// Returns the spacing of a float type at the finite `value`; 0 for integers.
+/// Spacing of a float type at the finite `value`; 0 for integers.
 pub fn last_place(element: ElementType, value: f64) -> f64 {
     let (digits, least) = match element {
         ElementType::F16 => (11, -14),
@@ -320,7 +319,7 @@ pub fn last_place(element: ElementType, value: f64) -> f64 {
         ElementType::F64 => (53, -1022),
         _ => return 0.0,
     };
-    // Biased by 1023. Below the least normal exponent, subnormals keep its spacing.
+    // Biased by 1023. Below the smallest normal exponent, subnormals keep its spacing.
     let exponent = ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023;
     libm::ldexp(1.0, exponent.max(least) - (digits - 1))
 }

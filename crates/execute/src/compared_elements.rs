@@ -1,7 +1,7 @@
-//! What is compared if only a sample of a case's blocks ran: the elements that its launch changed.
+//! Elements to compare when only a sample of a case's blocks ran: those that its launch changed.
 //!
 //! The device knows which elements of an output were written. An `inout` buffer holds its initial content before the
-//! launch: an element that is unchanged was not written, or rewritten with the same value, and is not compared.
+//! launch: an unchanged element was either not written or rewritten with the same value, so it is not compared.
 //! Expected values are computed only for the other elements.
 
 use std::ops::Range;
@@ -23,24 +23,24 @@ use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, Note};
 /// Elements per task.
 const BLOCK: usize = 1 << 12;
 
-/// The two sides of a check.
+/// Both sides of a check.
 pub struct Sides {
     pub actual: Operand,
     pub expected: Operand,
-    /// Indices of the compared elements in the checked array; `None` if it is compared as a whole.
+    /// Indices of the compared elements in the checked array; `None` if all are compared.
     pub elements: Option<Vec<usize>>,
     /// Length of the checked array.
     pub of: u64,
 }
 
 impl Sides {
-    /// Returns a note on how much is compared; `None` if it is everything.
+    /// Note on how much is compared; `None` if everything is.
     pub fn note(&self, check: &CheckPlan) -> Option<Note> {
         let elements = self.elements.as_ref()?.len() as u64;
         Some(Note::Judged { check: check.text.clone(), elements, of: self.of })
     }
 
-    /// Returns what is wrong; `None` if everything is right. Elements known to be unwritten are wrong.
+    /// What is wrong; `None` if everything is right. Elements known to be unwritten are wrong.
     pub fn mismatch(
         &self,
         check: &CheckPlan,
@@ -77,13 +77,13 @@ impl Sides {
     }
 }
 
-/// Returns the positions, in an ascending list of elements, of those within the ranges.
+/// Positions, in an ascending list of elements, of those within the ranges.
 fn among(ranges: &[Range<usize>], elements: &[usize]) -> Vec<Range<usize>> {
     let place = |element: usize| elements.partition_point(|other| *other < element);
     ranges.iter().map(|range| place(range.start)..place(range.end)).filter(|places| !places.is_empty()).collect()
 }
 
-/// Whether a wrong element still has its poison.
+/// Whether a wrong element still holds its poison.
 fn is_poison(actual: &Operand, difference: &Difference) -> bool {
     let Operand::Bytes { element, bytes } = actual else { return false };
     let start = difference.index as usize * element.size();
@@ -91,7 +91,7 @@ fn is_poison(actual: &Operand, difference: &Difference) -> bool {
     has(Poison::Checked) || has(Poison::Timed)
 }
 
-/// Returns both sides of a check; `None` if it expects what the case itself computes.
+/// Both sides of a check; `None` if it expects what the case itself computes.
 pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Sides>, Stop> {
     if !case.is_partial {
         let Some(expected) = expectation(bench, case, check)? else { return Ok(None) };
@@ -122,7 +122,7 @@ pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
     Ok(Some(Sides { actual: actual.select(&elements)?, expected, elements: Some(elements), of }))
 }
 
-/// Returns the checked array, and the elements that changed during the launch.
+/// The checked array, and the elements that changed during the launch.
 fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<(Operand, Vec<usize>), Stop> {
     let cannot = || Stop::unresolved(format!("check `{}`: a sample of blocks gives no such value", check.text));
     let (name, from) = part_of(&check.actual).ok_or_else(cannot)?;
@@ -144,7 +144,7 @@ fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) 
     Ok((actual, elements))
 }
 
-/// Returns the elements of `range`, counted from its start, that are in none of the `unwritten` ranges.
+/// Elements of `range`, as offsets from its start, that are in none of the `unwritten` ranges.
 fn written(unwritten: &[Range<usize>], range: &Range<usize>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut next = range.start;

@@ -1,7 +1,7 @@
-//! Reference functions in C++: a program of the source and a driver, compiled by the host's compiler.
+//! Reference functions in C++: a program of the source and a driver, compiled with the host's compiler.
 //!
-//! Arguments are passed at run time, so one program serves all cases whose arguments have the same types. It is kept in
-//! the user's cache.
+//! Arguments are passed at run time, so one program serves all cases with the same argument types. It is kept in the
+//! user's cache.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -20,14 +20,13 @@ use runner_process::programs;
 use runner_process::sandbox;
 use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
 
-/// What the program contains besides the source and `main`.
+/// Part of the program besides the source and `main`.
 const DRIVER: &str = include_str!("cpp_driver.hpp");
 
-/// Compiler options.
 const OPTIONS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
 
-/// Returns what the result depends on besides the arguments: the driver, the sandbox, the source and its includes;
-/// `None` if an include cannot be followed.
+/// Everything that the result depends on besides the arguments: the driver, the sandbox, the source and its includes.
+/// `None` if an include cannot be resolved.
 pub fn identity(source: &Path) -> io::Result<Option<String>> {
     Ok(cpp::digest(source)?.map(|digest| {
         let confined = sandbox::is_enforced();
@@ -35,7 +34,7 @@ pub fn identity(source: &Path) -> io::Result<Option<String>> {
     }))
 }
 
-/// Compiles the program unless it is in the cache, and runs it in a child.
+/// Compiles the program unless it is cached, and runs it in a child process.
 pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     let (text, arguments) = program(call)?;
     let hashed = cpp::read(&call.plan.path).map_err(|e| format!("cannot read {}: {e}", call.plan.path.display()))?;
@@ -52,7 +51,7 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     ended.map_err(|errors| Failed::Reason(last_line(&errors).to_owned()))
 }
 
-/// Returns the program's text, and its arguments after the output.
+/// Source text of the program, and its arguments after the output.
 fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
     let source = std::path::absolute(&call.plan.path).map_err(|e| format!("{}: {e}", call.plan.path.display()))?;
     let (mut given, mut arguments) = (Vec::new(), Vec::new());
@@ -95,7 +94,7 @@ fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
     Ok((text, arguments))
 }
 
-/// Returns the elements' type in C++, and their bytes. C++17 has no 16-bit floats: these become `float`.
+/// C++ type and bytes of the elements. C++17 has no 16-bit floats, so these become `float`.
 fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
     let widened = |to_f32: fn([u8; 2]) -> f32| {
         bytes.as_chunks::<2>().0.iter().flat_map(|pair| to_f32(*pair).to_le_bytes()).collect()
@@ -117,12 +116,12 @@ fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
     (name, Cow::Borrowed(bytes))
 }
 
-/// Returns the program's executable. Only the hashed files of the source are compiled into it.
+/// Path of the program's executable. Only hashed source files are compiled into it.
 fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -> Result<PathBuf, Failed> {
     let kept = hashed.digest.as_ref().zip(call.cache).map(|(digest, cache)| {
         let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
         let version = version.map(|output| sha256_hex(&output.stdout)).unwrap_or_default();
-        // Without the sandbox, the executable may contain files that were not hashed.
+        // Without the sandbox, the executable may include files that were not hashed.
         let confined = sandbox::is_enforced();
         cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{confined}\n{text}").as_bytes()))
     });
@@ -133,7 +132,7 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
             None => {}
         }
     }
-    // The compiler writes the cache file itself: a file that this process had open for writing might not run.
+    // The compiler writes the cache file itself: a file that this process had open for writing might fail to run.
     let beside = kept.as_deref().and_then(|kept| unfinished(kept.parent()?).ok());
     let folder = beside.as_ref().map_or(call.folder, TempDir::path);
     let (source, executable) = (folder.join("program.cpp"), folder.join("program"));

@@ -1,10 +1,9 @@
-//! Energy per run, measured in a separate pass after the timings: back-to-back runs while the device's energy counter
-//! is read.
+//! Energy per run, measured after timing in a separate pass of back-to-back runs while reading the device's energy
+//! counter.
 //!
 //! A GPU's counter advances about ten times a second, so a case runs for more than a second; the pass is optional. The
-//! energy is the whole board's, including idle power and memory: nothing is subtracted. Inputs are restored once,
-//! before the pass; runs alternate between as many copies of the buffers as the regime `warm` has. Nothing is timed
-//! here.
+//! energy is that of the whole board, including idle power and memory; nothing is subtracted. Inputs are restored once,
+//! before the pass. Runs rotate through as many copies of the buffers as in the `warm` regime. Nothing is timed here.
 
 use super::bench::Bench;
 use super::cases::{Cases, ReadyCase};
@@ -14,10 +13,10 @@ use runner_backend::{DeviceError, EnergyReading, Step};
 use runner_stats::{Look, Meter, MeterLimits};
 use runner_types::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
 
-/// Lets power settle first; then waits for this many steps of the counter.
+/// Lets power settle first, then waits for this many counter updates.
 const LIMITS: MeterLimits = MeterLimits { settle: 0.3, span: 1.2, moves: 10 };
 
-/// Longest wait for the steps of the counter, in seconds.
+/// Maximum wait for the counter updates, in seconds.
 const LONGEST: f64 = 20.0;
 
 /// Measures the energy of every device case whose plan requests it.
@@ -40,7 +39,7 @@ pub fn meter_all(cases: &mut Cases<'_, '_>) -> Result<(), Lost> {
 }
 
 fn meter<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(), Stop> {
-    // Two runs precede the readings, and two may be queued when these end.
+    // Two runs precede the readings, and two may be queued when the readings end.
     bench.announce(case.job, Activity::Measuring, 4.0 * case.job.measure.timeout + LONGEST);
     let series = make_sets(bench, case, Regime::Warm)?;
     let batch = timed_batch(bench, case, Regime::Warm, &series);

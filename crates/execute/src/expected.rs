@@ -1,4 +1,4 @@
-//! Expected values, computed once per group, and the host memory that outputs are copied to.
+//! Expected values, computed once per group, and the host memory for downloaded outputs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,10 +20,9 @@ use runner_types::{
     Value,
 };
 
-// Blocks of a reduction are chunks of a fill.
+// Reduction blocks must coincide with fill chunks.
 const _: () = assert!(reference::BLOCK == fill::CHUNK);
 
-/// Expected values and host memory shared by the checks of a group.
 #[derive(Debug, Default)]
 pub struct Expected {
     references: Vec<Reference<Arc<Vec<u8>>>>,
@@ -36,18 +35,18 @@ pub struct Expected {
     kept: Vec<Kept>,
 }
 
-/// What a case computed for an expression that other cases are compared with.
+/// Result of a case for an expression that other cases are compared with.
 #[derive(Debug)]
 struct Kept {
     /// Index of the case in the group.
     place: usize,
-    /// The set of inputs that it was computed from.
+    /// Set of inputs from which it was computed.
     set: usize,
     expression: RefExpr,
     value: Operand,
 }
 
-/// The value of a function over inputs, or the thread that computes it.
+/// A function's value over inputs, or the thread that computes it.
 #[derive(Debug)]
 struct FunctionResult {
     task: Task,
@@ -72,13 +71,13 @@ impl FunctionResult {
 }
 
 impl Drop for FunctionResult {
-    /// Kills the functions whose values are no longer wanted: they would disturb what is timed next.
+    /// Kills functions whose values are no longer wanted: they would disturb what is timed next.
     fn drop(&mut self) {
         self.task.cancel();
     }
 }
 
-/// The value of an expression over inputs.
+/// Value of an expression over inputs.
 #[derive(Debug)]
 struct Reference<I> {
     expression: RefExpr,
@@ -87,14 +86,14 @@ struct Reference<I> {
 }
 
 impl<I> Reference<I> {
-    /// Whether the reference is this expression over these inputs, which `same` compares.
+    /// Whether the reference is for this expression over these inputs, compared with `same`.
     fn is_of(&self, expression: &RefExpr, inputs: &[I], same: fn(&I, &I) -> bool) -> bool {
         self.expression == *expression && self.inputs.iter().zip(inputs).all(|(one, other)| same(one, other))
     }
 }
 
 impl Expected {
-    /// Returns the value of a reference over the buffers' content before the launch.
+    /// Value of a reference over the buffers' content before the launch.
     pub fn reference(&mut self, store: &mut Store, job: &CaseJob, expression: &RefExpr) -> Result<Operand, Stop> {
         if let Some(value) = self.reduction_in_parts(store, job, expression)? {
             return Ok(value);
@@ -114,8 +113,7 @@ impl Expected {
         Ok(value)
     }
 
-    /// Returns the value of a reduction of large inputs, made block by block; `None` if they are better made as a
-    /// whole.
+    /// Value of a reduction of large inputs, made block by block; `None` if it is better to make them as a whole.
     fn reduction_in_parts(
         &mut self,
         store: &Store,
@@ -146,7 +144,7 @@ impl Expected {
         Ok(Some(value))
     }
 
-    /// Returns some elements of a reference over the buffers' content before the launch.
+    /// Some elements of a reference over the buffers' content before the launch.
     pub fn reference_at(
         store: &mut Store,
         job: &CaseJob,
@@ -159,7 +157,7 @@ impl Expected {
         })
     }
 
-    /// Returns a function's value over the buffers' content before the launch.
+    /// Value of a function over the buffers' content before the launch.
     pub fn function(
         &mut self,
         store: &mut Store,
@@ -198,7 +196,7 @@ impl Expected {
         Ok(self.functions.len() - 1)
     }
 
-    /// Returns the elements of a list.
+    /// Elements of a list.
     pub fn list(values: &[Value], element: ElementType) -> Result<Operand, Stop> {
         let plan = BufferPlan {
             name: "expect".to_owned(),
@@ -215,7 +213,7 @@ impl Expected {
         Ok(Operand::Bytes { element, bytes: Arc::new(bytes) })
     }
 
-    /// Returns the content of a golden file: `.npy`, or elements without a header if `raw`.
+    /// Content of a golden file: `.npy`, or elements without a header if `raw`.
     pub fn golden(&mut self, path: &std::path::Path, element: ElementType, raw: bool) -> Result<Operand, Stop> {
         if let Some((.., value)) = self.goldens.iter().find(|(known, e, _)| known == path && *e == element) {
             return Ok(value.clone());
@@ -230,7 +228,7 @@ impl Expected {
         Ok(value)
     }
 
-    /// Returns the content of a part of a file.
+    /// Content of part of a file.
     pub fn part(&mut self, part: &FilePart, element: ElementType) -> Result<Operand, Stop> {
         if let Some((.., value)) = self.parts.iter().find(|(known, e, _)| known == part && *e == element) {
             return Ok(value.clone());
@@ -240,8 +238,7 @@ impl Expected {
         Ok(value)
     }
 
-    /// Returns the current content of a buffer. Its host memory is allocated once and reused while nothing else refers
-    /// to it.
+    /// Current content of a buffer. Its host memory is allocated once and reused while nothing else refers to it.
     pub fn output(&mut self, device: &mut dyn Device, store: &Store, slot: Slot) -> Result<Operand, Stop> {
         let Some(buffer) = store.get(slot) else { return Err(Stop::unresolved("the buffer was freed")) };
         let place = self.outputs.iter().position(|(known, _)| *known == slot);
@@ -257,23 +254,23 @@ impl Expected {
         Ok(Operand::Bytes { element: buffer.plan.element, bytes })
     }
 
-    /// Keeps what the case `place` computed for an expression from a set of inputs.
+    /// Keeps the value that the case `place` computed for an expression from a set of inputs.
     pub fn keep(&mut self, place: usize, set: usize, expression: RefExpr, value: Operand) {
         self.kept.push(Kept { place, set, expression, value });
     }
 
-    /// Returns what the case `place` computed for an expression from a set of inputs.
+    /// Value that the case `place` computed for an expression from a set of inputs.
     pub fn kept(&self, place: usize, set: usize, expression: &RefExpr) -> Option<Operand> {
         let is_kept = |kept: &&Kept| (kept.place, kept.set) == (place, set) && kept.expression == *expression;
         self.kept.iter().find(is_kept).map(|kept| kept.value.clone())
     }
 
-    /// Drops what the case `place` computed from a set of inputs.
+    /// Drops everything that the case `place` computed from a set of inputs.
     pub fn forget(&mut self, place: usize, set: usize) {
         self.kept.retain(|kept| (kept.place, kept.set) != (place, set));
     }
 
-    /// Keeps only what depends neither on the cases of a group nor on files.
+    /// Keeps only values that depend neither on the cases of a group nor on files.
     pub fn end_group(&mut self) {
         self.outputs.clear();
         self.kept.clear();
@@ -282,7 +279,7 @@ impl Expected {
         self.functions.retain(|function| function.running.is_none());
     }
 
-    /// Returns the size of the kept values in bytes, counting eight bytes per element.
+    /// Size of the kept values in bytes, at eight bytes per element.
     pub fn size(&self) -> usize {
         let references = self.references.iter().map(|known| &known.value);
         let functions = self.functions.iter().filter_map(|known| known.value.as_ref().ok());
@@ -290,7 +287,7 @@ impl Expected {
         values.map(|value| 8 * value.len().unwrap_or(1)).sum()
     }
 
-    /// Drops the values whose inputs are not kept: arrays that `keeps` rejects, and plans that are not in the list.
+    /// Drops the values whose inputs are not kept: arrays that `keeps` rejects, and plans that `keeps_plan` rejects.
     pub fn retain_values(&mut self, keeps: &dyn Fn(&Arc<Vec<u8>>) -> bool, keeps_plan: &dyn Fn(&BufferPlan) -> bool) {
         self.references.retain(|known| known.inputs.iter().all(keeps));
         self.reductions.retain(|known| known.inputs.iter().all(keeps_plan));

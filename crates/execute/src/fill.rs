@@ -21,12 +21,12 @@ use runner_files::npy;
 use runner_files::regular;
 use runner_types::{BufferPlan, ElementType, FilePart, FillPlan, Structure, Value};
 
-/// Elements that one stream of the generator fills.
+/// Number of elements filled from one stream of the generator.
 pub const CHUNK: usize = 1 << 16;
 
-/// Returns the initial content of a buffer. A buffer without a fill has none.
+/// Initial content of a buffer with this fill.
 ///
-/// Errors say which buffer cannot be filled and why.
+/// Errors say which buffer cannot be filled, and why.
 pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
     let named = |problem: String| format!("buffer `{}`: {problem}", plan.name);
     match fill {
@@ -44,8 +44,8 @@ pub fn fill(plan: &BufferPlan, fill: &FillPlan) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the elements of a fill in a random order; those of the range `stretch` are in another order. Each buffer
-/// under one seed has its own order.
+/// Elements of a fill in random order; those in the range `stretch` are in a different random order. Each buffer under
+/// one seed has its own order.
 fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u64>) -> Result<Vec<u8>, String> {
     let first = fill(plan, content)?;
     let mut bytes = zeroed(plan).map_err(|problem| format!("buffer `{}`: {problem}", plan.name))?;
@@ -64,7 +64,7 @@ fn permuted(plan: &BufferPlan, content: &FillPlan, seed: u64, stretch: &Range<u6
     Ok(bytes)
 }
 
-/// Returns one chunk of a buffer's initial content; the last one may be shorter. A file has no chunks.
+/// One chunk of a buffer's initial content; the last may be shorter. A file has no chunks.
 pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     make_chunk(plan, fill, number, &mut bytes).map(|()| bytes)
@@ -78,7 +78,7 @@ pub fn make_chunk(plan: &BufferPlan, fill: &FillPlan, number: usize, bytes: &mut
     make(bytes, number, plan, fill)
 }
 
-/// Whether making one chunk alone costs no more than its share of the whole buffer.
+/// Whether making a single chunk costs no more than its share of the whole buffer.
 pub fn is_made_by_chunks(fill: &FillPlan) -> bool {
     match fill {
         FillPlan::Constant(_) | FillPlan::Iota { .. } | FillPlan::Uniform { .. } | FillPlan::Normal { .. } => true,
@@ -87,7 +87,7 @@ pub fn is_made_by_chunks(fill: &FillPlan) -> bool {
     }
 }
 
-/// Returns the bytes of a file, which must be exactly as long as the buffer.
+/// Content of a file, which must be exactly as long as the buffer.
 fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     let bytes = regular::read_up_to(path, u64::MAX).map_err(|e| format!("{}: cannot be read: {e}", path.display()))?;
     let wanted = plan.bytes().0;
@@ -106,7 +106,7 @@ pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {
     whole.then_some(bytes).ok_or_else(|| text(format!("ends before the {} bytes at {}", part.bytes, part.offset)))
 }
 
-/// Makes chunks, starting with number `first`.
+/// Makes consecutive chunks, starting with chunk `first`.
 fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> Result<(), String> {
     if let FillPlan::Spliced { fill, seed, stretch } = fill {
         make(bytes, first, plan, fill)?;
@@ -120,7 +120,7 @@ fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> R
     made.map_err(|problem| problem.describe(plan.element))
 }
 
-/// Remakes the elements of a range with another seed.
+/// Makes the elements of a range again with another seed.
 fn splice(
     bytes: &mut [u8],
     first: usize,
@@ -136,7 +136,7 @@ fn splice(
     }
     let mut fill = fill.clone();
     fill.seed_mut().into_iter().for_each(|own| *own = seed);
-    // Chunks can only be made from their beginning.
+    // A chunk can only be made from its beginning.
     let number = from / CHUNK;
     let mut made = room(((to - number * CHUNK) * size) as u64)?;
     make(&mut made, number, plan, &fill)?;
@@ -156,13 +156,13 @@ fn room(size: u64) -> Result<Vec<u8>, String> {
     Ok(vec![0; len])
 }
 
-/// A fill whose numbers do not fit the element type.
+/// Why a fill's numbers do not fit the element type.
 pub enum Misfit {
     /// The element type cannot hold the value.
     Value(Value),
-    /// The lower end is above the upper.
+    /// The lower bound is above the upper bound.
     Range(Value, Value),
-    /// A mean or a deviation that is not a number.
+    /// The mean or the standard deviation is not a number.
     Normal(f64, f64),
 }
 
@@ -178,8 +178,8 @@ impl Misfit {
     }
 }
 
-/// Writes every element, chunks in parallel, starting with chunk `first`. `chunk` makes the source of a chunk's
-/// elements from its number.
+/// Writes every element, chunks in parallel, starting with chunk `first`. `chunk` returns the element source for a
+/// chunk index.
 fn write<T: Typed, S: FnMut(usize) -> T>(bytes: &mut [u8], first: usize, chunk: impl Fn(usize) -> S + Sync) {
     parallel::chunks(bytes, CHUNK * T::SIZE, &|place, part| {
         let number = first + place;
@@ -245,7 +245,7 @@ fn integers<T: Integer>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &
     Ok(())
 }
 
-/// Writes a list's elements as far as the buffer has room.
+/// Writes as many elements of a list as the buffer has room for.
 fn listed<T: Typed>(bytes: &mut [u8], first: usize, values: &[T]) {
     let values = values.get(first * CHUNK..).unwrap_or_default();
     bytes.chunks_exact_mut(T::SIZE).zip(values).for_each(|(element, value)| value.store(element));
@@ -296,7 +296,7 @@ fn floats<T: Float>(bytes: &mut [u8], first: usize, fill: &FillPlan, plan: &Buff
     Ok(())
 }
 
-/// Returns an integer of the type, as a lane.
+/// Converts an integer of the type to a lane.
 pub fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
     let lane = any_integer(value)?;
     if (T::MIN..=T::MAX).contains(&i128::from(lane)) { Ok(lane) } else { Err(Misfit::Value(value.clone())) }
@@ -305,13 +305,13 @@ pub fn integer<T: Integer>(value: &Value) -> Result<i64, Misfit> {
 pub fn any_integer(value: &Value) -> Result<i64, Misfit> {
     match value {
         Value::Int(value) => Ok(*value),
-        // An expression like `2.0 ** 3` gives a float with an integral value.
+        // An expression like `2.0 ** 3` yields a float with an integral value.
         Value::Float(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(63) => Ok(*value as i64),
         other => Err(Misfit::Value(other.clone())),
     }
 }
 
-/// Returns a number within the type's range; rounding happens where it is used.
+/// Converts a number within the type's range; rounding happens where it is used.
 pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     let number = match value {
         Value::Int(value) => *value as f64,
@@ -322,8 +322,8 @@ pub fn number<T: Float>(value: &Value) -> Result<f64, Misfit> {
     if overflows { Err(Misfit::Value(value.clone())) } else { Ok(number) }
 }
 
-/// Draws a number uniformly from `0..span`, or from all 64 bits for a span of 0. Multiplication with rejection (Lemire
-/// 2019): no bias.
+/// Draws a number uniformly from `0..span`, or from all 64 bits for a span of 0. Uses multiplication with rejection
+/// (Lemire 2019), so there is no bias.
 pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     if span == 0 {
         return rng.next_u64();
@@ -344,21 +344,21 @@ pub fn below(rng: &mut ChaCha8Rng, span: u64) -> u64 {
     }
 }
 
-/// Returns a number of `0..span` from 32 random bits, for a span of up to 2^32; `None` if the bits are rejected.
+/// Maps 32 random bits to a number in `0..span`, for a span of up to 2^32; `None` if the bits are rejected.
 fn narrow_below(bits: u32, span: u64, rejected: u64) -> Option<u64> {
     let product = u64::from(bits) * span;
     (product & 0xffff_ffff >= rejected).then_some(product >> 32)
 }
 
-/// Returns the smallest low half of a product for which no number is more frequent than another.
+/// Smallest accepted low half of a product, chosen so that all numbers are equally frequent.
 const fn rejected_below(span: u64) -> u64 {
     ((1 << 32) - span) % span
 }
 
-/// Numbers drawn from a generator at a time: drawing one by one takes twice as long.
+/// Numbers drawn from a generator at a time; drawing one by one takes twice as long.
 const DRAWN: usize = 1024;
 
-/// Draws integers uniformly, given the least and the count, which is at most 2^32.
+/// Draws integers uniformly, given the smallest and the count, which is at most 2^32.
 fn narrow_uniform<T: Integer>(bytes: &mut [u8], first: usize, (from, span): (i64, u64), source: &Source) {
     let rejected = rejected_below(span);
     parallel::chunks(bytes, CHUNK * T::SIZE, &|place, chunk| {
@@ -385,7 +385,7 @@ fn narrow_uniform<T: Integer>(bytes: &mut [u8], first: usize, (from, span): (i64
 fn uniform<T: Float>(bytes: &mut [u8], first: usize, (low, high): (f64, f64), source: &Source) {
     let (lowest, highest) = (T::nearest(low), T::nearest(high).below());
     let between = |unit: f64| {
-        // A weighted mean of the ends, since `high - low` may overflow.
+        // A weighted mean of the bounds, since `high - low` may overflow.
         let drawn = T::nearest(low * (1.0 - unit) + high * unit);
         let inside = if drawn.wide() >= high { highest } else { drawn };
         if inside.wide() < low { lowest } else { inside }
@@ -410,7 +410,8 @@ fn uniform<T: Float>(bytes: &mut [u8], first: usize, (low, high): (f64, f64), so
     });
 }
 
-/// Draws normal numbers by the Box-Muller method. Two uniforms make two normals, so every chunk starts a new pair.
+/// Draws normally distributed numbers with the Box–Muller method. Two uniform numbers make two normal ones, so every
+/// chunk starts a new pair.
 fn normal<T: Typed>(
     bytes: &mut [u8],
     first: usize,

@@ -1,8 +1,8 @@
-//! Expected values computed by a function in Python or C++, in a child process with a time limit.
+//! Expected values computed by a Python or C++ function, in a child process with a time limit.
 //!
 //! This is the only manifest code besides host functions that runs on the host; the user has consented to it. The
-//! function gets arrays and numbers and returns an array. Results are kept in the user's cache under a hash of the code
-//! and all arguments. Up to one function per host core runs at a time.
+//! function takes arrays and numbers and returns an array. Results are kept in the user's cache under a hash of the
+//! code and all arguments. Up to one function per host core runs at a time.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,11 @@ use runner_files::regular;
 use runner_files::sealed;
 use runner_types::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
 
-/// Result bytes kept per second that the function took: more would take longer to store and read than to recompute.
+/// Largest result to keep, in bytes per second that the function took: more would take longer to store and read than to
+/// recompute.
 const WORTH_KEEPING: f64 = 50e6;
 
-/// Returns the function whose value a check expects.
+/// Function whose value a check expects.
 pub const fn called(expect: &ExpectPlan) -> Option<(&FunctionPlan, Language)> {
     match expect {
         ExpectPlan::Python(plan) => Some((plan, Language::Python)),
@@ -31,14 +32,13 @@ pub const fn called(expect: &ExpectPlan) -> Option<(&FunctionPlan, Language)> {
     }
 }
 
-/// What a function is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     Python,
     Cpp,
 }
 
-/// A function with everything its value depends on.
+/// A function with everything that its value depends on.
 #[derive(Debug, Clone)]
 pub struct Task {
     plan: FunctionPlan,
@@ -46,9 +46,9 @@ pub struct Task {
     inputs: Vec<Input>,
     /// Type of the returned elements.
     element: ElementType,
-    /// How long it may run.
+    /// Time limit.
     limit: Duration,
-    /// Whether its value is kept in the cache.
+    /// Whether to keep the value in the cache.
     keep: bool,
     cancelled: Arc<AtomicBool>,
 }
@@ -71,21 +71,21 @@ impl Task {
             && pairs.all(|((.., one), (.., other))| Arc::ptr_eq(one, other))
     }
 
-    /// Returns the arrays in memory that are its arguments.
+    /// Arrays in memory that are its arguments.
     pub fn inputs(&self) -> impl Iterator<Item = &Arc<Vec<u8>>> {
         self.inputs.iter().map(|(.., bytes)| bytes)
     }
 
-    /// Kills the child if it runs; keeps it from starting if it waits.
+    /// Kills the child if it is running; prevents it from starting if it is waiting.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-/// How many more functions may start; `None` before the first.
+/// Number of further functions that may start; `None` before the first.
 static PERMITS: (Mutex<Option<usize>>, Condvar) = (Mutex::new(None), Condvar::new());
 
-/// The right to run a child, held until dropped.
+/// Permission to run a child, held until dropped.
 struct Permit;
 
 impl Permit {
@@ -110,7 +110,7 @@ impl Drop for Permit {
     }
 }
 
-/// Returns the array that the function computes. Errors name the function.
+/// Computes the function's array. Errors name the function.
 pub fn call(task: &Task) -> Result<Operand, String> {
     let Task { plan, language, inputs, element, limit, keep, cancelled } = task;
     let _permit = Permit::wait();
@@ -146,18 +146,18 @@ pub fn call(task: &Task) -> Result<Operand, String> {
     let bytes = regular::read_up_to(&output, u64::MAX).map_err(|e| named(format!("its result cannot be read: {e}")))?;
     let made = result(&bytes, *element).map_err(named)?;
     if let Some(kept) = kept.filter(|_| bytes.len() as f64 <= took * WORTH_KEEPING) {
-        // If writing fails, the function is only called again.
+        // If writing fails, the function is called again next time.
         let _ = sealed::write(&kept, &bytes);
     }
     made.map_err(named)
 }
 
-/// Returns the cache folder for results.
+/// Cache folder for results.
 fn folder() -> Option<PathBuf> {
     Some(cache_folder().ok()?.join("references"))
 }
 
-/// Returns the name of the cached result of a call.
+/// File name of a call's cached result.
 fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<String> {
     let mut parts = vec![code.to_owned(), plan.function.clone()];
     parts.push(serde_json::to_string(&plan.arguments).ok()?);
@@ -165,7 +165,7 @@ fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<Stri
     Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
 }
 
-/// Parses a result of f64, i64 or u64. The inner error is the function's.
+/// Parses a result of type f64, i64 or u64. The inner error is that of the function.
 fn result(file: &[u8], element: ElementType) -> Result<Result<Operand, String>, String> {
     let header = npy::Header::from_start(&mut &*file).map_err(|e| format!("its result cannot be read: {e}"))?;
     let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));

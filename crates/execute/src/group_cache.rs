@@ -1,9 +1,9 @@
-//! What a group leaves to the next one of its process: its inputs on the host, and the values expected of them.
+//! What a group leaves to the next one in its process: its host inputs and the values expected for them.
 //!
-//! Many groups have the same buffers: those of a search, and those of a run that differ only in the shape of their
-//! launches. Making large inputs and their expected values takes seconds; checking a kernel with them takes
-//! milliseconds. The secret seeds live as long as the inputs made from them. A group's memory and modules are freed at
-//! its end, so the next group's kernels cannot know the seeds either.
+//! Many groups have the same buffers: those of a search, and those of a run that differ only in launch shape. Making
+//! large inputs and their expected values takes seconds; checking a kernel with them takes milliseconds. The secret
+//! seeds live as long as the inputs made from them. A group's memory and modules are freed at its end, so the next
+//! group's kernels cannot know the seeds either.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::expected::Expected;
 use super::input_sets::{MIXED, Sets};
 use runner_types::{BufferPlan, GroupJob};
 
-/// Host memory that may remain in use between two groups, in bytes.
+/// Maximum host memory to keep between two groups, in bytes.
 const MOST: usize = 1 << 30;
 
-/// The inputs and expected values that a group leaves to the next one.
+/// Inputs and expected values that a group leaves to the next one.
 #[derive(Debug, Default)]
 pub struct GroupCache {
     sets: Sets,
@@ -27,14 +27,14 @@ impl GroupCache {
     /// Keeps what a group leaves, unless it is too large.
     pub(super) fn from_group(store: Store, mut expected: Expected) -> Self {
         let (sets, mut inputs) = store.into_inputs();
-        // A file may have changed by then.
+        // The file may have changed by then.
         inputs.retain(|(plan, _)| plan.fill.as_ref().is_none_or(|fill| fill.file().is_none()));
         expected.end_group();
         let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + expected.size();
         if bytes > MOST { Self::default() } else { Self { sets, inputs, expected } }
     }
 
-    /// Returns what a group can reuse. If that is nothing, the seeds are new.
+    /// What a group can reuse. If that is nothing, the seeds are new.
     pub(super) fn for_group(self, job: &GroupJob) -> (Store, Expected) {
         let Self { sets, mut inputs, mut expected } = self;
         let is_of_job = |plan: &BufferPlan| {

@@ -1,8 +1,8 @@
-//! Reference functions that are timed: the sequential loop that a reader compares a GPU with.
+//! Timed reference functions: the sequential loop that a reader compares a GPU with.
 //!
-//! One thread and one plain loop over elements of the type, compiled as any Rust code is. Integers add as their type
-//! does; floats are summed in f64, as in all references. Unpacking the inputs and allocating the output are not timed.
-//! A constant or a bare buffer is refused, because it is no work.
+//! Each is a plain loop over elements of the type on one thread, compiled like any Rust code. Integers add in their own
+//! type; floats are summed in f64, as in all references. Unpacking the inputs and allocating the output are not timed.
+//! A constant or a bare buffer is rejected, because it involves no work.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use runner_types::{ElementType, Map, Reduction, RefFunction, RefKind};
 
 /// A host function, ready to run.
 pub trait HostBody: Send {
-    /// Runs it once; returns how long it took.
+    /// Runs it once; returns the duration.
     fn run(&mut self) -> Duration;
 
-    /// Returns the result of the last run.
+    /// Result of the last run.
     fn result(&self) -> Operand;
 }
 
-/// Prepares a function. `value` is its expected result, which gives type and length.
+/// Prepares a function. `value` is its expected result, which determines type and length.
 pub fn prepare(
     function: RefFunction,
     arguments: &[Operand],
@@ -84,7 +84,7 @@ fn unpack_floats<T: Float>(operand: &Operand) -> Vec<T> {
     unpack(operand, Operand::read_floats, T::nearest)
 }
 
-/// Returns every element, using all cores: each is read as a lane and narrowed to its type.
+/// Unpacks all elements on all cores: each is read as a lane and narrowed to its type.
 fn unpack<T: Typed, L: Copy + Default>(
     operand: &Operand,
     read: fn(&Operand, usize, &mut [L]),
@@ -177,7 +177,7 @@ fn integer_reduction<T: Integer>(reduction: Reduction) -> Reduce<T, T> {
     }
 }
 
-/// Returns the loop of a reduction; `None` for bitwise functions, which floats do not have.
+/// Loop of a reduction; `None` for bitwise functions, which floats do not have.
 fn float_reduction<T: Float>(reduction: Reduction) -> Option<Reduce<T, f64>> {
     Some(match reduction {
         Reduction::Sum => |x| x[0].iter().fold(0.0, |sum, x| sum + x.wide()),
@@ -225,7 +225,7 @@ fn integer_map<T: Integer>(map: Map) -> Fill<T> {
             |x, sizes, out| convolution(x, sizes, out, T::from_lane(0), |sum, x, y| add(sum, multiply(x, y)), |sum| sum)
         }
         Map::Slice => slice,
-        // The reference has refused integers.
+        // The reference has rejected integers.
         Map::Softmax | Map::Exp | Map::Gelu | Map::GeluTanh | Map::LayerNorm => |_, _, _| {},
     }
 }
@@ -273,7 +273,7 @@ fn float_map<T: Float>(map: Map) -> Fill<T> {
             |x, sizes, out| convolution(x, sizes, out, 0.0, |sum, x: T, y: T| sum + x.wide() * y.wide(), T::nearest)
         }
         Map::Slice => slice,
-        // The reference has refused floats.
+        // The reference has rejected floats.
         Map::Histogram => |_, _, _| {},
     }
 }
@@ -286,7 +286,7 @@ fn slice<T: Copy>(x: &[Vec<T>], sizes: &[usize], out: &mut [T]) {
     out.copy_from_slice(&x[0][sizes[0]..sizes[1]]);
 }
 
-/// Convolves: every element is the sum of its neighbourhood times the filter; the image is 0 outside.
+/// Convolves: every element is the sum of its neighbourhood times the filter; outside, the image is 0.
 fn convolution<T: Copy, A: Copy>(
     x: &[Vec<T>],
     sizes: &[usize],

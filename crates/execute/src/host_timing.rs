@@ -1,7 +1,7 @@
-//! Times host functions on their own thread, so that the device is measured meanwhile.
+//! Times host functions on a separate thread, while the device is measured.
 //!
-//! Other work of this process leaves the thread a core: see [`leave_a_core`](super::leave_a_core). The workers of other
-//! devices have cores of their own.
+//! Other work of this process leaves a core to this thread: see [`leave_a_core`](super::leave_a_core). The workers of
+//! other devices have their own cores.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use super::host::HostBody;
 use runner_backend::{Series, Timing};
 use runner_types::{Activity, MeasurePlan, Regime, Unit};
 
-/// How often the group looks whether all functions have been timed.
+/// How often the group checks whether all functions have been timed.
 const POLL: Duration = Duration::from_millis(10);
 
 struct Timed {
@@ -23,7 +23,7 @@ struct Timed {
     track: CaseSamples,
 }
 
-/// The thread that times the functions of a group.
+/// Thread that times the functions of a group.
 pub struct HostTiming {
     thread: JoinHandle<Vec<Timed>>,
     /// Indices of the cases that it times.

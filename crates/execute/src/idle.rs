@@ -1,9 +1,9 @@
 //! Cases whose launches write none of their outputs: no check can call these right.
 //!
-//! A size that overflows, or a guard that no thread passes, makes every variant agree with every other. So the outputs
-//! are read back: `out` buffers must not hold their poison, nor `inout` buffers their earlier content. A kernel may
-//! rewrite an `inout` buffer with the same content; only a device that counts stores can tell that from no store at
-//! all.
+//! A size that overflows, or a guard that no thread passes, makes all variants agree with each other. So the outputs
+//! are read back: `out` buffers must no longer hold their poison, nor `inout` buffers their earlier content. A kernel
+//! may rewrite an `inout` buffer with the same content; only a device that counts stores can distinguish this from no
+//! store at all.
 
 use super::bench::Bench;
 use super::buffers::{Buffer, Poison, Slot};
@@ -12,13 +12,13 @@ use super::stop::Stop;
 use runner_backend::{CountReport, Step};
 use runner_types::{Access, BodyPlan, BufferPlan, Mismatch, Unchecked, Verdict};
 
-/// Bytes of an output that are read first: nearly every kernel writes there.
+/// Bytes of an output to read first; nearly every kernel writes there.
 const HEAD: usize = 1 << 12;
 
-/// Bytes read at a time after that.
+/// Bytes to read at a time after that.
 const PIECE: usize = 1 << 20;
 
-/// Warp instructions of a run that store to global memory. `None` if the device did not count, or a step other than a
+/// Global stores of a run in warp instructions. `None` if the device did not count them, or if a step other than a
 /// kernel may have stored.
 pub fn count_stores(report: &CountReport, steps: &[Step]) -> Option<f64> {
     let counters = report.counters.as_ref().filter(|_| steps.iter().all(launches_only))?;
@@ -33,14 +33,14 @@ fn launches_only(step: &Step) -> bool {
     }
 }
 
-/// Verdict of a case that passed although its first run changed none of its outputs; `None` for any other case.
+/// Verdict on a case that passed although its first run changed none of its outputs; `None` for any other case.
 pub fn find_idle(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Result<Option<Verdict>, Stop> {
     let is_compared = matches!(verdict, Verdict::Pass | Verdict::Unchecked(Unchecked::IsReference));
     let job = case.job;
     if !is_compared || case.is_partial || !matches!(job.body, BodyPlan::Launches(_) | BodyPlan::Host(_)) {
         return Ok(None);
     }
-    // Without any input element there is nothing to do.
+    // If all inputs are empty, there is nothing to do.
     let mut inputs = job.buffers.iter().filter(|plan| plan.access == Access::In).peekable();
     if inputs.peek().is_some() && inputs.all(|plan| plan.len == 0) {
         return Ok(None);
@@ -67,7 +67,7 @@ pub fn find_idle(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict)
     }
 }
 
-/// Whether an output (only its beginning unless `all`) differs from what it held before the first run.
+/// Whether an output (only its beginning unless `all`) differs from its content before the first run.
 fn is_changed(bench: &mut Bench<'_>, slot: Slot, all: bool) -> Result<bool, Stop> {
     let before = bench.store.first_content(slot);
     let Some(Buffer { id, plan, .. }) = bench.store.get(slot) else { return Ok(false) };

@@ -1,6 +1,6 @@
 //! Whether a case wrote only where it may: inputs keep their content, and guard zones their pattern.
 //!
-//! Separate from the checks of results, because it applies to every launch whatever the manifest checks.
+//! Separate from the result checks, because it applies to every launch whatever the manifest checks.
 
 use super::bench::Bench;
 use super::buffers::{GUARD_PATTERN, Slot};
@@ -9,10 +9,10 @@ use super::compare::{Difference, bitwise};
 use super::stop::Stop;
 use runner_types::{Access, ElementType, Mismatch, Phase};
 
-/// Bytes of an input compared at a time.
+/// Bytes of an input to compare at a time.
 const LOOK: usize = 64 << 20;
 
-/// Returns a write outside the case's buffers, or into an input that is a variable of its module.
+/// Finds a write outside the case's buffers, or into an input that is a variable of its module.
 pub fn find_trespass(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Option<Mismatch>, Stop> {
     let Some(body) = case.device_body() else { return Ok(None) };
     for (name, slot) in &body.slots {
@@ -49,7 +49,7 @@ pub fn restore_inputs(bench: &mut Bench<'_>) -> Result<(), Stop> {
     bench.store.shared_inputs().into_iter().try_for_each(|slot| bench.store.restore(bench.device, slot))
 }
 
-/// Returns how an input differs from its initial content.
+/// Finds how an input differs from its initial content.
 fn find_change(bench: &mut Bench<'_>, slot: Slot) -> Result<Option<Difference>, Stop> {
     let phase = bench.spend(Phase::Transfer);
     let difference = compare_with_first(bench, slot);
@@ -82,7 +82,7 @@ fn changed_text(name: &str, difference: &Difference, element: ElementType) -> Mi
     difference.mismatch(format!("input `{name}` was changed"), Some(element))
 }
 
-/// Returns the damaged byte of a guard zone that is closest to the buffer, counted from 0.
+/// Mismatch of a damaged guard zone; its index is the distance of the first damaged byte from the buffer.
 fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8>) -> Option<Mismatch> {
     let of = zone.len() as u64;
     let mut broken = zone.enumerate().filter(|(_, byte)| **byte != GUARD_PATTERN);

@@ -1,6 +1,6 @@
 //! Which set of inputs the buffers of a group hold, and the seeds that no kernel knows.
 //!
-//! Apart from [`super::inputs`], which moves the contents: a group's sets outlive its memory, because the next group
+//! Separate from [`super::inputs`], which moves the contents: a group's sets outlive its memory, because the next group
 //! may reuse them.
 
 use std::hash::{BuildHasher, Hasher};
@@ -8,22 +8,21 @@ use std::ops::Range;
 
 use runner_types::{BufferPlan, FillPlan, Vary};
 
-/// The set of the manifest's seeds.
+/// Set made with the manifest's seeds.
 pub const FIRST: usize = 0;
-/// The set of secret seeds.
+/// Set made with secret seeds.
 pub const OTHER: usize = 1;
 /// The first set, except that a range of each buffer comes from the secret one.
 pub const MIXED: usize = 2;
 
-/// The set that the inputs of a group hold, out of how many.
+/// Which set the inputs of a group hold, out of how many.
 #[derive(Debug, Clone)]
 pub struct Sets {
     pub current: usize,
-    /// Number of sets.
     pub count: usize,
     /// Changes the seeds of the second set.
     pub secret: u64,
-    /// Decides where the ranges of the third set are.
+    /// Determines the secret range of each buffer in the third set.
     place: u64,
     /// Whether expected values exist only for the first set.
     pub expects_first: bool,
@@ -36,12 +35,12 @@ impl Default for Sets {
 }
 
 impl Sets {
-    /// Returns the sets of another group with the same seeds.
+    /// Sets for another group with the same seeds.
     pub fn with_same_seeds(&self) -> Self {
         Self { secret: self.secret, place: self.place, ..Self::default() }
     }
 
-    /// Returns the plan of a buffer's content in a set.
+    /// Plan of a buffer's content in a set.
     pub fn varied(&self, plan: &BufferPlan, set: usize) -> BufferPlan {
         let mut plan = plan.clone();
         let stretch = if set == MIXED { self.stretch(plan.len) } else { 0..plan.len };
@@ -58,7 +57,7 @@ impl Sets {
         plan
     }
 
-    /// Returns where the third set has elements of the second: a half to a sixteenth of the buffer, anywhere.
+    /// Range in which the third set has elements of the second: a half to a sixteenth of the buffer, anywhere.
     fn stretch(&self, len: u64) -> Range<u64> {
         let part = (len >> (1 + (self.place >> 1) % 4)).max(len.min(1));
         let begin = (u128::from(self.place) * u128::from(len - part + 1)) >> 64;
@@ -66,7 +65,7 @@ impl Sets {
     }
 }
 
-/// Returns a number that differs in every process and for every caller, and is never zero.
+/// A random number that differs in every process and for every caller, and is never zero.
 pub fn secret() -> u64 {
     std::hash::RandomState::new().build_hasher().finish() | 1
 }

@@ -4,8 +4,8 @@
 //! three sets: the manifest's; one whose random fills use a secret seed drawn at run time; and a mixture, which is the
 //! first set except for one range of each buffer that comes from the second. A kernel that tells the first two apart by
 //! a single element mistakes the third for one of them. All sets use the same addresses: choosing a set copies it into
-//! the buffers, outside every timed span. Constants, `iota`, lists and files are the same in all sets, or permuted
-//! where the manifest says so. Either all buffers with varying content change, or none.
+//! the buffers, outside every timed span. Constants, `iota`, lists and files are the same in all sets, or permuted if
+//! the manifest says so. Either all buffers with varying content change, or none.
 
 use super::buffers::{Content, Slot, Store};
 use super::input_sets::{FIRST, MIXED, OTHER};
@@ -13,7 +13,7 @@ use super::stop::Stop;
 use runner_backend::{Batch, BufferId, Device, Prepare};
 use runner_types::{Access, BufferPlan, FillPlan, FixedInputsReason};
 
-/// The sets take at most one part in this many of the free memory.
+/// The sets may take at most free memory divided by this.
 const SHARE_OF_FREE: u64 = 4;
 
 /// Whether the content of a buffer before a launch differs between two sets.
@@ -28,7 +28,7 @@ fn is_mixed(plan: &BufferPlan) -> bool {
 }
 
 impl Store {
-    /// Makes up to `most` sets of inputs, if any content varies, its results can be judged, and memory allows it.
+    /// Makes up to `most` sets of inputs, if any content varies, the results can be judged, and memory allows it.
     pub fn vary(&mut self, device: &mut dyn Device, most: usize) -> Result<(), Stop> {
         let varied = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_varied(&buffer.plan));
         let slots: Vec<Slot> = self.slots().into_iter().filter(varied).collect();
@@ -45,7 +45,7 @@ impl Store {
         for slot in slots {
             let made = self.vary_one(device, slot);
             if let Err(Stop::Case(_)) = made {
-                // Without memory for it, or with a fill that is refused only on first use, there is one set.
+                // Without memory for it, or with a fill that is rejected only on first use, there is one set.
                 self.sets.count = 1;
                 return Ok(());
             }
@@ -65,7 +65,7 @@ impl Store {
         !self.sets.expects_first && slots.iter().any(varied)
     }
 
-    /// Returns why no content of these buffers differs between the sets; `None` if one does, or none has content.
+    /// Why the content of these buffers is the same in all sets; `None` if it is not, or if there is no content.
     pub fn fixed(&self, slots: &[Slot]) -> Option<FixedInputsReason> {
         let mut filled =
             slots.iter().filter_map(|slot| self.get(*slot)).filter(|buffer| buffer.has_content()).peekable();
@@ -78,12 +78,11 @@ impl Store {
         }
     }
 
-    /// Whether any content differs between the sets.
     pub const fn has_other_sets(&self) -> bool {
         self.sets.count > 1
     }
 
-    /// Returns how many more bytes `count` sets of a buffer take.
+    /// Additional bytes that `count` sets of a buffer take.
     fn needed(&self, slot: Slot, count: usize) -> u64 {
         let Some(buffer) = self.get(slot) else { return 0 };
         let is_missing = |set: &usize| buffer.contents.get(*set).is_none_or(|content| content.pristine.is_none());
@@ -126,7 +125,7 @@ impl Store {
         }
     }
 
-    /// Copies a set's inputs into the buffers. Buffers that are restored before every launch get theirs then.
+    /// Copies a set's inputs into the buffers, except those that are restored before every launch anyway.
     pub fn choose(&mut self, device: &mut dyn Device, set: usize) -> Result<(), Stop> {
         if set == self.sets.current || !self.has_other_sets() {
             return Ok(());

@@ -26,7 +26,6 @@ impl Judgement {
     }
 }
 
-/// Judges the guard zones and the buffers.
 pub fn judge(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Judgement, Stop> {
     match find_trespass(bench, case)? {
         Some(mismatch) => Ok(Judgement { verdict: Verdict::Mismatch(mismatch), notes: Vec::new() }),
@@ -61,7 +60,7 @@ pub fn judge_results(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Judg
     Ok(Judgement { verdict, notes })
 }
 
-/// Returns the error over the checks that request it; `None` if none does, or all compare integers.
+/// Error over the checks that request it; `None` if none does, or if all compare integers.
 pub fn result_error(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Option<ResultError>, Stop> {
     let mut errors: Option<Errors> = None;
     for check in own_checks(case).into_iter().filter(|check| check.error) {
@@ -73,8 +72,8 @@ pub fn result_error(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Optio
     Ok(errors.map(Errors::result))
 }
 
-/// Returns the checks of a case. A host function has one result: the check that expects the same expression judges it,
-/// or else the first check.
+/// Checks of a case. A host function has one result: it is judged by the check that expects the same expression, or
+/// else by the first check.
 fn own_checks<'a>(case: &ReadyCase<'a>) -> Vec<&'a CheckPlan> {
     let job = case.job;
     if !matches!(case.body, Body::Host(_)) {

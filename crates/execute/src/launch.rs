@@ -13,7 +13,7 @@ use runner_types::{
     Outcome, Persist, Value, lay_out, limits,
 };
 
-/// Modules loaded for a group, with their variables' state at loading. Cases that share compiled code share its module.
+/// Modules loaded for a group, with their variables' initial content. Cases that share compiled code share its module.
 #[derive(Debug, Default)]
 pub struct Modules {
     loaded: Vec<Loaded>,
@@ -24,7 +24,7 @@ struct Loaded {
     key: CompileKey,
     module: ModuleId,
     variables: Vec<Variable>,
-    /// Whether a case has run with it.
+    /// Whether a case has used the module.
     is_used: bool,
 }
 
@@ -36,20 +36,20 @@ pub struct Variable {
     pub id: BufferId,
     /// Content when the module was loaded.
     pub initial: Rc<[u8]>,
-    /// Initial content on the device, present once a launch was seen to write the variable. The variable is then
-    /// restored before every launch.
+    /// Initial content on the device, present once a launch has written the variable. The variable is then restored
+    /// before every launch.
     pub restored_from: Option<BufferId>,
 }
 
 impl Variable {
-    /// Returns the operation that restores it, if the device holds its initial content.
+    /// Operation that restores it, if the device holds its initial content.
     pub fn restoration(&self) -> Option<Prepare> {
         self.restored_from.map(|from| Prepare::Copy { from, to: self.id })
     }
 }
 
 impl Modules {
-    /// Returns the module of compiled code, loaded on first use.
+    /// Module for compiled code, loaded on first use.
     pub fn load(&mut self, device: &mut dyn Device, code: &Compiled) -> Result<ModuleId, Stop> {
         if let Some(loaded) = self.loaded.iter().find(|loaded| loaded.key == code.key) {
             return Ok(loaded.module);
@@ -64,7 +64,7 @@ impl Modules {
         Ok(module)
     }
 
-    /// Records what the variables of the last loaded module hold.
+    /// Records the content of the last loaded module's variables.
     fn keep_variables(&mut self, device: &mut dyn Device, module: ModuleId) -> Result<(), DeviceError> {
         let names = device.variables(module)?;
         let ids = names.iter().map(|name| device.symbol(module, name)).collect::<Result<Vec<_>, _>>()?;
@@ -78,12 +78,12 @@ impl Modules {
         Ok(())
     }
 
-    /// Returns the variables of a module; none under a profiler, which measures one launch.
+    /// Variables of a module; none under a profiler, which measures only one launch.
     pub fn variables(&self, module: ModuleId) -> &[Variable] {
         self.loaded.iter().find(|loaded| loaded.module == module).map_or(&[], |loaded| &loaded.variables)
     }
 
-    /// Restores a variable before later launches, from a buffer that holds its initial content.
+    /// Has a variable restored before later launches, from a buffer that holds its initial content.
     pub fn restore_from(&mut self, variable: BufferId, initial: BufferId) {
         let mut variables = self.loaded.iter_mut().flat_map(|loaded| &mut loaded.variables);
         if let Some(known) = variables.find(|known| known.id == variable) {
@@ -120,7 +120,7 @@ pub fn compiled(plan: &LaunchPlan) -> Result<&Compiled, Stop> {
     plan.compiled.as_ref().ok_or_else(|| Stop::launch_error(format!("`{}` was not compiled", plan.kernel)))
 }
 
-/// Makes a launch ready. `buffer` gives the memory of a named buffer.
+/// Makes a launch ready. `buffer` returns the memory of a named buffer.
 pub fn resolve(
     device: &mut dyn Device,
     modules: &mut Modules,
@@ -177,7 +177,7 @@ fn invalid(limit: String) -> Stop {
     Stop::Case(Outcome::Invalid { limit })
 }
 
-/// Returns the resources that the device reports, completed by the compiler's report (spills).
+/// Resources that the device reports, completed with the compiler's report (spills).
 fn merged(device: KernelResources, compiler: KernelResources) -> KernelResources {
     KernelResources {
         registers: device.registers.or(compiler.registers),
@@ -222,7 +222,7 @@ fn by_value(bytes: &[u8], addresses: &[(usize, BufferId, u64)]) -> Result<Launch
     value.ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes has an address beyond them", bytes.len())))
 }
 
-/// Makes an argument. `symbols` are the mangled names of the unit's variables.
+/// Makes an argument. `symbols` maps the unit's variables to their mangled names.
 pub fn argument(
     plan: &ArgPlan,
     symbols: &BTreeMap<String, String>,

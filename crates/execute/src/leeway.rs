@@ -1,9 +1,9 @@
-//! What a check allows beyond its tolerance: subnormal results that the code flushes to zero, and, if the manifest
-//! states no tolerance, an absolute error that follows from the data.
+//! What a check allows beyond its tolerance: subnormal results that the code flushes to zero and, if the manifest
+//! states no tolerance, an absolute error derived from the data.
 //!
-//! A reference of the manifest has terms, whose sizes bound the error of its sum. A kernel, file or function has none:
-//! for these, the relative tolerance also applies to the median of the expected magnitudes. Both are computed only if
-//! an element is wrong otherwise.
+//! A reference expression has terms, whose sizes bound the error of its sum. A kernel, file or function has none, so
+//! the relative tolerance is also applied to the median of the expected magnitudes. Both are computed only if an
+//! element is wrong otherwise.
 
 use std::cell::{OnceCell, RefCell};
 
@@ -17,7 +17,7 @@ use super::stop::Stop;
 use super::unwritten::Unwritten;
 use runner_types::{BodyPlan, CheckPlan, ElementType, ExpectPlan, Mismatch};
 
-/// Returns what is wrong with a result, given its check's tolerance and the other allowances.
+/// What is wrong with a result, given its check's tolerance and the other allowances.
 pub fn find_mismatch(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -44,7 +44,7 @@ pub fn find_mismatch(
             let plan = plan.ok_or_else(|| Stop::unresolved(format!("there is no buffer `{name}`")))?;
             Ok::<_, Stop>(Operand::Bytes { element: plan.element, bytes: store.borrow_mut().input(plan)? })
         });
-        // Without a bound, the tolerance alone decides.
+        // Without a bound, only the tolerance decides.
         bounds.map_or_else(|_| vec![0.0; elements.len()], |bounds| bounds.into_iter().map(|b| b * unit).collect())
     };
     let typical = OnceCell::new();
@@ -56,7 +56,7 @@ pub fn find_mismatch(
     sides.mismatch(check, unwritten, &Leeway { flushes, errors: Some(errors) })
 }
 
-/// Returns the largest relative error of one rounding to nearest.
+/// Maximum relative error of one rounding to nearest.
 fn unit_roundoff(element: Option<ElementType>) -> f64 {
     match element {
         Some(ElementType::F16) => 2f64.powi(-11),
@@ -66,7 +66,7 @@ fn unit_roundoff(element: Option<ElementType>) -> f64 {
     }
 }
 
-/// Returns the median magnitude of an array, ignoring zeros, NaN and infinities; 0 if nothing remains.
+/// Median magnitude of an array, ignoring zeros, NaN and infinities; 0 if nothing remains.
 fn median(values: &Operand) -> f64 {
     let mut sizes = match reference::all_lanes(values) {
         Lanes::Float(lanes) => lanes,

@@ -1,9 +1,10 @@
-//! How one group runs: inputs, a check of each case in two launches, measurement rounds with checks of timed launches.
+//! Runs one group: makes inputs, checks each case in two launches, and measures in rounds with checks of timed
+//! launches.
 //!
 //! Drives a device through its traits and reports events. It asks a device what it can do, never which one it is. It
-//! does not know journals, progress displays or processes: the caller ends a kernel that hangs, and the event before
-//! each step states how long the step may take. Every case gets exactly one outcome, and a case whose result is wrong
-//! has no measurement.
+//! knows nothing about journals, progress displays or processes: the caller kills a kernel that hangs, and the event
+//! before each step states how long the step may take. Every case gets exactly one outcome, and a case whose result is
+//! wrong has no measurement.
 
 mod accuracy;
 mod array_tolerance;

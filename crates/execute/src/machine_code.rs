@@ -1,6 +1,6 @@
-//! Derives counts of machine code from what the simulator counted of the PTX, without a GPU.
+//! Derives counts of machine code from the simulator's counts of the PTX, without a GPU.
 //!
-//! What cannot be derived has no count: a comparison must not take a count of the PTX for it.
+//! What cannot be derived has no count, since a comparison must not mistake a PTX count for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -15,25 +15,25 @@ use runner_types::{
     VOCABULARY,
 };
 
-/// The machine code of the units of a group, each read once.
+/// Machine code of the units of a group, each read once.
 #[derive(Debug, Default)]
 pub struct MachineCode {
     known: HashMap<CompileKey, Result<Rc<Simulated>, String>>,
 }
 
-/// Counts of the machine code of a case.
+/// Machine code counts of a case.
 #[derive(Debug, Default)]
 pub struct Derived {
-    /// The counts that were derived for all of its kernels.
+    /// Counters that could be derived for all of its kernels.
     pub counters: Counters,
-    /// The warp instructions of each line of the sources, by path and line.
+    /// Warp instructions per source line, by path and line.
     pub lines: Vec<((String, u32), Counters)>,
     /// What could not be derived.
     pub notes: Vec<Note>,
 }
 
 impl MachineCode {
-    /// Derives the counts of a case from those of the lines of its PTX.
+    /// Derives the counts of a case from the counts per line of its PTX.
     pub fn derive(&mut self, job: &CaseJob, lines: &[LineCounts]) -> Derived {
         let lack = |why: String| Derived { notes: vec![Note::NoMachineCode { why }], ..Derived::default() };
         let BodyPlan::Launches(launches) = &job.body else { return Derived::default() };
@@ -73,7 +73,7 @@ impl MachineCode {
         counting.finish()
     }
 
-    /// Returns the code of a unit, or why it is not known.
+    /// Machine code of a unit, or why it is unknown.
     fn read(&mut self, compiled: &Compiled) -> Result<Rc<Simulated>, String> {
         let read = || {
             let listings = read_listings(compiled)?;
@@ -84,7 +84,7 @@ impl MachineCode {
     }
 }
 
-/// Reads the machine instructions of a unit's kernels. Fails with the reason if they are not known.
+/// Reads the machine instructions of a unit's kernels. Fails with the reason if they are unknown.
 pub fn read_listings(compiled: &Compiled) -> Result<Vec<Listing>, String> {
     let path = match &compiled.listing {
         Some(ListedCode::File(path)) => path,
@@ -99,21 +99,21 @@ fn unreadable(path: &Path, why: &str) -> String {
     format!("cannot read {}: {why}", path.display())
 }
 
-/// Adds up the counts of the units of a case.
+/// Sums the counts of a case's units.
 #[derive(Default)]
 struct Counting {
     counts: BTreeMap<&'static str, u64>,
     lines: BTreeMap<(String, u32), u64>,
-    /// The kernels that were executed.
+    /// Executed kernels.
     kernels: Vec<String>,
-    /// Kinds of accesses of which something is not known.
+    /// Kinds of accesses about which something is unknown.
     unknown: BTreeSet<Access>,
-    /// Counters of [`OPERATIONS`] that an instruction without a count may add to.
+    /// Counters of [`OPERATIONS`] to which an uncounted instruction may contribute.
     unknown_operations: BTreeSet<&'static str>,
     notes: Vec<Note>,
 }
 
-/// The counters of a kind of accesses.
+/// Counters for one kind of access.
 struct Kind {
     access: Access,
     requests: &'static str,
@@ -137,12 +137,12 @@ const KINDS: [Kind; 6] = [
     Kind { access: Access::SharedAtomic, requests: "shared_atomics", others: &[] },
 ];
 
-/// Operations with a counter of their own.
+/// Opcodes that have their own counter.
 const OPERATIONS: [(&str, &str); 4] = [
     ("LDL", "local_ld_requests"),
     ("STL", "local_st_requests"),
     ("BAR", "barriers"),
-    // Arrival at a barrier of the cluster.
+    // Arrival at a cluster barrier.
     ("UCGABAR_ARV", "barriers"),
 ];
 
@@ -169,7 +169,7 @@ impl Counting {
                 let operation = OPERATIONS.iter().find(|(operation, _)| *operation == instruction.operation());
                 let counter = operation.map(|(_, counter)| *counter);
                 let executed = count.unwrap_or(0);
-                // A warp whose lanes a predicate turns off does not arrive at a barrier.
+                // A warp whose lanes are all predicated off does not arrive at a barrier.
                 if count.is_none() || executed > 0 && !instruction.predicate.is_empty() && counter == Some("barriers") {
                     self.unknown_operations.extend(counter);
                 }
@@ -183,7 +183,7 @@ impl Counting {
                 for pipe in instruction.pipes() {
                     *self.counts.entry(pipe.counter()).or_default() += executed;
                 }
-                // The innermost call in a file of the author.
+                // The innermost inlined call in one of the user's own files.
                 let place = instruction.source.iter().find_map(|place| {
                     let path = listing.files.get(place.file)?.as_str();
                     let is_own = || launched.iter().any(|unit| unit.find_own(path).is_some());
@@ -196,7 +196,7 @@ impl Counting {
         }
     }
 
-    /// Adds what the machine code does of the accesses that were counted on lines of the PTX.
+    /// Adds the machine code's counts for the accesses that were counted per PTX line.
     fn add_accesses(&mut self, executed: &Executed<'_>, counted: &BTreeMap<u32, PtxCount>, lines: &[&LineCounts]) {
         let mut made: BTreeMap<(u32, Access), (Counters, [u64; 2])> = BTreeMap::new();
         for line in lines {
@@ -240,7 +240,7 @@ impl Counting {
         let unknown = KINDS.iter().filter(|kind| self.unknown.contains(&kind.access));
         let unknown: BTreeSet<&str> =
             unknown.flat_map(|kind| kind.others.iter().chain([&kind.requests])).copied().collect();
-        // Without a count of the instruction, another note has the reason.
+        // If an instruction has no count, another note gives the reason.
         let barriers = self.unknown_operations.contains("barriers") && is_complete;
         if !unknown.is_empty() || barriers {
             let unknown = unknown.iter().chain(barriers.then_some(&"barriers"));
@@ -270,7 +270,7 @@ pub fn is_listed(job: &CaseJob) -> bool {
     launches.iter().all(|launch| launch.compiled.as_ref().is_some_and(listing))
 }
 
-/// Returns what was counted on each line of the PTX.
+/// Counts per PTX line.
 pub fn count_ptx(lines: &[&LineCounts]) -> BTreeMap<u32, PtxCount> {
     let mut counts: BTreeMap<u32, PtxCount> = BTreeMap::new();
     for line in lines {

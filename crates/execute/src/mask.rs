@@ -12,8 +12,8 @@ use super::stop::Stop;
 use runner_backend::host_memory;
 use runner_types::{CheckPlan, ElementType, INDEX};
 
-/// Returns which of the `len` elements of a check are compared, in ascending order; `None` if it has no `where`. A mask
-/// that selects nothing is an error, since any result would pass.
+/// Compared elements, out of a check's `len`, in ascending order; `None` if it has no `where`. A mask that selects
+/// nothing is an error, since any result would pass.
 pub fn selected(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -22,7 +22,7 @@ pub fn selected(
 ) -> Result<Option<Vec<usize>>, Stop> {
     let Some(mask) = &check.mask else { return Ok(None) };
     let problem = |problem: String| Stop::unresolved(format!("check `{}`: {problem}", check.text));
-    // An index and the number of each element.
+    // Space for an index and a number per element.
     host_memory::check(16 * len as u64).map_err(|why| problem(format!("`where` needs {why}")))?;
     let value = reference::evaluate(mask, &mut |name| match case.job.buffers.iter().find(|plan| plan.name == name) {
         Some(plan) => Ok(Operand::Bytes { element: plan.element, bytes: bench.store.input(plan)? }),

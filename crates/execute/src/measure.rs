@@ -1,7 +1,7 @@
 //! Measures the correct cases in every regime they request, and reports the results.
 //!
-//! Between rounds the inputs change at random. Results of timed launches are checked as [`super::audit`] draws them,
-//! and the last one always. A variant that is wrong there has no measurement.
+//! Between rounds the inputs change at random. Results of timed launches are checked when [`super::audit`] selects
+//! them, and the last one always. A variant that is wrong there has no measurement.
 
 use super::attribution::{Halt, look_at_inputs};
 use super::bench::Bench;
@@ -16,7 +16,7 @@ use super::series::working_set;
 use super::stop::Lost;
 use runner_types::{Bytes, Event, Measurement, Note, Outcome, Phase, Regime};
 
-/// Cases whose last timed launch was right too, with their samples. On a device without a clock there are no samples.
+/// Cases whose last timed launch was also right, with their samples. On a device without a clock there are no samples.
 pub struct Measured<'b, 'a> {
     cases: Cases<'b, 'a>,
     tracks: Vec<CaseSamples>,
@@ -99,17 +99,16 @@ impl<'b, 'a> Measured<'b, 'a> {
     }
 }
 
-/// Returns the resolution of the device's clock and, if runs are timed back to back, the interval between empty
-/// launches, both in nanoseconds.
+/// Clock resolution and, if runs are timed back to back, the interval between empty launches, both in nanoseconds.
 fn clock_facts(bench: &mut Bench<'_>, regime: Regime) -> (f64, Option<f64>) {
     let Some(clock) = bench.device.clock() else { return (0.0, None) };
     let is_back_to_back = matches!(regime, Regime::Warm | Regime::Rotate);
-    // Without the interval only a note is missing.
+    // Without the interval, only a note is missing.
     let interval = if is_back_to_back { clock.launch_interval().ok().flatten() } else { None };
     (clock.tick().unwrap_or(0.0), interval)
 }
 
-/// Measures the device, and host functions at the same time unless they would disturb it.
+/// Measures the device, and at the same time host functions unless they would disturb it.
 fn measure_all(cases: &mut Cases<'_, '_>) -> Result<Vec<CaseSamples>, Halt> {
     let early = (!cases.bench.job.needs_host()).then(|| HostTiming::begin(cases));
     let measured = match measure_device(cases) {
@@ -135,7 +134,7 @@ fn measure_device(cases: &mut Cases<'_, '_>) -> Result<Vec<CaseSamples>, Halt> {
     Ok(tracks)
 }
 
-/// Returns every regime that a case of the group requests, in order.
+/// All regimes that the group's cases request, in order.
 fn regimes(cases: &Cases<'_, '_>) -> Vec<Regime> {
     let jobs = &cases.bench.job.cases;
     let mut regimes: Vec<Regime> = jobs.iter().flat_map(|job| job.measure.regimes.clone()).collect();

@@ -1,13 +1,13 @@
-//! Wrong results that a check should refuse, derived from a right result and judged by the check itself.
+//! Wrong results that a check should reject, derived from a right result and judged by the check itself.
 //!
-//! A tolerance larger than the expected values, or values that are nearly alike, let a kernel pass that computes
-//! nothing. So before anything is timed, each check judges some mutants: zeros, a constant, an input, results for other
-//! inputs, and the result itself with elements changed, swapped or shifted. A mutant that equals the expected result in
-//! the output's type is not wrong. Nor is one that the check means to accept: another order below a `sort`, changes
+//! If a tolerance exceeds the expected values, or the values are nearly alike, a kernel that computes nothing passes.
+//! So before anything is timed, each check judges some mutants: zeros, a constant, an input, results for other inputs,
+//! and the result itself with elements changed, swapped or shifted. A mutant that equals the expected result in the
+//! output's type is not wrong. Nor is one that the check deliberately accepts: another order under a `sort`, changes
 //! outside its `where`, as few wrong elements as its `fraction` allows.
 //!
-//! Of a long array, three ranges are judged first, which takes well below a millisecond. A mutant that survives them is
-//! judged as a whole, so that the reported verdict is the check's own.
+//! For a long array, three ranges are judged first, which takes well below a millisecond. A mutant that survives is
+//! then judged as a whole, so that the reported verdict is the check's own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,17 +30,17 @@ use super::weak::{Found, Tried};
 use runner_backend::BufferId;
 use runner_types::{Access, BufferPlan, CheckPlan, ElementType, Elementwise, ExpectPlan, Mutant, RefExpr};
 
-/// Elements of each of the three ranges judged of a long array.
+/// Length of each of the three ranges of a long array that are judged first.
 const STRETCH: usize = 1 << 12;
 
 /// Elements per task.
 const BLOCK: usize = 1 << 14;
 
-/// Smallest array for which results for other inputs serve as a mutant. Their seeds are secret: a few numbers may be
-/// close to those of the first inputs by chance, in one run and not in the next.
+/// Smallest array for which results for other inputs serve as a mutant. Their seeds are secret, so a few numbers may by
+/// chance be close to those of the first inputs in one run and not in the next.
 const LEAST_OF_OTHERS: u64 = 16;
 
-/// Judges mutants by the checks of a case that has just passed them on the first set of inputs.
+/// Judges mutants with the checks of a case that has just passed them on the first set of inputs.
 pub fn try_mutants(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     if case.is_partial || case.device_body().is_none() || bench.is_profiled() {
         return Ok(());
@@ -61,7 +61,7 @@ pub fn try_mutants(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Judges the results that a launch on another set of inputs left, against the expectation for the first set.
+/// Judges the results of a launch on another set of inputs against the expectation for the first set.
 pub fn try_results_of_other_inputs(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     for check in &case.job.checks {
         let place = bench.weak.place(case.job, check);
@@ -141,7 +141,7 @@ fn find_in_place(
     Ok(Found { accepts, greatest })
 }
 
-/// Returns those of `mutants` that a check accepts.
+/// Those `mutants` that a check accepts.
 fn judge_all(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -243,7 +243,7 @@ fn greatest(sides: &Sides) -> f64 {
 /// Values from which mutants of an array are made.
 #[derive(Debug)]
 struct Scale {
-    /// Least and greatest finite element, each with its index.
+    /// Smallest and largest finite element, each with its index.
     least: (f64, usize),
     greatest: (f64, usize),
     /// Median magnitude of the nonzero elements; 0 if there are none.
@@ -277,7 +277,7 @@ impl Scale {
         Some(Self { least, greatest, half })
     }
 
-    /// Returns the bytes of a mutant of an array; `None` if it needs more than the array.
+    /// Makes a mutant of an array; `None` if it needs more than the array.
     fn make(&self, mutant: &Mutant, own: &Arc<Vec<u8>>, element: ElementType) -> Option<Vec<u8>> {
         let size = element.size();
         let (least, greatest) = (self.least.1 * size, self.greatest.1 * size);
@@ -300,7 +300,7 @@ impl Scale {
                 made.chunks_exact_mut(size).for_each(|place| place.copy_from_slice(&one));
             }
             Mutant::Changed if is_flat => {
-                // If no element differs, a one replaces a zero, and a zero anything else.
+                // If all elements are equal, change one: zero to one, anything else to zero.
                 let one = bytes_of(if self.least.0 == 0.0 { 1.0 } else { 0.0 }, element);
                 made[least..least + size].copy_from_slice(&one);
             }
@@ -316,7 +316,7 @@ impl Scale {
     }
 }
 
-/// Returns the bytes of the nearest element of a type.
+/// Bytes of the type's nearest element.
 fn bytes_of(value: f64, element: ElementType) -> Vec<u8> {
     let mut bytes = vec![0; element.size()];
     by_type!(
@@ -327,13 +327,13 @@ fn bytes_of(value: f64, element: ElementType) -> Vec<u8> {
     bytes
 }
 
-/// Returns the ranges of a long array that are judged first; `None` for a short one.
+/// Ranges of a long array to judge first; `None` for a short one.
 fn stretches(len: usize) -> Option<Vec<Range<usize>>> {
     let begins = [0, len / 2 - STRETCH.min(len) / 2, len.saturating_sub(STRETCH)];
     (len > 3 * STRETCH).then(|| begins.into_iter().map(|begin| begin..begin + STRETCH).collect())
 }
 
-/// Returns both sides of a check in those ranges; `None` if it compares few elements.
+/// Both sides of a check in those ranges; `None` if it compares few elements.
 fn first_look(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -355,7 +355,7 @@ fn first_look(
     Ok(Some(Sides { actual, expected, elements: Some(elements), of: len as u64 }))
 }
 
-/// Returns some of the expected elements, read from the device if they are there.
+/// Some of the expected elements, read from the device if they are there.
 fn expected_at(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -383,7 +383,7 @@ fn expected_at(
     Ok(expectation(bench, case, check)?.map(|expected| expected.select(elements)).transpose()?)
 }
 
-/// Returns expected values that are arrays on the device, so that the host need not make them.
+/// Expected values that are arrays on the device, so that the host need not make them.
 fn on_device(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, output: &Output) -> Option<Wanted> {
     let is_all = output.range == (0..output.plan.len as usize);
     find_wanted(bench, case, expression, output.plan.len).filter(|_| is_all)
@@ -403,7 +403,7 @@ fn read_elements(
         return Ok(bytes);
     };
     let mut found = Vec::with_capacity(elements.len() * size);
-    // The elements that a mask selects lie close together, so a whole range is read at once.
+    // Elements selected by a mask are close together, so a whole range is read at once.
     for part in elements.chunks(STRETCH) {
         let (Some(first), Some(last)) = (part.first(), part.last()) else { continue };
         let mut bytes = vec![0; (last + 1 - first) * size];
@@ -415,7 +415,7 @@ fn read_elements(
     Ok(found)
 }
 
-/// Returns the inputs with an output's type and length, as they are before the launch.
+/// Inputs with an output's type and length, as they are before the launch.
 fn inputs_like(bench: &Bench<'_>, case: &ReadyCase<'_>, output: &BufferPlan) -> Vec<(String, BufferId)> {
     let slots = case.device_body().map(|body| body.slots.as_slice()).unwrap_or_default();
     let alike = slots.iter().filter_map(|(name, slot)| {
@@ -426,7 +426,7 @@ fn inputs_like(bench: &Bench<'_>, case: &ReadyCase<'_>, output: &BufferPlan) -> 
     alike.collect()
 }
 
-/// Judges mutants by a check that computes something from the outputs. Functions such as `sum` do not depend on the
+/// Judges mutants with a check that computes something from the outputs. Functions such as `sum` do not depend on the
 /// elements' positions, so outputs are only replaced as a whole.
 fn find_computed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Found, Stop> {
     let names = reference::names(&check.actual);

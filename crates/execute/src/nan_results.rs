@@ -1,8 +1,7 @@
-//! Results that are NaN although no input is: those of a kernel that reads an output before it writes it, or never
-//! writes it.
+//! Results that are NaN although no input is: the kernel reads an output before it writes it, or never writes it.
 //!
-//! Outputs are poisoned with NaN, so two kernels that read theirs agree in NaN, whatever else they compute. A device
-//! that tracks writes stops such a kernel with a fault; on others, this module finds it.
+//! Outputs are poisoned with NaN, so two kernels that read their outputs agree in NaN, whatever else they compute. A
+//! device that tracks writes stops such a kernel with a fault; on others, this module finds it.
 
 use super::bench::Bench;
 use super::buffers::Poison;
@@ -17,7 +16,7 @@ use super::variables::preparation;
 use runner_backend::Batch;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Mismatch, RefExpr, Unchecked, Verdict};
 
-/// Advice that ends the message.
+/// Advice at the end of the message.
 const REMEDY: &str = "an output that a kernel reads before it writes it needs `access = \"inout\"` and a `fill` \
                       (`runner try`: --arg NAME=inout); one that it writes only in part needs a shorter `len` (`runner \
                       try`: --arg NAME=LENGTH)";
@@ -26,7 +25,7 @@ const REMEDY: &str = "an output that a kernel reads before it writes it needs `a
 const UNWRITTEN_READ: &str = ", and right where outputs hold other values before the launch: one is read before it is \
                               written, and needs `access = \"inout\"` with a `fill`";
 
-/// Returns what explains a wrong result of a launch on the current inputs; empty if nothing does.
+/// Explanation of a wrong result on the current inputs; empty if there is none.
 pub fn explain_wrong_result(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<&'static str, Stop> {
     let mut are_right = [false; 2];
     for (is_right, poison) in are_right.iter_mut().zip([Poison::Checked, Poison::Timed]) {
@@ -37,8 +36,8 @@ pub fn explain_wrong_result(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Resu
     Ok(if are_right == [true, false] { UNWRITTEN_READ } else { "" })
 }
 
-/// Finds NaN in the values that a passed verdict rests on, for a case or one compared with it. `None` if there is none,
-/// or an input is NaN or infinite.
+/// Finds NaN in the values on which a passed verdict is based, for a case or one compared with it. `None` if there is
+/// none, or if an input is NaN or infinite.
 pub fn find_unfounded(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -66,8 +65,8 @@ pub fn find_unfounded(
     Ok(None)
 }
 
-/// Returns the values that may show NaN: results that other cases are compared with, the results of functions in this
-/// case's checks, and its outputs if neither contains them.
+/// Values in which NaN may show: results that other cases are compared with, function results in this case's checks,
+/// and its outputs if neither contains them.
 fn grounds(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Result<Vec<(String, Operand)>, Stop> {
     let set = bench.store.sets.current;
     let mut grounds = Vec::new();
@@ -98,7 +97,7 @@ fn grounds(bench: &mut Bench<'_>, case: &ReadyCase<'_>, verdict: &Verdict) -> Re
     Ok(grounds)
 }
 
-/// Whether an element of an input is NaN or infinite, from which a correct kernel may make NaN.
+/// Whether an element of an input is NaN or infinite, from which a correct kernel may produce NaN.
 fn has_special_input(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool, Stop> {
     let is_input = |access: Access| matches!(access, Access::In | Access::InOut);
     for plan in case.job.buffers.iter().filter(|plan| is_input(plan.access) && plan.element.is_float()) {
@@ -110,7 +109,7 @@ fn has_special_input(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool
     Ok(false)
 }
 
-/// Whether a function or an expression of the manifest, which may divide by zero, computes the expected value.
+/// Whether the expected value comes from a function or from a manifest expression, which may divide by zero.
 fn is_computed(check: &CheckPlan) -> bool {
     matches!(
         check.expect,
@@ -118,7 +117,7 @@ fn is_computed(check: &CheckPlan) -> bool {
     )
 }
 
-/// Returns the index and value of the first element of a float array for which `is_one` holds.
+/// Index and value of the first element of a float array for which `is_one` holds.
 fn find(value: &Operand, is_one: fn(f64) -> bool) -> Option<(u64, u64)> {
     if !value.element().is_some_and(ElementType::is_float) {
         return None;

@@ -1,7 +1,7 @@
 //! Values that a check compares: arrays and numbers, read in small pieces as 64-bit lanes.
 //!
-//! An array stays as it is in memory; element-wise reference functions are evaluated piece by piece where needed. So
-//! comparing a gigabyte takes no second gigabyte, and every core works in its cache.
+//! An array keeps its format in memory; element-wise reference functions are evaluated piece by piece when needed. So
+//! comparing a gigabyte does not take a second gigabyte, and every core works within its cache.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,10 +12,10 @@ use super::parallel;
 use super::typed::{Float, Integer, Typed, by_type};
 use runner_types::{ElementType, Elementwise, Value};
 
-/// Elements per piece: 8 KiB of lanes, so that a few pieces stay in the first-level cache.
+/// Elements per piece: 8 KiB of lanes, so that a few pieces stay in the L1 cache.
 pub const PIECE: usize = 1024;
 
-/// A range of elements, widened: integers to 64 bits (u64 by its bits), floats to f64.
+/// A range of elements, widened: integers to 64 bits (u64 as its bits), floats to f64.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lanes {
     Int(Vec<i64>),
@@ -45,7 +45,7 @@ impl Number {
         }
     }
 
-    /// Returns a constant of the manifest; `None` if it is not a number.
+    /// Converts a constant of the manifest; `None` if it is not a number.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Int(value) => Some(Self::Int(i128::from(*value))),
@@ -56,7 +56,7 @@ impl Number {
 }
 
 impl fmt::Display for Number {
-    /// Writes the shortest text that reads back as the same number.
+    /// Writes the shortest text that parses back to the same number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(value) => write!(f, "{value}"),
@@ -65,7 +65,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// Formats a number as a reader of its type expects it: the f32 next to one tenth is `0.1`.
+/// Formats a number as a reader of its type expects: the f32 nearest to one tenth is `0.1`.
 pub fn show(number: Number, element: Option<ElementType>) -> String {
     match (number, element) {
         (Number::Float(value), Some(ElementType::F32)) => format!("{:?}", value as f32),
@@ -75,15 +75,15 @@ pub fn show(number: Number, element: Option<ElementType>) -> String {
     }
 }
 
-/// An array or a number, perhaps not computed yet.
+/// An array or a number, possibly not computed yet.
 #[derive(Debug, Clone)]
 pub enum Operand {
     /// Elements in their memory format.
     Bytes { element: ElementType, bytes: Arc<Vec<u8>> },
     /// Results kept wider than their type: float references are not rounded.
     Wide { element: ElementType, lanes: Arc<Lanes> },
-    /// Element-wise arithmetic. Both sides are numbers, or arrays of one length and type. A unary operation ignores the
-    /// right side.
+    /// Element-wise arithmetic. Both sides are numbers, or arrays of the same length and type. A unary operation
+    /// ignores the right side.
     Elementwise { element: ElementType, operation: Elementwise, left: Box<Self>, right: Box<Self> },
     /// One number; a constant of the manifest has no element type.
     Scalar { element: Option<ElementType>, value: Number },
@@ -110,7 +110,7 @@ impl Operand {
         }
     }
 
-    /// Returns the number of elements; `None` for a number.
+    /// Number of elements; `None` for a single number.
     pub fn len(&self) -> Option<usize> {
         match self {
             Self::Bytes { element, bytes } => Some(bytes.len() / element.size()),
@@ -128,8 +128,7 @@ impl Operand {
         }
     }
 
-    /// Returns the elements of `range`, which must be inside the array and should not exceed a [`PIECE`]; a number is
-    /// repeated.
+    /// Elements of `range`, which must be inside the array and should not exceed a [`PIECE`]; a number is repeated.
     pub fn lanes(&self, range: Range<usize>) -> Lanes {
         if self.is_float() {
             let mut lanes = vec![0.0; range.len()];
@@ -142,7 +141,7 @@ impl Operand {
         }
     }
 
-    /// Fills `out` with the elements from `start` on. Floats have no integer lanes and leave it unchanged.
+    /// Fills `out` with the elements from `start` on. Floats have no integer lanes, so `out` is left unchanged.
     pub fn read_integers(&self, start: usize, out: &mut [i64]) {
         match self {
             Self::Bytes { element, bytes } => by_type!(
@@ -217,7 +216,7 @@ impl Operand {
         }
     }
 
-    /// Returns the selected elements as an array; a number stays the same. An index past the end is an error.
+    /// Selected elements as an array; a number stays the same. An index past the end is an error.
     pub fn select(&self, elements: &[usize]) -> Result<Self, String> {
         if let (Some(len), Some(last)) = (self.len(), elements.iter().max())
             && *last >= len
@@ -248,7 +247,7 @@ impl Operand {
         })
     }
 
-    /// Returns the element at `index`, or the number itself.
+    /// Element at `index`, or the number itself.
     pub fn number(&self, index: usize) -> Number {
         if let Self::Scalar { value, .. } = self {
             return *value;
@@ -260,7 +259,7 @@ impl Operand {
     }
 }
 
-/// Replaces the left operands by the results of an operation. One loop per operation, so that the compiler vectorises
+/// Replaces the left operands with the results of an operation. One loop per operation, so that the compiler vectorises
 /// it.
 fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
     let pairs = left.iter_mut().zip(right);
@@ -276,7 +275,7 @@ fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = x.abs()),
         Elementwise::Sqrt => pairs.for_each(|(x, _)| *x = x.sqrt()),
         Elementwise::Remainder => pairs.for_each(|(x, y)| *x %= y),
-        // Their results are integers.
+        // The results of the others are integers.
         operation => debug_assert!(operation.gives_truth()),
     }
 }
@@ -324,8 +323,8 @@ fn holds(operation: Elementwise, order: Option<Ordering>, [left, right]: [bool; 
     }
 }
 
-/// Computes an operation on integer lanes, which wrap as their type does. Division by zero gives zero, because it was
-/// refused earlier.
+/// Computes an operation on integer lanes, which wrap as their type does. Division by zero yields zero; it was rejected
+/// earlier.
 fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i64], right: &[i64]) {
     let of = |lane: i64| whole(Some(element), lane);
     let pairs = left.iter_mut().zip(right);
@@ -357,12 +356,12 @@ pub fn whole(element: Option<ElementType>, lane: i64) -> i128 {
     if element == Some(ElementType::U64) { i128::from(lane as u64) } else { i128::from(lane) }
 }
 
-/// Returns a lane reduced to the integer type's range, after arithmetic that may have left it. Floats have no lanes.
+/// Wraps a lane to the integer type's range, after arithmetic that may have left it. Floats have no lanes.
 pub fn wrapped(element: ElementType, lane: i64) -> i64 {
     by_type!(element, integer T => T::from_lane(lane).lane(), float _T => lane)
 }
 
-/// Visits as many elements as `out` has places, from `start` on. One loop per type, so that the compiler vectorises it.
+/// Visits elements from `start` on, as many as `out` has places. One loop per type, so that the compiler vectorises it.
 fn each<T: Typed, L>(bytes: &[u8], start: usize, out: &mut [L], put: impl Fn(&mut L, T)) {
     let bytes = &bytes[start * T::SIZE..(start + out.len()) * T::SIZE];
     out.iter_mut().zip(bytes.chunks_exact(T::SIZE)).for_each(|(place, raw)| put(place, T::load(raw)));

@@ -1,5 +1,5 @@
-//! Writes what the first run of a case left, for inspection: every buffer, both sides of every check, and the text that
-//! kernels printed.
+//! Writes what the first run of a case left, for inspection: every buffer, both sides of every check, and the kernels'
+//! output.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
     atomic::write(path, bytes).map_err(|error| Stop::unresolved(error.to_string()))
 }
 
-/// Returns the `.npy` file of a value. Widened results stay wide; a number is an array of one element.
+/// `.npy` file of a value. Widened results stay wide; a number is an array of one element.
 fn file_of(value: &Operand) -> Vec<u8> {
     if let Operand::Bytes { element, bytes } = value {
         return npy::file(*element, bytes);

@@ -1,32 +1,33 @@
-//! Work on arrays, on many cores.
+//! Parallel work on arrays.
 //!
 //! The work is called through `dyn`, so the scheduling is compiled once, not for each of the twelve element types.
-//! Bounds depend only on the length and results are in order, so the result is the same for any number of cores.
+//! Block boundaries depend only on the length, and results are in order, so the result is the same for any number of
+//! cores.
 
 use std::ops::Range;
 use std::thread;
 
 use rayon::prelude::*;
 
-/// Fewest cores of which one is left to timed functions.
+/// Minimum number of cores for leaving one to timed functions.
 const FEWEST_CORES: usize = 4;
 
-/// Makes all later work on arrays use one core less than this process has, so that a timed host function has a core of
-/// its own. A process with fewer than four cores, or one that has already worked on arrays, goes on using all.
+/// Limits all later work on arrays to one core less than this process has, so that a timed host function has its own
+/// core. A process with fewer than four cores, or one that has already worked on arrays, keeps using all.
 pub fn leave_a_core() {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if cores >= FEWEST_CORES {
-        // Fails if the threads exist already.
+        // Fails if the threads already exist.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(cores - 1).build_global();
     }
 }
 
-/// Returns the results of `work` on each `block` of `0..len`, in order; the last block may be shorter.
+/// Results of `work` on each `block` of `0..len`, in order; the last block may be shorter.
 pub fn blocks<R: Send>(len: usize, block: usize, work: &(dyn Fn(Range<usize>) -> R + Sync)) -> Vec<R> {
     (0..len.div_ceil(block)).into_par_iter().map(|i| work(i * block..len.min((i + 1) * block))).collect()
 }
 
-/// Calls `work` with the number and content of each chunk of `size`; the last one may be shorter.
+/// Calls `work` with the index and content of each chunk of `size`; the last one may be shorter.
 pub fn chunks<T: Send>(all: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
     all.par_chunks_mut(size).enumerate().for_each(|(number, chunk)| work(number, chunk));
 }

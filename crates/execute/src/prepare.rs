@@ -1,4 +1,4 @@
-//! Makes every case of a group ready: code loaded, memory bound, inputs uploaded, launches resolved.
+//! Makes every case of a group ready: loads code, binds memory, uploads inputs, resolves launches.
 
 use super::bench::{Bench, host_allowance};
 use super::buffers::Slot;
@@ -31,7 +31,7 @@ impl<'b, 'a> Prepared<'b, 'a> {
                     instructions: None,
                     stores: None,
                 }),
-                // Memory that only this case used is free for the next one.
+                // Memory that only this case used is freed for the next one.
                 None => cases.free_unused(),
             }
         }
@@ -75,7 +75,7 @@ fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
     }
 }
 
-/// Adds launches to a body, each once and in order unless there is a plan of the steps.
+/// Adds launches to a body, each once and in order unless there is a plan of steps.
 fn add_launches(
     bench: &mut Bench<'_>,
     mut body: DeviceBody,
@@ -106,7 +106,7 @@ fn add_launches(
     Ok(body)
 }
 
-/// Returns the largest number of pending launches from kernels that a case of the group requests.
+/// Largest number of pending launches from kernels that any case of the group requests.
 fn pending_launches(bench: &Bench<'_>) -> Option<u32> {
     let launches = bench.job.cases.iter().filter_map(|job| match &job.body {
         BodyPlan::Launches(launches) => Some(launches),
@@ -115,7 +115,7 @@ fn pending_launches(bench: &Bench<'_>) -> Option<u32> {
     launches.flatten().filter_map(|launch| launch.settings.pending_launches).max().map(|most| most as u32)
 }
 
-/// Computes, untimed, the arguments that are functions themselves.
+/// Prepares a timed host function, computing its arguments untimed.
 fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) -> Result<Body, Stop> {
     let RefExpr::Call { function, buffers, integers } = expression else {
         return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
@@ -130,8 +130,8 @@ fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) 
     host::prepare(*function, &arguments, integers, &value).map(Body::Host)
 }
 
-/// Binds the buffers that the body or a check names, and every variable of a module, which a kernel reaches without an
-/// argument.
+/// Binds the buffers that the body or a check names, and every variable of a module, which a kernel can access without
+/// an argument.
 fn bind_buffers(
     bench: &mut Bench<'_>,
     job: &CaseJob,
@@ -153,7 +153,7 @@ fn bind_buffers(
     Ok(slots)
 }
 
-/// Returns the module and mangled name of a buffer that is a variable.
+/// Module and mangled name of a buffer that is a variable.
 fn find_variable(
     bench: &mut Bench<'_>,
     plan: &BufferPlan,

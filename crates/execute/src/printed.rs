@@ -1,8 +1,8 @@
-//! Compares what kernels printed with the expected lines.
+//! Compares the kernels' output with the expected lines.
 //!
 //! The threads of a grid print in no defined order, so lines are compared as a multiset: each must occur as often as
 //! expected, and no others may. Output of timed launches is ignored. A profiler replays a launch, so its output may
-//! hold all expected lines several times.
+//! contain all expected lines several times.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use runner_types::{Mismatch, PrintedPlan};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     Once,
-    /// A profiler replayed the launch an unknown number of times. It restores memory, not printed text.
+    /// A profiler replayed the launch an unknown number of times. It restores memory but does not undo output.
     Replayed,
 }
 
-/// Returns how the text of one launch differs from the expected lines; `None` if it does not.
+/// Difference between the output of one launch and the expected lines; `None` if there is none.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub fn judge(plan: &PrintedPlan, text: &str, made: Made) -> Result<Option<Mismat
     }
 }
 
-/// Names the first expected line that is missing and the first unexpected line of the text.
+/// Reports the first expected line that is missing and the first unexpected line of the text.
 fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Made) -> Option<Mismatch> {
     let once: Vec<&str> = expected.collect();
     let times = match made {
@@ -61,14 +61,14 @@ fn compare<'l>(expected: impl Iterator<Item = &'l str>, text: &'l str, made: Mad
     })
 }
 
-/// Returns how often each line occurs.
+/// Number of occurrences of each line.
 fn multiset<'l>(lines: impl Iterator<Item = &'l str>) -> BTreeMap<&'l str, usize> {
     let mut counts = BTreeMap::new();
     lines.for_each(|line| *counts.entry(line).or_default() += 1);
     counts
 }
 
-/// Removes one such line; false if none is left.
+/// Removes one occurrence of a line; false if none is left.
 fn take(counts: &mut BTreeMap<&str, usize>, line: &str) -> bool {
     match counts.get_mut(line) {
         Some(count @ 1..) => {

@@ -1,22 +1,22 @@
-//! How many processes measure a group, and what share of the samples each takes.
+//! How many processes measure a group, and each one's share of the samples.
 //!
-//! The first process decides by the time of a run before it samples, so that it takes only its share. The dispatcher
-//! decides again from the measurement: the medians of all processes are joined.
+//! The first process decides from the time of one run before it samples, so that it takes only its share. The
+//! dispatcher decides again after the measurement: the medians of all processes are merged.
 
 use runner_types::{CaseJob, MeasurePlan, Measurement, Regime, Spread, Unit};
 
-/// Largest number of processes per group, unless the manifest asks for more. Each takes as long as a whole measurement,
+/// Maximum number of processes per group, unless the manifest asks for more. Each takes as long as a whole measurement,
 /// and the fifth reduces the remaining difference by only a tenth.
 pub const MOST_UNASKED: u32 = 5;
 
 /// Half-width of a 95 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.959_963_984_540_054;
 
-/// Number of processes that should measure: what the manifest states, or enough to reduce the half-width from
-/// differences between processes to the required precision. 1 if the differences are unknown.
+/// Number of processes that should measure: the manifest's, or enough to reduce the half-width from differences between
+/// processes to the required precision. 1 if the differences are unknown.
 ///
-/// The known differences are those of kernels without the device runtime. Kernels that launch kernels differ by 1 to 4
-/// % between processes (H200, driver 580), so they get the largest number allowed without asking.
+/// The known differences are for kernels without the device runtime. Kernels that launch kernels differ by 1 to 4 %
+/// between processes (H200, driver 580), so they get the default maximum.
 pub fn wanted_processes(measured: &Measurement, job: &CaseJob, spread: Option<&Spread>) -> u32 {
     let is_timed = measured.unit == Unit::DeviceNanoseconds;
     let mean = measured.rounds.iter().map(|round| round.whole).sum::<f64>() / measured.rounds.len() as f64;
@@ -34,7 +34,7 @@ pub fn expected_processes(
     if let Some(stated) = job.measure.processes {
         return stated;
     }
-    // Each cold run has two events around it; in the other regimes all runs of a sample share them.
+    // Each cold run has its own two events; in the other regimes all runs of a sample share them.
     let launches = if regime == Regime::Cold { 1 } else { launches };
     spread.map_or(1, |spread| processes_for(nanoseconds, launches, job, spread))
 }
@@ -54,10 +54,10 @@ fn processes_for(nanoseconds: f64, launches: u32, job: &CaseJob, spread: &Spread
     if wanted.is_finite() { (wanted as u32).clamp(1, MOST_UNASKED) } else { 1 }
 }
 
-/// Fewest samples that have a 95 % interval.
+/// Minimum number of samples for a 95 % interval.
 const FEWEST_SAMPLES: u32 = 6;
 
-/// Plan for one of `processes`. The mean of their medians is as precise as one median if each half-width is √N times as
+/// Plan for one of `processes`. The mean of N medians is as precise as one median if each half-width is √N times as
 /// wide, which takes an Nth of the samples.
 pub fn share(plan: &MeasurePlan, processes: u32) -> MeasurePlan {
     if processes < 2 {
@@ -87,7 +87,7 @@ mod tests {
         Case { ordinal: 0, key, group: GroupKey(Vec::new()) }
     }
 
-    /// A case whose kernel is compiled with the device runtime, or not.
+    /// A case whose kernel is compiled with or without the device runtime.
     fn job(regime: Regime, has_device_runtime: bool) -> CaseJob {
         let mut launch = fake_backend::ready_launch("__global__ void k() {}", "k");
         launch.unit.settings.relocatable = has_device_runtime;
@@ -154,7 +154,7 @@ mod tests {
         let four = share(&plan, 4);
         assert!((four.precision - 0.01).abs() < 1e-12 && (four.budget - 0.125).abs() < 1e-12);
         assert_eq!((four.min_samples, four.max_samples), (10, 2000));
-        // Fewer than six samples have no 95 % interval, unless the manifest wants no more.
+        // Fewer than six samples have no 95 % interval, unless the manifest asks for fewer.
         plan.min_samples = 15;
         assert_eq!(share(&plan, 5).min_samples, 6);
         plan.min_samples = 1;

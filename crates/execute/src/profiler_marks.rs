@@ -1,11 +1,11 @@
-//! Tells a profiler around this process which kernels the next launches run, so that it can attribute its counts.
+//! Tells a surrounding profiler which kernels the next launches run, so that it can attribute its counts.
 
 use super::bench::Bench;
 use super::cases::ReadyCase;
 use runner_backend::{Launch, Step};
 use runner_types::{BodyPlan, Event, KernelCode, LaunchPlan, MarkedLaunch, Note, StepsPlan};
 
-/// Announces the launches that follow, if a profiler watches. The number of launches of a conditional loop is unknown.
+/// Announces the next launches if a profiler is active. The number of launches of a conditional loop is unknown.
 pub fn announce_marks(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
     let job = case.job;
     if let (true, BodyPlan::Launches(plans)) = (bench.is_profiled(), &job.body)

@@ -1,4 +1,4 @@
-//! Reference functions in Python; their arguments are numpy arrays.
+//! Reference functions in Python, called with numpy arrays.
 
 use std::fs;
 use std::io;
@@ -15,15 +15,15 @@ use runner_process::programs;
 use runner_process::sandbox;
 use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
 
-/// The script that the child runs: it reads a JSON request from standard input and writes the result to a file.
-/// Isolated mode ignores modules in the working directory.
+/// Script that the child runs: it reads a JSON request from standard input and writes the result to a file. Isolated
+/// mode ignores modules in the working directory.
 const DRIVER: &str = include_str!("python_driver.py");
 
 /// Prints the interpreter's path and the folders it reads: those of a virtual environment, of the installation it was
 /// made from, and of packages.
 const WHERE: &str = "import json, sys; print(json.dumps([sys.executable, [sys.prefix, sys.base_prefix, *sys.path]]))";
 
-/// Returns what the result depends on besides the arguments: the driver, the sandbox and the script.
+/// Everything that the result depends on besides the arguments: the driver, the sandbox and the script.
 pub fn identity(script: &Path) -> io::Result<String> {
     let confined = sandbox::is_enforced();
     Ok(format!("{}\n{confined}\n{}", sha256_hex(DRIVER.as_bytes()), sha256_hex(&regular::read(script)?)))
@@ -68,16 +68,16 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     })
 }
 
-/// An interpreter and what it reads.
+/// An interpreter and the folders it reads.
 #[derive(Debug)]
 struct Interpreter {
     program: PathBuf,
-    /// Folders of its libraries and of the installed packages.
+    /// Folders of its libraries and of installed packages.
     folders: Vec<PathBuf>,
 }
 
 impl Interpreter {
-    /// Returns the interpreter for reference functions. Asked once, before any manifest code runs in it.
+    /// Interpreter for reference functions. Queried once, before any manifest code runs in it.
     fn of_this_machine() -> Result<&'static Self, String> {
         static KNOWN: OnceLock<Result<Interpreter, String>> = OnceLock::new();
         KNOWN.get_or_init(|| Self::ask(&programs::python())).as_ref().map_err(Clone::clone)
@@ -99,7 +99,7 @@ impl Interpreter {
     }
 }
 
-/// Returns an array in the `.npy` format. numpy has no bf16: these become f32.
+/// Array in `.npy` format. numpy has no bf16, so these become f32.
 fn array(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     if element != ElementType::Bf16 {
         return npy::file(element, bytes);

@@ -1,4 +1,4 @@
-//! What happens between the samples of the rounds, outside every timed span: inputs change, and results are checked.
+//! Work between the samples of the rounds, outside every timed span: inputs change, and results are checked.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,20 @@ use super::variables::look_at_variables;
 use runner_backend::Series;
 use runner_types::{Access, Activity, Outcome, Phase, Regime};
 
-/// After the first few, changes of the inputs take at most one part in this many of the rounds' time.
+/// After the first few, input changes may take at most the rounds' time divided by this.
 const RARITY: u32 = 30;
 
-/// Most runs of a sample that are checked one by one.
+/// Maximum number of runs of a sample that are checked one by one.
 const MOST_RUNS: u32 = 32;
 
-/// Number of places of an output that are poisoned between two runs, and bytes of each.
+/// Number of spots of an output that are poisoned between two runs, and bytes per spot.
 const PLACES: usize = 4;
 const PIECE: usize = 64;
 
-/// Changes of the inputs that the rounds of a regime may always have, however long they take.
+/// Number of input changes always allowed in the rounds of a regime, however long they take.
 const LEAST: u32 = 3;
 
-/// The changes of the inputs during the rounds of a regime.
+/// Input changes during the rounds of a regime.
 #[derive(Debug)]
 pub struct Changes {
     began: Instant,
@@ -48,7 +48,7 @@ impl Changes {
     }
 }
 
-/// Changes the inputs before every second round on average, at random, to any other set.
+/// Changes to a random other set of inputs, on average before every second round.
 pub fn change_between_rounds(cases: &mut Cases<'_, '_>, changes: &mut Changes) -> Result<(), Halt> {
     let bench = &mut *cases.bench;
     if !bench.store.has_other_sets() || !changes.are_affordable() || below(&mut bench.secret, 2) == 0 {
@@ -98,7 +98,7 @@ pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[CaseSamples]) 
 /// Checks a run that is timed like a run of a sample but does not count.
 fn judge_another_run(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     let CaseSamples { place, regime, .. } = *track;
-    // Other sets of buffers and a graph would cost more than the check.
+    // Multiple buffer sets or a graph would cost more than the check.
     let timed = if matches!(regime, Regime::Graph | Regime::Rotate) { Regime::Warm } else { regime };
     cases.step(place, |bench, case| {
         bench.announce(case.job, Activity::Measuring, case.job.measure.timeout);
@@ -108,7 +108,7 @@ fn judge_another_run(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(
     judge_result(cases, place, &format!(", in timed run 1 after the last sample ({regime})")).map(drop)
 }
 
-/// Checks the results of the last timed launch of a track.
+/// Checks the results of a track's last timed launch.
 pub fn check_last(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     let job = &cases.bench.job.cases[track.place];
     cases.bench.announce(job, Activity::Rechecking, host_allowance(job));
@@ -124,19 +124,20 @@ fn judge_last(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt
         return Err(attribute(cases, &found, Some(place)));
     }
     if cases.step(place, |bench, case| look_at_variables(bench, case))? == Some(true) {
-        // From now on it is restored; the times so far may come from launches that found a result in it.
+        // From now on the variable is restored; earlier launches may have found a result in it, so their times are
+        // void.
         return Err(Halt::Spoiled);
     }
     judge_result(cases, place, &name_last_sample(track)).map(drop)
 }
 
-/// Names the last sample of a case, for a message.
+/// Describes the last sample of a case, for a message.
 fn name_last_sample(track: &CaseSamples) -> String {
     format!(", in timed sample {} ({})", track.rounds.len(), track.regime)
 }
 
 /// Checks the result of a case's last timed run. If a sample has several runs, some checks repeat it, run by run or up
-/// to a random run, so that not only its last run is ever checked.
+/// to a random run, so that it is not always the last run that is checked.
 pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut CaseSamples) -> Result<(), Halt> {
     let start = Instant::now();
     let phase = cases.bench.spend(Phase::Check);
@@ -167,9 +168,9 @@ fn judge_sample(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Ha
     judge_result(cases, *place, &at).map(drop)
 }
 
-/// Repeats the runs of a sample, untimed, and checks each. Cold runs are prepared one by one. Those of the other
-/// regimes follow each other as in their span, except that a few places of the outputs are poisoned again: a kernel
-/// that returns early because part of its output is right leaves the poison.
+/// Repeats the runs of a sample, untimed, and checks each. Cold runs are prepared one by one. Runs of the other regimes
+/// follow each other as in a timed span, except that a few spots of the outputs are poisoned again: if a kernel returns
+/// early because part of its output is already right, the poison remains.
 fn judge_runs(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     for run in 1..=track.series.launches.min(MOST_RUNS) {
         let follows = track.regime != Regime::Cold && run > 1;
@@ -189,7 +190,7 @@ fn judge_runs(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt
     Ok(())
 }
 
-/// Poisons a few random places of each output.
+/// Poisons a few random spots of each output.
 fn poison_places(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     for buffer in case.slots().into_iter().filter_map(|slot| bench.store.get(slot)) {
         let size = bench.device.size(buffer.id);
@@ -205,7 +206,7 @@ fn poison_places(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop
     Ok(())
 }
 
-/// Checks what the last run left; false if the case has ended. `at` names the run in a message.
+/// Checks the result of the last run; returns false if the case has ended. `at` names the run in a message.
 fn judge_result(cases: &mut Cases<'_, '_>, place: usize, at: &str) -> Result<bool, Halt> {
     let judgement = cases.step(place, |bench, case| {
         bench.announce(case.job, Activity::Rechecking, host_allowance(case.job));

@@ -1,13 +1,13 @@
 //! Further launches of a case before anything is timed, in the state that the first one left.
 //!
 //! A kernel may store a constant that is right only for the manifest's inputs, or return early because it finds its
-//! result already present: in its outputs, in a variable, in `scratch`. Timing back-to-back launches never shows that,
-//! since all of them have one result. So the inputs change between the launches, and nothing else is prepared. If no
-//! input is random, there are two launches, and outputs are poisoned between them.
+//! result already present: in its outputs, in a variable, in `scratch`. Timing back-to-back launches never reveals
+//! that, since all of them have the same result. So the inputs change between the launches, and nothing else is
+//! prepared. If no input is random, there are two launches, and outputs are poisoned between them.
 //!
 //! A device that measures time launches every case again, on each set of inputs. The simulator does so for kernels with
 //! variables that may keep something, and if other inputs cost at most about a second. That cost is computed from
-//! counts, not from a clock: a case is checked in the same way on every machine.
+//! counts, not from a clock, so a case is checked in the same way on every machine.
 
 use super::bench::{Bench, host_allowance, multiplications};
 use super::buffers::Poison;
@@ -24,11 +24,11 @@ use super::variables::{look_at_variables, preparation, undeclared_variables};
 use runner_backend::{Batch, CountReport, Prepare};
 use runner_types::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped};
 
-/// Most that the second set of inputs may cost on the simulator, in seconds, unless `--thorough` is given.
+/// Maximum cost of the second set of inputs on the simulator, in seconds, unless `--thorough` is given.
 const MOST_SECONDS: f64 = 1.0;
 
-/// Rates for that cost: warp instructions that the simulator executes per second on two cores with its sanitizer, bytes
-/// that the host makes, copies and compares, and multiplications of its references.
+/// Rates for computing that cost: warp instructions that the simulator executes per second on two cores with its
+/// sanitizer, bytes that the host makes, copies and compares, and multiplications in references.
 const INSTRUCTIONS_PER_SECOND: f64 = 2e7;
 const BYTES_PER_SECOND: f64 = 5e8;
 const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
@@ -36,7 +36,7 @@ const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
 /// Suffix of a mismatch, by the launch's set of inputs.
 const PLACES: [&str; MIXED + 1] = [", in a second launch", ", on a second set of inputs", ", on a third set of inputs"];
 
-/// Returns how many warp instructions a run executed. The counts of a sampled launch are extrapolated to all blocks.
+/// Number of warp instructions that a run executed. Counts of a sampled launch are extrapolated to all blocks.
 pub fn count_instructions(report: &CountReport) -> Option<f64> {
     let share = report.run.notes.iter().find_map(|note| match note {
         Note::Sampled { ran, of } => Some(*ran as f64 / *of as f64),
@@ -47,7 +47,7 @@ pub fn count_instructions(report: &CountReport) -> Option<f64> {
 }
 
 /// Whether another set of inputs costs the simulator at most [`MOST_SECONDS`], judging by the first set. The cost of a
-/// function in Python or C++ is unknown, so it counts as too much.
+/// Python or C++ function is unknown, so it counts as too much.
 pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
     let seconds = instructions / INSTRUCTIONS_PER_SECOND
         + job.buffer_bytes().0 as f64 / BYTES_PER_SECOND
@@ -55,17 +55,17 @@ pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
     seconds <= MOST_SECONDS && job.checks.iter().all(|check| called(&check.expect).is_none())
 }
 
-/// What the further launches of a case showed.
+/// Outcome of the further launches of a case.
 pub enum Repeated {
     /// Every result was right, on every set of inputs that the case has.
     Right,
     Wrong(Mismatch),
-    /// Every result was right, and a set of inputs was skipped.
+    /// Every result was right, but a set of inputs was skipped.
     Skipped(Skipped),
 }
 
-/// Returns why a case is not launched again on a device that measures no time; `None` if it is. It is launched again
-/// for its variables or for other inputs.
+/// Why a case is not launched again on a device that measures no time; `None` if it is. It is launched again for its
+/// variables or for other inputs.
 fn skipped(bench: &Bench<'_>, case: &ReadyCase<'_>) -> Option<Skipped> {
     let job = case.job;
     let keeps_variables = !undeclared_variables(bench, case).is_empty();
@@ -79,8 +79,8 @@ fn skipped(bench: &Bench<'_>, case: &ReadyCase<'_>) -> Option<Skipped> {
     }
 }
 
-/// Launches a case that has passed its check again, and says what is wrong with the result. Leaves the first set of
-/// inputs chosen. A profiler measures one launch.
+/// Launches a case again after it has passed its check, and finds what is wrong with the result. Leaves the first set
+/// of inputs chosen. A profiler measures only one launch.
 pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Repeated, Stop> {
     let is_launched = matches!(case.job.body, BodyPlan::Launches(_) | BodyPlan::Host(_));
     if !is_launched || bench.is_profiled() {
@@ -100,7 +100,7 @@ pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Repeate
     }
 }
 
-/// Returns what is wrong with a result, and whether the inputs varied.
+/// What is wrong with a result, if anything, and whether the inputs varied.
 fn repeat_on_each_set<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(Option<Mismatch>, bool), Stop> {
     let is_timed = bench.device.clock().is_some();
     if !is_timed {
@@ -135,7 +135,7 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
     }
     let (job, slots) = (case.job, case.slots());
     let prepare: Vec<Prepare> = if job.sampled {
-        // The elements that its blocks write must differ from those they leave, as after the first launch.
+        // The elements that its blocks write must be distinguishable from the others, as after the first launch.
         bench.store.prepare(&slots, Poison::Checked)
     } else if varies {
         slots.iter().filter_map(|slot| bench.store.restoration(*slot)).collect()
@@ -171,7 +171,7 @@ fn launch_again<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, set: usize) -> 
     Ok(None)
 }
 
-/// Names the inputs that trigger a kernel's fault, if the manifest's do not.
+/// Names the set of inputs that triggers a kernel's fault, unless it is the manifest's.
 fn on_set(set: usize, stop: Stop) -> Stop {
     match stop {
         Stop::Case(Outcome::Trap { message }) if set != FIRST => {

@@ -1,9 +1,9 @@
 //! Times the correct cases in one regime, in interleaved rounds, each in a random order from a seed.
 //!
-//! Drift (clocks, temperature) affects all variants alike, and samples of one round may be divided by each other. A
+//! Drift (clocks, temperature) affects all variants alike, so ratios of samples from the same round are meaningful. A
 //! variant stops when the interval of its median is narrow enough, or at its limits. The baseline and its A/A control
-//! go on to the end, so that every round has them. The control is the baseline under another name: its difference from
-//! the baseline is noise.
+//! continue to the end, so that every round has them. The control is the baseline under another name: its difference
+//! from the baseline is noise.
 
 use std::time::Instant;
 
@@ -70,7 +70,7 @@ fn warm_up_all(cases: &mut Cases<'_, '_>, regime: Regime) -> Result<Vec<CaseSamp
     Ok(tracks)
 }
 
-/// Warms up with untimed runs, and finds how long a sample has to be.
+/// Warms up with untimed runs, and determines how many runs a sample needs.
 fn warm_up<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>, regime: Regime) -> Result<Series, Stop> {
     let plan = &case.job.measure;
     bench.announce(case.job, Activity::Measuring, plan.timeout);
@@ -104,7 +104,7 @@ fn add_control(tracks: &mut Vec<CaseSamples>, baseline: Option<usize>) {
     }
 }
 
-/// Takes one sample of a case, and checks its result if the sample is drawn for that or is the last. `at` is the round
+/// Takes one sample of a case, and checks its result if the audit selects it or if it is the last. `at` is the round
 /// and the position in its order.
 fn extend_track(cases: &mut Cases<'_, '_>, tracks: &mut [CaseSamples], own: usize, at: (u32, u32)) -> Result<(), Halt> {
     let (place, regime) = (tracks[own].place, tracks[own].regime);
@@ -160,7 +160,7 @@ fn is_enough(tracks: &mut [CaseSamples], own: usize, baseline: Option<usize>, pl
     }
 }
 
-/// Shuffles by the Fisher-Yates method.
+/// Fisher–Yates shuffle.
 fn shuffle(order: &mut [usize], rng: &mut ChaCha8Rng) {
     for last in (1..order.len()).rev() {
         order.swap(last, below(rng, last as u64 + 1) as usize);

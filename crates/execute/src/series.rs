@@ -1,15 +1,16 @@
-//! What one sample of a case is made of: how many runs, and on how many sets of buffers.
+//! What makes up one sample of a case: how many runs, and on how many sets of buffers.
 //!
 //! | regime | runs | sets |
 //! |---|---|---|
-//! | cold | one; of a short kernel one or more cycles of the device; more if the clock's tick would show | one |
-//! | warm, graph | as many as fill a span of two milliseconds | one; where a buffer is `inout`, one for each run |
-//! | rotate | likewise, alternating between the sets | so many that together they are twice the L2 |
+//! | cold | one; for a short kernel one or more cycles of the device; more if the clock's tick would show | one |
+//! | warm, graph | as many as fill a span of two milliseconds | one; if a buffer is `inout`, one for each run |
+//! | rotate | likewise, alternating between the sets | enough for twice the size of the L2 |
 //! | host | one | one |
 //!
-//! A run changes its `inout` buffers, and restoring one between two runs would take the caches out of their state. So
-//! each run of a span has a copy, restored before the span; memory bounds how many there are. Only the first set is
-//! checked: the others are copies of it, run by the same launches. Variables of a module cannot be copied and stay one.
+//! A run changes its `inout` buffers, and restoring one between two runs would disturb the state of the caches. So each
+//! run of a span has its own copy, restored before the span; memory limits how many there are. Only the first set is
+//! checked: the others are copies of it, run by the same launches. Variables of a module cannot be copied, so there is
+//! only one of each.
 
 use super::bench::Bench;
 use super::buffers::{Poison, Slot};
@@ -24,26 +25,25 @@ use runner_types::{Access, Persist, Regime};
 
 /// Nanoseconds per span of runs. The overhead of its two events is a thousandth of that.
 const SPAN: f64 = 2e6;
-/// Most operations per span, so that they fit the queue behind a gate.
+/// Maximum number of operations per span, so that they fit the queue behind a gate.
 const MOST_STEPS: usize = 384;
-/// Most runs per cold sample.
 const MOST_COLD: u32 = 32;
 /// A kernel below this many nanoseconds is short: the variation of its time over one device cycle would show.
 const SHORT: f64 = 50e3;
-/// Fraction of the precision that the clock's tick may take.
+/// Maximum clock tick as a fraction of the precision.
 const SHARE_OF_TICK: f64 = 0.125;
 const MOST_SETS: usize = 32;
-/// The sets take at most one part in this many of the free memory.
+/// The sets may take at most free memory divided by this.
 const SHARE_OF_FREE: u64 = 2;
 /// The same with textures or surfaces: a GPU may keep an array for each buffer.
 const SHARE_WITH_ARRAYS: u64 = 3;
 
-/// Returns a case's work as it is timed, to be run `repeat` times.
+/// A case's work as it is timed, to be run `repeat` times.
 pub fn timed_run(bench: &mut Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Batch {
     Batch { repeat, ..Batch::once(preparation(bench, case, Poison::Timed), case.steps().to_vec()) }
 }
 
-/// Returns the sets of buffers for the samples of a regime, still with one run per sample.
+/// Makes the sets of buffers for the samples of a regime, initially with one run per sample.
 pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) -> Result<Series, Stop> {
     let slots = case.slots();
     let share = if has_textures(case.steps()) { SHARE_WITH_ARRAYS } else { SHARE_OF_FREE };
@@ -60,7 +60,7 @@ pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) ->
     Ok(Series { others, ..Series::default() })
 }
 
-/// Returns how many sets a regime uses if they may take one part in `share` of the free memory.
+/// Number of sets that a regime uses if they may take free memory divided by `share`.
 fn sets_wanted(bench: &Bench<'_>, slots: &[Slot], regime: Regime, share: u64) -> usize {
     let bytes = |slot: &Slot| bench.store.get(*slot).map_or(0, |buffer| buffer.plan.bytes().0);
     let working_set: u64 = slots.iter().map(bytes).sum();
@@ -88,7 +88,7 @@ fn is_copied(bench: &Bench<'_>, slot: Slot, regime: Regime) -> bool {
     bench.store.get(slot).is_some_and(|buffer| !buffer.is_symbol() && fits(buffer.plan.access))
 }
 
-/// Returns copy number `nth` of the buffers.
+/// Makes copy number `nth` of the buffers.
 fn copy_set(bench: &mut Bench<'_>, slots: &[Slot], nth: usize) -> Result<Vec<(BufferId, BufferId)>, DeviceError> {
     let mut pairs = Vec::new();
     for slot in slots {
@@ -113,7 +113,7 @@ pub fn lengthen(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, ser
         return;
     }
     let lead = match regime {
-        // A set that is consumed serves once.
+        // A consumed set can be used only once.
         Regime::Rotate if consumes => 0,
         Regime::Rotate => sets.min(most / 2),
         _ if consumes && sets == 1 => 0,
@@ -130,7 +130,7 @@ pub fn lengthen(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, ser
     (series.launches, series.lead) = (launches.max(1) as u32, lead as u32);
 }
 
-/// Returns the batch that takes one sample of a case.
+/// Batch that takes one sample of a case.
 pub fn timed_batch(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, series: &Series) -> TimedBatch {
     let Batch { mut prepare, steps, .. } = timed_run(bench, case, 1);
     let slots = case.slots();
@@ -138,7 +138,7 @@ pub fn timed_batch(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, 
     if !series.others.is_empty() {
         prepare.extend(slots.iter().flat_map(|slot| bench.store.prepare_copies(*slot, series.others.len())));
     }
-    // The report has one line per entry of the manifest, and an entry may run many times.
+    // The report has one line per manifest entry, and an entry may run many times.
     series.whole_only = case.job.steps.is_some();
     if regime == Regime::Host {
         series.fresh = slots.iter().filter_map(|slot| bench.store.allocated_each_run(*slot)).collect();
@@ -146,12 +146,12 @@ pub fn timed_batch(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime, 
     TimedBatch { prepare, steps, regime, series, samples: 1 }
 }
 
-/// Returns the total size in bytes of the buffers that a run works on.
+/// Total size in bytes of the buffers that a run works on.
 pub fn working_set(bench: &Bench<'_>, case: &ReadyCase<'_>) -> u64 {
     case.slots().into_iter().filter_map(|slot| bench.store.get(slot)).map(|buffer| buffer.plan.bytes().0).sum()
 }
 
-/// Returns the step with its buffers replaced.
+/// Copy of a step with its buffers replaced.
 fn move_step(step: &Step, pairs: &[(BufferId, BufferId)]) -> Step {
     let other = |id: BufferId| pairs.iter().find(|(from, _)| *from == id).map_or(id, |(_, to)| *to);
     let argument = |argument: &LaunchArg| match argument {
@@ -191,7 +191,7 @@ pub fn take_sample(bench: &mut Bench<'_>, case: &ReadyCase<'_>, batch: &TimedBat
     find_sound(times)
 }
 
-/// Returns the single sample of a timed batch. A time that is not a valid number of nanoseconds is an error.
+/// Single sample of a timed batch. A time that is not a valid number of nanoseconds is an error.
 fn find_sound(samples: Vec<Timing>) -> Result<Timing, Stop> {
     let sample = samples.into_iter().next();
     let sample = sample.ok_or_else(|| Stop::launch_error("the device timed nothing"))?;

@@ -1,10 +1,10 @@
-//! The random numbers of a buffer.
+//! Random numbers of a buffer.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use sha2::{Digest as _, Sha256};
 
-/// Generator of one buffer's streams, as its key.
+/// Random generator of a buffer's streams, represented by its key.
 pub struct Source([u8; 32]);
 
 impl Source {
@@ -12,7 +12,7 @@ impl Source {
         Self(Sha256::new().chain_update(seed.to_le_bytes()).chain_update(name.as_bytes()).finalize().into())
     }
 
-    /// Returns the key, little-endian.
+    /// The key as little-endian words.
     pub fn words(&self) -> [u64; 4] {
         let mut words = [0; 4];
         for (word, bytes) in words.iter_mut().zip(self.0.chunks_exact(8)) {

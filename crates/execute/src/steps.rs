@@ -1,11 +1,11 @@
-//! Makes device steps from the plan of steps: names become memory, conditions are parsed.
+//! Resolves a plan of steps for the device: names become memory, conditions are parsed.
 
 use super::stop::Stop;
 use runner_backend::{BufferId, Condition, Iteration, Loop, Read, Step};
 use runner_lang::Program;
 use runner_types::{ConditionPlan, IterationPlan, StepPlan};
 
-/// Resolves steps. The plan refers to `launches` by index; `buffer` gives the memory of a named buffer.
+/// Resolves steps. The plan refers to `launches` by index; `buffer` returns the memory of a named buffer.
 pub fn resolve(
     plan: &[StepPlan],
     launches: &[Step],

@@ -3,7 +3,7 @@
 use runner_backend::DeviceError;
 use runner_types::Outcome;
 
-/// The device context is gone: this process can run nothing more. The case that destroyed it is settled.
+/// The device context is gone, so this process can run nothing more. The case that destroyed it is settled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the device's context is lost: {message}")]
 pub struct Lost {
@@ -20,7 +20,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Stops because an expression of the manifest has no value for this case.
+    /// Stops because a manifest expression has no value for this case.
     pub fn unresolved(message: impl Into<String>) -> Self {
         Self::Case(Outcome::Unresolved { message: message.into() })
     }
@@ -31,7 +31,7 @@ impl Stop {
 }
 
 impl From<String> for Stop {
-    /// A bare message from a lower stage means that the manifest is wrong for this case.
+    /// A bare message from a lower level means that the manifest is wrong for this case.
     fn from(message: String) -> Self {
         Self::unresolved(message)
     }

@@ -1,13 +1,13 @@
-//! Random content with a structure: sorted keys, permutations, one-hot rows, Zipf's law, sparse matrices.
+//! Random content with a structure: sorted keys, permutations, one-hot rows, Zipf-distributed ranks, sparse matrices.
 //!
 //! Every element depends only on its index, the length and the key, so content can be made in any order on any number
-//! of threads. Nothing is drawn from a stream: a mixing function (`SplitMix64`, Steele et al. 2014) of key and index
-//! gives the bits.
+//! of threads. Nothing is drawn from a stream: the bits come from a mixing function (`SplitMix64`, Steele et al. 2014)
+//! of key and index.
 
 use super::source::Source;
 use runner_types::{Sparse, Structure};
 
-/// Random bits of one index.
+/// Random bits for one index.
 #[derive(Debug, Clone, Copy)]
 struct Bits(u64);
 
@@ -47,8 +47,8 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Returns the elements of a buffer of `len` elements with this seed. The key of a sparse matrix depends only on
-    /// its seed, so that its two buffers agree.
+    /// Generator for a buffer of `len` elements with this seed. The key of a sparse matrix depends only on its seed, so
+    /// that its two buffers agree.
     pub fn new(structure: &'a Structure, seed: u64, name: &str, len: u64) -> Self {
         let name = if matches!(structure, Structure::CsrRows(_) | Structure::CsrColumns(_)) { "" } else { name };
         let zipf = match structure {
@@ -58,7 +58,7 @@ impl<'a> Elements<'a> {
         Self { structure, key: Source::new(seed, name).words()[0], len, zipf }
     }
 
-    /// Returns an integer; a `Sorted` element is at the fraction [`Self::way`] between its bounds.
+    /// Element as an integer. A `Sorted` element is instead given by [`Self::way`], as a fraction between its bounds.
     pub fn integer(&self, index: u64) -> u64 {
         match self.structure {
             Structure::Sorted { .. } => 0,
@@ -77,7 +77,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Returns a float: an off-diagonal element of a dominant matrix is in [-1, 1), any other is an integer.
+    /// Element as a float: off the diagonal of a dominant matrix it is in [-1, 1), otherwise an integer.
     pub fn float(&self, index: u64) -> f64 {
         match self.structure {
             Structure::Dominant(columns) if !is_diagonal(index, *columns) => {
@@ -87,7 +87,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Returns the position of a sorted element between the lower and the upper bound, in [0, 1).
+    /// Position of a sorted element between the lower and the upper bound, in [0, 1).
     pub fn way(&self, index: u64) -> f64 {
         (index as f64 + Bits::new(self.key, index).unit()) / self.len.max(1) as f64
     }
@@ -98,8 +98,8 @@ fn is_diagonal(index: u64, columns: u64) -> bool {
     index / columns.max(1) == index % columns.max(1)
 }
 
-/// Returns the position of an index in a random order of `0..len`: a Feistel network on the next power of four,
-/// iterated until it is within the length.
+/// Position of an index in a random order of `0..len`: a Feistel network on the next power of four, iterated until it
+/// is within the length.
 pub fn permuted(index: u64, len: u64, key: u64) -> u64 {
     let half = (64 - len.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;
@@ -116,8 +116,8 @@ pub fn permuted(index: u64, len: u64, key: u64) -> u64 {
     }
 }
 
-/// Returns where a row begins: at its share of the nonzeros, moved by at most half the mean row length, so that rows
-/// differ in length and none has more nonzeros than columns.
+/// Start of a row: its even share of the nonzeros, shifted by at most half the mean row length, so that rows differ in
+/// length and none has more nonzeros than columns.
 fn row_begin(matrix: &Sparse, key: u64, row: u64) -> u64 {
     let Sparse { rows, columns, nonzeros } = *matrix;
     let even = |row: u64| (u128::from(row) * u128::from(nonzeros) / u128::from(rows.max(1))) as u64;
@@ -126,12 +126,11 @@ fn row_begin(matrix: &Sparse, key: u64, row: u64) -> u64 {
     }
     let mean = nonzeros / rows;
     let slack = mean.min(columns.saturating_sub(mean + 1));
-    // The shift is from -slack / 2 to slack / 2: neighbouring beginnings never cross, and rows never overflow.
+    // The shift is from -slack / 2 to slack / 2, so neighbouring row starts never cross, and rows never overflow.
     (even(row) + Bits::new(key, row).below(slack + 1)).saturating_sub(slack / 2).min(nonzeros)
 }
 
-/// Returns the column of a nonzero: the row's columns are divided evenly among its nonzeros, and each is somewhere in
-/// its part.
+/// Column of a nonzero: the row's columns are divided evenly among its nonzeros, and each is somewhere in its part.
 fn column(matrix: &Sparse, key: u64, place: u64) -> u64 {
     let (mut low, mut high) = (0, matrix.rows);
     while low + 1 < high {
@@ -163,7 +162,7 @@ impl Zipf {
         zipf
     }
 
-    /// Returns a rank from 0.
+    /// Draws a 0-based rank.
     fn rank(&self, mut bits: Bits) -> u64 {
         loop {
             let u = self.last + bits.unit() * (self.first - self.last);
@@ -179,7 +178,7 @@ impl Zipf {
         libm::exp(-self.exponent * libm::log(x))
     }
 
-    /// Returns the integral of the density, which is a logarithm for the exponent 1.
+    /// Integral of the density, which is a logarithm for the exponent 1.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         let y = (1.0 - self.exponent) * log;

@@ -1,16 +1,16 @@
-//! Which samples of a case were taken while the device was throttled, and why it was.
+//! Which samples of a case were taken while the device was throttled, and why.
 
 use runner_types::{Note, Regime, Round, ThrottleReason};
 
 #[derive(Debug, Default)]
 pub struct Throttling {
-    /// Samples that count although they were affected.
+    /// Number of samples that count although they were affected.
     kept: usize,
     reasons: Vec<ThrottleReason>,
 }
 
 impl Throttling {
-    /// Keeps the samples from a round on.
+    /// Records that the samples from a round on count although the device was throttled.
     pub fn keep(&mut self, from: u32, rounds: &[Round], reasons: &[ThrottleReason]) {
         self.kept += rounds.iter().filter(|round| round.round >= from).count();
         self.add(reasons);
@@ -22,7 +22,7 @@ impl Throttling {
         self.reasons.dedup();
     }
 
-    /// Returns a note for the case; `None` if the device was not throttled.
+    /// Note for the case; `None` if the device was not throttled.
     pub fn note(&self, regime: Regime, discarded: usize) -> Option<Note> {
         let (reasons, discarded, kept) = (self.reasons.clone(), discarded as u64, self.kept as u64);
         (!reasons.is_empty()).then_some(Note::Throttled { regime, reasons, discarded, kept })

@@ -1,11 +1,10 @@
-//! The twelve element types as Rust types, and the choice between them at run time.
+//! The twelve element types as Rust types, and dispatch to them at run time.
 //!
 //! Bytes are little-endian, as on all supported devices, and need not be aligned. All functions are `inline`: they are
-//! in the innermost loops of timed references, and an incremental build inlines nothing across modules by itself.
+//! in the innermost loops of timed references, and an incremental build does not inline across modules by itself.
 
 use half::{bf16, f16};
 
-/// An element type.
 pub trait Typed: Copy + Send + Sync + 'static {
     const SIZE: usize;
 
@@ -16,28 +15,28 @@ pub trait Typed: Copy + Send + Sync + 'static {
     fn store(self, bytes: &mut [u8]);
 }
 
-/// An integer type, with its values as 64-bit lanes: sign- or zero-extended, and for u64 its bits.
+/// An integer type, with its values as 64-bit lanes: sign- or zero-extended, and u64 as its bits.
 pub trait Integer: Typed + Ord {
     const MIN: i128;
     const MAX: i128;
 
     fn lane(self) -> i64;
 
-    /// Returns the low bits of a lane, so that results of lane arithmetic wrap as the type does.
+    /// Low bits of a lane, so that results of lane arithmetic wrap as the type does.
     fn from_lane(lane: i64) -> Self;
 
-    /// Returns the nearest value of the type; NaN becomes 0.
+    /// Nearest value of the type; NaN becomes 0.
     fn nearest(value: f64) -> Self;
 }
 
-/// A float type; every value of one is a value of f64.
+/// A float type, all of whose values are f64 values.
 pub trait Float: Typed {
     fn wide(self) -> f64;
 
     /// Rounds to nearest, ties to even.
     fn nearest(value: f64) -> Self;
 
-    /// Returns the largest value below a finite one.
+    /// Largest value below a finite one.
     fn below(self) -> Self;
 }
 
@@ -132,7 +131,7 @@ float!(
     f64, |value: f64| value, |value: f64| value
 );
 
-/// Evaluates one of two expressions with a type alias for the element type at run time.
+/// Evaluates one of two expressions with a type alias for the element type known at run time.
 macro_rules! by_type {
     ($element:expr, integer $int:ident => $integer:expr, float $flt:ident => $float:expr $(,)?) => {{
         use runner_types::ElementType as E;

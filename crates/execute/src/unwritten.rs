@@ -1,5 +1,5 @@
-//! Elements of outputs that no launch has written, on a device that tracks writes: they are wrong, whatever they hold.
-//! The poison alone does not reveal them if it equals the expected value.
+//! Output elements that no launch has written, on a device that tracks writes: they are wrong, whatever they hold. The
+//! poison does not reveal them if it equals the expected value.
 
 use std::ops::Range;
 
@@ -22,19 +22,18 @@ pub struct Unwritten {
 }
 
 impl Unwritten {
-    /// Returns how many elements were not written.
+    /// Number of unwritten elements.
     pub fn count(&self) -> u64 {
         self.elements.iter().map(|range| range.len() as u64).sum()
     }
 
-    /// Returns the unwritten elements, as indices in the check; `None` if the check compares what it computes from
-    /// them.
+    /// Unwritten elements as indices in the check; `None` if the check compares something computed from them.
     pub fn compared(&self) -> Option<Vec<Range<usize>>> {
         let start = self.read.start;
         self.is_compared.then(|| self.elements.iter().map(|range| range.start - start..range.end - start).collect())
     }
 
-    /// Returns the mismatch of a check that computes something from them.
+    /// Mismatch of a check that compares something computed from them.
     pub fn mismatch(&self, check: &CheckPlan) -> Mismatch {
         Mismatch {
             what: format!("{}: elements of `{}`", check.text, self.buffer),
@@ -49,8 +48,8 @@ impl Unwritten {
     }
 }
 
-/// Returns the unwritten part of the first buffer of a case's check that has one; `None` if there is none, or the
-/// device does not track writes.
+/// Unwritten part of the first buffer in a case's check that has one; `None` if there is none, or if the device does
+/// not track writes.
 pub fn find_unwritten(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Unwritten>, Stop> {
     let mut read = Vec::new();
     collect(&check.actual, &mut read);
@@ -64,8 +63,7 @@ pub fn find_unwritten(bench: &Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
     Ok(None)
 }
 
-/// Returns the elements in a range of a case's buffer that no launch has written; `None` if the device does not track
-/// writes.
+/// Elements in a range of a case's buffer that no launch has written; `None` if the device does not track writes.
 pub fn find_unwritten_among(
     bench: &Bench<'_>,
     case: &ReadyCase<'_>,
@@ -82,7 +80,7 @@ pub fn find_unwritten_among(
     }))
 }
 
-/// Returns the elements of `among` that contain one of these bytes.
+/// Elements of `among` that contain any of these bytes.
 fn elements_of(bytes: &[Range<u64>], element: ElementType, among: &Range<usize>) -> Vec<Range<usize>> {
     let size = element.size();
     let mut found: Vec<Range<usize>> = Vec::new();

@@ -10,7 +10,6 @@ use super::stop::Stop;
 use super::unwritten::part_of;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, Phase};
 
-/// Returns the result of a case.
 pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Operand, Stop> {
     match &case.body {
         Body::Host(body) => return Ok(body.result()),
@@ -23,8 +22,7 @@ pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPla
     value
 }
 
-/// Returns the current content of a buffer. An input has its initial content, since a case that changes it fails
-/// anyway.
+/// Current content of a buffer. For an input this is its initial content, since a case that changes it fails anyway.
 pub fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> Result<Operand, Stop> {
     let slot = case.slot_after(bench, name);
     let Some((slot, plan)) = slot.and_then(|slot| Some((slot, bench.store.get(slot)?.plan.clone()))) else {
@@ -36,7 +34,7 @@ pub fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> R
     bench.expected.output(bench.device, &bench.store, slot)
 }
 
-/// Returns what a check expects; `None` if that is the case itself.
+/// Expected value of a check; `None` if that is the case itself.
 pub fn expectation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<Option<Operand>, Stop> {
     let job = case.job;
     if let ExpectPlan::Reference(expression) = &check.expect {
@@ -63,7 +61,7 @@ pub fn expectation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPla
     }
 }
 
-/// Starts computing what the functions of a case's checks expect of the current set of inputs.
+/// Starts computing the function values that a case's checks expect for the current set of inputs.
 pub fn begin_functions(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
     for check in &case.job.checks {
         if let (Some(function), Some(element)) = (called(&check.expect), element_of(case, check)) {
@@ -73,13 +71,13 @@ pub fn begin_functions(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
     }
 }
 
-/// Returns the element type that a check compares, if that is a buffer or a part of one.
+/// Element type that a check compares, if that is a buffer or a part of one.
 fn element_of(case: &ReadyCase<'_>, check: &CheckPlan) -> Option<ElementType> {
     let (name, _) = part_of(&check.actual)?;
     case.job.buffers.iter().find(|buffer| buffer.name == name).map(|buffer| buffer.element)
 }
 
-/// Keeps what others compare with a case, while its outputs exist.
+/// Keeps the results that other cases are compared with, while the outputs exist.
 pub fn keep_for_others(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     let set = bench.store.sets.current;
     bench.expected.forget(case.place, set);

@@ -1,9 +1,8 @@
-//! Variables of modules that the manifest does not name: which of them kernels write.
+//! Module variables that the manifest does not name: which of them kernels write.
 //!
-//! Variables that a case's launch wrote are restored before every later launch. Libraries bring hundreds that no kernel
-//! writes; restoring these would take longer than a short kernel and change its times. So all are compared with what
-//! they held when the module was loaded: before and after the first launches of a case, and again once it has been
-//! timed.
+//! Variables written by a case's launch are restored before every later launch. Libraries bring hundreds that no kernel
+//! writes; restoring these would take longer than a short kernel and change its times. So all are compared with their
+//! content at module load: before and after the first launches of a case, and again once it has been timed.
 
 use std::rc::Rc;
 
@@ -17,8 +16,8 @@ use runner_backend::{BufferId, Device, ModuleId, Prepare};
 /// Bytes compared at a time.
 const PIECE: usize = 1 << 20;
 
-/// Returns the operations that restore a case's memory before a launch: its buffers, and those variables of its modules
-/// that the manifest does not name and launches write. `scratch` that another case used last is poisoned or, if it is a
+/// Operations that restore a case's memory before a launch: its buffers, and those variables of its modules that the
+/// manifest does not name and launches write. `scratch` that another case used last is poisoned or, if it is a
 /// variable, restored.
 pub fn preparation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
     let slots = case.slots();
@@ -35,8 +34,8 @@ pub fn preparation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, poison: Poison) 
     prepare
 }
 
-/// Resets what outlives a case's launches to the state of a new process, so that its verdict depends on no other case:
-/// `scratch` becomes unused, variables are as their modules were loaded, and the heap is empty.
+/// Resets everything that outlives a case's launches to the state of a new process, so that its verdict depends on no
+/// other case: `scratch` becomes unused, variables get their content at module load, and the heap is emptied.
 pub fn begin(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
     let slots = case.slots();
     bench.store.forget_users(&slots);
@@ -66,7 +65,7 @@ fn restore_from_now_on(bench: &mut Bench<'_>, variables: &[(BufferId, Rc<[u8]>)]
     Ok(())
 }
 
-/// Returns the variables of a case's modules that the manifest does not name.
+/// Variables of a case's modules that the manifest does not name.
 pub fn undeclared_variables<'v>(bench: &'v Bench<'_>, case: &ReadyCase<'_>) -> Vec<(ModuleId, &'v Variable)> {
     let slots = case.slots();
     let modules = case.device_body().map_or(&[][..], |body| &body.modules);
@@ -76,7 +75,7 @@ pub fn undeclared_variables<'v>(bench: &'v Bench<'_>, case: &ReadyCase<'_>) -> V
 }
 
 /// Finds variables that launches have written since their module was loaded, and restores them from now on. Returns
-/// whether there are new ones: samples that were taken without restoring them are void.
+/// whether there are new ones: samples taken without restoring them are void.
 pub fn look_at_variables(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<bool, Stop> {
     if bench.device.clock().is_none() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Observes the device while it is measured: the SM clock of the samples, and throttling, for which samples are
+//! Observes the device during measurement: the SM clock of the samples, and throttling, for which samples are
 //! discarded.
 //!
 //! Reads the state between two rounds, when nothing runs, and takes at most a twentieth of the time for that. A state
@@ -12,7 +12,7 @@ use super::case_samples::CaseSamples;
 use runner_backend::Device;
 use runner_types::{Look, ThrottleReason};
 
-/// Reading the state takes at most one part in this many of the time.
+/// Reading the state may take at most the elapsed time divided by this.
 const RARITY: u32 = 20;
 
 /// Throttling that lasts this long without a break counts as permanent.

@@ -52,7 +52,7 @@ fn concerns(check: &CheckPlan, plan: &BufferPlan) -> bool {
 }
 
 impl WeakChecks {
-    /// Returns the checks of a case that accept a mutant.
+    /// Checks of a case that accept a mutant.
     pub fn of(&self, job: &CaseJob) -> Vec<WeakCheck> {
         let tried = job.checks.iter().filter_map(|check| self.tried.iter().find(|tried| tried.is_of(job, check)));
         tried.map(|tried| tried.weak.clone()).filter(|weak| !weak.accepts.is_empty()).collect()
@@ -63,7 +63,7 @@ impl WeakChecks {
     }
 }
 
-/// Mutants that a check accepts, and the greatest magnitude that it expects.
+/// Mutants that a check accepts, and the largest magnitude that it expects.
 #[derive(Debug, Default)]
 pub struct Found {
     pub accepts: Vec<Mutant>,

@@ -46,7 +46,6 @@ fn judged(actual: &Operand, expected: &Operand, tolerance: Tolerance) -> Option<
     compare(actual, expected, &tolerance, &[], &Leeway::default()).unwrap()
 }
 
-/// Whether one float passes against one expected value.
 fn passes(element: ElementType, got: f64, expected: f64, tolerance: Tolerance) -> bool {
     judged(&floats(element, &[got]), &wide(element, &[expected]), tolerance).is_none()
 }
@@ -68,7 +67,7 @@ fn each_bound_lets_pass_what_lies_on_it_and_nothing_beyond() {
 #[test]
 fn any_one_of_the_three_bounds_is_enough() {
     let wide_ulp = Tolerance { abs: 0.0, rel: 1e-9, ulp: 1, derived: false };
-    // One unit in the last place of 1 as f16 is 2^-10.
+    // One ULP at 1 as f16 is 2^-10.
     assert!(passes(ElementType::F16, 1.0 + 2f64.powi(-10), 1.0, wide_ulp));
     let wide_abs = Tolerance { abs: 1.0, rel: 1e-9, ulp: 1, derived: false };
     assert!(passes(ElementType::F16, 1.5, 1.0, wide_abs));
@@ -127,7 +126,7 @@ fn a_reference_past_the_largest_value_of_the_type_is_infinite() {
     assert!(passes(ElementType::F16, f64::INFINITY, 65_520.0, Tolerance::default_for(ElementType::F16)));
 }
 
-/// The smallest positive value and the smallest normal value of each type.
+/// Exponents of the smallest positive and the smallest normal value of each type.
 const LEAST: [(ElementType, i32, i32); 3] =
     [(ElementType::F16, -24, -14), (ElementType::Bf16, -133, -126), (ElementType::F32, -149, -126)];
 
@@ -136,7 +135,7 @@ fn what_the_reference_rounds_to_passes_below_the_normal_values_too() {
     for (element, least, normal) in LEAST {
         let (least, normal) = (2f64.powi(least), 2f64.powi(normal));
         let just_above = 1.0 + 2f64.powi(-50);
-        // A tie goes to the even neighbour: 0, and twice the least value.
+        // A tie goes to the even neighbour: 0, or twice the smallest value.
         for (expected, right, wrong) in [
             (least / 1e10, 0.0, least),
             (least / 2.0, 0.0, least),
@@ -230,7 +229,7 @@ fn integers_are_exact_whatever_the_tolerance() {
         assert_eq!((difference.index, difference.got, difference.expected), (2, Number::Int(8), Number::Int(7)));
         assert_eq!((difference.wrong, difference.of), (1, 3));
     }
-    // 2^53 + 1 is not an f64: an f64 comparison would take it for 2^53.
+    // 2^53 + 1 is not an f64; a comparison in f64 would take it for 2^53.
     let large = ints(ElementType::I64, &[(1 << 53) + 1]);
     assert!(judged(&large, &wide(ElementType::F64, &[2f64.powi(53) + 2.0]), generous).is_some());
     assert!(judged(&large, &ints(ElementType::I64, &[(1 << 53) + 1]), EXACT).is_none());
@@ -290,7 +289,7 @@ fn a_difference_in_words_has_both_values_and_their_distance() {
     assert_eq!((mismatch.expected.as_str(), mismatch.got.as_str()), ("0.5", "0.1"));
     assert_eq!(mismatch.error, Some(0.5 - f64::from(0.1f32)));
     assert_eq!((mismatch.wrong, mismatch.of), (1, 2));
-    // An f64 would round both to 2^64.
+    // In f64 both would round to 2^64.
     let large = judged(
         &ints(ElementType::U64, &[u64::MAX.into()]),
         &ints(ElementType::U64, &[i128::from(u64::MAX) - 1]),
@@ -336,7 +335,7 @@ fn bytes_are_told_apart_by_their_bits() {
     assert_eq!((difference.expected, difference.got), (Number::Int(0x0707), Number::Int(0x0808)));
 }
 
-/// Rounds a number to a float type; returns it with the distance to the next value away from zero (or, at the end,
+/// A number rounded to a float type, with the distance to the next value away from zero (or, for the largest value,
 /// towards it).
 fn held(element: ElementType, value: f64) -> (f64, f64) {
     macro_rules! by {
@@ -394,7 +393,7 @@ fn float_type() -> impl Strategy<Value = ElementType> {
     prop::sample::select(vec![ElementType::F16, ElementType::Bf16, ElementType::F32, ElementType::F64])
 }
 
-/// Result of a plain loop: the first wrong element and how many are wrong.
+/// Result of a plain loop: index of the first wrong element, and number of wrong ones.
 fn one_by_one(len: usize, right: impl Fn(usize) -> bool) -> Option<(u64, u64)> {
     let wrong: Vec<usize> = (0..len).filter(|i| !right(*i)).collect();
     wrong.first().map(|first| (*first as u64, wrong.len() as u64))

@@ -21,7 +21,7 @@ fn refused(element: ElementType, content: &FillPlan) -> String {
     fill(&plan("x", element, 4), content).unwrap_err()
 }
 
-/// Converts elements to f64, which holds every element that these tests make.
+/// Elements as f64, which represents all elements in these tests exactly.
 fn numbers(element: ElementType, bytes: &[u8]) -> Vec<f64> {
     let parts = bytes.chunks_exact(element.size());
     by_type!(
@@ -65,7 +65,8 @@ fn every_fill() -> [FillPlan; 4] {
 
 #[test]
 fn uniform_integers_are_those_of_the_generator_as_it_is_described() {
-    // Computed by a separate program with ChaCha8, SHA-256 and the multiplication written from their papers.
+    // Computed by a separate program, with ChaCha8, SHA-256 and the multiplication method implemented from their
+    // papers.
     let bytes = made("input", ElementType::I32, CHUNK + 3, &uniform(0, 255, 1));
     let values = numbers(ElementType::I32, &bytes);
     assert_eq!(values[..6], [217.0, 63.0, 67.0, 150.0, 62.0, 155.0]);
@@ -98,7 +99,7 @@ fn normal_numbers_are_those_of_box_and_muller() {
     );
     let expected = [9.967_146_349_219_526, 6.324_594_625_444_558, 14.082_621_184_570_534, 7.610_060_557_053_792];
     for (value, expected) in values.iter().zip(expected) {
-        // The other program's logarithm and cosine may err in the last place.
+        // The other program's logarithm and cosine may be off by one ULP.
         assert!((value - expected).abs() <= 1e-14 * expected, "{value} {expected}");
     }
 }
@@ -144,7 +145,7 @@ fn both_bounds_of_a_uniform_integer_are_hit_and_all_between_equally_often() {
         for value in filled(element, len, &uniform(3, 8, 4)) {
             count[value as usize - 3] += 1;
         }
-        // A binomial of mean 2731 and deviation 48: six deviations.
+        // A binomial with mean 2731 and standard deviation 48; the bound is six deviations.
         assert!(count.iter().all(|n| n.abs_diff(2731) < 6 * 48), "{element}: {count:?}");
     }
 }
@@ -188,7 +189,7 @@ fn normal_numbers_have_their_mean_and_deviation() {
     let n = values.len() as f64;
     let found = values.iter().sum::<f64>() / n;
     let spread = (values.iter().map(|v| (v - found).powi(2)).sum::<f64>() / n).sqrt();
-    // Five standard errors: a 128th of the deviation for the mean, that over √2 for the deviation.
+    // Five standard errors: deviation / 128 for the mean, and that / √2 for the deviation.
     assert!((found - mean).abs() < 5.0 * deviation / 128.0, "{found}");
     assert!((spread - deviation).abs() < 5.0 * deviation / 128.0 / 2f64.sqrt(), "{spread}");
     let within = values.iter().filter(|v| (**v - mean).abs() < deviation).count() as f64 / n;
@@ -272,7 +273,7 @@ proptest! {
         seed in any::<u64>(),
         element in prop::sample::select(vec![ElementType::Bf16, ElementType::F32, ElementType::F64]),
     ) {
-        // Rounded to the type: bounds between two values of the type become one of them.
+        // Rounded to the type, because bounds between two values of the type become one of them.
         let round = |x: f64| by_type!(element, integer _T => x, float T => T::nearest(x).wide());
         let (low, high) = (round(a.min(b)), round(a.max(b)));
         prop_assume!(low < high);
@@ -356,7 +357,7 @@ fn a_stretch_of_a_content_has_the_elements_of_another_seed_at_their_places() {
             let spliced = fill.clone().spliced(secret, stretch.clone());
             let expected = [&first[..bytes[0]], &second[bytes[0]..bytes[1]], &first[bytes[1]..]].concat();
             assert!(made("x", element, len, &spliced) == expected, "{element} {stretch:?}");
-            // A chunk alone, and the content of a buffer that is like it.
+            // A single chunk, and the content of a buffer that is `like` it.
             let plan = plan("x", element, len as u64);
             let chunks: Vec<Vec<u8>> = (0..4).map(|number| chunk(&plan, &spliced, number).unwrap()).collect();
             assert!(chunks.concat() == expected, "{element} {stretch:?}");
@@ -364,7 +365,7 @@ fn a_stretch_of_a_content_has_the_elements_of_another_seed_at_their_places() {
             assert!(made("y", element, len, &like.spliced(secret, stretch)) == expected);
         }
     }
-    // Rows of a sparse matrix would not fit its columns.
+    // Rows of a sparse matrix would not match its columns.
     let rows = runner_types::Structure::CsrRows(runner_types::Sparse { rows: 10, columns: 10, nonzeros: 20 });
     let rows = FillPlan::Structured { structure: rows, seed: 5 };
     assert_eq!(rows.clone().spliced(secret, 2..5), rows);

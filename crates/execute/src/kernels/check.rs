@@ -1,8 +1,8 @@
-//! Comparisons on the device: whether every element of an output certainly passes.
+//! Comparisons on the device: whether every element of an output is certain to pass.
 //!
-//! The rule is that of [`compare`](crate::compare). If an element is doubtful (wrong, or within the last places of a
-//! 16-bit float), the host decides, so the device can only save work. Handles `x`, `copy(x)`, `add(x, y)` and numbers;
-//! results of reductions are small and compared on the host.
+//! Uses the rule of [`compare`](crate::compare). If an element is doubtful (wrong, or within a few ULP for a 16-bit
+//! float), the host decides, so the device can only save work. Handles `x`, `copy(x)`, `add(x, y)` and numbers; results
+//! of reductions are small and compared on the host.
 
 use super::{Kernels, code, double, number, word};
 use crate::bench::Bench;
@@ -13,7 +13,7 @@ use crate::values::expectation;
 use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
 
-/// Uploaded expected values take at most one part in this many of the free memory.
+/// Uploaded expected values may take at most free memory divided by this.
 const SHARE_OF_FREE: u64 = 4;
 
 /// Expected values that the device can read.
@@ -25,12 +25,12 @@ pub enum Wanted {
         element: Option<ElementType>,
     },
     Array(ElementType, BufferId),
-    /// The sum of two arrays, element by element.
+    /// Element-wise sum of two arrays.
     Sum(ElementType, BufferId, BufferId),
 }
 
 impl Wanted {
-    /// Returns the type of the lanes: constants and wide results are f64 or i64.
+    /// Lane type: constants and wide results are f64 or i64.
     const fn element(&self) -> ElementType {
         match *self {
             Self::Number { value: Number::Float(_), .. } => ElementType::F64,
@@ -39,7 +39,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the number's bits; `None` if the kernels have no room for it.
+    /// Bits of the number; `None` if the kernels cannot represent it.
     fn bits(&self) -> Option<u64> {
         match *self {
             Self::Number { value: Number::Float(value), .. } => Some(value.to_bits()),
@@ -51,7 +51,7 @@ impl Wanted {
 }
 
 impl Kernels {
-    /// Whether every one of the `len` elements of `got` certainly passes.
+    /// Whether every one of the `len` elements of `got` is certain to pass.
     pub fn passes(
         &self,
         device: &mut dyn Device,
@@ -89,7 +89,7 @@ impl Kernels {
         let hidden = self.expected.iter().position(|(_, id)| *id == left).map(|stream| stream as u64);
         hidden.map_or(Ok(()), |stream| self.mask(device, left, stream))?;
         self.run(device, self.compare, len, args)?;
-        // Read now: the next kernel clears it.
+        // Read now, since the next kernel clears it.
         let [doubtful] = self.found(device)?;
         hidden.map_or(Ok(()), |stream| self.mask(device, left, stream))?;
         Ok(doubtful == 0)
@@ -149,7 +149,7 @@ pub fn surely_passes(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckP
     Ok(kernels.passes(bench.device, (got, element, len), &wanted, &check.tolerance)?)
 }
 
-/// Returns the output that a check compares unmodified.
+/// Output that a check compares unmodified.
 fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Option<(BufferId, ElementType, u64)> {
     bench.store.kernels.as_ref()?;
     let name = name_of(actual)?;
@@ -158,7 +158,7 @@ fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Opt
     Some((buffer.id, buffer.plan.element, buffer.plan.len))
 }
 
-/// Returns what a check expects, on the device; `None` if it is not there or has another length.
+/// Expected value of a check on the device; `None` if it is not there or has another length.
 fn upload_wanted(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -178,7 +178,7 @@ fn upload_wanted(
     Ok(kernels.upload_expected(bench.device, &operand)?)
 }
 
-/// Returns an expected array or sum that the case already has on the device.
+/// Expected array or sum that the case already has on the device.
 pub fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, len: u64) -> Option<Wanted> {
     let first = |expression: &RefExpr| {
         let slot = case.device_body()?.slot(name_of(expression)?)?;
@@ -195,7 +195,7 @@ pub fn find_wanted(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr
     }
 }
 
-/// Returns the buffer of `x` or `copy(x)`.
+/// Buffer named in `x` or `copy(x)`.
 fn name_of(expression: &RefExpr) -> Option<&str> {
     match expression {
         RefExpr::Buffer(name) => Some(name),

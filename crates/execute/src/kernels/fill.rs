@@ -1,4 +1,4 @@
-//! Initial contents made on the device, with the bits that the host would make.
+//! Initial contents made on the device, with the same bits as on the host.
 //!
 //! Elements are drawn as documented in [`fill`](crate::fill), one per thread. A draw that the host's method rejects
 //! shifts all later ones in its chunk of 2^16: such chunks are listed and made on the host. Fills that need
@@ -23,12 +23,12 @@ struct Rule {
     seed: Option<u64>,
     /// Bits of a draw.
     width: u32,
-    /// How many of 2^`width` draws are rejected.
+    /// Number of rejected draws out of 2^`width`.
     rejected: u64,
 }
 
 impl Kernels {
-    /// Fills a buffer. False, with the content undefined, if the host must do it.
+    /// Fills a buffer. Returns false, with the content undefined, if the host must do it.
     pub fn fill(&self, device: &mut dyn Device, plan: &BufferPlan, to: BufferId) -> Result<bool, DeviceError> {
         match &plan.fill {
             None => Ok(false),
@@ -73,7 +73,7 @@ impl Kernels {
     }
 }
 
-/// Makes the listed chunks on the host; false if it cannot.
+/// Makes the listed chunks on the host; returns false if it cannot.
 fn mend(device: &mut dyn Device, plan: &BufferPlan, to: BufferId, listed: &[u64]) -> Result<bool, DeviceError> {
     let mut chunks = listed.to_vec();
     chunks.sort_unstable();
@@ -93,7 +93,7 @@ impl Rule {
     }
 }
 
-/// Returns the rule of a fill; `None` if the host must make or refuse it.
+/// Kernel rule of a fill; `None` if the host must make or reject it.
 fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
     let plain = |kind, a, b| Rule { kind, numbers: [a, b, 0, 0], seed: None, width: 32, rejected: 0 };
     by_type!(
@@ -136,8 +136,7 @@ fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
     )
 }
 
-/// Returns the rule of Lemire's method, on 32 bits if the span allows it, else on 64. A span of 0 means all 64-bit
-/// numbers.
+/// Rule of Lemire's method, on 32 bits if the span allows it, otherwise on 64. A span of 0 means all 64-bit numbers.
 fn uniform(from: u64, span: u64, seed: u64) -> Rule {
     let seed = Some(seed);
     if (1..=1 << 32).contains(&span) {

@@ -1,8 +1,8 @@
 //! Expected values in device memory, unreadable for the code under test.
 //!
-//! Uploaded expected values lie in the memory of the process whose kernels are judged, and a kernel could look for
-//! them. So they are masked with a `ChaCha8` stream under a key that is drawn for each group and that only the
-//! comparison gets. They are masked before the upload, so that no transfer buffer holds them in the clear.
+//! Uploaded expected values are in the memory of the process whose kernels are judged, and a kernel could look for
+//! them. So they are masked with a `ChaCha8` stream, under a key that is drawn for each group and passed only to the
+//! comparison. They are masked before the upload, so that no transfer buffer holds them in the clear.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
@@ -29,8 +29,8 @@ impl Key {
         Self([(); 4].map(|()| secret()))
     }
 
-    /// Masks bytes with one stream of the generator, or unmasks them. The first byte is at `offset` of the stream, a
-    /// multiple of four.
+    /// Masks or unmasks bytes with one stream of the generator. The first byte is at `offset` of the stream, a multiple
+    /// of four.
     fn mask(self, bytes: &mut [u8], stream: u64, offset: usize) {
         let mut seed = [0; 32];
         for (place, word) in seed.chunks_exact_mut(8).zip(self.0) {
@@ -47,7 +47,7 @@ impl Key {
 }
 
 impl Kernels {
-    /// Masks a buffer with one stream of the generator, or unmasks it.
+    /// Masks or unmasks a buffer with one stream of the generator.
     pub fn mask(&self, device: &mut dyn Device, buffer: BufferId, stream: u64) -> Result<(), DeviceError> {
         let bytes = device.size(buffer);
         let mut args = vec![LaunchArg::Buffer(buffer), word(bytes as u64)];
@@ -56,8 +56,8 @@ impl Kernels {
         self.run(device, self.mask, bytes.div_ceil(BLOCK) as u64, args)
     }
 
-    /// Uploads `len` bytes of values, masked. `read` fills its slice with the bytes from an offset on, a multiple of
-    /// eight. The host never holds all of them a second time.
+    /// Uploads `len` bytes of values, masked. `read` fills its slice with the bytes from an offset that is a multiple
+    /// of eight. The host never holds a second copy of all of them.
     pub fn upload_masked(
         &self,
         device: &mut dyn Device,

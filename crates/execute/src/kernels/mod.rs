@@ -19,7 +19,6 @@ use hidden::Key;
 const PTX: &str = include_str!("kernels.ptx");
 
 const THREADS: u32 = 256;
-/// Blocks per SM in a launch.
 const BLOCKS_PER_SM: u32 = 8;
 /// Words of the result buffer.
 const FOUND: usize = 512;
@@ -34,12 +33,12 @@ pub struct Kernels {
     key: Key,
     found: BufferId,
     most_blocks: u32,
-    /// Expected values that the host computed and uploaded. Each is masked with the stream of its index.
+    /// Expected values computed on the host and uploaded. Each is masked with the stream of its index.
     expected: Vec<(Operand, BufferId)>,
 }
 
 impl Kernels {
-    /// Loads the kernels; `None` on a device where the host is faster or that cannot run them.
+    /// Loads the kernels; `None` if the device cannot run them or the host is faster.
     pub fn load(device: &mut dyn Device) -> Result<Option<Self>, DeviceError> {
         if device.clock().is_some() { Self::load_if_possible(device) } else { Ok(None) }
     }
@@ -73,15 +72,15 @@ impl Kernels {
 
     /// Frees the memory of the expected values. A failed free leaks memory, which the next allocation reports.
     pub fn free_expected(&mut self, device: &mut dyn Device) {
-        // A stream masks only one content.
+        // Each stream masks only one content.
         self.key = Key::draw();
         for (_, id) in self.expected.drain(..) {
             let _ = device.free(id);
         }
     }
 
-    /// Returns a digest of a buffer's bytes and their positions. A change within one 8-byte word always changes it, a
-    /// wider one with probability 1 - 2^-64.
+    /// Digest of a buffer's bytes and their positions. A change within one 8-byte word always changes it, a wider one
+    /// with probability 1 - 2^-64.
     pub fn digest(&self, device: &mut dyn Device, buffer: BufferId) -> Result<u64, DeviceError> {
         let bytes = device.size(buffer) as u64;
         let args = vec![LaunchArg::Buffer(buffer), word(bytes), LaunchArg::Buffer(self.found)];
@@ -114,7 +113,7 @@ impl Kernels {
     }
 }
 
-/// Returns the kernels' code for an element type.
+/// The kernels' code for an element type.
 const fn code(element: ElementType) -> LaunchArg {
     number(match element {
         ElementType::I8 => 0,

@@ -52,7 +52,7 @@ fn fills(element: ElementType) -> Vec<FillPlan> {
             FillPlan::Constant(float(0.1)),
             FillPlan::Iota { start: float(0.1), step: float(0.3) },
             FillPlan::Uniform { low: float(-1.0), high: float(1.0), seed },
-            // So narrow that rounding reaches the upper end, which is excluded.
+            // So narrow that rounding reaches the upper bound, which is excluded.
             FillPlan::Uniform { low: float(1.0), high: float(1.000_000_3), seed },
             FillPlan::Uniform { low: float(0.1), high: float(0.1), seed },
         ];
@@ -113,7 +113,7 @@ fn chunks_with_a_rejected_draw_are_made_anew() {
     assert!(count > 0, "the seed draws no rejected number: choose another");
 }
 
-/// The range begins and ends within blocks of draws and within chunks; the first one's span rejects some draws.
+/// The range begins and ends within draw blocks and within chunks; the first case's span rejects some draws.
 #[test]
 fn a_stretch_has_the_elements_of_another_seed() {
     let (mut device, kernels) = bench();
@@ -189,7 +189,7 @@ fn specials(element: ElementType) -> Vec<Vec<u8>> {
     }
 }
 
-/// Returns every pair of special numbers, as two arrays.
+/// Every pair of special numbers, as two arrays.
 fn pairs(got: ElementType, wanted: ElementType) -> (Vec<u8>, Vec<u8>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for x in specials(got) {
@@ -206,7 +206,7 @@ fn tolerances() -> [Tolerance; 4] {
     [of(0.0, 0.0, 0), of(0.0, 1e-5, 0), of(2.5, 0.0, 0), of(0.0, 0.0, 1)]
 }
 
-/// Number of pairs that the host refuses, and that the device doubts.
+/// Number of pairs that the host rejects, and that the device doubts.
 fn judged(got: ElementType, wanted: ElementType, tolerance: &Tolerance) -> (u64, u64) {
     let (mut device, kernels) = bench();
     let (left, right) = pairs(got, wanted);
@@ -227,7 +227,7 @@ fn the_device_doubts_exactly_what_the_host_refuses() {
             let (refused, doubted) = judged(element, element, &tolerance);
             let of_16_bits = matches!(element, ElementType::F16 | ElementType::Bf16);
             if of_16_bits {
-                // Infinities and last places of these are the host's to judge.
+                // Their infinities and ULP bounds are left to the host.
                 assert!(doubted >= refused, "{element} {tolerance:?}: {doubted} doubted, {refused} refused");
             } else {
                 assert_eq!(doubted, refused, "{element} {tolerance:?}");
@@ -302,7 +302,7 @@ fn one_number_is_expected_of_every_element() {
     assert!(kernels.passes(device, side, &of(Number::Int(1), None), &exact).unwrap());
     assert!(kernels.passes(device, side, &of(Number::Float(1.0), None), &exact).unwrap());
     assert!(!kernels.passes(device, side, &of(Number::Int(2), None), &exact).unwrap());
-    // These are large as u64 and −1 as i64: a number of the other kind is never equal.
+    // As u64 these are large, as i64 they are −1; values of different signedness are never equal.
     let all = holding(device, &[0xff; 8]);
     let side = (all, ElementType::U64, 1);
     assert!(!kernels.passes(device, side, &of(Number::Int(-1), None), &exact).unwrap());
@@ -332,7 +332,7 @@ fn expected_values_of_the_host_are_brought_once() {
 #[test]
 fn expected_values_lie_masked_on_the_device_and_are_unmasked_for_a_comparison_only() {
     let (mut device, mut kernels) = bench();
-    // Two pieces of the host, and not a whole number of words.
+    // Two of the host's pieces, and not a whole number of words.
     let values: Vec<u8> = (0..(1 << 20) + 131u32).map(|i| (i % 251) as u8).collect();
     let element = ElementType::U8;
     let operand = Operand::Bytes { element, bytes: Arc::new(values.clone()) };
@@ -346,7 +346,7 @@ fn expected_values_lie_masked_on_the_device_and_are_unmasked_for_a_comparison_on
     };
     let masked = read(device.as_mut());
     let equal = masked.iter().zip(&values).filter(|(one, other)| one == other).count();
-    // One in 256 by chance.
+    // By chance, one byte in 256 is equal.
     assert!((3_000..5_500).contains(&equal), "{equal}");
     let passes = |kernels: &Kernels, device: &mut dyn Device| {
         let len = values.len() as u64;

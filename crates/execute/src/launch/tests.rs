@@ -1,4 +1,4 @@
-//! What is known of a kernel before it is launched.
+//! Resources of a kernel before it is launched.
 
 use super::{KernelResources, merged};
 

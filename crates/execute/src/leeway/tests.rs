@@ -1,4 +1,4 @@
-//! Errors that are allowed for sums and expressions: results in every order pass, and one that lacks a term does not.
+//! Allowed errors for sums and expressions: results in every order pass, and one that lacks a term does not.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -27,7 +27,7 @@ fn floats(element: ElementType, values: &[f64]) -> Operand {
     Operand::Bytes { element, bytes: Arc::new(raw) }
 }
 
-/// Random numbers of both signs, approximately normal, rounded to the type.
+/// Random numbers of both signs, approximately normally distributed, rounded to the type.
 fn random(rng: &mut ChaCha8Rng, element: ElementType, len: usize) -> Vec<f64> {
     let mut uniform = || f64::from(rng.next_u32()) / f64::from(u32::MAX) - 0.5;
     (0..len).map(|_| rounded(element, (0..6).map(|_| uniform()).sum::<f64>())).collect()
@@ -72,7 +72,7 @@ fn bounds(expression: &RefExpr, arrays: Arrays<'_>, elements: &[usize]) -> Vec<f
     reference::bounds(expression, elements, &mut |name| named(arrays, name)).unwrap()
 }
 
-/// Whether results pass by the default tolerance of a reference.
+/// Whether results pass with the default tolerance of a reference.
 fn passes(element: ElementType, got: &[f64], expression: &RefExpr, arrays: Arrays<'_>) -> bool {
     let expected = reference::evaluate(expression, &mut |name| named(arrays, name)).unwrap();
     let unit = unit_roundoff(Some(element));
@@ -186,7 +186,7 @@ fn bounds_are_those_worked_out_by_hand() {
     let times = |value: f64| binary(Elementwise::Multiply, RefExpr::Constant(Value::Float(value)), x.clone());
     close(of(&times(0.1)), [2.0 * 0.3, 2.0 * 0.4]);
     close(of(&times(0.5)), [1.5, 2.0]);
-    // Twice √2 times the root of 9 + 16, with one more for products, whose root is that of 36 + 4.
+    // For a sum, 2√2 times the root of 9 + 16. Products add one to the factor, and their root is that of 36 + 4.
     let root2 = 2.0 * 2f64.sqrt();
     close(of(&call(RefFunction::Sum, &["x"], &[])), [root2 * 5.0, root2 * 5.0]);
     close(of(&call(RefFunction::Dot, &["x", "y"], &[])), [(root2 + 1.0) * 40f64.sqrt(); 2]);

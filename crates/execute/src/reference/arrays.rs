@@ -31,7 +31,7 @@ pub fn sorted(element: ElementType, x: &Operand) -> Operand {
     wide(element, lanes)
 }
 
-/// Returns inclusive sums; those of floats are compensated (Neumaier).
+/// Inclusive sums; those of floats are compensated (Neumaier).
 pub fn scanned(element: ElementType, x: &Operand) -> Operand {
     let lanes = match all_lanes(x) {
         Lanes::Int(mut lanes) => {
@@ -73,7 +73,7 @@ pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Opera
     Ok(wide(ElementType::I64, Lanes::Int(counts)))
 }
 
-/// Computes the softmax of each row, after subtracting its greatest element.
+/// Softmax of each row, after subtracting its largest element.
 pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Operand, String> {
     let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
     parallel::chunks(&mut lanes, columns.max(1), &|_, row| {
@@ -96,21 +96,20 @@ pub fn each(element: ElementType, x: &Operand, function: fn(f64) -> f64) -> Resu
     Ok(wide(element, Lanes::Float(lanes)))
 }
 
-/// Returns x times the probability that a standard normal variable is at most x.
+/// x times the probability that a standard normal variable is at most x.
 pub fn gelu(x: f64) -> f64 {
     0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Approximates [`gelu`] by the formula of Hendrycks and Gimpel (2016), which GPT-2 uses.
+/// Approximates [`gelu`] with the formula of Hendrycks and Gimpel (2016), which GPT-2 uses.
 pub fn gelu_tanh(x: f64) -> f64 {
     let scale = (2.0 / std::f64::consts::PI).sqrt();
     0.5 * x * (1.0 + libm::tanh(scale * (x + 0.044_715 * x * x * x)))
 }
 
-/// Added to a variance before its root is taken.
+/// Added to the variance before taking its square root.
 pub const LAYERNORM_EPSILON: f64 = 1e-5;
 
-/// Normalises each row.
 pub fn layernorm(element: ElementType, [x, weight, bias]: [&Operand; 3], columns: usize) -> Result<Operand, String> {
     let (Lanes::Float(mut lanes), Lanes::Float(weight), Lanes::Float(bias)) =
         (all_lanes(x), all_lanes(weight), all_lanes(bias))
@@ -126,7 +125,7 @@ pub fn layernorm(element: ElementType, [x, weight, bias]: [&Operand; 3], columns
     Ok(wide(element, Lanes::Float(lanes)))
 }
 
-/// Returns the mean of a row, and the inverse of its standard deviation.
+/// Mean of a row, and reciprocal of its standard deviation.
 pub fn normal_of(row: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
     let count = row.len() as f64;
     let mean = row.clone().sum::<f64>() / count;
@@ -135,7 +134,7 @@ pub fn normal_of(row: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) 
 }
 
 /// Convolves: every element is the sum of its neighbourhood times the filter, whose centre is at half its extents.
-/// `elements` are those to compute.
+/// `elements` lists the elements to compute.
 pub fn convolution(
     element: ElementType,
     [x, filter]: [&Operand; 2],
@@ -155,7 +154,7 @@ pub fn convolution(
             let step = |sum, x, weight| sum + x * weight;
             Lanes::Float(convolved((&x, &filter), (sizes, elements), 0.0, step))
         }
-        // Both have one element type, so their lanes are of one kind.
+        // Both have one element type, so their lanes are of the same kind.
         (other, _) => other,
     };
     wide(element, lanes)
@@ -167,7 +166,7 @@ fn convolved<T: Copy + Send + Sync>(
     zero: T,
     step: impl Fn(T, T, T) -> T + Sync,
 ) -> Vec<T> {
-    // The index in the image below a filter element, if it is inside.
+    // Index of the image element under a filter element, if it is inside.
     let under = |place: usize, offset: usize, middle: usize, end: usize| {
         (place + offset).checked_sub(middle).filter(|index| *index < end)
     };
@@ -185,7 +184,7 @@ fn convolved<T: Copy + Send + Sync>(
     let columns = columns.max(1);
     let Some(elements) = elements else {
         let mut out = vec![zero; x.len()];
-        // Adds a weight to a whole row at once: the same sums, several times as fast.
+        // Adds a weight to a whole row at once: the sums are the same, but this is several times as fast.
         parallel::chunks(&mut out, columns, &|row, sums| {
             for i in 0..down {
                 let Some(y) = under(row, i, down / 2, rows) else { continue };

@@ -1,12 +1,12 @@
 //! How far a right result may be from a reference: a bound on the rounding errors for any order of its operations.
 //!
-//! A result near 0 that is a sum of large terms has an error that is small relative to the terms and not relative to
-//! the result. So the sizes of the terms are followed through the expression together with its values. An expression of
-//! k operations has an error of at most k·u·Σ|terms| to first order, for any order of the terms, where u is the unit
-//! roundoff (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.4). For a
-//! reduction of n terms, this worst case is far from what happens (section 4.2): the sum passes through values of about
-//! the root of the sum of squares, and its roundings, of both signs, grow with √n. [`SUMMATION`]·√n·u times that root
-//! allows every order, and still detects one missing term of many.
+//! A result near 0 that is a sum of large terms has an error that is small relative to the terms but not to the result.
+//! So the sizes of the terms are tracked through the expression together with its values. An expression of k operations
+//! has an error of at most k·u·Σ|terms| to first order, for any order of the terms, where u is the unit roundoff
+//! (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, sections 3.1 and 3.4). For a reduction of n
+//! terms, this worst case is far from realistic (section 4.2): partial sums are about the root of the sum of squares,
+//! and their rounding errors, of both signs, grow with √n. A bound of [`SUMMATION`]·√n·u times that root allows every
+//! order, and still detects one missing term of many.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::matrix::all_lanes;
 use super::{call, evaluate};
 use runner_types::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
 
-/// Allowed multiple of the typical error of a sequential sum. Of random terms, one sum in many millions exceeds it.
+/// Allowed multiple of the typical error of a sequential sum. For random terms, one sum in many millions exceeds it.
 const SUMMATION: f64 = 2.0;
 
 /// Sizes of an expression's terms at some elements, and the number of roundings of that size.
@@ -25,7 +25,7 @@ struct Terms {
     roundings: f64,
 }
 
-/// Returns the allowed error at some elements of a float expression's value, in units of the unit roundoff.
+/// Allowed error at some elements of a float expression's value, in units of the unit roundoff.
 pub fn bounds<E: From<String>>(
     expression: &RefExpr,
     elements: &[usize],
@@ -68,7 +68,7 @@ fn terms<E: From<String>>(
                 Elementwise::Add | Elementwise::Subtract => rounded(combined(Elementwise::Add, sizes)),
                 Elementwise::Multiply => rounded(combined(Elementwise::Multiply, sizes)),
                 Elementwise::Divide => {
-                    // Errors of the divisor count the more the smaller it is than its terms.
+                    // Errors of the divisor weigh more the smaller it is compared to its terms.
                     let divisor = value(1)?;
                     rounded(divide(combined(Elementwise::Multiply, sizes), square(divisor)))
                 }
@@ -115,8 +115,8 @@ fn terms<E: From<String>>(
     }
 }
 
-/// Returns the terms of a function that needs only those of its arguments. Products and convolutions compute only the
-/// wanted `elements`.
+/// Terms of a function that needs only the terms of its arguments. Products and convolutions compute only the selected
+/// `elements`.
 fn of_call(
     function: RefFunction,
     mut parts: Vec<Terms>,
@@ -168,7 +168,7 @@ fn of_call(
             }
             Ok(Terms { sizes: wide(lanes), roundings: 1.0 })
         }
-        // Two terms of the size of the argument: x and x times a function that tends to −1.
+        // Two terms of the argument's size: x, and x times a function that tends to −1.
         RefKind::Map(Map::Gelu | Map::GeluTanh) => Ok(Terms { sizes: next(), roundings: roundings + 2.0 }),
         RefKind::Map(Map::Copy | Map::Transpose | Map::Slice) => {
             Ok(Terms { sizes: call(function, &[next()], integers, None)?, roundings })
@@ -177,7 +177,7 @@ fn of_call(
     }
 }
 
-/// Returns the terms of a function that also needs the values of its arguments.
+/// Terms of a function that also needs the values of its arguments.
 fn of_values(function: RefFunction, values: &[Operand], parts: &[Terms], integers: &[i64]) -> Result<Terms, String> {
     let roundings = parts.iter().map(|part| part.roundings).sum::<f64>() + 1.0;
     let lanes = |operand: &Operand| match all_lanes(operand) {
@@ -208,7 +208,7 @@ fn of_values(function: RefFunction, values: &[Operand], parts: &[Terms], integer
     Ok(Terms { sizes: wide(sizes), roundings })
 }
 
-/// Returns the roundings allowed for a sum, relative to the root of its sum of squares.
+/// Roundings allowed for a sum, relative to the root of its sum of squares.
 fn summed(len: Option<usize>) -> f64 {
     SUMMATION * (len.unwrap_or(1) as f64).sqrt()
 }

@@ -6,10 +6,10 @@ use super::super::operand::{Lanes, Operand, PIECE, wrapped};
 use super::super::parallel;
 use runner_types::ElementType;
 
-/// Rows of the result per task. All of them use each row of the right side that the task reads.
+/// Rows of the result per task. Each row of the right side that the task reads is used for all of them.
 const ROWS: usize = 8;
 
-/// Side of the tiles that a transpose walks, so that both matrices stay in the cache.
+/// Side length of transpose tiles, chosen so that both matrices' tiles stay in the cache.
 const TILE: usize = 32;
 
 /// Shape of a product: rows×inner times inner×columns gives rows×columns.
@@ -20,8 +20,8 @@ pub struct Shape {
     pub inner: usize,
 }
 
-/// Multiplies matrices. Every element sums over the inner dimension in order, for any number of threads. `elements` are
-/// those to compute.
+/// Multiplies matrices. Every element sums over the inner dimension in order, for any number of threads. `elements`
+/// lists the elements to compute.
 pub fn product(
     element: ElementType,
     [left, right]: [&Operand; 2],
@@ -42,7 +42,7 @@ pub fn product(
         (Lanes::Float(left), Lanes::Float(right)) => {
             Lanes::Float(multiply(&left, &right, (shape, elements), 0.0, |sum, x, y| sum + x * y))
         }
-        // Both sides have one element type, so their lanes are of one kind.
+        // Both sides have one element type, so their lanes are of the same kind.
         (other, _) => other,
     };
     Operand::Wide { element, lanes: Arc::new(lanes) }
@@ -83,7 +83,7 @@ fn multiply<T: Copy + Send + Sync>(
     out
 }
 
-/// Returns every lane of an array, in parallel.
+/// All lanes of an array, read in parallel.
 pub fn all_lanes(operand: &Operand) -> Lanes {
     let len = operand.len().unwrap_or(0);
     if operand.element().is_some_and(ElementType::is_float) {
@@ -97,7 +97,7 @@ pub fn all_lanes(operand: &Operand) -> Lanes {
     }
 }
 
-/// Returns the transpose of a rows×columns matrix.
+/// Transpose of a rows×columns matrix.
 pub fn transposed(element: ElementType, from: &Operand, rows: usize, columns: usize) -> Operand {
     if let Operand::Bytes { bytes, .. } = from {
         let bytes = match element.size() {

@@ -1,9 +1,9 @@
-//! The reference functions: what a check expects, computed on the host.
+//! The reference functions: expected values of checks, computed on the host.
 //!
 //! Integers wrap as their type does. Floats are computed in f64 with compensated sums and not rounded to their type, so
 //! that the reference has a smaller error than the results compared with it. All cores share the work, in pieces whose
-//! bounds do not depend on the number of cores: the result is the same on every host. Mixed element types and the
-//! minimum or maximum of nothing are errors; nothing is converted silently.
+//! boundaries do not depend on the number of cores, so the result is the same on every host. Mixed element types and
+//! the minimum or maximum of nothing are errors; nothing is converted silently.
 
 mod arrays;
 mod bound;
@@ -24,7 +24,7 @@ use reduce::{Block, Blocks, reduce};
 use runner_backend::host_memory;
 use runner_types::{ElementType, Elementwise, Map, Reduction, RefExpr, RefFunction, RefKind};
 
-/// Evaluates a reference expression. `buffer` gives the content of a named buffer.
+/// Evaluates a reference expression. `buffer` returns the content of a named buffer.
 ///
 /// Element-wise arithmetic and copies stay unevaluated until they are read. Errors name the function and its arguments'
 /// types or sizes.
@@ -48,7 +48,7 @@ pub fn evaluate<E: From<String>>(
     }
 }
 
-/// Builds element-wise arithmetic on arrays of one type and length; numbers apply to every element.
+/// Builds element-wise arithmetic on arrays of the same type and length; numbers apply to every element.
 fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand, String> {
     let name = "arithmetic";
     let mut types = operands.iter().filter_map(Operand::element);
@@ -89,7 +89,7 @@ fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand
     Ok(Operand::Elementwise { element, operation, left: Box::new(left), right: Box::new(right) })
 }
 
-/// Returns some elements of a reference expression. Products and convolutions do not compute the others.
+/// Some elements of a reference expression. Products and convolutions do not compute the others.
 pub fn evaluate_at<E: From<String>>(
     expression: &RefExpr,
     elements: &[usize],
@@ -108,7 +108,7 @@ pub fn evaluate_at<E: From<String>>(
     Ok(evaluate(expression, buffer)?.select(elements)?)
 }
 
-/// Returns the buffers that an expression names, each once.
+/// Buffers that an expression names, each once.
 pub fn names(expression: &RefExpr) -> Vec<&str> {
     let mut found = Vec::new();
     collect(expression, &mut found);
@@ -127,16 +127,17 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     }
 }
 
-/// Writes a range of one array argument of a reduction; the arguments have equal lengths. The error says why it cannot.
+/// Writes a range of one of a reduction's array arguments, which have equal lengths. On failure, the error gives the
+/// reason.
 pub type Part<'a> = dyn Fn(usize, Range<usize>, &mut Vec<u8>) -> Result<(), String> + Sync + 'a;
 
 thread_local! {
-    /// Memory for the ranges, one for each array. A thread keeps it, since touching fresh pages takes as long as
+    /// Memory for the ranges, one per array. Each thread keeps its own, since touching fresh pages takes as long as
     /// computing their content.
     static ROOM: Cell<Vec<Arc<Vec<u8>>>> = const { Cell::new(Vec::new()) };
 }
 
-/// Returns the buffers that a reduction takes unmodified; `None` for any other expression.
+/// Buffers that a reduction takes unmodified; `None` for any other expression.
 pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
     let RefExpr::Call { function, buffers, .. } = expression else { return None };
     if !matches!(function.kind(), RefKind::Reduction(_)) || buffers.len() != function.buffers() {
@@ -145,8 +146,8 @@ pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
     buffers.iter().map(|buffer| if let RefExpr::Buffer(name) = buffer { Some(name.as_str()) } else { None }).collect()
 }
 
-/// Evaluates a reduction from [`reduced_buffers`] without holding all elements in memory. The buffers have one type and
-/// length; `part` makes the bytes of a range.
+/// Evaluates a reduction from [`reduced_buffers`] without holding all elements in memory. The buffers have the same
+/// type and length; `part` makes the bytes of a range.
 pub fn evaluate_in_parts(
     expression: &RefExpr,
     element: ElementType,
@@ -180,7 +181,7 @@ fn reduced(
         .map_err(|why| format!("{name}() {why}"))
 }
 
-/// `elements` are those that a product or a convolution computes; other functions compute all.
+/// `elements` lists those that a product or a convolution computes; other functions compute all.
 fn call(
     function: RefFunction,
     arguments: &[Operand],
@@ -202,7 +203,7 @@ fn call(
     }
 }
 
-/// Applies a function. The counts of `arguments` and `integers` match its signature.
+/// Applies a function. The numbers of `arguments` and `integers` match its signature.
 fn apply(
     map: Map,
     (name, element): (&str, ElementType),
@@ -279,7 +280,7 @@ fn apply(
     }
 }
 
-/// Returns the element type that the array arguments of a function share.
+/// Element type that the array arguments of a function share.
 fn common_element(name: &str, arguments: &[Operand]) -> Result<ElementType, String> {
     let mut common = None;
     for argument in arguments {
@@ -318,13 +319,13 @@ fn fits(name: &str, array: &Operand, rows: usize, columns: usize) -> Result<(), 
     }
 }
 
-/// Refuses a result of this many elements if the host has no memory for it.
+/// Rejects a result with this many elements if the host does not have enough memory for it.
 fn has_room(name: &str, len: usize) -> Result<(), String> {
     let needed = (len as u64).saturating_mul(size_of::<f64>() as u64);
     host_memory::check(needed).map_err(|why| format!("{name}() makes {len} elements, which need {why}"))
 }
 
-/// Refuses elements past the end of a result.
+/// Rejects elements past the end of a result.
 fn check_last(name: &str, elements: Option<&[usize]>, len: usize) -> Result<(), String> {
     match elements.and_then(|elements| elements.iter().max()) {
         Some(last) if *last >= len => Err(format!("{name}() has {len} elements, and element {last} is compared")),

@@ -1,7 +1,7 @@
 //! Reductions: arrays to one number, block by block.
 //!
-//! An array may be in memory, or made as its blocks are needed: a reduction of gigabytes then needs no gigabytes of
-//! memory.
+//! An array may be in memory, or be made block by block as needed, so a reduction of gigabytes does not take gigabytes
+//! of memory.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use super::super::operand::{Number, Operand, PIECE, whole, wrapped};
 use super::super::parallel;
 use runner_types::{ElementType, Reduction};
 
-/// Elements that one task reduces; the results are combined in order.
+/// Elements reduced by one task; the results are combined in order.
 pub const BLOCK: usize = 1 << 16;
 
 /// Independent chains of additions, which the processor executes in parallel.
 const CHAINS: usize = 4;
 
-/// The arguments of a reduction, for one block of their elements.
+/// Arguments of a reduction, for one block of their elements.
 #[derive(Debug)]
 pub struct Block<'a> {
     arguments: Cow<'a, [Operand]>,
@@ -25,12 +25,12 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Uses arrays that are in memory as a whole.
+    /// Arguments that are in memory as a whole.
     pub const fn of_whole(arguments: &'a [Operand]) -> Self {
         Self { arguments: Cow::Borrowed(arguments), start: 0 }
     }
 
-    /// Uses arrays that hold only the elements of the block, which begins at `start`.
+    /// Arguments that hold only the elements of a block, which begins at `start`.
     pub const fn alone(arguments: Vec<Operand>, start: usize) -> Self {
         Self { arguments: Cow::Owned(arguments), start }
     }
@@ -50,8 +50,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Gives the arguments for a block of at most [`BLOCK`] elements, bounded by multiples of it or the end. The error says
-/// why it cannot.
+/// Returns the arguments for a block of at most [`BLOCK`] elements, between multiples of it or up to the end. On
+/// failure, the error gives the reason.
 pub type Blocks<'a> = dyn Fn(Range<usize>) -> Result<Block<'a>, String> + Sync + 'a;
 
 /// Reduces arrays of `len` elements each. The error says what is wrong with them.
@@ -71,7 +71,7 @@ fn pieces(block: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     block.clone().step_by(PIECE).map(move |start| start..block.end.min(start + PIECE))
 }
 
-/// Reduces in arithmetic modulo 2^64, whose low bits are those of the type's own arithmetic.
+/// Reduces in arithmetic modulo 2^64, whose low bits agree with the type's own arithmetic.
 fn integers(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
     let unsigned = element == ElementType::U64;
     let read = |block: &Block<'_>, start, lanes: &mut [i64]| block.read_integers(0, start, lanes);
@@ -89,7 +89,7 @@ fn integers(reduction: Reduction, element: ElementType, len: usize, given: &Bloc
     }
 }
 
-/// Returns the sum of products of the first argument with `other`.
+/// Sum of the first argument's elements times those of `other`.
 fn integer_products(other: usize, len: usize, given: &Blocks<'_>) -> Result<i64, String> {
     let read = |block: &Block<'_>, start, lanes: &mut [i64]| {
         let mut factors = [0; PIECE];
@@ -114,7 +114,7 @@ fn floats(reduction: Reduction, element: ElementType, len: usize, given: &Blocks
     }
 }
 
-/// Combines all elements, block by block. `read` gives the elements from an index on.
+/// Combines all elements, block by block. `read` reads elements from an index on.
 fn folded<T: Copy + Send + Sync>(
     len: usize,
     identity: T,
@@ -135,7 +135,7 @@ fn folded<T: Copy + Send + Sync>(
     parts.try_fold(identity, |total, part: Result<T, String>| Ok(combine(total, part?)))
 }
 
-/// Minimum and maximum that keep NaN: an unwritten part of the output must not vanish in a `max`.
+/// Minimum and maximum that propagate NaN: an unwritten part of the output must not vanish in a `max`.
 trait OrNan {
     fn minimum_or_nan(self, other: Self) -> Self;
     fn maximum_or_nan(self, other: Self) -> Self;
@@ -190,7 +190,7 @@ impl Sum {
         Self { sum: total, lost: self.lost + ((large - total) + small) + other.lost }
     }
 
-    /// Returns the corrected sum. An infinite or NaN sum has no meaningful correction.
+    /// Corrected sum. An infinite or NaN sum has no meaningful correction.
     fn value(self) -> f64 {
         if self.sum.is_finite() { self.sum + self.lost } else { self.sum }
     }
@@ -212,7 +212,7 @@ fn compensated(
     Ok(sum.value())
 }
 
-/// Returns the sum of products of the first argument with `other`.
+/// Sum of the first argument's elements times those of `other`.
 fn float_products(element: ElementType, other: usize, len: usize, given: &Blocks<'_>) -> Result<f64, String> {
     // The product of two narrower floats is exact in f64; that of two f64 leaves a remainder, which is added too.
     let exact = element != ElementType::F64;

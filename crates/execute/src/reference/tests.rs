@@ -78,13 +78,13 @@ fn float_types() -> impl Iterator<Item = ElementType> {
     ElementType::ALL.iter().copied().filter(|element| element.is_float())
 }
 
-/// Returns the least and greatest value of an integer type, from its size and sign.
+/// Smallest and largest value of an integer type, from its size and sign.
 fn range(element: ElementType) -> (i128, i128) {
     let bits = 8 * element.size() as u32;
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Wraps an integer to the type: its remainder modulo two to the number of bits.
+/// Wraps an integer to the type: its remainder modulo 2^bits.
 fn wrapped(element: ElementType, value: i128) -> i128 {
     let (low, high) = range(element);
     (value - low).rem_euclid(high - low + 1) + low
@@ -127,7 +127,6 @@ fn each_function_has_its_value_on_a_few_small_floats() {
     assert_eq!(number(RefFunction::Dot, &dot), Number::Float(1.0 - 6.0 + 1.0));
 }
 
-/// The result of `left operation right` over the buffers.
 fn arithmetic(operation: Elementwise, operands: &[RefExpr], buffers: &[Operand]) -> Result<Operand, String> {
     let expression = RefExpr::Elementwise { operation, operands: operands.to_vec() };
     evaluate(&expression, &mut |name| Ok(buffers[name.parse::<usize>().unwrap()].clone()))
@@ -158,7 +157,7 @@ fn arithmetic_on_elements_wraps_integers_and_keeps_floats_unrounded() {
     assert_eq!(elements(&halved), [Number::Int(i128::from(u64::MAX / 2))]);
     let greater = arithmetic(Max, &[number(3), x.clone()], &largest).unwrap();
     assert_eq!(elements(&greater), [Number::Int(i128::from(u64::MAX))]);
-    // The f16 next to a third is 1365 / 4096; three times that is not an f16.
+    // The f16 nearest to a third is 1365 / 4096; three times that is not an f16.
     let third = [floats(ElementType::F16, &[1.0 / 3.0])];
     let one = arithmetic(Multiply, &[number(3), x.clone()], &third).unwrap();
     assert_eq!(elements(&one), [Number::Float(4095.0 / 4096.0)]);
@@ -329,12 +328,12 @@ fn infinities_stay_in_sums_unless_they_are_opposed() {
 
 #[test]
 fn a_sum_keeps_what_a_plain_loop_loses() {
-    // Ten thousand ones vanish one by one next to 2^60, and the two large values cancel.
+    // Ten thousand ones are each absorbed by 2^60, and the two large values cancel.
     let mut values = vec![1.0; 10_000];
     values[0] = 2f64.powi(60);
     values[9_999] = -2f64.powi(60);
     assert_eq!(real(RefFunction::Sum, &values), 9_998.0);
-    // (1 + 2^-52)(1 - 2^-52) - 1 is -2^-104, which the product alone rounds away.
+    // (1 + 2^-52)(1 - 2^-52) - 1 is -2^-104, which rounding the product loses.
     let x = floats(ElementType::F64, &[1.0 + f64::EPSILON, -1.0]);
     let y = floats(ElementType::F64, &[1.0 - f64::EPSILON, 1.0]);
     assert_eq!(number(RefFunction::Dot, &[x, y]), Number::Float(-(2f64.powi(-104))));
@@ -417,7 +416,7 @@ fn a_constant_is_a_number_or_refused() {
     assert_eq!(error, "the check's bool `true` is not a number");
 }
 
-/// Returns a type and values of it, often at its ends, where arithmetic wraps.
+/// An element type with values of it, often near its limits, where arithmetic wraps.
 fn typed_integers(len: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = (ElementType, Vec<i128>)> {
     let len = len.into();
     prop::sample::select(integer_types().collect::<Vec<_>>()).prop_flat_map(move |element| {
@@ -438,8 +437,7 @@ fn exact(value: f64) -> i128 {
     (value * 2f64.powi(SCALE)) as i128
 }
 
-/// Returns the allowed error of a compensated sum of `n` values (Ogita, Rump and Oishi 2005, theorems on Sum2 and
-/// Dot2).
+/// Allowed error of a compensated sum of `n` values (Ogita, Rump and Oishi 2005, theorems on Sum2 and Dot2).
 fn allowed(sum: f64, magnitudes: f64, n: usize) -> f64 {
     f64::EPSILON * sum.abs() + (n as f64 * f64::EPSILON).powi(2) * magnitudes
 }
@@ -518,7 +516,7 @@ proptest! {
     }
 }
 
-/// Returns a product of two values modulo the type, by halves that fit i128.
+/// Product of two values modulo the type, computed by halves that fit i128.
 fn times(element: ElementType, a: i128, b: i128) -> i128 {
     let (high, low) = (b.div_euclid(1 << 32), b.rem_euclid(1 << 32));
     wrapped(element, wrapped(element, a * high) * (1 << 32) + a * low)
@@ -533,7 +531,7 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
         "{refused}"
     );
     assert!(apply(RefFunction::Histogram, &[int], &[i64::MAX]).is_err());
-    // A column times a row has as many elements as the square of their length.
+    // The product of a column and a row has as many elements as the square of their length.
     let column = Operand::Bytes { element: ElementType::I8, bytes: Arc::new(vec![1; 10_000_000]) };
     let refused = apply(RefFunction::Matmul, &[column.clone(), column], &[10_000_000, 10_000_000, 1]).unwrap_err();
     assert!(
@@ -542,7 +540,6 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
     );
 }
 
-/// Returns the result of an element-wise operation.
 fn apply_elementwise(operation: Elementwise, operands: &[Operand]) -> Result<Operand, String> {
     let places = (0..operands.len()).map(|i| RefExpr::Buffer(i.to_string())).collect();
     let expression = RefExpr::Elementwise { operation, operands: places };

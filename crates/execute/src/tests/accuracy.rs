@@ -1,4 +1,4 @@
-//! The error of results that passed is reported if a check asks for it, and not otherwise.
+//! The error of results that passed is reported if a check requests it, and not otherwise.
 
 use super::rig::{N, Said, case, device, group, kernel, right, run};
 use fake_backend::Call;
@@ -11,7 +11,7 @@ fn errors(said: &Said) -> Vec<ResultError> {
         .collect()
 }
 
-/// A copy whose third element, 3, is one unit in the last place too large.
+/// A copy whose third element, 3, is one ULP too large.
 fn nearly(call: &mut Call<'_>) -> Result<(), runner_backend::DeviceError> {
     right(call)?;
     call.write(1, 8, &3.0f32.next_up().to_le_bytes())

@@ -7,7 +7,7 @@ use super::rig::{N, case, device, group, kernel, right};
 use crate::{GroupCache, run_group};
 use runner_types::{CaseJob, ElementType, FillPlan, Value};
 
-/// A copy of `len` random integers.
+/// A case that copies `len` random integers.
 fn random(len: u64) -> CaseJob {
     let mut job = case("it", ElementType::I32);
     job.buffers.iter_mut().for_each(|buffer| buffer.len = len);
@@ -15,7 +15,7 @@ fn random(len: u64) -> CaseJob {
     job
 }
 
-/// Runs groups in one process, one of each length; returns the inputs that the kernel saw in each.
+/// Runs groups in one process, one for each length; returns the inputs that the kernel saw in each.
 fn inputs_of(lengths: &[u64]) -> Vec<HashSet<Vec<u8>>> {
     let mut cache = GroupCache::default();
     let run = |len: &u64| {

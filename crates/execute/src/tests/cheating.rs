@@ -10,7 +10,7 @@ use runner_types::{
     Outcome, RefExpr, Regime, Value, Vary,
 };
 
-/// Copies random integers.
+/// A case that copies random integers.
 fn random(name: &str) -> CaseJob {
     let mut job = case(name, ElementType::I32);
     job.buffers[0].fill = Some(FillPlan::Uniform { low: Value::Int(0), high: Value::Int(1 << 30), seed: 5 });
@@ -21,7 +21,7 @@ fn run_random(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + S
     run(device(vec![("it", kernel(body))]), &group(vec![random("it")]))
 }
 
-/// Returns a kernel that is right until a launch and writes that launch's result ever after.
+/// A kernel that is right before launch `from` and afterwards always writes the result of that launch.
 fn remembers(from: u32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     let first: Mutex<Option<Vec<u8>>> = Mutex::default();
     move |call| {
@@ -49,14 +49,14 @@ fn assert_is_wrong_once_timed(body: impl Fn(&mut Call<'_>) -> Result<(), DeviceE
 
 #[test]
 fn a_kernel_that_remembers_a_result_once_it_is_timed_is_wrong_when_inputs_change() {
-    // Launch 4 is the first sample. At random, the inputs change soon or after the last sample.
+    // Launch 4 is the first sample. The inputs change at random between rounds, or else after the last sample.
     for _ in 0..20 {
         assert_is_wrong_once_timed(remembers(4));
     }
 }
 
-/// Returns a kernel that from a launch on recognises two inputs by one element and returns the stored results, and
-/// computes the others.
+/// A kernel that, from launch `from` on, recognises its last two inputs by one element and returns their stored
+/// results; it computes all others.
 fn finds(from: u32, element: usize) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     let known: Mutex<Vec<(Vec<u8>, Vec<u8>)>> = Mutex::default();
     move |call| {
@@ -143,7 +143,7 @@ fn a_kernel_that_changes_a_random_input_is_named() {
     assert_eq!((mismatch.what.as_str(), mismatch.index, mismatch.wrong), ("input `input` was changed", 500, 1));
 }
 
-/// Returns the different contents of its input that a correct kernel sees.
+/// Distinct contents of its input that a correct kernel sees.
 fn seen(job: &CaseJob, memory: u64) -> (Said, Vec<Vec<u8>>) {
     let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let kept = Arc::clone(&seen);
@@ -181,7 +181,7 @@ fn random_inputs_have_three_contents_of_which_the_first_is_the_manifests() {
     assert!(seen(&random("it"), 256 << 20).1[1] != contents[1]);
 }
 
-/// What the report says of inputs that do not change.
+/// Reported reasons why inputs do not change.
 fn fixed(said: &Said) -> Vec<FixedInputsReason> {
     let note = |event: &Event| match event {
         Event::CaseNote { note: Note::FixedInputs { why }, .. } => Some(*why),
@@ -204,7 +204,7 @@ fn inputs_that_are_not_random_or_have_no_room_for_a_second_set_stay() {
     assert_eq!(fixed(&seen(&random("it"), 256 << 20).0), []);
 }
 
-/// Copies 1, 2, 3, …, which the second set of inputs permutes.
+/// A case that copies 1, 2, 3, …; the second set of inputs permutes them.
 fn permuted(name: &str) -> CaseJob {
     let mut job = case(name, ElementType::I32);
     job.buffers[0].vary = Some(Vary::Permute);
@@ -291,7 +291,7 @@ fn a_variable_that_no_launch_writes_costs_no_copy_and_one_that_is_written_late_v
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let seen = seen.lock().unwrap();
     let found_it: Vec<u64> = seen.iter().filter(|(_, held)| *held == [7; 4]).map(|(nth, _)| *nth).collect();
-    // The launches from the 13th to the end of those samples found it, and none of the samples that were kept.
+    // The variable was found changed from the 13th launch to the end of those samples, but in none of the kept samples.
     let samples = said.measurement("it").unwrap().rounds.len() as u64;
     let last = seen.last().unwrap().0;
     assert!(!found_it.is_empty() && found_it.iter().all(|nth| *nth + samples <= last), "{found_it:?} {samples} {last}");
@@ -312,7 +312,7 @@ fn a_result_that_depends_on_what_an_earlier_launch_left_in_a_variable_is_reporte
     assert_eq!(what, "out, in a launch that finds outputs, variables and scratch as an earlier launch left them");
 }
 
-/// Returns the different contents of `scratch` memory that a correct kernel finds.
+/// Distinct contents of `scratch` memory that a correct kernel finds.
 fn found_in_scratch(poison: bool) -> Vec<Vec<u8>> {
     let found: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let kept = Arc::clone(&found);
@@ -331,7 +331,7 @@ fn found_in_scratch(poison: bool) -> Vec<Vec<u8>> {
 #[test]
 fn poisoned_scratch_keeps_nothing_from_one_launch_to_the_next() {
     let found = found_in_scratch(true);
-    // The first launch has its own poison; the next two find what it left, so that carried state shows.
+    // The first launch has its own poison; the next two find what the previous one left, so that carried state shows.
     assert_eq!((&found[0], &found[1], &found[2]), (&vec![0xFF; 400], &vec![7; 400], &vec![7; 400]));
     assert!(found.len() > 10 && found[3..].iter().all(|bytes| *bytes == [0xCB; 400]));
     assert!(found_in_scratch(false)[1..].iter().all(|bytes| *bytes == [7; 400]));
@@ -348,6 +348,6 @@ fn a_kernel_that_is_wrong_in_every_eighth_run_is_wrong_though_a_sample_ends_with
     job.measure.warmup = 0;
     let said = run(device(vec![("it", kernel(every_eighth))]).with_tick(320.0), &group(vec![job]));
     let what = said.mismatch("it").what;
-    // A sample that is cut short moves the end of those after it.
+    // A shortened sample shifts the ends of the samples after it.
     assert!(what.starts_with("out, in timed run ") || what.starts_with("out, in timed sample "), "{what}");
 }

@@ -1,4 +1,4 @@
-//! Negative controls: every way to be wrong is caught, and named with its first position.
+//! Negative controls: every kind of wrong result is caught and reported with its first position.
 
 use super::rig::{N, call, case, copies, device, group, kernel, right, run, run_one, run_one_of};
 use fake_backend::Call;
@@ -56,7 +56,7 @@ fn a_bound_of_endless_last_places_does_not_reach_infinity() {
 fn zeros_in_place_of_the_result_are_wrong_everywhere() {
     for &element in ElementType::ALL {
         let mut job = case("it", element);
-        // Up to 100, which i8 holds.
+        // Up to 100, which fits i8.
         job.buffers.iter_mut().for_each(|b| b.len = 100);
         let body = move |call: &mut Call<'_>| call.write(1, 0, &vec![0; 100 * element.size()]);
         let mismatch = run(device(vec![("it", kernel(body))]), &group(vec![job])).mismatch("it");
@@ -166,7 +166,7 @@ fn right_the_first_time_and_wrong_on_the_last_timed_launch_is_wrong() {
     });
     assert_eq!(said.verdict("it"), Some(&Verdict::Pass));
     assert_eq!(place(&said.mismatch("it")), ("out, in timed sample 10 (cold)", 7, 1, N));
-    // Two more find the cause.
+    // Two more launches look for the cause.
     assert_eq!(said.device.launched().len(), 13 + 2);
 }
 
@@ -199,7 +199,7 @@ fn an_input_changed_by_a_timed_launch_is_found() {
 #[test]
 fn an_input_changed_once_in_the_rounds_leaves_no_case_measured() {
     let once = |call: &mut Call<'_>| {
-        // The result stays right: the byte that changes is put back in it.
+        // The result stays right: the changed input byte is replaced by its original value.
         let mut input = call.read(0)?;
         input[0] = 1;
         call.write(1, 0, &input)?;
@@ -318,7 +318,7 @@ fn elements_outside_of_the_bins_of_a_histogram_are_wrong_although_the_counts_are
     let mut job = case("it", ElementType::I32);
     (job.checks[0].text, job.checks[0].actual) = ("histogram(out, 500)".to_owned(), bins("out"));
     job.checks[0].expect = ExpectPlan::Reference(bins("input"));
-    // The input is 1 to 1000: the first 499 are counted, in input and output alike.
+    // The input is 1 to 1000: the first 499 are counted, in both input and output.
     let mismatch = run(device(vec![("it", kernel(right))]), &group(vec![job.clone()])).mismatch("it");
     assert_eq!(place(&mismatch), ("histogram(out, 500): elements that are counted", 499, 501, N));
     assert_eq!((mismatch.expected.as_str(), mismatch.got.as_str()), ("an integer from 0 to 499", "500"));

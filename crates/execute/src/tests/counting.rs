@@ -1,10 +1,10 @@
-//! What is announced to a watching profiler, and which notes are reported.
+//! Announcements to an active profiler, and reported notes.
 
 use super::rig::{Said, case, device, group, kernel, launch, right, run};
 use fake_backend::FakeDevice;
 use runner_types::{BodyPlan, Dim3, ElementType, Event, MarkedLaunch, Outcome};
 
-/// Returns the announced launches: whose, and of which kernels.
+/// Announced launches: the case, and its kernels.
 fn announced(said: &Said) -> Vec<(&str, Vec<&str>)> {
     let marked = |event: &'_ Event| matches!(event, Event::LaunchesMarked { .. });
     let names = |launches: &'_ [MarkedLaunch]| launches.iter().map(|l| l.kernel.clone()).collect::<Vec<_>>();

@@ -8,7 +8,7 @@ use runner_types::{
     Unchecked, Verdict,
 };
 
-/// Room for two buffers of some thousand bytes between their guard zones, not for three.
+/// Enough memory for two buffers of a few thousand bytes with their guard zones, but not for three.
 const ROOM: u64 = 300_000;
 
 fn small(kernels: Vec<(&str, FakeKernel)>) -> FakeDevice {
@@ -21,7 +21,7 @@ fn with_memory(bytes: u64, kernels: Vec<(&str, FakeKernel)>) -> FakeDevice {
     kernels.into_iter().fold(FakeDevice::new(info), |device, (name, kernel)| device.with_kernel(name, kernel))
 }
 
-/// Copies arrays of `len` elements, so that no other length shares its buffers.
+/// A case that copies arrays of `len` elements, so that no other length shares its buffers.
 fn copy(name: &str, len: u64) -> CaseJob {
     let mut job = case(name, ElementType::I32);
     job.buffers.iter_mut().for_each(|buffer| buffer.len = len);
@@ -66,7 +66,7 @@ fn a_case_alone_is_checked_as_the_others_are() {
 fn a_case_that_has_no_room_alone_either_ends_there() {
     let jobs = vec![copy("a", 1000), copy("large", 100_000)];
     let said = run(small(vec![("a", kernel(right)), ("large", kernel(right))]), &group(jobs));
-    // 400 000 bytes and two guard zones of 65 536 each.
+    // 400,000 bytes and two guard zones of 65,536 each.
     assert_eq!(said.outcome("large"), Outcome::OutOfMemory { needed: 531_072, available: ROOM });
     assert_eq!((said.outcome("a"), said.notes("large")), (Outcome::Measured, vec![NO_ROOM]));
     assert_eq!(said.device.memory_free(), Some(ROOM));
@@ -109,7 +109,7 @@ fn memory_that_runs_out_while_samples_are_taken_is_tried_alone_too() {
 #[test]
 fn those_that_are_compared_with_a_case_that_waits_wait_for_it() {
     let mut job = group(["a", "b", "naive"].map(|name| copy(name, 1000)).to_vec());
-    // Both `a` and `naive` have a third buffer, and there is room for one of them.
+    // Both `a` and `naive` have a third buffer, and there is room for only one of them.
     for (place, own) in [(0, "for a"), (2, "for naive")] {
         let BodyPlan::Launches(launches) = &mut job.cases[place].body else { panic!() };
         launches[0].args.push(ArgPlan::Buffer(own.to_owned()));

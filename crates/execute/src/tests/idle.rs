@@ -8,21 +8,21 @@ use runner_types::{
     Unchecked, Verdict,
 };
 
-/// Returns a case that must leave `out` as it was, though it reads `input`.
+/// A case that must leave `out` as it was, although it reads `input`.
 fn keeps_inout() -> CaseJob {
     let mut job = case("it", ElementType::I32);
     job.buffers[1] = buffer("out", ElementType::I32, N, Access::InOut);
     job
 }
 
-/// Returns a device that counts as the simulator does.
+/// A device that counts stores like the simulator.
 fn counting(kernel_body: impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static) -> FakeDevice {
     let capabilities = Capabilities { has_clock: false, has_counters: true };
     let device = FakeDevice::new(runner_types::DeviceInfo { capabilities, ..device_info() });
     device.with_kernel("it", kernel(kernel_body))
 }
 
-/// Reports stores, but changes nothing.
+/// A kernel that reports stores but changes nothing.
 fn counts(stores: f64) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     move |call| {
         let names = [("ptx_gst_requests", stores), ("ptx_global_atomics", 0.0)];

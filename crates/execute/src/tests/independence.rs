@@ -1,4 +1,4 @@
-//! Cases that share memory: none finds what another has left in it.
+//! Cases that share memory never find what another case has left in it.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use super::rig::{Said, buffer, case, device, group, kernel, launch, right, run};
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
 use runner_types::{Access, BodyPlan, Capabilities, CaseJob, CompileKey, ElementType, Outcome, Regime, SymbolPlan};
 
-/// Copies, and has 400 bytes of scratch memory as its third argument.
+/// A case that copies, with 400 bytes of scratch memory as its third argument.
 fn with_scratch(name: &str, regime: Regime) -> CaseJob {
     let mut job = case(name, ElementType::F32);
     job.buffers.push(buffer("work", ElementType::F32, 100, Access::Scratch));
@@ -15,10 +15,10 @@ fn with_scratch(name: &str, regime: Regime) -> CaseJob {
     job
 }
 
-/// Contents of scratch memory that the launches of a kernel found.
+/// Scratch contents that the launches of a kernel found.
 type Found = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// Returns a correct kernel that fills its scratch memory with `mark`.
+/// A correct kernel that fills its scratch memory with `mark`.
 fn marks(mark: u8) -> (FakeKernel, Found) {
     let found = Found::default();
     let kept = Arc::clone(&found);
@@ -50,7 +50,7 @@ fn scratch_memory_holds_poison_or_what_the_case_itself_left_in_every_regime() {
     }
 }
 
-/// Returns the case with the module that all of these share.
+/// Moves the case into the module that all of these share.
 fn in_one_module(mut job: CaseJob) -> CaseJob {
     let BodyPlan::Launches(launches) = &mut job.body else { panic!("a launch") };
     launches[0].compiled.as_mut().unwrap().key = CompileKey("shared".to_owned());

@@ -6,7 +6,7 @@ use super::rig::{Said, case, device, group, kernel, right, run};
 use runner_backend::DeviceError;
 use runner_types::{Activity, ElementType, Event, Outcome};
 
-/// Returns the seconds of every measuring step, as reported to the dispatcher.
+/// Time limits of all measuring steps in seconds, as reported to the dispatcher.
 fn reported_limits(said: &Said) -> Vec<f64> {
     let limit = |event: &Event| match event {
         Event::CaseActive { activity: Activity::Measuring, limit, .. } => Some(*limit),

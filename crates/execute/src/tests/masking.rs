@@ -5,7 +5,7 @@ use fake_backend::Call;
 use runner_backend::DeviceError;
 use runner_types::{CaseJob, ElementType, Elementwise, INDEX, Outcome, RefExpr, Value};
 
-/// Returns a case that compares the elements from index `first` on.
+/// A case that compares the elements from index `first` on.
 fn from_index(first: i64) -> CaseJob {
     let mut job = case("it", ElementType::I32);
     job.checks[0].mask = Some(RefExpr::Elementwise {

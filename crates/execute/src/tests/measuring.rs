@@ -16,7 +16,7 @@ pub fn copy(name: &str) -> CaseJob {
     case(name, ElementType::I32)
 }
 
-/// Correct kernels that take `nanoseconds` of each launch: 0 is the check, 1 the warm-up.
+/// A correct kernel whose launches take `nanoseconds` of their index: 0 is the check, 1 the warm-up.
 pub fn timed(nanoseconds: impl Fn(u32) -> f64 + Send + Sync + 'static) -> FakeKernel {
     kernel(right).taking(nanoseconds)
 }
@@ -43,7 +43,7 @@ fn three(seed: u64) -> Said {
 #[test]
 fn every_round_holds_each_variant_once_in_an_order_of_its_own() {
     let said = three(7);
-    // Nine rounds of three and the A/A control. In the tenth round the baseline may end, and the control with it,
+    // Nine rounds of the three cases and the A/A control. In the tenth round, the baseline and its control may end
     // before the others have run.
     let order = order_of(&said, 3);
     let rounds: Vec<&[&str]> = order[..36].chunks_exact(4).collect();
@@ -85,7 +85,7 @@ fn warm_up_launches_are_run_and_not_recorded() {
     }
 }
 
-/// Copies `input` to `middle` and `middle` to `out`.
+/// A case that copies `input` to `middle` and `middle` to `out`.
 fn sequence(name: &str) -> CaseJob {
     let mut job = copy(name);
     job.buffers.push(buffer("middle", ElementType::I32, N, Access::Scratch));
@@ -128,7 +128,7 @@ fn a_copy_by_the_driver_is_measured_and_checked_as_a_kernel_is() {
     assert_eq!(said.outcome("memcpy"), Outcome::Unresolved { message });
 }
 
-/// Returns a case on the host: `function` of `input`, checked against its sum.
+/// A case on the host: `function` of `input`, checked against its sum.
 fn on_the_host(function: RefFunction) -> CaseJob {
     let mut job = copy("cpu");
     job.body = BodyPlan::Cpu(call(function, "input"));
@@ -251,12 +251,12 @@ fn a_device_with_a_clock_counts_nothing() {
     assert_eq!((said.events.iter().find(is_saying), said.notes("it")), (None, Vec::new()));
 }
 
-/// Fails with `error` from launch `from` on.
+/// A kernel that fails with `error` from launch `from` on.
 fn failing(from: u32, error: DeviceError) -> FakeKernel {
     kernel(move |call| if call.nth >= from { Err(error.clone()) } else { right(call) })
 }
 
-/// `first`, then one that fails from launch `from` on, then `last`.
+/// Runs `first`, a kernel that fails from launch `from` on, and `last`.
 fn spoiled_beside(from: u32, error: DeviceError) -> Said {
     let kernels = vec![("first", kernel(right)), ("bad", failing(from, error)), ("last", kernel(right))];
     run(device(kernels), &group(["first", "bad", "last"].map(copy).to_vec()))
@@ -331,7 +331,7 @@ fn a_case_larger_than_the_memory_leaves_it_to_the_others() {
     large.body = BodyPlan::Launches(vec![launch("large", &["small", "out"])]);
     let kernels = ["first", "large", "last"].map(|name| (name, kernel(right))).to_vec();
     let said = run(device(kernels), &group(vec![copy("first"), large, copy("last")]));
-    // It is tried alone in the end: out of 256 MiB it then has a buffer of 2000 bytes between two zones of 64 KiB.
+    // It is finally tried alone: out of 256 MiB it then has a buffer of 2000 bytes between two guard zones of 64 KiB.
     let available = (256 << 20) - 2000 - 131_072;
     assert_eq!(said.outcome("large"), Outcome::OutOfMemory { needed: (4 << 30) + 131_072, available });
     assert_eq!(said.outcome("first"), Outcome::Measured);

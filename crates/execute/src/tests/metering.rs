@@ -1,10 +1,10 @@
-//! Energy, in a separate pass after the timings.
+//! Energy, measured in a separate pass after timing.
 
 use super::rig::{Said, case, device, group, kernel, right, run};
 use fake_backend::FakeDevice;
 use runner_types::{ElementType, Energy, Event, Note, Outcome};
 
-/// Two correct variants of 2 ms and 6 ms; `asks` names the cases that request energy.
+/// Runs two correct variants of 2 ms and 6 ms; `asks` names the cases that request energy.
 fn said(asks: &[&str], change: impl Fn(FakeDevice) -> FakeDevice) -> Said {
     let kernels = vec![("base", kernel(right).taking(|_| 2e6)), ("other", kernel(right).taking(|_| 6e6))];
     let jobs = ["base", "other"].map(|name| {

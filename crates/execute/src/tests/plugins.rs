@@ -8,7 +8,7 @@ use fake_backend::Call;
 use runner_backend::{BufferId, LaunchArg};
 use runner_types::{BodyPlan, CaseJob, ElementType, HostPlan, Outcome, Regime, Verdict};
 
-/// The variant `name` copies `input` to `out` by the host function of the same name.
+/// The variant `name` copies `input` to `out` with the host function of the same name.
 fn calls(name: &str) -> CaseJob {
     let launch = launch(name, &["input", "out"]);
     let host = HostPlan { unit: launch.unit, compiled: launch.compiled, function: name.to_owned(), args: launch.args };
@@ -66,7 +66,7 @@ fn where_buffers_rotate_each_set_reaches_the_function_and_a_call_counts_as_eight
     job.measure.regimes = vec![Regime::Rotate];
     let said = run(device(vec![("it", kernel(body).taking(|_| 100.0))]), &group(vec![job]));
     let measured = said.measurement("it").unwrap();
-    // The fake L2 has one megabyte, and there are never more than 32 sets; 384 operations are 48 calls, half of which
+    // The fake L2 is one megabyte, and there are never more than 32 sets; 384 operations are 48 calls, half of which
     // are lead-in.
     assert_eq!((seen.lock().unwrap().len(), measured.sets), (32, 32));
     assert_eq!(measured.launches, 24);

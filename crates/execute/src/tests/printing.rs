@@ -5,7 +5,7 @@ use fake_backend::Call;
 use runner_backend::DeviceError;
 use runner_types::{CaseJob, ElementType, Event, Outcome, PrintedPlan, Unchecked, Verdict};
 
-/// A copy that must print these lines.
+/// A case that copies and must print these lines.
 fn printing(name: &str, lines: &[&str]) -> CaseJob {
     let lines = lines.iter().map(|&line| line.to_owned()).collect();
     CaseJob { printed: Some(PrintedPlan::Lines(lines)), ..case(name, ElementType::I32) }

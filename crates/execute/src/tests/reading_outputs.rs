@@ -5,7 +5,7 @@ use fake_backend::Call;
 use runner_backend::DeviceError;
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, FillPlan, Outcome, Unchecked, Value, Verdict};
 
-/// Adds `factor` times its first argument to its second.
+/// A kernel that adds `factor` times its first argument to its second.
 fn adds(factor: f32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     move |call| {
         let floats = |bytes: Vec<u8>| -> Vec<f32> {
@@ -17,7 +17,7 @@ fn adds(factor: f32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send
     }
 }
 
-/// Adds integers, as the kernel above adds floats.
+/// Like the kernel above, for integers.
 fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
     let integers = |bytes: Vec<u8>| -> Vec<i32> {
         bytes.chunks(4).map(|bytes| i32::from_le_bytes(bytes.try_into().unwrap_or_default())).collect()
@@ -27,7 +27,7 @@ fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
     call.write(1, 0, &sums.collect::<Vec<u8>>())
 }
 
-/// Returns a group whose second case expects what the first, unchecked one computes.
+/// A group whose second case expects what the first, unchecked one computes.
 fn pair(element: ElementType) -> [runner_types::CaseJob; 2] {
     let (mut plain, mut other) = (case("plain", element), case("other", element));
     plain.checks.clear();
@@ -92,7 +92,7 @@ fn integers_that_depend_on_the_poison_are_wrong_and_the_message_says_why() {
     }
     let what = run(device(kernels()), &group(jobs.into())).mismatch("other").what;
     assert!(what.contains("in timed") && what.contains("read before it is written"), "{what}");
-    // As an input that is also an output, it has one content before every launch.
+    // An `inout` buffer has the same content before every launch.
     let mut jobs = pair(ElementType::I32);
     for job in &mut jobs {
         job.buffers[1] = buffer("out", ElementType::I32, N, Access::InOut);

@@ -27,7 +27,7 @@ fn measured(said: &Said, variant: &str, regime: Regime) -> Measurement {
     said.events.iter().find_map(of).unwrap()
 }
 
-/// Returns a kernel of this many nanoseconds.
+/// A kernel that takes this many nanoseconds.
 fn taking(nanoseconds: f64) -> FakeKernel {
     kernel(right).taking(move |_| nanoseconds)
 }
@@ -41,7 +41,7 @@ fn a_case_is_measured_in_each_of_its_regimes() {
         assert!(found.rounds.iter().all(|round| (round.whole - 50_000.0).abs() < 1e-6), "{regime}");
         (found.launches, found.sets, found.rounds.len(), found.working_set)
     };
-    // Two arrays of 1000 integers; forty runs of 50 µs fill two milliseconds; the fake L2 has one megabyte, and there
+    // Two arrays of 1000 integers; forty runs of 50 µs fill two milliseconds; the fake L2 is one megabyte, and there
     // are never more than 32 sets.
     assert_eq!(shape(Regime::Cold), (1, 1, 10, 8000));
     assert_eq!(shape(Regime::Warm), (40, 1, 10, 8000));
@@ -61,7 +61,7 @@ fn memory_that_each_run_allocates_is_fresh_on_the_hosts_clock_and_stays_elsewher
     job.body = BodyPlan::Launches(vec![launch("it", &["input", "out", "sums"])]);
     let said = run(device(vec![("it", taking(1000.0))]), &group(vec![job]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
-    // Ten samples; none of the runs before them, and none of the other regime.
+    // Ten samples; none for the runs before them, and none in the other regime.
     assert_eq!(said.device.fresh(), [(400, Allocation::EachRunAsync); 10]);
 }
 
@@ -72,7 +72,7 @@ fn a_span_is_no_longer_than_a_queue_takes() {
     assert_eq!(measured(&said, "it", Regime::Warm).launches, 383);
 }
 
-/// Returns the distinct buffers that the kernel saw.
+/// Distinct buffers that the kernel saw.
 fn sets_seen(access: Access, regime: Regime) -> (BTreeSet<String>, Said) {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let body = {
@@ -110,7 +110,7 @@ fn rotating_sets_hold_the_first_ones_content() {
     assert_eq!((seen.len(), measured(&said, "it", Regime::Rotate).launches), (32, 32));
 }
 
-/// A run that counts an array up, and is right only if the array was restored before.
+/// A run that increments an array, and is right only if the array was restored before.
 #[test]
 fn copies_that_are_consumed_are_restored_before_each_span() {
     let wrong = Arc::new(Mutex::new(0));
@@ -118,7 +118,7 @@ fn copies_that_are_consumed_are_restored_before_each_span() {
         let wrong = Arc::clone(&wrong);
         move |call: &mut Call<'_>| {
             let input = call.read(0)?;
-            // The content counts from one.
+            // The content is 1, 2, 3, ….
             *wrong.lock().unwrap() += u32::from(input[0] != 1);
             call.write(1, 0, &input)?;
             call.write(0, 0, &[9])
@@ -193,7 +193,7 @@ fn what_is_odd_about_samples_is_noted() {
         said.notes("it")
     };
     assert_eq!(notes(|_| 1000.0), Vec::<Note>::new());
-    // Forty samples, from the second launch after the check on, each 2 ns above the previous one.
+    // Forty samples, starting with the second launch after the check, each 2 ns above the previous one.
     let drifting = notes(|nth| 1000.0 + 2.0 * f64::from(nth));
     let [Note::Trend { regime: Regime::Cold, drift }] = drifting.as_slice() else { panic!("{drifting:?}") };
     assert!((drift - 0.075).abs() < 0.0005, "{drift}");
@@ -212,8 +212,8 @@ fn a_case_beyond_hope_is_given_up() {
     assert!(matches!(said.outcome("it"), Outcome::Unstable { .. }));
 }
 
-/// For a precision of 1 %, a tick of 32 ns may be an eighth of that over the runs of a sample: 8 runs of a 3.2 µs
-/// kernel, and 4 of a 6.4 µs one.
+/// With a precision of 1 %, a tick of 32 ns averaged over the runs of a sample may be an eighth of that: 8 runs of a
+/// 3.2 µs kernel, and 4 of a 6.4 µs one.
 #[test]
 fn short_kernels_of_a_group_have_samples_of_the_same_number_of_runs() {
     let times = [("base", 3200.0), ("slower", 6400.0), ("long", 1e6)];

@@ -1,4 +1,4 @@
-//! A group of copies and sums on the fake device, and what it reported.
+//! A group of copies and sums on the fake device, and its reports.
 
 use crate::{GroupCache, Lost, run_group};
 use fake_backend::{Call, FakeDevice, FakeKernel, device_info};
@@ -9,7 +9,7 @@ use runner_types::{
     RefExpr, RefFunction, Regime, Sharing, Tolerance, Value, Verdict, WholeTolerance,
 };
 
-/// Elements of every array, unless a test says otherwise.
+/// Length of every array, unless a test says otherwise.
 pub const N: u64 = 1000;
 
 /// Everything that a group reported, and the device afterwards.
@@ -28,7 +28,7 @@ impl Said {
         self.events.iter().filter_map(settled).collect()
     }
 
-    /// Returns the single outcome of a variant; more or fewer fail the test.
+    /// The single outcome of a variant; fails the test if there are more or none.
     pub fn outcome(&self, variant: &str) -> Outcome {
         let outcomes = self.outcomes(variant);
         assert_eq!(outcomes.len(), 1, "{variant} settled {} times: {outcomes:?}", outcomes.len());
@@ -52,7 +52,7 @@ impl Said {
         })
     }
 
-    /// Returns the notes on a variant, except that its inputs are fixed, which most tests have.
+    /// Notes on a variant, except that its inputs are fixed, which is so in most tests.
     pub fn notes(&self, variant: &str) -> Vec<Note> {
         let note = |event: &Event| match event {
             Event::CaseNote { case, note } if case.key.variant == variant => Some(note.clone()),
@@ -76,7 +76,7 @@ pub fn run(mut device: FakeDevice, job: &GroupJob) -> Said {
     Said { events, device, result }
 }
 
-/// Returns a device with one kernel per variant, of the variant's name.
+/// A device with one kernel per variant, under the variant's name.
 pub fn device(kernels: Vec<(&str, FakeKernel)>) -> FakeDevice {
     kernels.into_iter().fold(FakeDevice::new(device_info()), |device, (name, kernel)| device.with_kernel(name, kernel))
 }
@@ -101,7 +101,7 @@ pub fn call(function: RefFunction, buffer: &str) -> RefExpr {
     RefExpr::Call { function, buffers: vec![RefExpr::Buffer(buffer.to_owned())], integers: vec![] }
 }
 
-/// `out` must be a copy of `input`.
+/// A check that `out` is a copy of `input`.
 pub fn copies(element: ElementType) -> CheckPlan {
     CheckPlan {
         text: "out".to_owned(),
@@ -139,7 +139,7 @@ pub fn launch(kernel: &str, buffers: &[&str]) -> LaunchPlan {
     }
 }
 
-/// The variant `name` copies `input` to `out` by the kernel of the same name.
+/// The variant `name` copies `input` to `out` with the kernel of the same name.
 pub fn case(name: &str, element: ElementType) -> CaseJob {
     let key = CaseKey { experiment: "test".to_owned(), variant: name.to_owned(), axes: vec![] };
     let body = BodyPlan::Launches(vec![launch(name, &["input", "out"])]);
@@ -150,7 +150,7 @@ pub fn case(name: &str, element: ElementType) -> CaseJob {
     }
 }
 
-/// Returns a group whose first case is the baseline.
+/// A group whose first case is the baseline.
 pub fn group(cases: Vec<CaseJob>) -> GroupJob {
     GroupJob { ordinal: 0, key: GroupKey(vec![]), cases, baseline: Some(0), seed: 7, sharing: Sharing::Alone }
 }

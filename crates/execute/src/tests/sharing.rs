@@ -105,7 +105,8 @@ fn a_reference_is_worked_out_once_for_all_who_have_its_inputs() {
     assert_ne!(first, other);
 }
 
-/// Elements of 64-bit buffers too large to be made in memory only for a reduction, with an uneven rest.
+/// Number of 64-bit elements that makes buffers too large to be made in memory only for a reduction, with an uneven
+/// rest.
 const LARGE: u64 = (1 << 21) + 4321;
 
 fn large(name: &str, element: ElementType, fill: FillPlan) -> BufferPlan {
@@ -168,7 +169,7 @@ fn a_reduction_in_blocks_has_the_bits_of_one_in_memory() {
     assert!(values[0] != values[3] && values[2] != values[5], "the other set has the same inputs: {values:?}");
 }
 
-/// Records its argument `arg` at each launch, then does its work.
+/// A kernel that records its argument `arg` at each launch, then does its work.
 fn observed(
     arg: usize,
     work: impl Fn(&mut Call<'_>) -> Result<(), runner_backend::DeviceError> + Send + Sync + 'static,
@@ -215,7 +216,7 @@ fn an_inout_buffer_is_restored_before_every_launch() {
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 13);
     assert!(seen.iter().all(|found| *found == first));
-    // The buffer and the copy that it is restored from; only the copy is uploaded.
+    // The buffer and the copy from which it is restored; only the copy is uploaded.
     assert_eq!((said.device.allocated(), said.device.uploaded()), (&[4000, 4000][..], &[4000][..]));
     assert_eq!(said.device.memory_free(), Some(MEMORY));
 }
@@ -245,7 +246,8 @@ fn a_buffer_that_neither_body_nor_check_names_takes_no_memory() {
     assert_eq!((said.outcome("it"), said.device.allocated()), (Outcome::Measured, &[4000, 4000][..]));
 }
 
-/// `others` are compared with `naive`, which is checked by `own` or, with `None`, by nothing.
+/// A group in which `others` are compared with `naive`, which is checked against `own` or, with `None`, against
+/// nothing.
 fn against_naive(others: &[&str], own: Option<&ExpectPlan>) -> GroupJob {
     let mut job = group_of(&[others, &["naive"]].concat());
     for case in &mut job.cases {
@@ -307,7 +309,7 @@ fn a_named_variant_that_is_not_there_judges_no_other() {
 
 #[test]
 fn the_named_variant_is_the_one_at_the_same_point_of_the_axes() {
-    // Blocks are compared too: each block's variants are checked against its own `naive`, whose results differ.
+    // Blocks are compared too: each block's variants are checked against their own `naive`, whose results differ.
     let mut job = GroupJob { baseline: None, ..group(vec![]) };
     for (block, scale) in [(32, 1), (64, 3)] {
         for mut case in against_naive(&["a"], None).cases {
@@ -336,7 +338,7 @@ fn what_the_named_variant_made_is_kept_though_others_use_its_memory() {
     assert_eq!((said.mismatch("late").index, said.mismatch("late").expected), (0, "1".to_owned()));
 }
 
-/// Returns an .npy file of little-endian elements, written exactly as the format specifies.
+/// An .npy file of little-endian elements, written exactly as the format specifies.
 fn golden(descr: &str, values: &[i32]) -> tempfile::NamedTempFile {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({},), }}\n", values.len());
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -395,7 +397,7 @@ fn an_input_may_come_from_a_file() {
     assert!(seen.lock().unwrap().iter().all(|found| *found == bytes));
 }
 
-/// `out` and `input` are variables of the kernel's source. The fake kernel gets them as arguments.
+/// A case with `out` and `input` as variables of the kernel's source. The fake kernel gets them as arguments.
 fn variables(name: &str) -> CaseJob {
     let mut job = copy(name);
     for buffer in &mut job.buffers {

@@ -48,9 +48,9 @@ fn the_first_of_several_processes_takes_its_share_of_the_samples() {
 
 #[test]
 fn a_variant_stops_when_its_interval_is_narrow_enough() {
-    // Three early samples are 10 % low. The 95 % interval reaches from the k-th smallest to the k-th largest sample; k
-    // is 3 of 12 to 14 samples and 4 of 15 (Conover's table). With 13 samples the end lies 0.684 of the way from the
-    // third to the fourth, at 968; with 14 it lies 0.949 of the way, at 995, and the half-width is a quarter of a
+    // Three early samples are 10 % low. The 95 % interval extends from the k-th smallest to the k-th largest sample; k
+    // is 3 for 12 to 14 samples and 4 for 15 (Conover's table). With 13 samples the bound is 0.684 of the way from the
+    // third to the fourth, at 968; with 14 it is 0.949 of the way, at 995, and the half-width is a quarter of a
     // percent.
     let mut job = copy("it");
     job.measure.min_samples = 6;
@@ -86,7 +86,7 @@ fn one_sample_says_nothing_about_its_precision() {
 fn the_largest_number_of_samples_ends_an_unstable_variant() {
     let said = run(device(vec![("it", timed(restless))]), &group(vec![copy("it")]));
     assert_eq!(samples(&said, "it").len(), 40);
-    // Twenty samples of 1000 and twenty of 1200: median 1100, and the interval contains both.
+    // Twenty samples of 1000 and twenty of 1200: the median is 1100, and the interval contains both.
     assert!((reached(&said, "it") - 100.0 / 1100.0).abs() < 1e-12);
 }
 
@@ -96,7 +96,7 @@ fn the_budget_ends_an_unstable_variant() {
     let mut job = copy("it");
     job.measure.budget = 1.0;
     let said = run(device(vec![("it", timed(slow))]), &group(vec![job]));
-    // A tenth of a second and 0.12 alternate: the tenth sample is the first past one second.
+    // 0.1 s and 0.12 s alternate: the tenth sample is the first past one second.
     assert_eq!(samples(&said, "it").len(), 10);
     assert!((reached(&said, "it") - 0.01 / 0.11).abs() < 1e-12);
 }
@@ -126,7 +126,7 @@ fn the_baseline_goes_on_until_the_last_of_the_others_has_stopped() {
                 assert!((40..=41).contains(&taken.len()), "{name}: {taken:?}");
                 assert_eq!(taken, (0..taken.len() as u32).collect::<Vec<_>>());
             } else {
-                // Next to a restless baseline the ratio stays wide: it may take four times the ten samples to narrow.
+                // With a restless baseline the ratio stays wide, so a variant takes up to four times its ten samples.
                 let last = if baseline == 1 { 40 } else { 10 };
                 assert_eq!(taken, (0..last).collect::<Vec<_>>(), "{name} beside baseline {baseline}");
             }
@@ -135,9 +135,9 @@ fn the_baseline_goes_on_until_the_last_of_the_others_has_stopped() {
     }
 }
 
-/// A baseline (and its A/A control) that takes 1000 in one round and 1060 in the next; and a steady variant, whose own
-/// median is precise from the tenth sample on. The log ratios lie half of ln 1.06, 2.9 %, from their mean, and 0.6 n of
-/// n samples are left: the half-width is t · 2.9 % · √n / √(0.6 n (0.6 n − 1)), 4.3 % of 10 and 1.6 % of 40.
+/// The baseline and its A/A control take 1000 in one round and 1060 in the next. The steady variant's own median is
+/// precise from the tenth sample on. The log ratios are half of ln 1.06, 2.9 %, from their mean, and trimming keeps 0.6
+/// n of n samples. So the half-width is t · 2.9 % · √n / √(0.6 n (0.6 n − 1)): 4.3 % for 10 samples and 1.6 % for 40.
 #[test]
 fn a_variant_goes_on_for_its_ratio_no_longer_than_four_times_its_own_samples() {
     let alternating = |nth: u32| if (nth / 2).is_multiple_of(2) { 1000.0 } else { 1060.0 };

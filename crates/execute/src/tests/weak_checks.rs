@@ -1,4 +1,4 @@
-//! Checks that accept wrong results are named with what they accept, and no other check is.
+//! Checks that accept wrong results are reported with what they accept, and no other check is.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn list(values: &[f64]) -> FillPlan {
     FillPlan::List(values.iter().map(|value| Value::Float(*value)).collect())
 }
 
-/// Returns a case that copies these values, with a tolerance.
+/// A case that copies these values, with a tolerance.
 fn copy_of(values: &[f64], tolerance: Tolerance) -> CaseJob {
     let mut job = case("it", ElementType::F32);
     for plan in &mut job.buffers {
@@ -36,7 +36,7 @@ fn weak_checks(job: CaseJob) -> Vec<WeakCheck> {
         .collect()
 }
 
-/// Returns what the only check of a case accepts.
+/// Mutants that the only check of a case accepts.
 fn accepted(job: CaseJob) -> Vec<Mutant> {
     weak_checks(job).into_iter().flat_map(|weak| weak.accepts).collect()
 }
@@ -58,7 +58,7 @@ fn a_tolerance_above_all_values_accepts_every_mutant() {
 
 #[test]
 fn each_mutant_is_accepted_by_the_tolerance_that_covers_its_difference_alone() {
-    // The differences are those of the mutant, and all others exceed the tolerance.
+    // The tolerance equals the mutant's difference; other mutants exceed it.
     let cases: [(&[f64], f64, &[Mutant]); 7] = [
         (&[3.0, -3.0, 3.0, -3.0], 3.0, &[Mutant::Zeros]),
         (&[3.0, -3.0, 3.0, -3.0], 2.99, &[]),
@@ -142,7 +142,7 @@ fn as_few_elements_as_a_fraction_or_a_norm_allows_are_no_mutant() {
     let none = WholeTolerance::default();
     assert_eq!(whole(WholeTolerance { fraction: 0.25, ..none }), []);
     assert_eq!(whole(WholeTolerance { fraction: 0.5, ..none }), [Mutant::SmallerHalfZero]);
-    // The norm of the shift's errors is sqrt(7 + 49), that of the values sqrt(204): 0.524 of it.
+    // The norm of the shift's errors is sqrt(7 + 49), that of the values sqrt(204): a ratio of 0.524.
     assert_eq!(whole(WholeTolerance { norm: 0.5, ..none }), [Mutant::SmallerHalfZero, Mutant::Constant]);
 }
 
@@ -175,7 +175,7 @@ fn a_long_array_is_judged_as_a_whole_before_its_check_is_called_weak() {
     let mut values: Vec<f64> = (0..1 << 18).map(|i| f64::from(i % 7) / 8.0).collect();
     assert_eq!(accepted(copy_of(&values, abs(0.75))).len(), 6);
     values[80_000] = 1000.0;
-    // Still the half, which concerns other elements; the shift is wrong at this one.
+    // Zeroing the smaller half still passes, since it changes other elements; the shift is wrong at this one.
     assert_eq!(accepted(copy_of(&values, abs(0.75))), [Mutant::SmallerHalfZero]);
 }
 
