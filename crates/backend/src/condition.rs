@@ -16,7 +16,7 @@ pub struct Condition {
     pub reads: Vec<Read>,
 }
 
-/// The first element of a buffer, under a name.
+/// First element of a buffer, under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
     /// Name in the condition.
@@ -26,8 +26,8 @@ pub struct Read {
 }
 
 impl Condition {
-    /// Whether the condition holds for the first elements, given as little-endian bits. Fails if the expression has
-    /// no value: on a non-finite float or a division by zero.
+    /// Whether the condition holds for the first elements, given as little-endian bits. Fails if the expression has no
+    /// value, because of a non-finite float or a division by zero.
     pub fn holds(&self, values: &[u64]) -> Result<bool, DeviceError> {
         let mut scope = self.scope.clone();
         for (read, bits) in self.reads.iter().zip(values) {
@@ -39,7 +39,7 @@ impl Condition {
         })
     }
 
-    /// Error of a loop that made all of its iterations. `values` are the first elements after the last one.
+    /// Error for a loop that used up its iterations. `values` are the first elements after the last one.
     pub fn never_held(&self, at_most: u32, values: &[u64]) -> DeviceError {
         let shown = |(read, bits): (&Read, &u64)| format!("`{}` is {}", read.name, value(read.element, *bits));
         let shown: Vec<String> = self.reads.iter().zip(values).map(shown).collect();

@@ -14,13 +14,13 @@ use runner_types::{
 
 /// Opens devices of one kind.
 pub trait Backend: std::fmt::Debug {
-    /// Lists every device of the kind, in the driver's order.
+    /// All devices of the kind, in the driver's order.
     fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError>;
 
     fn open(&self, id: &DeviceId) -> Result<Box<dyn Device>, DeviceError>;
 }
 
-/// An opened device: memory, code and launches. Every call is synchronous: it returns with the device idle.
+/// An open device: memory, code and launches. Every call is synchronous: it returns with the device idle.
 pub trait Device: std::fmt::Debug {
     /// Properties of the device when it was opened.
     fn info(&self) -> &DeviceInfo;
@@ -29,32 +29,31 @@ pub trait Device: std::fmt::Debug {
 
     fn driver(&self) -> Option<DriverVersion>;
 
-    /// Takes times; `None` without a clock.
+    /// Clock of the device, if any.
     fn clock(&mut self) -> Option<&mut dyn Clock>;
 
-    /// Counts what kernels do; `None` if neither the device nor a profiler counts.
+    /// Counter of what kernels do; `None` if neither the device nor a profiler counts.
     fn counter(&mut self) -> Option<&mut dyn Counter>;
 
-    /// Observes the state of the hardware, or tells why that is impossible.
+    /// Monitor of the hardware state, or the reason for having none.
     fn monitor(&mut self) -> Result<&mut dyn Monitor, String>;
 
-    /// Reads the energy that the device consumes, or tells why that is impossible.
+    /// Energy meter, or the reason for having none.
     fn energy_meter(&mut self) -> Result<&mut dyn EnergyMeter, String>;
 
-    /// Calls functions of plug-ins on the host; `None` if the device runs only kernels.
+    /// Host functions of plug-ins; `None` if the device runs only kernels.
     fn host_functions(&mut self) -> Option<&mut dyn HostFunctions>;
 
-    /// Loads compiled code or a plug-in eagerly: no later launch pays for it.
+    /// Loads compiled code or a plug-in eagerly, so that no later launch includes that cost.
     fn load(&mut self, code: &Compiled) -> Result<ModuleId, DeviceError>;
 
-    /// Loads this program's own PTX, once per text, for the life of the device. `None` if the device does not run
-    /// PTX.
+    /// Loads this program's own PTX, once per text, for the life of the device. `None` if the device does not run PTX.
     fn load_builtin(&mut self, ptx: &'static str) -> Result<Option<ModuleId>, DeviceError>;
 
     /// Frees a module with its kernels, symbols and host functions.
     fn unload(&mut self, module: ModuleId) -> Result<(), DeviceError>;
 
-    /// Limits the pending launches from kernels, of this and later modules; `None` restores the device's default.
+    /// Limits the pending device-side launches of this and later modules; `None` restores the device's default.
     fn set_pending_launches(&mut self, count: Option<u32>) -> Result<(), DeviceError>;
 
     fn kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError>;
@@ -62,8 +61,7 @@ pub trait Device: std::fmt::Debug {
     /// Registers, shared and local memory, as the device reports them.
     fn resources(&self, kernel: KernelId) -> Result<KernelResources, DeviceError>;
 
-    /// Theoretical occupancy of a launch with `threads` threads and `shared` bytes of dynamic shared memory per
-    /// block.
+    /// Theoretical occupancy of a launch with `threads` threads and `shared` bytes of dynamic shared memory per block.
     fn occupancy(&self, kernel: KernelId, threads: u32, shared: u32) -> Result<Occupancy, DeviceError>;
 
     /// Block size with the most resident threads, for `shared` bytes of dynamic shared memory per block.
@@ -75,16 +73,17 @@ pub trait Device: std::fmt::Debug {
     /// Names a buffer for the device's own messages.
     fn label(&mut self, buffer: BufferId, name: &str);
 
-    /// Memory of a `__device__` variable, by mangled name. It has no guard zones, and freeing only forgets it.
+    /// Memory of a `__device__` variable, by mangled name. It has no guard zones, and freeing it only invalidates the
+    /// id.
     fn symbol(&mut self, module: ModuleId, mangled: &str) -> Result<BufferId, DeviceError>;
 
     /// Mangled names of the variables that a module's kernels can write and [`Self::symbol`] finds.
     fn variables(&mut self, module: ModuleId) -> Result<Vec<String>, DeviceError>;
 
-    /// Bytes of a buffer without guard zones; 0 if it is unknown.
+    /// Size of a buffer in bytes, without guard zones; 0 if the id is unknown.
     fn size(&self, buffer: BufferId) -> usize;
 
-    /// Frees the memory of a buffer; its id becomes unknown.
+    /// Frees the memory of a buffer; its id becomes invalid.
     fn free(&mut self, buffer: BufferId) -> Result<(), DeviceError>;
 
     /// Copies to the device, `offset` bytes into the buffer.
@@ -104,13 +103,14 @@ pub trait Device: std::fmt::Debug {
         Ok(all)
     }
 
-    /// Ranges of bytes that neither [`Self::upload`] nor a batch has written since [`Prepare::Undefine`] or the
-    /// allocation, in order. `None` if the device does not record what launches write.
+    /// Byte ranges that neither [`Self::upload`] nor a batch has written since [`Prepare::Undefine`] or the allocation,
+    /// in order. `None` if the device does not record what launches write.
     fn unwritten(&self, _buffer: BufferId) -> Result<Option<Vec<Range<u64>>>, DeviceError> {
         Ok(None)
     }
 
-    /// Frees the memory that kernels have allocated on the device and not freed. A GPU cannot: its heap is its context's.
+    /// Frees the memory that kernels have allocated on the device and not freed. A GPU cannot do this, since its heap
+    /// belongs to its context.
     fn clear_heap(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -134,32 +134,32 @@ pub trait Device: std::fmt::Debug {
     /// [`Note::Sampled`], unless the grid is small. Off by default; other devices always run all blocks.
     fn set_sampling(&mut self, _is_on: bool) {}
 
-    /// Makes later launches of the simulator count per line of the PTX: see [`CountReport::lines`]. Off by default
-    /// and on other devices.
+    /// Makes later launches of the simulator count per PTX line: see [`CountReport::lines`]. Off by default and on
+    /// other devices.
     fn count_lines(&mut self, _is_on: bool) {}
 
     /// Iterations of the last run's last loop; 0 before the first loop.
     fn iterations(&self) -> u32;
 
     /// Limits the run time of later launches: a longer one ends with [`DeviceError::TimedOut`]. Returns false if the
-    /// device cannot end a kernel, so that its process must be ended.
+    /// device cannot end a kernel, so that its process must be killed.
     fn set_time_limit(&mut self, limit: Duration) -> bool;
 }
 
 /// A device with a clock.
 pub trait Clock {
-    /// How times are taken, in one sentence for the environment.
+    /// How times are measured, as a sentence for the report's environment.
     fn method(&self) -> String;
 
     /// Resolution in nanoseconds; `None` if readings are exact.
     fn tick(&self) -> Option<f64>;
 
-    /// Number of consecutive runs in which a short kernel's time takes all its values, because the hardware begins
-    /// each launch somewhere else; 1 if it always begins in the same place.
+    /// Number of consecutive runs in which a short kernel's time takes all its values, because the hardware starts each
+    /// launch somewhere else; 1 if it always starts in the same place.
     fn cycle(&self) -> u32;
 
-    /// Nanoseconds from one empty launch to the next if they are queued back to back: no kernel can follow another
-    /// faster. `None` where launches take no time.
+    /// Nanoseconds from one empty launch to the next if they are queued back to back; no kernel can follow another
+    /// faster. `None` if launches take no time.
     fn launch_interval(&mut self) -> Result<Option<f64>, DeviceError> {
         Ok(None)
     }
@@ -170,20 +170,19 @@ pub trait Clock {
     /// Subtracts `nanoseconds`, the clock's own overhead, from every later interval.
     fn calibrate(&mut self, nanoseconds: f64);
 
-    /// Reference clock that also records kernels in this process, if any.
+    /// Name of the reference clock that also records kernels in this process, if any.
     fn reference_clock(&self) -> Option<String>;
 
-    /// Takes `batch.samples` samples: prepare (untimed), bring the caches into the regime's state, then the timed
-    /// runs.
+    /// Takes `batch.samples` samples: prepare (untimed), bring the caches into the regime's state, then the timed runs.
     fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError>;
 }
 
 /// A device that counts.
 pub trait Counter {
-    /// As [`Device::run`], with counts.
+    /// Like [`Device::run`], with counts.
     fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError>;
 
-    /// Whether a profiler outside this process counts. [`Self::count`] then only marks the launches for it.
+    /// Whether a profiler outside this process does the counting. [`Self::count`] then only marks the launches for it.
     fn marks_launches(&self) -> bool;
 }
 
@@ -200,7 +199,7 @@ pub trait Monitor {
 
 /// A device whose energy can be read.
 pub trait EnergyMeter {
-    /// Prepares once, then runs the bodies alternately, back to back, until `continues` returns false. It is called
+    /// Prepares once, then runs the bodies in rotation, back to back, until `continues` returns false. It is called
     /// repeatedly with a reading of the energy counter.
     fn run_metered(
         &mut self,
@@ -212,8 +211,8 @@ pub trait EnergyMeter {
 
 /// A device that calls functions of plug-ins on the host.
 pub trait HostFunctions {
-    /// Finds a function of a plug-in and lets it prepare for these arguments, outside the measured time. Every call
-    /// then has the same scalars and buffers of the same sizes.
+    /// Finds a function of a plug-in and lets it prepare for these arguments, outside the measured time. Every later
+    /// call then has the same scalars and buffers of the same sizes.
     fn host_function(&mut self, module: ModuleId, name: &str, args: &[LaunchArg]) -> Result<FunctionId, DeviceError>;
 }
 
@@ -230,7 +229,7 @@ pub struct DriverVersion {
 pub struct RunReport {
     /// Output of `printf`, if the device captures it.
     pub printed: String,
-    /// Notes of the device about the kernels.
+    /// The device's notes about the kernels.
     pub notes: Vec<Note>,
 }
 
@@ -240,7 +239,7 @@ pub struct CountReport {
     pub run: RunReport,
     /// Counts of one repetition; `None` if a profiler counts instead.
     pub counters: Option<BodyCounters>,
-    /// Counts of one repetition per line of the PTX, if [`Device::count_lines`] asked for them.
+    /// Counts of one repetition per PTX line, if [`Device::count_lines`] requested them.
     pub lines: Vec<LineCounts>,
 }
 
@@ -248,8 +247,8 @@ pub struct CountReport {
 pub struct Samples {
     /// Time of each sample, in order.
     pub times: Vec<Timing>,
-    /// Nanoseconds of each repetition by the reference clock, from the beginning of its first operation to the end of
-    /// its last; empty without a reference clock or if it cannot tell.
+    /// Nanoseconds of each repetition by the reference clock, from the start of its first operation to the end of its
+    /// last; empty if there is no reference clock or if it cannot tell.
     pub reference: Vec<f64>,
     /// Notes about how the samples were taken.
     pub notes: Vec<Note>,

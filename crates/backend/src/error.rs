@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::FunctionId;
 use runner_lang::format::bytes;
 
-/// Why a device did not do what it was asked.
+/// Why a device could not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// No driver, no device, or a device that cannot be opened; says what to do.
@@ -18,7 +18,7 @@ pub enum DeviceError {
         needed: u64,
         available: u64,
     },
-    /// A kernel was aborted. The context is gone and the process must end.
+    /// A kernel was aborted. The context is gone and the process must exit.
     #[error("{0}")]
     ContextLost(String),
     /// A fault that the simulator detected; the device remains usable.
@@ -26,7 +26,7 @@ pub enum DeviceError {
     Trap {
         /// The fault, with kernel, source line, block and thread.
         message: String,
-        /// What the batch had printed before the fault.
+        /// Output of the batch before the fault.
         printed: String,
     },
     /// A kernel exceeded its [time limit](super::Device::set_time_limit). The device remains usable.
@@ -35,10 +35,9 @@ pub enum DeviceError {
         limit: Duration,
         /// Message that says where the kernel was.
         message: String,
-        /// What the batch had printed before.
+        /// Output of the batch before it.
         printed: String,
     },
-    /// Code that cannot be linked.
     #[error("{summary}")]
     NotLinked {
         /// First error of the linker, in one line.
@@ -46,10 +45,10 @@ pub enum DeviceError {
         /// Output of the linker.
         log: String,
     },
-    /// Any other refusal of the driver; the context remains usable.
+    /// Any other driver error; the context remains usable.
     #[error("{call}: {message}")]
     Driver {
-        /// Function of the driver, e.g. `cuLaunchKernel`.
+        /// Driver function, e.g. `cuLaunchKernel`.
         call: &'static str,
         /// The driver's name and description of the error.
         message: String,
@@ -57,7 +56,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// What the kernels of a failed batch had printed, if the device captures it.
+    /// Kernel output of a failed batch, if the device captures it.
     pub fn printed(&self) -> &str {
         match self {
             Self::Trap { printed, .. } | Self::TimedOut { printed, .. } => printed,

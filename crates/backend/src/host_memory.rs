@@ -1,5 +1,5 @@
-//! Limit of the host memory for the simulated device or the result of a reference function. The system ends a process
-//! that touches more memory than there is, so a case that needs more is refused first.
+//! Limit of the host memory for the simulated device or the result of a reference function. The system kills a process
+//! that touches more memory than there is, so a case that needs more is rejected first.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const SHARE: (u64, u64) = (3, 4);
 /// Bytes that always fit. Asking the system takes longer than filling them.
 const SMALL: u64 = 1 << 20;
 
-/// Refuses a number of bytes above the limit.
+/// Fails if a number of bytes exceeds the limit.
 pub fn check(needed: u64) -> Result<(), String> {
     if needed < SMALL {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Ids of what a device holds. `execute` knows modules, kernels and buffers only by these.
+//! Ids of what a device holds. `execute` refers to modules, kernels and buffers only by these.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub u32);

@@ -1,9 +1,9 @@
 //! The interface between running cases and the machine that executes kernels.
 //!
-//! A [`Backend`] lists and opens devices. A [`Device`] holds memory, loads compiled code and runs batches, and hands
-//! out what else it can do: a [`Clock`], a [`Counter`], a [`Monitor`], an [`EnergyMeter`], [`HostFunctions`].
-//! `execute` drives a device only through these traits and does not know which backend it has. A backend does not
-//! judge results: poison, guard patterns and checks belong to `execute`.
+//! A [`Backend`] lists and opens devices. A [`Device`] holds memory, loads compiled code and runs batches, and provides
+//! its other capabilities: a [`Clock`], a [`Counter`], a [`Monitor`], an [`EnergyMeter`], [`HostFunctions`]. `execute`
+//! drives a device only through these traits and does not know which backend it has. A backend does not judge results:
+//! poison, guard patterns and checks belong to `execute`.
 
 mod argument;
 mod condition;

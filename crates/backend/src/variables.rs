@@ -1,7 +1,7 @@
 //! Names of the variables that a module's kernels can write.
 //!
-//! Machine code lists them in its symbol table, as data of the sections of global memory; PTX declares them. Kernels
-//! cannot write constant memory, so it is not listed.
+//! Machine code lists them in its symbol table, as data of global memory sections; PTX declares them. Kernels cannot
+//! write constant memory, so it is not listed.
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
@@ -11,7 +11,7 @@ use runner_types::CodeKind;
 /// Sections of global memory, without and with initial values.
 const SECTIONS: [&str; 2] = [".nv.global", ".nv.global.init"];
 
-/// First character of the names of string constants, which no source can use.
+/// Prefix of the names of string constants; no identifier in source can start with it.
 const STRING: char = '$';
 
 /// Mangled names of the writable variables of compiled code; none for a plug-in.

@@ -1,9 +1,9 @@
 //! How a body uses the buffers of its textures and surfaces, which decides how a GPU represents them.
 //!
-//! A texture of the kind `linear`, or a plane with aligned rows, is the buffer's own memory. Everything else is a
-//! CUDA array with contents of its own. The buffer is copied into it before the body and, if the body has a surface
-//! of it, back afterwards. That is right if the body only reads the buffer, or uses it only through one array.
-//! Otherwise the buffer is mixed: each launch with an array of it then copies for itself, as any program has to.
+//! A texture of the kind `linear`, or a plane with aligned rows, is the buffer's own memory. Everything else is a CUDA
+//! array with its own content. The buffer is copied into it before the body and, if the body has a surface of it, back
+//! afterwards. That is correct if the body only reads the buffer, or uses it only through one array. Otherwise the
+//! buffer is mixed: each launch with an array of it then copies for itself, as any program has to.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct Views(BTreeMap<BufferId, Uses>);
 #[derive(Debug, Default)]
 struct Uses {
     textures: Vec<Texture<BufferId>>,
-    /// Whether anything may read or write its memory by address.
+    /// Whether anything may access its memory by address.
     by_address: bool,
 }
 
@@ -184,7 +184,7 @@ mod tests {
         let several =
             [launch(&[view(TwoD, 7, TEXTURE), view(Linear, 7, TEXTURE)]), launch(&[view(ThreeD, 7, TEXTURE)])];
         assert_eq!(copies(&several), [("2d", false, true), ("3d", false, true)]);
-        // With a surface of the buffer, an aligned plane is that surface's array, not memory.
+        // With a surface of the buffer, an aligned plane uses that surface's array, not memory.
         let both = [launch(&[view(TwoD, 8, None)]), launch(&[view(TwoD, 8, TEXTURE)])];
         assert_eq!(copies(&both), [("2d", true, true)]);
     }

@@ -10,9 +10,7 @@ use runner_types::{Allocation, Dim3, LaunchSettings, Persist, Regime, ScalarValu
 pub struct Batch {
     /// Preparation before every repetition.
     pub prepare: Vec<Prepare>,
-    /// The body.
     pub steps: Vec<Step>,
-    /// Number of runs.
     pub repeat: u32,
     /// Whether the report must contain what kernels print, even if the driver writes that to standard output.
     pub capture_printf: bool,
@@ -47,17 +45,17 @@ impl TimedBatch {
 /// Composition of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Runs of the body per sample, at least 1; the sample is their mean. Cold runs are prepared and timed one by
-    /// one. Those of the other regimes follow each other in one timed span, prepared once.
+    /// Runs of the body per sample, at least 1; the sample is their mean. Cold runs are prepared and timed one by one.
+    /// Runs of the other regimes follow each other in one timed span, prepared once.
     pub launches: u32,
     /// The same steps on other sets of buffers, which alternate with the batch's own.
     pub others: Vec<Vec<Step>>,
     /// Runs before the timed span that bring the caches into their steady state.
     pub lead: u32,
-    /// Buffers that each run allocates, uses in place of the existing ones, and frees. Only in the regime `host`,
-    /// each at most once.
+    /// Buffers that each run allocates, uses in place of the existing ones, and frees. Only in the regime `host`, each
+    /// at most once.
     pub fresh: Vec<(BufferId, Allocation)>,
-    /// Whether the steps of a cold run are not timed one by one as well.
+    /// Whether to skip timing the steps of a cold run one by one.
     pub whole_only: bool,
 }
 
@@ -73,8 +71,8 @@ impl Default for Series {
 pub enum Prepare {
     /// Sets every byte to `byte`.
     Fill { buffer: BufferId, byte: u8 },
-    /// Sets every byte to `byte`, on which no launch may depend. A device that knows which bytes were written, such
-    /// as the simulator, reports launches that read them first.
+    /// Sets every byte to `byte`, on which no launch may depend. A device that knows which bytes were written, such as
+    /// the simulator, reports launches that read them first.
     Undefine { buffer: BufferId, byte: u8 },
     /// Copies all of `from` to `to`, which must have the same size.
     Copy { from: BufferId, to: BufferId },
@@ -100,7 +98,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// Index of the step's stream.
     pub fn stream(&self) -> usize {
         if let Self::Launch(launch) = self { launch.settings.stream_index() } else { 0 }
     }
@@ -113,7 +110,7 @@ impl Step {
         1 + inner.iterations.iter().take(Loop::LONGEST_PERIOD).map(count).sum::<usize>()
     }
 
-    /// Upper bound of the operations that the step queues. For a host function this is an assumption: library calls
+    /// Upper bound on the operations that the step queues. For a host function this is an assumption: library calls
     /// queue a few.
     pub fn operations(&self) -> usize {
         match self {
@@ -130,7 +127,7 @@ impl Step {
 /// Steps that are repeated until a condition holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loop {
-    /// The iterations that differ, at least one. The first follows the last.
+    /// The distinct iterations, at least one. After the last, the first follows again.
     pub iterations: Vec<Iteration>,
     pub at_most: u32,
 }
@@ -144,10 +141,10 @@ pub struct Iteration {
 }
 
 impl Loop {
-    /// Limit of the iterations that a graph unrolls.
+    /// Maximum number of iterations that a graph unrolls.
     pub const LONGEST_PERIOD: usize = 8;
 
-    /// Number of iterations after which the first one recurs; `None` if larger than [`Self::LONGEST_PERIOD`].
+    /// Number of iterations after which the first one repeats; `None` if larger than [`Self::LONGEST_PERIOD`].
     pub fn period(&self) -> Option<usize> {
         let all = &self.iterations;
         let recurs = |period: &usize| all.len().is_multiple_of(*period) && all[*period..] == all[..all.len() - period];
@@ -173,10 +170,10 @@ pub struct Launch {
     pub block: Dim3,
     /// Arguments in the order of the kernel's parameters.
     pub args: Vec<LaunchArg>,
-    /// Options of the launch. Launches in one stream run in order, those in several streams may overlap; copies are
-    /// in stream 0. A body begins in all of its streams at once and ends when all of them have ended.
+    /// Options of the launch. Launches in one stream run in order, those in several streams may overlap; copies are in
+    /// stream 0. A body starts in all of its streams at once and ends when all of them have ended.
     pub settings: LaunchSettings,
-    /// Blocks per cluster along each axis; `None` for the size that the kernel was compiled for.
+    /// Blocks per cluster along each axis; `None` for the size for which the kernel was compiled.
     pub cluster: Option<[u32; 3]>,
     /// A buffer to keep in the L2.
     pub persist: Option<Persist<BufferId>>,
@@ -221,7 +218,7 @@ fn add_views(steps: &[Step], views: &mut Views) {
     }
 }
 
-/// Upper bound of the operations that a device queues for a run: the steps, the array copies around them, and the
+/// Upper bound on the operations that a device queues for a run: the steps, the array copies around them, and the
 /// events that let streams begin and end together.
 pub fn operations(steps: &[Step]) -> usize {
     let views = views(steps);

@@ -1,5 +1,5 @@
-//! CUDA arrays: the texels of a buffer in the layout that the hardware fetches. [`crate::views`] decides which
-//! textures and surfaces need one.
+//! CUDA arrays: the texels of a buffer in the layout that the hardware fetches. [`crate::views`] decides which textures
+//! and surfaces need one.
 
 use std::ptr;
 
@@ -11,12 +11,11 @@ use crate::views::ArrayView;
 use crate::{BufferId, DeviceError};
 use runner_types::{ElementType, Texture, TextureKind};
 
-/// An array, destroyed when dropped.
 #[derive(Debug)]
 pub(super) struct Array(sys::CUarray);
 
 impl Array {
-    /// Makes an array of undefined content in the current context.
+    /// Creates an array with undefined content in the current context.
     pub fn new(view: &ArrayView) -> Result<Self, DeviceError> {
         let (mut description, mut array) = (description(view), ptr::null_mut());
         // SAFETY: the description and `array` outlive the call.
@@ -46,12 +45,12 @@ impl Array {
 
 impl Drop for Array {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, destroyed once; every public call of the device waits for work that uses it.
+        // SAFETY: created in `new`, destroyed once; every public call of the device waits for work that uses it.
         let _ = unsafe { sys::cuArrayDestroy(self.0) };
     }
 }
 
-/// Describes an array. Extents that the kind lacks are zero; layers and faces are the depth.
+/// Descriptor of an array. Extents that the kind lacks are zero; layers and faces are the depth.
 fn description(view: &ArrayView) -> sys::CUDA_ARRAY3D_DESCRIPTOR {
     let [width, height, depth] = view.texels.shape.map(|extent| extent as usize);
     let (height, depth, flags) = match view.texels.kind {
@@ -73,7 +72,7 @@ fn description(view: &ArrayView) -> sys::CUDA_ARRAY3D_DESCRIPTOR {
     }
 }
 
-/// Driver's name of a channel's type.
+/// Driver's channel format for an element type.
 pub(super) const fn format(element: ElementType) -> sys::CUarray_format {
     use sys::CUarray_format_enum as F;
     match element {
@@ -84,7 +83,7 @@ pub(super) const fn format(element: ElementType) -> sys::CUarray_format {
         ElementType::I32 => F::CU_AD_FORMAT_SIGNED_INT32,
         ElementType::U32 => F::CU_AD_FORMAT_UNSIGNED_INT32,
         ElementType::F16 => F::CU_AD_FORMAT_HALF,
-        // The plan refuses the other types.
+        // The plan rejects the other types.
         _ => F::CU_AD_FORMAT_FLOAT,
     }
 }
@@ -117,7 +116,7 @@ impl ArrayCopy {
         check("cuMemcpy3DAsync", unsafe { sys::cuMemcpy3DAsync_v2(&raw const parameters, stream.raw()) })
     }
 
-    /// Describes the copy. Rows and planes of the buffer are contiguous; widths are in bytes.
+    /// Parameters of the copy. Rows and planes of the buffer are contiguous; widths are in bytes.
     fn parameters(&self) -> sys::CUDA_MEMCPY3D {
         use sys::CUmemorytype_enum::{CU_MEMORYTYPE_ARRAY as ARRAY, CU_MEMORYTYPE_DEVICE as DEVICE};
         let [width, height, depth] = self.texels.shape.map(|extent| extent as usize);
@@ -169,7 +168,7 @@ mod tests {
             let made = description(&ArrayView { texels: texels(kind, extents), has_surfaces });
             (made.Width, made.Height, made.Depth, made.Flags)
         };
-        // Flags: 1 is layered, 2 surface loads and stores, 4 cube map, 8 gathers.
+        // Flags: 1 is layered, 2 surface load and store, 4 cube map, 8 gather.
         assert_eq!(described(K::OneD, [5, 1, 1], false), (5, 0, 0, 0));
         assert_eq!(described(K::TwoD, [5, 6, 1], true), (5, 6, 0, 2));
         assert_eq!(described(K::TwoD, [5, 6, 1], false), (5, 6, 0, 8));
@@ -181,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_copy_has_its_width_in_bytes_and_each_layer_as_a_plane() {
-        // Never used: only described.
+        // Only described, never accessed.
         let array = ptr::dangling_mut();
         let load = ArrayCopy::load(array, 4096, texels(TextureKind::OneDLayered, [5, 3, 1]));
         let (made, back) = (load.parameters(), load.store().parameters());

@@ -1,6 +1,6 @@
-//! The driver's attributes of a device, as a [`DeviceInfo`].
+//! Device attributes from the driver, as a [`DeviceInfo`].
 //!
-//! All figures are the driver's except the FP32 lanes per SM, which no driver reports: they are from the table
+//! All figures come from the driver except the FP32 lanes per SM, which no driver reports: they are from the table
 //! "Arithmetic Instructions" of the CUDA C++ Programming Guide. Nothing here creates a context.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -14,7 +14,7 @@ use runner_types::{BackendKind, Bytes, Capabilities, DeviceId, DeviceInfo, Dim3}
 
 use sys::CUdevice_attribute as Attribute;
 
-/// A device that the driver lists, with its id in this crate.
+/// A device listed by the driver, with its id in this crate.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     pub raw: sys::CUdevice,
@@ -22,7 +22,7 @@ pub(super) struct Listed {
     pub info: DeviceInfo,
 }
 
-/// Every device, in the driver's order. The driver must be initialised.
+/// All devices, in the driver's order. The driver must be initialised.
 pub(super) fn list() -> Result<Vec<Listed>, DeviceError> {
     let mut count: c_int = 0;
     // SAFETY: the driver is initialised, and `count` outlives the call.
@@ -100,10 +100,10 @@ fn name(device: sys::CUdevice) -> Result<String, DeviceError> {
 /// PCI address, e.g. `0000:18:00.0`, by which NVML finds the device.
 pub(super) fn pci_bus_id(device: sys::CUdevice) -> Result<String, DeviceError> {
     let mut text: [c_char; 32] = [0; 32];
-    // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, the last of them
-    // a NUL.
+    // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, including a final
+    // NUL.
     check("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as c_int, device) })?;
-    // SAFETY: the driver ended the text with a NUL.
+    // SAFETY: the driver has NUL-terminated the text.
     Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
 }
 

@@ -1,10 +1,10 @@
 //! The condition of a loop as a kernel: PTX that reads buffers, evaluates the expression and decides whether the loop
 //! continues.
 //!
-//! The kernel agrees with [`Condition::holds`], including on every case without a value. The driver compiles the text
-//! and resolves `cudaGraphSetConditional`, so neither a toolkit nor a linker is needed. Some conditions are not
-//! translated: those whose types depend on values, and those with functions whose bits differ on a GPU (`**`, `log2`,
-//! `%` of floats).
+//! The kernel agrees with [`Condition::holds`], including every case without a value. The driver compiles the PTX and
+//! resolves `cudaGraphSetConditional`, so neither a toolkit nor a linker is needed. Some conditions are not translated:
+//! those whose types depend on values, and those with functions whose bits differ on a GPU (`**`, `log2`, `%` of
+//! floats).
 
 mod expression;
 #[cfg(test)]
@@ -15,17 +15,17 @@ use std::fmt::Write as _;
 use crate::Condition;
 use expression::{Translated, translate};
 
-/// Limit of the buffers that a condition reads.
+/// Maximum number of buffers that a condition reads.
 pub(super) const MOST_READ: usize = 64;
 
-/// Kernel that begins a loop. Parameters: state, counter, handle.
+/// Kernel that starts a loop. Parameters: state, counter, handle.
 pub(super) const BEGIN: &str = "begin_loop";
-/// Kernel that ends an iteration. Parameters: state, counter, bound, number of the condition, handles of the loop and
-/// of the body's next iteration, and the address of each element that the condition reads.
+/// Kernel that ends an iteration. Parameters: state, counter, bound, condition number, handles of the loop and of the
+/// body's next iteration, and the address of each element that the condition reads.
 pub(super) const JUDGE: &str = "end_iteration";
 
-/// Words of the state that all loops of a graph share: number of the failed condition, counted from 1; iterations of
-/// the loop that ended last; what the failed condition read.
+/// Words of the state shared by all loops of a graph: 1-based number of the failed condition; iterations of the loop
+/// that ended last; values that the failed condition read.
 pub(super) const FAILED: usize = 0;
 pub(super) const ITERATIONS: usize = 1;
 pub(super) const VALUES: usize = 2;
@@ -35,7 +35,7 @@ pub(super) const COUNTERS: usize = VALUES + MOST_READ;
 /// Declaration of the driver's function.
 const SET: &str = ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n";
 
-/// PTX with the kernels of a condition, or what cannot be translated.
+/// PTX with the kernels of a condition, or the reason why it cannot be translated.
 pub(super) fn ptx(condition: &Condition) -> Result<String, String> {
     let reads = condition.reads.len();
     if reads > MOST_READ {

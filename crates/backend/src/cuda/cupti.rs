@@ -1,10 +1,9 @@
-//! CUPTI's activity records: when the hardware began and ended each kernel, copy and memset.
+//! CUPTI's activity records: when the hardware started and finished each kernel, copy and memset.
 //!
-//! They are the reference clock for event times, in a separate process, since tracing slows what it traces. The
-//! library is opened at run time without its headers. The few entry points and the first fields of the records are
-//! declared here. `cupti_activity.h` has kept those since CUDA 7 (`CUpti_ActivityKernel3` to `…10`,
-//! `CUpti_ActivityMemcpy` to `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced: a host function may queue
-//! anything.
+//! They are the reference clock for event times, in a separate process, since tracing slows what it traces. The library
+//! is opened at run time without its headers. The few entry points and the first fields of the records are declared
+//! here. `cupti_activity.h` has kept those since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to
+//! `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced, since a host function may queue anything.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::env;
@@ -47,7 +46,7 @@ type Enable = unsafe extern "C" fn(c_int) -> c_int;
 type FlushAll = unsafe extern "C" fn(u32) -> c_int;
 type NextRecord = unsafe extern "C" fn(*mut u8, usize, *mut *mut c_void) -> c_int;
 
-/// First fields of a kernel's record.
+/// First fields of a kernel record.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct KernelHead {
@@ -67,7 +66,7 @@ struct KernelHead {
     name: *const c_char,
 }
 
-/// First fields of the records of a copy and of a memset.
+/// First fields of a copy or memset record.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct CopyHead {
@@ -80,7 +79,7 @@ struct CopyHead {
     end: u64,
 }
 
-// Offsets that a C++ program printed with CUDA 13.0's header, for every version of the record.
+// Offsets printed by a C++ program with CUDA 13.0's header, for every version of the record.
 const _: () = {
     assert!(std::mem::offset_of!(KernelHead, start) == 16);
     assert!(std::mem::offset_of!(KernelHead, end) == 24);
@@ -95,17 +94,17 @@ const _: () = {
 struct Span {
     start: u64,
     end: u64,
-    /// Name of a kernel; empty for copies and memsets.
+    /// Kernel name; empty for copies and memsets.
     name: String,
 }
 
-/// Records expected of a timed batch, in order.
+/// Expected records of a timed batch, in order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     pub samples: usize,
     /// Runs per sample.
     pub runs: usize,
-    /// Number of first runs that are the sample; the others time the launches of a sequence one by one.
+    /// Number of first runs that make up the sample; the others time the launches of a sequence one by one.
     pub counted: usize,
     /// Operations that prepare a run.
     pub prepare: usize,
@@ -144,7 +143,7 @@ impl Tracer {
         // SAFETY: both callbacks have the signatures that CUPTI documents, and live as long as the process.
         check(library, "cuptiActivityRegisterCallbacks", unsafe { register(requested, completed) })?;
         for kind in [CONCURRENT_KERNEL, MEMCPY, MEMSET] {
-            // SAFETY: the callbacks are registered; the kind is one that CUPTI knows.
+            // SAFETY: the callbacks are registered; CUPTI knows the kind.
             check(library, "cuptiActivityEnable", unsafe { enable(kind) })?;
         }
         Ok(Self { flush_all, name: release(version) })
@@ -155,9 +154,9 @@ impl Tracer {
         self.take().map(drop)
     }
 
-    /// Nanoseconds of each sample, in order: from the beginning of a body's first operation to the end of its last,
-    /// averaged over the runs. Kernels named `ignored` are left out. The device must be idle. Fails unless the
-    /// records are exactly the expected ones, each with its times.
+    /// Nanoseconds of each sample, in order: from the start of a body's first operation to the end of its last,
+    /// averaged over the runs. Kernels named `ignored` are left out. The device must be idle. Fails unless the records
+    /// are exactly the expected ones, each with its times.
     pub fn bodies(&self, expected: Expected, ignored: &str) -> Result<Vec<f64>, DeviceError> {
         bodies(self.take()?, expected, ignored)
             .map_err(|message| DeviceError::Driver { call: "cuptiActivityFlushAll", message })
@@ -194,7 +193,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     Ok(spans.chunks((runs * of_run).max(1)).map(of_sample).collect())
 }
 
-/// Callback: gives CUPTI an empty buffer.
+/// Callback that gives CUPTI an empty buffer.
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // SAFETY: the layout has a size above zero.
     let memory = unsafe { alloc(BUFFER) };
@@ -206,7 +205,7 @@ unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_reco
     }
 }
 
-/// Callback: takes a buffer with `valid` bytes of records.
+/// Callback that takes a buffer with `valid` bytes of records.
 unsafe extern "C" fn completed(_: sys::CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     if buffer.is_null() {
         return;
@@ -214,22 +213,22 @@ unsafe extern "C" fn completed(_: sys::CUcontext, _: u32, buffer: *mut u8, _: us
     if let Some(next) = NEXT_RECORD.get() {
         let mut record: *mut c_void = ptr::null_mut();
         let mut spans = SPANS.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the buffer holds `valid` bytes of records, and `record` is null or the one before.
+        // SAFETY: the buffer holds `valid` bytes of records, and `record` is null or the previous one.
         while unsafe { next(buffer, valid, &raw mut record) } == 0 && !record.is_null() {
-            // SAFETY: every record begins with its kind, aligned in a buffer that is.
+            // SAFETY: every record begins with its kind, and records are aligned within an aligned buffer.
             let kind = unsafe { record.cast::<c_int>().read() };
             if kind == CONCURRENT_KERNEL || kind == KERNEL {
-                // SAFETY: a record of these kinds begins as `KernelHead` does in every known version.
+                // SAFETY: in every known version, a record of these kinds begins like `KernelHead`.
                 let head = unsafe { record.cast::<KernelHead>().read() };
                 spans.push(span(&head));
             } else if kind == MEMCPY || kind == MEMSET {
-                // SAFETY: a record of these kinds begins as `CopyHead` does in every known version.
+                // SAFETY: in every known version, a record of these kinds begins like `CopyHead`.
                 let CopyHead { start, end, .. } = unsafe { record.cast::<CopyHead>().read() };
                 spans.push(Span { start, end, name: String::new() });
             }
         }
     }
-    // SAFETY: allocated in `requested` with the same layout, given back once.
+    // SAFETY: allocated in `requested` with the same layout, and freed once.
     unsafe { dealloc(buffer, BUFFER) };
 }
 
@@ -237,13 +236,13 @@ fn span(head: &KernelHead) -> Span {
     let name = if head.name.is_null() {
         String::new()
     } else {
-        // SAFETY: CUPTI's name of a kernel ends in a NUL and lives as long as the process.
+        // SAFETY: CUPTI's kernel name is NUL-terminated and lives as long as the process.
         unsafe { CStr::from_ptr(head.name) }.to_string_lossy().into_owned()
     };
     Span { start: head.start, end: head.end, name }
 }
 
-/// Opens the library of the driver's major version, or of the one before.
+/// Opens the library for the driver's major version, or for the previous one.
 fn open((major, _): (u32, u32)) -> Result<Library, String> {
     let roots = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let roots: Vec<PathBuf> = roots.chain([PathBuf::from("/usr/local/cuda")]).collect();
@@ -285,7 +284,7 @@ fn version(library: &Library) -> Result<u32, String> {
     Ok(version)
 }
 
-/// Name of the toolkit's version, which the number encodes since CUDA 13.0.
+/// Toolkit version, which the number encodes since CUDA 13.0.
 fn release(version: u32) -> String {
     match version {
         130_000.. => format!("CUPTI {}.{}", version / 10_000, version / 100 % 100),
@@ -293,9 +292,9 @@ fn release(version: u32) -> String {
     }
 }
 
-/// An entry point; `F` must be its C signature.
+/// Looks up an entry point; `F` must be its C signature.
 fn entry<F: Copy>(library: &Library, name: &CStr) -> Result<F, String> {
-    // SAFETY: the library stays open for the process's life; each caller names the signature that NVIDIA documents.
+    // SAFETY: the library stays open until the process ends; each caller names the signature that NVIDIA documents.
     let symbol = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
     symbol.map(|symbol| *symbol).map_err(|error| format!("CUPTI lacks an entry point: {error}"))
 }
@@ -306,7 +305,7 @@ fn check(library: &Library, call: &str, code: c_int) -> Result<(), String> {
     }
     let message = entry::<ResultString>(library, c"cuptiGetResultString").ok().and_then(|text| {
         let mut words: *const c_char = ptr::null();
-        // SAFETY: `words` outlives the call; what CUPTI gives is a constant that ends in a NUL.
+        // SAFETY: `words` outlives the call; CUPTI returns a NUL-terminated constant.
         let known = unsafe { text(code, &raw mut words) } == 0 && !words.is_null();
         // SAFETY: `words` is a NUL-terminated constant of CUPTI; `known` has checked that it is not null.
         known.then(|| unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned())
@@ -377,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_at_the_offsets_of_the_header() {
-        // A record of CUPTI: 216 bytes, with the field offsets that a C++ program printed.
+        // A CUPTI record: 216 bytes, with the field offsets printed by a C++ program.
         let name = c"spin";
         let mut bytes = [0_u64; 27];
         bytes[0] = KERNEL as u64;

@@ -1,17 +1,17 @@
-//! Control over where the hardware begins each launch.
+//! Control over where the hardware starts each launch.
 //!
 //! An H100 gives the first block of each launch to the next of eight places, most likely its GPCs, which differ in
-//! their distance from the memory. So the time of a short kernel recurs with every eighth launch: 16,384 integers
-//! summed in two launches take 4.2 to 5.5 µs, and one block 1.8 to 2.2 µs. If a run makes an even number of launches,
-//! its repetitions see only some of the places, chosen by chance. One more empty launch, before the flush, makes the
-//! number odd: eight consecutive runs then begin once in every place.
+//! their distance from memory. So the time of a short kernel repeats with every eighth launch: 16,384 integers summed
+//! in two launches take 4.2 to 5.5 µs, and one block takes 1.8 to 2.2 µs. If a run makes an even number of launches,
+//! its repetitions see only some of the places, which are left to chance. One more empty launch, before the flush,
+//! makes the number odd: eight consecutive runs then start once in every place.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::operation::Operation;
 
-/// Launches after which the place recurs.
+/// Number of launches after which the place repeats.
 pub(super) const LAUNCHES: u32 = 8;
 
 /// Chooses how many empty launches precede a run.
@@ -25,18 +25,18 @@ impl Cycle {
         Self { random: ChaCha8Rng::seed_from_u64(0) }
     }
 
-    /// Number of empty launches before a run of a sample, counted from 0. `own` is the number of launches per run,
+    /// Number of empty launches before run `run` (0-based) of a sample. `own` is the number of launches per run,
     /// including the flush.
     ///
-    /// Every eighth run begins anywhere. So does a sample of one run, and a wrong count (as of a host function) does
-    /// not restrict a sample to some of the places.
+    /// Every eighth run starts at a random place. So a sample of one run does too, and a wrong launch count (e.g. of a
+    /// host function) does not restrict a sample to some of the places.
     pub fn empty_launches(&mut self, run: u32, own: usize) -> u32 {
         if run.is_multiple_of(LAUNCHES) { self.random.next_u32() % LAUNCHES } else { u32::from(own.is_multiple_of(2)) }
     }
 }
 
-/// Returns how many runs time the launches of a sequence, of which a sample runs the whole so often. Their times decide
-/// nothing, so one in each place is enough.
+/// Number of runs that time the launches of a sequence one by one, for a sample of `runs` whole runs. These times are
+/// only informative, so one run in each place is enough.
 pub(super) fn runs_of_parts(runs: u32) -> u32 {
     runs.min(LAUNCHES)
 }
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Places in which the runs of a sample begin, each of `own` launches.
+    /// Places where the runs of a sample start, each with `own` launches.
     fn places(cycle: &mut Cycle, own: u32, runs: u32) -> Vec<u32> {
         let mut launched = 5;
         let place = |run| {

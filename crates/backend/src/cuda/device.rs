@@ -1,7 +1,7 @@
-//! An opened GPU: the [`Device`] of this backend, which gives ids to modules, kernels and buffers.
+//! An open GPU: the [`Device`] of this backend, which assigns ids to modules, kernels and buffers.
 //!
 //! Every public call makes the device's context current and returns with the device idle. After
-//! [`DeviceError::ContextLost`] every further call fails: the process must end.
+//! [`DeviceError::ContextLost`] every further call fails: the process must exit.
 
 use std::fs;
 use std::path::Path;
@@ -33,10 +33,10 @@ use crate::{
 };
 use runner_types::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelResources, Note, Occupancy};
 
-/// The driver's default limit of pending launches from kernels.
+/// The driver's default limit of pending device-side launches.
 const PENDING_LAUNCHES: u32 = 2048;
 
-/// Note of a report whose launches copy arrays within the measured time.
+/// Note for a report whose launches copy arrays within the measured time.
 const COPIED: &str = "launches copy arrays of textures or surfaces, since the case uses the buffers in another way too: the \
                       copies are part of the time";
 
@@ -48,10 +48,10 @@ pub(super) struct CudaDevice {
     driver: DriverVersion,
     pub(super) timer: Timer,
     pub(super) tracer: Option<Tracer>,
-    /// NVML, or why it cannot be used.
+    /// NVML, or the reason why it cannot be used.
     pub(super) monitor: Result<Gpu, String>,
     staging: Staging,
-    /// This program's own modules, by their text.
+    /// This program's own modules, by their source text.
     own: Vec<(&'static str, ModuleId)>,
     pub(super) table: Table,
     pub(super) preparer: Preparer,
@@ -65,7 +65,7 @@ pub(super) struct CudaDevice {
 }
 
 impl CudaDevice {
-    /// Takes the primary context and allocates what transfers and measurements need. Inside a profiler or
+    /// Retains the primary context and allocates what transfers and measurements need. Inside a profiler or
     /// compute-sanitizer, the device has no clock. With a tracer, both clocks time its kernels.
     pub fn open(listed: Listed, observed: Cuda, tracer: Option<Tracer>) -> Result<Self, DeviceError> {
         let Listed { raw, id, mut info } = listed;
@@ -107,7 +107,7 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     fs::read(path).map_err(|error| DeviceError::Driver { call: "cuModuleLoadDataEx", message: message(error) })
 }
 
-/// Compiled code as the driver loads it: PTX ends with a NUL.
+/// Compiled code in the form that the driver loads: PTX is NUL-terminated.
 fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     let mut image = read(&code.code)?;
     if code.kind == CodeKind::Ptx {
@@ -142,7 +142,7 @@ pub(super) fn resolved<'a, 's>(
 }
 
 impl CudaDevice {
-    /// Runs each repetition of a batch by `once`.
+    /// Runs each repetition of a batch with `once`.
     pub(super) fn run_batch(&mut self, batch: &Batch, once: Run) -> Result<RunReport, DeviceError> {
         self.context.enter()?;
         self.lanes.provide(&batch.steps)?;
@@ -171,7 +171,7 @@ impl CudaDevice {
 
 impl Drop for CudaDevice {
     fn drop(&mut self) {
-        // The fields drop next and need the context. Without it, their memory is freed when the process ends.
+        // The fields drop next and need the context. Without it, their memory is freed when the process exits.
         let _ = self.context.enter();
     }
 }
@@ -218,7 +218,7 @@ impl Device for CudaDevice {
         if code.kind == CodeKind::Plugin {
             return Plugin::load(&code.code).map(|plugin| self.table.add_plugin(plugin));
         }
-        // List the variables before linking: the device runtime has variables of its own.
+        // List the variables before linking: the device runtime has its own variables.
         let original = image(code)?;
         let mut variables = variables::names(&original, code.kind);
         for part in code.parts.iter().skip(1) {
@@ -232,7 +232,7 @@ impl Device for CudaDevice {
             None => original,
         };
         let module = Module::load(&image)?;
-        // Looking a kernel up loads it, even where the driver loads lazily.
+        // Looking a kernel up loads it, even if the driver loads lazily.
         for mangled in code.kernels.values() {
             module.function(mangled)?;
         }

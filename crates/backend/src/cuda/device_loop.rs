@@ -1,12 +1,12 @@
 //! Loops with a condition in a graph: the device decides when they end.
 //!
-//! A loop is a WHILE node. Its body is one iteration and a kernel that evaluates the condition
-//! ([`super::condition`]), counts, and sets the node's handle. Where iterations differ, because buffers are swapped,
-//! the body is the first of them and an IF node with the next one, and so on. A kernel before the WHILE node sets the
-//! count to zero. The host reads the results from device memory, once, when the graph has ended.
+//! A loop is a WHILE node. Its body is one iteration and a kernel that evaluates the condition ([`super::condition`]),
+//! counts, and sets the node's handle. If iterations differ because buffers are swapped, the body is the first of them
+//! and an IF node with the next one, and so on. A kernel before the WHILE node sets the count to zero. The host reads
+//! the results from device memory, once, when the graph has ended.
 //!
-//! A graph is filled between captures. What lies between two loops is captured into it, then a conditional node is
-//! added. The node's body is filled last, when nothing is captured.
+//! A graph is filled between captures. The steps between two loops are captured into it, then a conditional node is
+//! added. The node's body is filled last, when nothing is being captured.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -31,11 +31,11 @@ fn one_thread() -> Shape {
     Shape::new(Dim3::new(1, 1, 1), Dim3::new(1, 1, 1))
 }
 
-/// What the loops of a graph need for as long as it lives.
+/// Resources that the loops of a graph need for as long as it lives.
 #[derive(Debug)]
 pub(super) struct DeviceLoops {
     kernels: Vec<Kernels>,
-    /// Conditions with the bounds of their loops, by number.
+    /// Conditions with the bounds of their loops, by condition number.
     conditions: Vec<(Condition, u32)>,
     state: DeviceMemory,
 }
@@ -46,15 +46,15 @@ struct Kernels {
     ptx: String,
     begin: Kernel,
     judge: Kernel,
-    /// Dropped last: the kernels are part of it.
+    /// Dropped last, because the kernels are part of it.
     _module: Module,
 }
 
-/// An empty body to fill: a loop's, or the rest of one.
+/// An empty body to fill: that of a loop, or the rest of one.
 struct Body<'a> {
     graph: sys::CUgraph,
     repeated: &'a Repeated<'a, Operation<'a>>,
-    /// Index among the iterations that differ.
+    /// Index among the distinct iterations.
     nth: usize,
     handle: sys::CUgraphConditionalHandle,
     counter: sys::CUdeviceptr,
@@ -169,7 +169,7 @@ impl DeviceLoops {
     }
 }
 
-/// Loads the kernels of every condition in a step, and counts the loops.
+/// Loads the kernels for every condition in a step, and counts the loops.
 fn load(step: &Operation<'_>, kernels: &mut Vec<Kernels>, count: &mut usize) -> Result<(), DeviceError> {
     let Operation::Loop(repeated) = step else { return Ok(()) };
     *count += 1;
@@ -198,7 +198,7 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
     })
 }
 
-/// Number of iterations after which the first one recurs.
+/// Number of iterations after which the first one repeats.
 fn period(repeated: &Repeated<'_, Operation<'_>>) -> Result<usize, DeviceError> {
     repeated.period.ok_or_else(|| {
         refused(format!(
@@ -223,12 +223,12 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// Captures what `queue` puts into the stream.
+    /// Captures everything that `queue` queues in the stream.
     fn queue(&mut self, queue: impl FnOnce(&Stream) -> Result<(), DeviceError>) -> Result<(), DeviceError> {
         if !self.is_capturing {
             let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-            // SAFETY: the stream lives and captures nothing; the nodes are of the graph, which lives, and their edges
-            // are plain ones.
+            // SAFETY: the stream lives and is not capturing; the nodes belong to the graph, which lives, and their
+            // edges are plain ones.
             check("cuStreamBeginCaptureToGraph", unsafe {
                 sys::cuStreamBeginCaptureToGraph(
                     self.stream.raw(),
@@ -292,11 +292,11 @@ impl Filler<'_> {
             )
         })?;
         self.last = vec![node];
-        // SAFETY: the call succeeded, so it set the pointer to an array of one graph, which lives as the node does.
+        // SAFETY: the call succeeded, so it set the pointer to an array of one graph, which lives as long as the node.
         Ok(unsafe { *parameters.__bindgen_anon_1.conditional.phGraph_out })
     }
 
-    /// Nodes that were captured last; null if there are none.
+    /// Most recently captured nodes; null if there are none.
     fn last_nodes(&self) -> *const sys::CUgraphNode {
         if self.last.is_empty() { ptr::null() } else { self.last.as_ptr() }
     }
@@ -336,7 +336,7 @@ impl Filler<'_> {
 }
 
 impl Drop for Filler<'_> {
-    /// Ends a failed capture: the stream must not stay in it.
+    /// Ends a failed capture, since the stream must not stay in it.
     fn drop(&mut self) {
         let _ = self.end();
     }

@@ -1,8 +1,8 @@
 //! The CUDA driver library: its presence, its version, and what its error codes mean for a run.
 //!
-//! The library is opened at run time, and cudarc panics on a missing library or entry point. So [`api`] precedes
-//! every call and checks that the driver is present. Entry points that CUDA 12.0 lacks are looked up one by one. No
-//! call is retried.
+//! The library is opened at run time, and cudarc panics on a missing library or entry point. So [`api`] precedes every
+//! call and checks that the driver is present. Entry points that CUDA 12.0 lacks are looked up individually. No call is
+//! retried.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fs;
@@ -13,7 +13,7 @@ use cudarc::driver::{result, sys};
 
 use crate::{DeviceError, DriverVersion};
 
-/// Oldest driver with every entry point that is used unchecked.
+/// Oldest driver with all entry points that are used unchecked.
 const OLDEST: (u32, u32) = (12, 0);
 
 /// Oldest driver whose graphs may have conditional nodes.
@@ -27,7 +27,7 @@ const CONDITIONAL_CALLS: [&[u8]; 4] = [
     b"cuStreamGetCaptureInfo_v3\0",
 ];
 
-/// Signature of both names of `cuEventElapsedTime`.
+/// Signature shared by both names of `cuEventElapsedTime`.
 type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
 
 /// Signature of `cuCtxRecordEvent`.
@@ -96,8 +96,9 @@ fn load() -> Result<Api, DeviceError> {
 
 /// Looks up an entry point; `F` must be its C signature.
 fn find<F: Copy>(name: &[u8]) -> Option<F> {
-    // SAFETY: the library is present (the caller looked) and stays open for the process's life, so the copied pointer
-    // does. Each caller names the signature that NVIDIA documents for the entry point, or never calls it.
+    // SAFETY: the caller has checked that the library is present, and it stays open until the process ends, so the
+    // copied pointer stays valid. Each caller names the signature that NVIDIA documents for the entry point, or never
+    // calls it.
     unsafe { sys::culib().get::<F>(name).ok().map(|symbol| *symbol) }
 }
 
@@ -105,7 +106,7 @@ fn unavailable(message: &str) -> DeviceError {
     DeviceError::Unavailable(message.to_owned())
 }
 
-/// Why `cuInit` failed, and what to do.
+/// Why `cuInit` failed, and what to do about it.
 fn initialisation_hint(code: sys::CUresult) -> String {
     use sys::CUresult as E;
     match code {
@@ -130,7 +131,7 @@ fn initialisation_hint(code: sys::CUresult) -> String {
     }
 }
 
-/// Turns a driver's result code into an error.
+/// Converts a driver result code to an error.
 pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<(), DeviceError> {
     if code == sys::CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -151,14 +152,14 @@ fn describe(code: sys::CUresult) -> String {
     }
 }
 
-/// Name and description of a code that may come from the CUDA runtime, which shares most codes of the driver. `None`
+/// Name and description of a code that may come from the CUDA runtime, which shares most codes with the driver. `None`
 /// for a code that the driver does not know.
 pub(super) fn text_of(code: c_int) -> Option<String> {
     type Text = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
     api().ok()?;
     let text = |entry: &[u8]| {
         let mut found: *const c_char = ptr::null();
-        // SAFETY: the entry points have this signature, their enumeration being an `int` that may hold any number;
+        // SAFETY: the entry points have this signature, and their enumeration is an `int` that may hold any value;
         // `found` outlives the call.
         let answer = unsafe { find::<Text>(entry)?(code, &raw mut found) };
         // SAFETY: the driver's strings are constants of its library.
@@ -203,7 +204,7 @@ pub(super) fn version(api: &Api) -> DriverVersion {
     DriverVersion { version, cuda: api.cuda }
 }
 
-/// First word that looks like a driver's version: two or three numbers separated by points.
+/// First word that looks like a driver version: two or three numbers separated by dots.
 fn parse_version(text: &str) -> Option<String> {
     let looks_right = |word: &&str| {
         let parts: Vec<&str> = word.split('.').collect();

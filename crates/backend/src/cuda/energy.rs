@@ -1,8 +1,8 @@
 //! Runs work back to back while the energy counter is read.
 //!
-//! Two portions of runs are always queued. While one runs, the host reads the counter, which takes some milliseconds,
-//! and queues the next. Runs are captured into a CUDA graph where possible, since short ones would wait for the host
-//! to launch them. The host's clock gives the rate of the runs.
+//! Two portions of runs are always queued. While one runs, the host reads the counter, which takes a few milliseconds,
+//! and queues the next. Runs are captured into a CUDA graph if possible, since short ones would wait for the host to
+//! launch them. The host's clock gives the rate of the runs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use runner_types::Joules;
 /// Duration of a portion, longer than reading the counter and queueing another portion.
 const PORTION: Duration = Duration::from_millis(12);
 
-/// Limit of the operations in a graph.
+/// Maximum number of operations in a graph.
 const MOST_IN_GRAPH: usize = 384;
 
-/// Largest number of the graph's launches in a portion, or of runs if there is no graph.
+/// Maximum number of graph launches in a portion, or of runs if there is no graph.
 const MOST_REPEATS: u32 = 1 << 14;
 
 /// Work that is queued repeatedly.
 struct Portion<'a, 'b> {
     bodies: &'a [Vec<Operation<'b>>],
-    /// Graph of runs that alternate between the bodies, and their number.
+    /// Graph of runs that rotate through the bodies, and the number of these runs.
     graph: Option<(Graph, u32)>,
-    /// Launches of the graph, or runs, per portion.
+    /// Graph launches, or runs, per portion.
     repeats: u32,
     /// Index of the next body, if there is no graph.
     next: usize,
@@ -42,7 +42,7 @@ impl<'a, 'b> Portion<'a, 'b> {
         let may_be_captured = in_graph > 1 && bodies.iter().flatten().all(|step| step.function().is_none());
         let runs = bodies.iter().cycle().take(in_graph as usize);
         let capture = || Graph::capture(stream, || runs.flatten().try_for_each(|step| step.queue(stream)));
-        // A body that cannot be captured is launched run by run. A lost context shows at the next call.
+        // A body that cannot be captured is launched run by run. A lost context shows up at the next call.
         let graph = may_be_captured.then(capture).and_then(Result::ok);
         let repeats = if graph.is_some() { wanted.div_ceil(in_graph) } else { wanted };
         Self { bodies, graph: graph.map(|graph| (graph, in_graph)), repeats: repeats.min(MOST_REPEATS), next: 0 }
@@ -61,7 +61,7 @@ impl<'a, 'b> Portion<'a, 'b> {
     }
 }
 
-/// Queued portions that are not known to be done.
+/// Queued portions that may still be running.
 struct Line {
     ahead: VecDeque<(Event, u64)>,
     idle: Vec<Event>,
@@ -129,7 +129,7 @@ fn go_on(
             .map_err(|message| DeviceError::Driver { call: "nvmlDeviceGetTotalEnergyConsumption", message })?;
         runs += line.done()?;
         if line.ahead.is_empty() {
-            // The device waited for the host: the portions are too short.
+            // The device waited for the host, so the portions are too short.
             portion.repeats = (portion.repeats * 2).min(MOST_REPEATS);
         }
         if !continues(EnergyReading { at: start.elapsed().as_secs_f64(), energy, runs }) {

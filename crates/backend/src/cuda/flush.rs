@@ -1,8 +1,8 @@
 //! Flushes the L2 cache before a measurement and leaves no dirty lines.
 //!
-//! A flush by memset leaves the cache full of dirty lines, whose write-back is then part of the measured time. This
-//! one reads a buffer larger than the cache, so that every line is clean. Lines that a kernel made persistent are
-//! reset first.
+//! A flush by memset leaves the cache full of dirty lines, whose write-back is then part of the measured time. This one
+//! reads a buffer larger than the cache, so that every line is clean. Lines that a kernel made persistent are reset
+//! first.
 
 use cudarc::driver::sys;
 
@@ -38,7 +38,7 @@ pub(super) struct Flush {
     persisting: bool,
     _buffer: DeviceMemory,
     _sink: DeviceMemory,
-    /// Dropped last: the kernel is part of it.
+    /// Dropped last, because the kernel is part of it.
     _module: Module,
 }
 
@@ -89,17 +89,17 @@ impl Flush {
         self.kernel.launch(stream, &shape, &self.nothing)
     }
 
-    /// Makes persistent lines ordinary ones. The device must be idle.
+    /// Makes persistent lines normal again. The device must be idle.
     pub fn reset_persisting(&self) -> Result<(), DeviceError> {
         if !self.persisting {
             return Ok(());
         }
-        // SAFETY: the context is current; the call has no argument.
+        // SAFETY: the context is current; the call has no arguments.
         check("cuCtxResetPersistingL2Cache", unsafe { sys::cuCtxResetPersistingL2Cache() })
     }
 }
 
-/// Two and a half times the cache, at least 16 MiB: a cache in two partitions may hold a line twice.
+/// Two and a half times the cache, at least 16 MiB, since a cache in two partitions may hold a line twice.
 fn buffer_bytes(l2: u64) -> u64 {
     (l2 * 5 / 2).max(16 << 20).next_multiple_of(VECTOR * u64::from(THREADS))
 }

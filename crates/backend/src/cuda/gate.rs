@@ -1,9 +1,9 @@
-//! A gate in a stream: work behind it starts when the host opens it, not when it arrives.
+//! A gate in a stream: work behind it starts when the host opens it, not when it is queued.
 //!
 //! The stream waits on a 32-bit word of mapped host memory (`cuStreamWaitValue32`), which occupies no SM. Work behind
 //! the gate runs back to back, so launch latency is not measured. A gate deadlocks if a launch call waits for earlier
-//! work: under a profiler, with blocking launches, or on a full queue. So a gate is tried once under a watchdog,
-//! calls of host functions get a watchdog each time, and a closed gate opens when dropped.
+//! work: under a profiler, with blocking launches, or on a full queue. So a gate is first tried under a watchdog, calls
+//! of host functions get a watchdog each time, and a closed gate opens when dropped.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -17,10 +17,10 @@ use super::handles::Stream;
 use super::memory::PinnedMemory;
 use crate::DeviceError;
 
-/// Duration of calls at which the watchdog assumes that they wait for the gate.
+/// Duration after which the watchdog assumes that calls are waiting for the gate.
 const TRIAL: Duration = Duration::from_millis(250);
 
-/// Limit of the operations queued behind a closed gate, far below the depth at which a launch call blocks.
+/// Maximum number of operations queued behind a closed gate, far below the depth at which a launch call blocks.
 pub(super) const MOST_QUEUED: usize = 400;
 
 /// The word on which the stream waits.
@@ -46,13 +46,13 @@ impl Closed<'_> {
     pub fn wait(&self, stream: &Stream) -> Result<(), DeviceError> {
         let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         // SAFETY: the word is mapped host memory that lives as long as the gate; the caller that queues work behind it
-        // waits for the stream before the gate goes.
+        // waits for the stream before the gate is dropped.
         check("cuStreamWaitValue32", unsafe {
             sys::cuStreamWaitValue32_v2(stream.raw(), self.device, self.epoch, flags)
         })
     }
 
-    /// Does `work` under a watchdog that opens the gate after [`TRIAL`]. Returns the result, and whether the gate
+    /// Runs `work` under a watchdog that opens the gate after [`TRIAL`]. Returns the result, and whether the gate
     /// stayed closed.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
         thread::scope(|scope| {
@@ -88,11 +88,11 @@ impl Gate {
         Ok(Self { memory, device, epoch: 0 })
     }
 
-    /// Closes the gate for what [`Closed::wait`] makes wait.
+    /// Closes the gate for work queued after [`Closed::wait`].
     pub fn close(&mut self) -> Closed<'_> {
         self.epoch = self.epoch.wrapping_add(1);
-        // SAFETY: the memory holds an aligned 32-bit word that the host only touches through this atomic, and it
-        // lives as long as `self`, from which the reference borrows.
+        // SAFETY: the memory holds an aligned 32-bit word that the host only accesses through this atomic, and it lives
+        // as long as `self`, from which the reference borrows.
         let word = unsafe { AtomicU32::from_ptr(self.memory.host().as_ptr().cast()) };
         Closed { word, device: self.device, epoch: self.epoch }
     }
@@ -132,7 +132,7 @@ pub(super) fn open_or_explain(
     }
 }
 
-/// The environment variable that makes launch calls wait, if any.
+/// Environment variable that makes launch calls wait, if any.
 fn obstacle(environment: impl Iterator<Item = (String, String)>) -> Option<String> {
     for (name, value) in environment {
         let set = !value.is_empty() && value != "0";

@@ -1,7 +1,7 @@
 //! Bodies as CUDA graphs: captured from the stream, instantiated once, launched repeatedly. Loops with a condition
-//! become nodes of their own ([`super::device_loop`]).
+//! become conditional nodes ([`super::device_loop`]).
 //!
-//! A graph keeps the addresses and functions that it was captured with. So graphs are dropped when a module or a
+//! A graph keeps the addresses and functions with which it was captured. So graphs are dropped when a module or a
 //! buffer is freed. Ids are never reused, so no remaining graph can refer to something else.
 
 use std::ptr;
@@ -42,14 +42,14 @@ impl Graph {
         Ok(Self { instance: template.instantiate(stream)?, loops: Some(loops) })
     }
 
-    /// Captures what `queue` puts into the stream and instantiates it.
+    /// Captures everything that `queue` queues in the stream, and instantiates it.
     pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives and captures nothing yet: every capture is ended below.
+        // SAFETY: the stream lives and is not capturing, since every capture is ended below.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.raw(), mode) })?;
         let queued = queue();
         let mut raw: sys::CUgraph = ptr::null_mut();
-        // SAFETY: the capture was begun above; `raw` outlives the call.
+        // SAFETY: the capture was started above; `raw` outlives the call.
         let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(stream.raw(), &raw mut raw) });
         let template = Template(raw);
         queued.and(ended)?;
@@ -57,7 +57,7 @@ impl Graph {
     }
 
     pub fn launch(&self, stream: &Stream) -> Result<(), DeviceError> {
-        // SAFETY: both live; what the graph names lives, or the graph was forgotten.
+        // SAFETY: both live; everything that the graph refers to lives, or the graph would have been dropped.
         check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.instance.0, stream.raw()) })
     }
 
@@ -83,7 +83,7 @@ impl Template {
         // SAFETY: the template was captured and lives; `raw` outlives the call.
         check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&raw mut raw, self.0, 0) })?;
         let graph = Instance(raw);
-        // SAFETY: both live. Without the upload, the first launch would pay for it.
+        // SAFETY: both live. Without the upload, the first launch would include its cost.
         check("cuGraphUpload", unsafe { sys::cuGraphUpload(graph.0, stream.raw()) })?;
         Ok(graph)
     }
@@ -98,14 +98,14 @@ impl Drop for Template {
     }
 }
 
-/// What a graph was made of: the bodies, and the number of runs, which alternate between them.
+/// Key of a graph: its bodies, and the number of runs, which rotate through them.
 type Recipe = (Vec<Vec<Step>>, u32);
 
 #[derive(Debug, Default)]
 pub(super) struct Graphs(Vec<(Recipe, Graph)>);
 
 impl Graphs {
-    /// The graph of `launches` runs that alternate between the bodies, made on first use.
+    /// Graph of `launches` runs that rotate through the bodies, made on first use.
     pub fn prepare(
         &mut self,
         at: (&Context, &Stream),

@@ -1,6 +1,6 @@
-//! Owners of the driver's objects: a context, a stream, an event, a module; each is released when dropped.
+//! RAII owners of driver objects: a context, a stream, an event, a module; each is released when dropped.
 //!
-//! A drop ignores errors: after an aborted kernel every call fails, and the process is about to end. Except for
+//! Drops ignore errors: after an aborted kernel every call fails, and the process is about to exit. Except for
 //! [`Context`], the owners expect their context to be current, which [`super::device::CudaDevice`] ensures.
 
 use std::ffi::{CStr, CString, c_uint, c_void};
@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 use super::driver::{api, check};
 use crate::DeviceError;
 
-/// A device's primary context, retained.
+/// A device's retained primary context.
 #[derive(Debug)]
 pub(super) struct Context {
     device: sys::CUdevice,
@@ -46,15 +46,15 @@ impl Context {
     /// Waits until all streams of the context are idle; makes it current.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         self.enter()?;
-        // SAFETY: the context is current, which is all that the call needs.
+        // SAFETY: the call needs only a current context, and there is one.
         check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
     }
 
-    /// Sets the limit of pending launches from kernels; makes the context current.
+    /// Sets the limit of pending device-side launches; makes the context current.
     pub fn set_pending_launches(&self, count: u32) -> Result<(), DeviceError> {
         self.enter()?;
         let limit = sys::CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
-        // SAFETY: the context is current, which is all that the call needs.
+        // SAFETY: the call needs only a current context, and there is one.
         check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(limit, count as usize) })
     }
 
@@ -75,7 +75,7 @@ impl Drop for Context {
     }
 }
 
-/// A stream that does not wait for the legacy default stream.
+/// A stream that does not synchronise with the legacy default stream.
 #[derive(Debug)]
 pub(super) struct Stream(sys::CUstream);
 
@@ -92,7 +92,7 @@ impl Stream {
         self.0
     }
 
-    /// Makes what is queued from here on wait for the event's last record.
+    /// Makes everything queued from here on wait for the event's last record.
     pub fn wait(&self, event: &Event) -> Result<(), DeviceError> {
         // SAFETY: both live, and belong to the same context; the flags must be zero, and are.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) })
@@ -104,7 +104,7 @@ impl Stream {
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
     }
 
-    /// Waits whether queueing succeeded or not. A lost context outranks a refused call.
+    /// Waits whether queueing succeeded or not. The error of a lost context takes precedence over a failed call.
     pub fn settle<T>(&self, queued: Result<T, DeviceError>) -> Result<T, DeviceError> {
         worse(queued, self.synchronize())
     }
@@ -126,7 +126,7 @@ impl Event {
         Self::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// An event without a time, for streams to wait on; it costs less.
+    /// An event without a time, for streams to wait on; it is cheaper.
     pub fn untimed() -> Result<Self, DeviceError> {
         Self::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
@@ -165,7 +165,7 @@ impl Event {
     pub fn nanoseconds_to(&self, later: &Self) -> Result<f64, DeviceError> {
         let mut milliseconds = 0.0_f32;
         let elapsed = api()?.elapsed;
-        // SAFETY: the entry point has the signature of its type, and all three pointers live through the call.
+        // SAFETY: the entry point has the signature of its type, and all three pointers outlive the call.
         check("cuEventElapsedTime", unsafe { elapsed(&raw mut milliseconds, self.0, later.0) })?;
         Ok(f64::from(milliseconds) * 1e6)
     }
@@ -185,7 +185,7 @@ impl Module {
     /// Bytes of each of the two logs that the driver's compiler may fill.
     const LOG: usize = 16 * 1024;
 
-    /// Loads an image: a cubin, or PTX that ends in a NUL. Errors contain the driver's log.
+    /// Loads an image: a cubin, or NUL-terminated PTX. Errors contain the driver's log.
     pub fn load(image: &[u8]) -> Result<Self, DeviceError> {
         let mut error_log = vec![0_u8; Self::LOG];
         let mut info_log = vec![0_u8; Self::LOG];
@@ -203,8 +203,8 @@ impl Module {
             ptr::without_provenance_mut(Self::LOG),
         ];
         let mut raw: sys::CUmodule = ptr::null_mut();
-        // SAFETY: options and values are arrays of the length given; the logs are as long as said; the image is a
-        // cubin, whose header says its size, or ends in a NUL. All outlive the call.
+        // SAFETY: options and values are arrays of the given length; the logs are as long as stated; the image is a
+        // cubin, whose header states its size, or is NUL-terminated. All outlive the call.
         let code = unsafe {
             sys::cuModuleLoadDataEx(
                 &raw mut raw,
@@ -222,17 +222,17 @@ impl Module {
     pub fn function(&self, mangled: &str) -> Result<sys::CUfunction, DeviceError> {
         let name = c_name("cuModuleGetFunction", mangled)?;
         let mut raw: sys::CUfunction = ptr::null_mut();
-        // SAFETY: the module lives, the name ends in a NUL, `raw` outlives the call.
+        // SAFETY: the module lives, the name is NUL-terminated, `raw` outlives the call.
         let code = unsafe { sys::cuModuleGetFunction(&raw mut raw, self.0, name.as_ptr()) };
         check("cuModuleGetFunction", code).map_err(|error| with_name(error, "kernel", mangled))?;
         Ok(raw)
     }
 
-    /// Address and bytes of a `__device__` variable, by mangled name.
+    /// Address and size in bytes of a `__device__` variable, by mangled name.
     pub fn global(&self, mangled: &str) -> Result<(sys::CUdeviceptr, usize), DeviceError> {
         let name = c_name("cuModuleGetGlobal", mangled)?;
         let (mut address, mut bytes) = (0, 0);
-        // SAFETY: the module lives, the name ends in a NUL, both results outlive the call.
+        // SAFETY: the module lives, the name is NUL-terminated, both results outlive the call.
         let code = unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, self.0, name.as_ptr()) };
         check("cuModuleGetGlobal", code).map_err(|error| with_name(error, "variable", mangled))?;
         Ok((address, bytes))
@@ -259,7 +259,7 @@ fn with_name(error: DeviceError, what: &str, name: &str) -> DeviceError {
     }
 }
 
-/// Adds the log of the driver's compiler.
+/// Appends the log of the driver's compiler.
 fn with_log(error: DeviceError, log: &[u8]) -> DeviceError {
     let text = CStr::from_bytes_until_nul(log).map(|c| c.to_string_lossy().trim().to_owned()).unwrap_or_default();
     match error {
@@ -270,7 +270,7 @@ fn with_log(error: DeviceError, log: &[u8]) -> DeviceError {
     }
 }
 
-/// The more important error of work that was queued and then waited for.
+/// The more important of the errors from queueing work and from waiting for it.
 pub(super) fn worse<T>(queued: Result<T, DeviceError>, finished: Result<(), DeviceError>) -> Result<T, DeviceError> {
     match (queued, finished) {
         (Ok(value), Ok(())) => Ok(value),

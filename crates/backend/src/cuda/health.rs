@@ -8,11 +8,10 @@ use super::nvml::Gpu;
 use crate::Monitor as _;
 use runner_types::{Bytes, ThrottleReason};
 
-/// State that can be read without a context. `None` if NVML does not report it.
+/// State that can be read without a context. Fields that NVML does not report are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     pub name: String,
-    /// Version of the driver.
     pub driver: Option<String>,
     /// Total and free memory.
     pub memory: Option<(Bytes, Bytes)>,

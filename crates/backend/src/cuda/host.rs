@@ -1,6 +1,6 @@
 //! Samples on the host's clock: what a run costs its caller, including allocations.
 //!
-//! A sample is: preparation; wait; the clock; allocations; steps; frees; wait; the clock. Nothing is flushed or
+//! A sample is: preparation; wait; clock reading; allocations; steps; frees; wait; clock reading. Nothing is flushed or
 //! gated, since freeing memory would wait for the gate. The resolution of the host's clock is negligible.
 
 use std::time::Instant;
@@ -38,7 +38,7 @@ impl<'a> Fresh<'a> {
     }
 }
 
-/// Memory of the device's default pool, allocated and freed in stream order.
+/// Memory from the device's default pool, allocated and freed in stream order.
 struct PooledMemory<'a> {
     address: sys::CUdeviceptr,
     stream: &'a Stream,
@@ -121,7 +121,7 @@ fn run<'a>(
     queued
 }
 
-/// The operation of a step; a body in several streams is a single operation.
+/// Operation of a step; a body in several streams is a single operation.
 fn step_of<'b, 'a>(body: &'b mut [Operation<'a>], step: usize) -> Option<&'b mut Operation<'a>> {
     match body {
         [Operation::Concurrent(body)] => body.step_mut(step),

@@ -1,6 +1,6 @@
 //! Launches a kernel of a loaded module, and reports its resources.
 //!
-//! [`super::shape`] checks launches against the device's limits. Here the number and sizes of arguments are checked
+//! [`super::shape`] checks launches against the device's limits. This module checks the number and sizes of arguments
 //! if the driver reports them, since the driver reads as many as the kernel declares.
 
 use std::cell::Cell;
@@ -28,22 +28,21 @@ pub(super) struct KernelFacts {
     pub shared_static: u32,
     /// Bytes of local memory per thread.
     pub local: u32,
-    /// Largest number of threads per block that registers and launch bounds allow.
+    /// Maximum number of threads per block that registers and launch bounds allow.
     pub max_threads: u32,
-    /// Blocks of a cluster along each axis, if compiled for clusters.
+    /// Blocks per cluster along each axis, if compiled for clusters.
     pub cluster: Option<[u32; 3]>,
 }
 
-/// A kernel, ready to launch.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub module: ModuleId,
     pub name: String,
     pub facts: KernelFacts,
-    /// Whether it ran: the first launch may wait for memory to be set up.
+    /// Whether it has run: the first launch may wait for memory to be set up.
     pub ran: Cell<bool>,
     function: sys::CUfunction,
-    /// Bytes of each parameter; `None` if the driver does not report them.
+    /// Size of each parameter in bytes; `None` if the driver does not report them.
     parameters: Option<Vec<usize>>,
     /// Bytes of dynamic shared memory that it has opted in to.
     opted_in: Cell<u32>,
@@ -98,7 +97,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets the preferred percentage of the L1 memory for shared memory; `None` for the driver's choice.
+    /// Sets the preferred percentage of L1 memory for shared memory; `None` for the driver's choice.
     pub fn carve_out(&self, percent: Option<i64>) -> Result<(), DeviceError> {
         if percent == self.carveout.get() {
             return Ok(());
@@ -137,7 +136,7 @@ impl Kernel {
         })
     }
 
-    /// Blocks of `threads` threads that are resident on an SM, by the driver.
+    /// Resident blocks of `threads` threads per SM, according to the driver.
     pub fn resident_blocks(&self, threads: u32, dynamic: u32) -> Result<u32, DeviceError> {
         let mut blocks: c_int = 0;
         // SAFETY: the function lives as long as its module, and `blocks` outlives the call.
@@ -172,7 +171,7 @@ impl Kernel {
         })
     }
 
-    /// Compares number and sizes of arguments with the kernel's declaration.
+    /// Compares the number and sizes of arguments with the kernel's declaration.
     pub fn accept(&self, sizes: &[usize]) -> Result<(), DeviceError> {
         let Some(declared) = &self.parameters else { return Ok(()) };
         compare_parameters(declared, sizes).map_err(|message| DeviceError::Driver {
@@ -189,7 +188,7 @@ impl Kernel {
         let Shape { grid, block, .. } = *shape;
         let pointers = arguments.pointers();
         let shared: c_uint = shape.shared();
-        // The part that both calls share.
+        // The part shared by both calls.
         macro_rules! queue {
             ($call:ident $(, $end:expr)?) => {
                 // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
@@ -222,7 +221,7 @@ impl Kernel {
 /// Arguments of a launch as the driver takes them: a pointer to each value.
 #[derive(Debug)]
 pub(super) struct Arguments {
-    /// Little-endian in the low bytes; the pointers refer to them. A struct has several.
+    /// Little-endian in the low bytes; the pointers refer to them. A struct takes several.
     values: Box<[u64]>,
     /// Index of each argument in `values`.
     begins: Box<[usize]>,
@@ -249,7 +248,7 @@ impl Arguments {
         Self { values, begins, pointers }
     }
 
-    /// Replaces a value. Allocates nothing.
+    /// Replaces a value without allocating.
     pub fn set(&mut self, index: usize, value: u64) {
         if let Some(place) = self.begins.get(index).and_then(|begin| self.values.get_mut(*begin)) {
             *place = value;
@@ -272,7 +271,7 @@ fn attribute(function: sys::CUfunction, which: Attribute) -> Result<u32, DeviceE
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-/// Cluster size that a kernel was compiled for. Older drivers lack these attributes.
+/// Cluster size for which a kernel was compiled. Older drivers lack these attributes.
 fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
     let [x, y, z] = [
         Attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
@@ -283,7 +282,7 @@ fn cluster(function: sys::CUfunction) -> Option<[u32; 3]> {
     (x > 0).then_some([x, y.max(1), z.max(1)])
 }
 
-/// Bytes of each parameter; `None` if the driver is too old to report them.
+/// Size of each parameter in bytes; `None` if the driver is too old to report them.
 fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceError> {
     if !api()?.has_parameter_info {
         return Ok(None);
@@ -291,7 +290,7 @@ fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceErr
     let mut sizes = Vec::new();
     loop {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: the entry point is there, the function lives, both results outlive the call.
+        // SAFETY: the entry point exists, the function lives, both results outlive the call.
         let code = unsafe { sys::cuFuncGetParamInfo(function, sizes.len(), &raw mut offset, &raw mut size) };
         if code == sys::CUresult::CUDA_ERROR_INVALID_VALUE {
             return Ok(Some(sizes));
@@ -343,7 +342,7 @@ mod tests {
     #[test]
     fn a_value_that_was_replaced_is_the_one_that_its_pointer_leads_to() {
         let packed = Arguments::from_lists(vec![vec![1], vec![2, 3], vec![4]]);
-        // SAFETY: three arguments have three pointers, the last of which leads to a value of its own.
+        // SAFETY: three arguments have three pointers, the last of which leads to its own value.
         let last = unsafe { (*packed.pointers().add(2)).cast::<u64>().read() };
         assert_eq!(last, 4, "a struct of two words is one argument");
         let mut arguments = Arguments::new(vec![1, 2, 3]);

@@ -10,7 +10,7 @@ use runner_types::LaunchSettings;
 
 use sys::CUlaunchAttributeID as Id;
 
-/// Largest number of attributes of a launch.
+/// Maximum number of attributes of a launch.
 const MOST: usize = 5;
 
 /// Whether a launch has attributes that `cuLaunchKernel` lacks. The carveout is set on the function instead.
@@ -19,7 +19,7 @@ pub(super) fn needs_attributes(shape: &Shape) -> bool {
     overlap || priority.is_some() || shape.cluster.is_some() || shape.window.is_some()
 }
 
-/// Attributes of a launch and their number. Allocates nothing.
+/// Attributes of a launch and their number. Does not allocate.
 pub(super) fn attributes(shape: &Shape) -> ([sys::CUlaunchAttribute; MOST], u32) {
     let mut all = [attribute(Id::CU_LAUNCH_ATTRIBUTE_IGNORE, sys::CUlaunchAttributeValue { pad: [0; 64] }); MOST];
     let mut count = 0;

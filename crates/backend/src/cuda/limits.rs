@@ -1,8 +1,8 @@
 //! Settings of the context that code under test may change: read when the device is opened, and restored.
 //!
-//! Only a host function can change them. It could change the times of later work: by setting aside L2 for persisting
-//! lines, widening fetches, or preferring shared memory over L1. Or it could make later work fail, by reducing stack,
-//! heap or the buffer of `printf`.
+//! Only a host function can change them. It could change the times of later work by setting aside L2 for persisting
+//! lines, widening fetches, or preferring shared memory over L1. Or it could make later work fail, by reducing the
+//! stack, the heap or the `printf` buffer.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -25,17 +25,17 @@ const LIMITS: [sys::CUlimit; 6] = [
     sys::CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT,
 ];
 
-/// Time after which a context that should be idle counts as busy. An event of an idle one is done within some
+/// Time after which a context that should be idle counts as busy. On an idle context, an event completes within a few
 /// microseconds.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// The settings when the device was opened.
+/// Settings when the device was opened.
 #[derive(Debug, Clone)]
 pub(super) struct ContextLimits {
     limits: Vec<(sys::CUlimit, usize)>,
     /// Default preference between L1 and shared memory.
     carve_out: Option<sys::CUfunc_cache>,
-    /// Priority of the stream that host functions get.
+    /// Priority of the stream passed to host functions.
     priority: Option<c_int>,
 }
 
@@ -46,8 +46,8 @@ impl ContextLimits {
         Self { limits, carve_out: carve_out(), priority: priority(stream) }
     }
 
-    /// Restores what host functions changed, and refuses one that repeatedly left work in other streams. Does nothing
-    /// if there are no host functions.
+    /// Restores what host functions changed, and fails if one repeatedly left work in other streams. Does nothing if
+    /// there are no host functions.
     pub fn settle_after<'f>(
         &self,
         functions: impl Iterator<Item = &'f HostFunction>,
@@ -62,28 +62,28 @@ impl ContextLimits {
         functions.try_for_each(|function| function.note_busy(busy))
     }
 
-    /// Restores the current context, and the stream that host functions get.
+    /// Restores the current context, and the stream passed to host functions.
     fn restore(&self, stream: &Stream) -> Result<(), DeviceError> {
         for (limit, kept) in &self.limits {
-            // The driver itself raises the stack for kernels that need more.
+            // The driver itself raises the stack limit for kernels that need more.
             let is_stack = *limit == sys::CUlimit::CU_LIMIT_STACK_SIZE;
             if get(*limit).is_some_and(|now| if is_stack { now < *kept } else { now != *kept }) {
-                // SAFETY: a context is current, which is all that the call needs.
+                // SAFETY: the call needs only a current context, and there is one.
                 check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(*limit, *kept) })?;
             }
         }
         if let Some(kept) = self.carve_out.filter(|kept| carve_out() != Some(*kept)) {
-            // SAFETY: a context is current, which is all that the call needs.
+            // SAFETY: the call needs only a current context, and there is one.
             check("cuCtxSetCacheConfig", unsafe { sys::cuCtxSetCacheConfig(kept) })?;
         }
         if let Some(kept) = self.priority.filter(|kept| priority(stream) != Some(*kept)) {
             let value = sys::CUstreamAttrValue { priority: kept };
             let which = sys::CUstreamAttrID::CU_LAUNCH_ATTRIBUTE_PRIORITY;
-            // SAFETY: the stream lives, and the value is that of the attribute and outlives the call.
+            // SAFETY: the stream lives, and the value belongs to the attribute and outlives the call.
             check("cuStreamSetAttribute", unsafe { sys::cuStreamSetAttribute(stream.raw(), which, &raw const value) })?;
         }
         if self.limits.iter().any(|(limit, _)| *limit == sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) {
-            // SAFETY: a context is current, which is all that the call needs.
+            // SAFETY: the call needs only a current context, and there is one.
             check("cuCtxResetPersistingL2Cache", unsafe { sys::cuCtxResetPersistingL2Cache() })?;
         }
         let none = sys::CUaccessPolicyWindow_st {
@@ -95,7 +95,7 @@ impl ContextLimits {
         };
         let value = sys::CUstreamAttrValue { accessPolicyWindow: none };
         let window = sys::CUstreamAttrID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-        // SAFETY: the stream lives, and the value is that of the attribute and outlives the call.
+        // SAFETY: the stream lives, and the value belongs to the attribute and outlives the call.
         check("cuStreamSetAttribute", unsafe { sys::cuStreamSetAttribute(stream.raw(), window, &raw const value) })
     }
 }
@@ -121,8 +121,8 @@ fn priority(stream: &Stream) -> Option<c_int> {
     (code == sys::CUresult::CUDA_SUCCESS).then_some(value)
 }
 
-/// Whether work still runs in another stream although the device's own stream is idle. Waits for that work. False if
-/// the driver cannot tell.
+/// Whether work still runs in another stream although the device's own stream is idle. Waits for that work. Returns
+/// false if the driver cannot tell.
 fn is_busy(context: &Context) -> Result<bool, DeviceError> {
     let Some(record) = api()?.record_context else { return Ok(false) };
     let event = Event::untimed()?;

@@ -1,9 +1,8 @@
-//! Links code of several sources, and code that launches kernels with the toolkit's device runtime. The driver's
-//! linker accepts NVRTC's output, and no library of a toolkit has to suit the driver.
+//! Links code from several sources, and code that launches kernels with the toolkit's device runtime. The driver's
+//! linker accepts NVRTC's output, so the toolkit's libraries need not match the driver.
 //!
 //! The linked cubin is cached next to the code, so each pair of code and library is linked once per driver and
-//! architecture. A damaged file is made again. If the folder cannot be written, code is
-//! linked each time.
+//! architecture. A damaged file is replaced. If the folder is not writable, code is linked each time.
 
 use std::ffi::{CStr, CString, c_uint, c_void};
 use std::fs;
@@ -19,7 +18,7 @@ use crate::DeviceError;
 use runner_files::sealed;
 use runner_types::{CodeKind, Compiled, hex};
 
-/// Links relocatable code with a library. `maker` names driver and architecture, on which the result depends, too. A
+/// Links relocatable code with a library. `maker` names driver and architecture, on which the result also depends. A
 /// context must be current.
 pub(super) fn image(code: &Compiled, library: &Path, maker: &str) -> Result<Vec<u8>, DeviceError> {
     let mut inputs = inputs(code)?;
@@ -93,8 +92,8 @@ impl Linker {
         let mut values: Box<[*mut c_void; 2]> =
             Box::new([log.as_mut_ptr().cast(), ptr::without_provenance_mut(Self::LOG)]);
         let mut state: sys::CUlinkState = ptr::null_mut();
-        // SAFETY: options and values are arrays of the length given; they and the log live as long as the linker,
-        // which the driver asks for; a context is current, whose device is what is linked for.
+        // SAFETY: options and values are arrays of the given length; they and the log live as long as the linker, as
+        // the driver requires; a context is current, whose device is the target.
         let code = unsafe {
             sys::cuLinkCreate_v2(options.len() as c_uint, options.as_mut_ptr(), values.as_mut_ptr(), &raw mut state)
         };
@@ -113,8 +112,8 @@ impl Linker {
         };
         let path = c_path(library)?;
         for Input { name, bytes } in inputs {
-            // SAFETY: the state lives; the data is as long as said, PTX with its NUL; the name ends with a NUL; there
-            // are not options, for which null is allowed.
+            // SAFETY: the state lives; the data is as long as stated, PTX including its NUL; the name is
+            // NUL-terminated; there are no options, for which null is allowed.
             let added = unsafe {
                 sys::cuLinkAddData_v2(
                     self.state,
@@ -130,7 +129,7 @@ impl Linker {
             self.judge("cuLinkAddData", added)?;
         }
         let kind = sys::CUjitInputType::CU_JIT_INPUT_LIBRARY;
-        // SAFETY: the state lives; the path ends with a NUL; there are no options, for which null is allowed.
+        // SAFETY: the state lives; the path is NUL-terminated; there are no options, for which null is allowed.
         let added =
             unsafe { sys::cuLinkAddFile_v2(self.state, kind, path.as_ptr(), 0, ptr::null_mut(), ptr::null_mut()) };
         self.judge("cuLinkAddFile", added)?;
@@ -138,8 +137,8 @@ impl Linker {
         // SAFETY: the state lives, and both results outlive the call.
         let done = unsafe { sys::cuLinkComplete(self.state, &raw mut cubin, &raw mut size) };
         self.judge("cuLinkComplete", done)?;
-        // SAFETY: the driver gives this many bytes at this address, which live until the state is destroyed; they are
-        // copied here, before that.
+        // SAFETY: the driver returns this many bytes at this address, which live until the state is destroyed; they are
+        // copied before that.
         Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), size) }.to_vec())
     }
 

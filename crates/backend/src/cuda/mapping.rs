@@ -1,6 +1,6 @@
-//! Maps device memory into a range of its own, followed by unmapped addresses.
+//! Maps device memory into a separate range, followed by unmapped addresses.
 //!
-//! Memory of `cuMemAlloc` borders on other memory, so a write far past a buffer hits something else unnoticed. Here
+//! Memory from `cuMemAlloc` borders on other memory, so a write far past a buffer hits something else unnoticed. Here
 //! each allocation is mapped into a reserved range that is one granule (2 MiB) longer. An access there faults.
 
 use cudarc::driver::sys;
@@ -90,7 +90,7 @@ impl Physical {
 
 impl Drop for Physical {
     fn drop(&mut self) {
-        // SAFETY: created in `new`, released once; mappings of it have been removed.
+        // SAFETY: created in `new`, released once; its mappings have been removed.
         let _ = unsafe { sys::cuMemRelease(self.0) };
     }
 }
@@ -106,7 +106,7 @@ impl Range {
     /// `enough` reports exhausted addresses.
     fn reserve(bytes: usize, enough: &dyn Fn(sys::CUresult) -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
-        // SAFETY: `address` outlives the call; zeros leave alignment and place to the driver, and the flags must be
+        // SAFETY: `address` outlives the call; zeros leave alignment and location to the driver, and the flags must be
         // zero.
         let code = unsafe { sys::cuMemAddressReserve(&raw mut address, bytes, 0, 0, 0) };
         enough(code)?;
@@ -145,7 +145,7 @@ impl Drop for Mapped {
     }
 }
 
-/// Reports exhausted memory.
+/// Turns exhausted memory into an error.
 fn enough(context: &Context, bytes: usize, code: sys::CUresult) -> Result<(), DeviceError> {
     if code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         return Err(DeviceError::OutOfMemory { needed: bytes as u64, available: context.memory()?.0 });

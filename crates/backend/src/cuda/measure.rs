@@ -63,12 +63,12 @@ impl Clock for CudaDevice {
     }
 }
 
-/// Records that a tracer makes of a timed batch. `None` if unknown, and in regimes that are not timed run by run.
+/// Expected tracer records of a timed batch. `None` if unknown, and in regimes that are not timed run by run.
 fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
     let body = work.bodies.first().filter(|_| batch.regime == Regime::Cold)?;
     let runs = batch.series.launches.max(1);
     let counted = runs as usize;
-    // The launches of a sequence are timed in runs of their own.
+    // The launches of a sequence are timed in separate runs.
     let several = body.len() > 1 && !batch.series.whole_only;
     let of_parts = if several { cycle::runs_of_parts(runs) as usize } else { 0 };
     Some(Expected {
@@ -80,7 +80,7 @@ fn expected_records(batch: &TimedBatch, work: &Work<'_>) -> Option<Expected> {
     })
 }
 
-/// A profiler around this process counts.
+/// Counting is done by a profiler around this process.
 impl Counter for CudaDevice {
     fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError> {
         let run = self.run_batch(batch, work::run_marked)?;

@@ -1,9 +1,9 @@
 //! Device memory, pinned host memory, and the buffers of a case with their guard zones.
 //!
 //! A buffer is one allocation: guard, data, guard. The data begins on a 512-byte boundary, like an allocation of the
-//! driver and as textures require. The guards touch it on both sides, so a write one past the end hits a guard. The
-//! second guard ends where the mapping does, so an access behind it faults. `execute` chooses and checks the content
-//! of the guards.
+//! driver and as textures require. The guards are adjacent to it on both sides, so a write one past the end hits a
+//! guard. The second guard ends at the end of the mapping, so an access beyond it faults. `execute` chooses and checks
+//! the content of the guards.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{self, NonNull};
@@ -67,7 +67,7 @@ impl PinnedMemory {
             call: "cuMemHostAlloc",
             message: format!("{bytes} bytes of pinned memory came back at a null address"),
         })?;
-        // SAFETY: the driver gave `bytes` writable bytes there, and nothing else refers to them yet.
+        // SAFETY: the driver returned `bytes` writable bytes there, and nothing else refers to them yet.
         unsafe { host.write_bytes(0, bytes) };
         Ok(Self { host, bytes })
     }
@@ -87,8 +87,8 @@ impl PinnedMemory {
 
     /// The memory as bytes. The caller must have waited for all copies by the device.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the allocation is `self.bytes` long, initialised, and borrowed as `self` is; the caller has waited
-        // for the device.
+        // SAFETY: the allocation is `self.bytes` long, initialised, and borrowed for as long as `self`; the caller has
+        // waited for the device.
         unsafe { std::slice::from_raw_parts_mut(self.host.as_ptr(), self.bytes) }
     }
 }
@@ -100,18 +100,18 @@ impl Drop for PinnedMemory {
     }
 }
 
-/// A range of device memory under an id.
+/// A range of device memory with an id.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub address: sys::CUdeviceptr,
     pub bytes: usize,
     /// Bytes of the guards before and after the data.
     guards: (usize, usize),
-    /// Memory without guards, and all memory if the device cannot map it.
+    /// Memory without guards, or all memory if the device cannot map it.
     _plain: Option<DeviceMemory>,
     /// Memory with guards. A module's variable owns no memory.
     _mapping: Option<Mapping>,
-    /// Module whose variable it is.
+    /// Module to which the variable belongs, if it is one.
     pub module: Option<ModuleId>,
 }
 
@@ -133,12 +133,12 @@ impl Buffer {
         Ok(Self { address, bytes, guards, _plain: None, _mapping: Some(mapping), module: None })
     }
 
-    /// A module's variable, whose memory the module keeps.
+    /// A module's variable, whose memory belongs to the module.
     pub fn variable(module: ModuleId, address: sys::CUdeviceptr, bytes: usize) -> Self {
         Self { address, bytes, guards: (0, 0), _plain: None, _mapping: None, module: Some(module) }
     }
 
-    /// Address and bytes of the guards before and after the data; `None` without guards.
+    /// Address and size in bytes of the guards before and after the data; `None` without guards.
     pub fn guards(&self) -> Option<[(sys::CUdeviceptr, usize); 2]> {
         let (before, behind) = self.guards;
         if before == 0 {
@@ -157,13 +157,13 @@ fn layout(bytes: usize, guard: usize) -> Option<(usize, usize)> {
     Some((front, front.checked_add(bytes)?.checked_add(guard)?))
 }
 
-/// Sets bytes on the device; does nothing for none.
+/// Sets bytes on the device; does nothing if `bytes` is 0.
 pub(super) fn fill(stream: &Stream, address: sys::CUdeviceptr, byte: u8, bytes: usize) -> Result<(), DeviceError> {
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's buffer holds `bytes` bytes at `address` and outlives the work queued, which every public
-    // call of the device waits for.
+    // SAFETY: the caller's buffer holds `bytes` bytes at `address` and outlives the queued work, for which every public
+    // call of the device waits.
     check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(address, byte, bytes, stream.raw()) })
 }
 
@@ -180,16 +180,16 @@ pub(super) fn set(
     }
     match width {
         1 => fill(stream, address, value as u8, bytes),
-        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued,
-        // which every public call of the device waits for.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the queued work,
+        // for which every public call of the device waits.
         2 => check("cuMemsetD16Async", unsafe { sys::cuMemsetD16Async(address, value as u16, count, stream.raw()) }),
-        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the work queued,
-        // which every public call of the device waits for.
+        // SAFETY: the caller's buffer holds `bytes` bytes at `address`, aligned to 512, and outlives the queued work,
+        // for which every public call of the device waits.
         _ => check("cuMemsetD32Async", unsafe { sys::cuMemsetD32Async(address, value, count, stream.raw()) }),
     }
 }
 
-/// Copies within the device; does nothing for no bytes.
+/// Copies within the device; does nothing if `bytes` is 0.
 pub(super) fn copy(
     stream: &Stream,
     to: sys::CUdeviceptr,
@@ -199,7 +199,7 @@ pub(super) fn copy(
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's buffers hold `bytes` bytes at both addresses and outlive the work queued.
+    // SAFETY: the caller's buffers hold `bytes` bytes at both addresses and outlive the queued work.
     check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw()) })
 }
 

@@ -1,8 +1,8 @@
 //! Runs kernels on NVIDIA GPUs through the CUDA driver.
 //!
-//! cudarc's bindings open the driver at run time, so the same binary also runs without one. Any driver of CUDA 12.0
-//! or newer will do. This backend takes times with CUDA events and does not count: under a profiler, it marks
-//! launches. It compiles only PTX, through the driver, and does not change clocks or settings.
+//! cudarc's bindings open the driver at run time, so the same binary also runs without one. Any driver that supports
+//! CUDA 12.0 or newer works. This backend measures times with CUDA events and does not count: under a profiler, it
+//! marks launches. It compiles only PTX, through the driver, and does not change clocks or settings.
 
 mod array;
 mod attributes;
@@ -50,7 +50,7 @@ pub use observed::Cuda;
 use runner_types::{Bytes, DeviceId, DeviceInfo};
 
 impl Backend for Cuda {
-    /// Creates no context, which would take device memory. Free memory is therefore unknown.
+    /// Creates no context, since that would take device memory. Free memory is therefore unknown.
     fn devices(&self) -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
         Ok(listed()?.into_iter().map(|device| (device.id, device.info)).collect())
     }
@@ -60,7 +60,7 @@ impl Backend for Cuda {
         let mut devices = listed()?;
         let index = position(devices.iter().map(|device| &device.id), id)?;
         let listed = devices.swap_remove(index);
-        // Tracing has to begin before a context exists.
+        // Tracing must start before a context exists.
         let start = || cupti::Tracer::start(driver::api()?.cuda).map_err(DeviceError::Unavailable);
         let tracer = if *self == Self::Traced { Some(start()?) } else { None };
         let opened = device::CudaDevice::open(listed, *self, tracer);
@@ -91,7 +91,6 @@ pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
         .collect())
 }
 
-/// State of a GPU, read without a context.
 pub fn health(ordinal: u32) -> Result<Health, DeviceError> {
     let listed = listed()?.into_iter().find(|device| device.id.ordinal == ordinal);
     let device = listed.ok_or_else(|| DeviceError::Unavailable(format!("there is no device {ordinal}")))?;

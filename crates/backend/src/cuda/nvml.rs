@@ -27,7 +27,7 @@ use nvml_wrapper_sys::bindings::{
 use crate::Monitor;
 use runner_types::{DeviceState, Joules, Settings, ThrottleReason};
 
-/// The driver's own name of the library; the plain one comes only with development packages.
+/// Library name that the driver installs; the one without a version comes only with development packages.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,7 @@ enum NvmlError {
     /// The library is not installed; contains the loader's message.
     #[error("{LIBRARY} is not found; it comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)")]
     Missing(String),
-    /// The library is older than the function.
+    /// The library is too old to have the function.
     #[error("the installed NVML is too old for it")]
     Unknown,
     #[error("NVML does not support it on this GPU")]
@@ -56,7 +56,7 @@ impl fmt::Debug for Nvml {
 
 impl Nvml {
     fn open() -> Result<Self, NvmlError> {
-        // SAFETY: the driver's library runs no code of the user's when it is loaded.
+        // SAFETY: loading the driver's library runs no user code.
         let lib = unsafe { NvmlLib::new(LIBRARY) }.map_err(|error| NvmlError::Missing(error.to_string()))?;
         let nvml = Self(lib);
         let init = function(&nvml.0.nvmlInit_v2)?;
@@ -76,17 +76,17 @@ impl Nvml {
 
     fn text(&self, code: nvmlReturn_t) -> String {
         let Ok(text) = &self.0.nvmlErrorString else { return format!("NVML error {code}") };
-        // SAFETY: the library returns a static string for any code, and null for none.
+        // SAFETY: the library returns a static string for a known code, and null otherwise.
         let text = unsafe { text(code) };
         if text.is_null() {
             return format!("NVML error {code}");
         }
-        // SAFETY: not null, and ended by a zero byte as the interface promises.
+        // SAFETY: not null, and NUL-terminated as the interface promises.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 }
 
-/// A function, if this version of the library has it.
+/// The function, if this version of the library has it.
 fn function<F: Copy>(loaded: &Result<F, impl Sized>) -> Result<F, NvmlError> {
     loaded.as_ref().map(|function| *function).map_err(|_| NvmlError::Unknown)
 }
@@ -100,7 +100,7 @@ pub(super) struct Gpu {
 // SAFETY: the interface is thread-safe, and a handle is valid in every thread of the process.
 unsafe impl Send for Gpu {}
 
-/// A function that writes one number of a device.
+/// A function that reads one number from a device.
 type Read<T> = unsafe extern "C" fn(nvmlDevice_t, *mut T) -> nvmlReturn_t;
 /// A function that reads the kind of value named by its second argument.
 type ReadOf = unsafe extern "C" fn(nvmlDevice_t, c_uint, *mut c_uint) -> nvmlReturn_t;
@@ -113,7 +113,7 @@ impl Gpu {
         let address = CString::new(pci_bus_id).map_err(|error| unknown(error.to_string()))?;
         let mut handle = ptr::null_mut();
         let find = function(&nvml.0.nvmlDeviceGetHandleByPciBusId_v2).map_err(|error| unknown(error.to_string()))?;
-        // SAFETY: a string ended by zero, and a place for the handle.
+        // SAFETY: `address` is NUL-terminated, and `handle` outlives the call.
         let code = unsafe { find(address.as_ptr(), &raw mut handle) };
         nvml.checked(code).map_err(|error| unknown(error.to_string()))?;
         Ok(Self { nvml, handle })
@@ -138,16 +138,16 @@ impl Gpu {
 
     fn number_of(&self, read: &Result<ReadOf, impl Sized>, kind: c_uint) -> Result<u32, NvmlError> {
         let mut value = 0;
-        // SAFETY: the handle is the library's, and `value` a place for one number.
+        // SAFETY: the handle is the library's, and `value` has room for one number.
         let code = unsafe { function(read)?(self.handle, kind, &raw mut value) };
         self.nvml.checked(code).map(|()| value)
     }
 
-    /// Whether MIG is on. A pending change comes with the next reset.
+    /// Whether MIG is enabled. A pending change takes effect at the next reset.
     fn mig(&self) -> Result<bool, NvmlError> {
         let (mut current, mut pending) = (0, 0);
         let read = function(&self.nvml.0.nvmlDeviceGetMigMode)?;
-        // SAFETY: the handle is the library's; both places hold a number.
+        // SAFETY: the handle is the library's, and both places have room for a number.
         let code = unsafe { read(self.handle, &raw mut current, &raw mut pending) };
         self.nvml.checked(code).map(|()| current != 0)
     }
@@ -165,12 +165,13 @@ impl Gpu {
     pub fn uncorrected_errors(&self) -> Option<u64> {
         let mut count = 0;
         let read = function(&self.nvml.0.nvmlDeviceGetTotalEccErrors).ok()?;
-        // SAFETY: the handle is the library's, and `count` a place for one number.
+        // SAFETY: the handle is the library's, and `count` has room for one number.
         let code = unsafe { read(self.handle, UNCORRECTED, VOLATILE, &raw mut count) };
         self.nvml.checked(code).ok().map(|()| count)
     }
 
-    /// Number of processes on the GPU, from a process that does not use it; `None` if this user may not list them.
+    /// Number of processes on the GPU, as seen from a process that does not use it; `None` if this user may not list
+    /// them.
     pub fn users(&self) -> Option<u32> {
         self.processes().ok()
     }
@@ -179,7 +180,7 @@ impl Gpu {
     fn processes(&self) -> Result<u32, NvmlError> {
         let mut count = 0;
         let read = function(&self.nvml.0.nvmlDeviceGetComputeRunningProcesses_v3)?;
-        // SAFETY: with room for none, the function writes the number alone.
+        // SAFETY: with space for no entries, the function writes only the number.
         match unsafe { read(self.handle, &raw mut count, ptr::null_mut()) } {
             INSUFFICIENT_SIZE => Ok(count),
             code => self.nvml.checked(code).map(|()| count),
@@ -215,7 +216,7 @@ impl Monitor for Gpu {
 
     /// `None` if this user may not list processes.
     fn other_processes(&self) -> Option<u32> {
-        // In a container, process ids may be of another namespace, so they are counted, not compared.
+        // In a container, process ids may belong to another namespace, so they are counted, not compared.
         self.processes().ok().map(|all| all.saturating_sub(1))
     }
 }
@@ -224,7 +225,7 @@ fn watts(milliwatts: c_uint) -> f64 {
     f64::from(milliwatts) / 1e3
 }
 
-/// The library, opened once per process and never closed: devices borrow from it.
+/// The library, opened once per process and never closed, since devices borrow from it.
 fn nvml() -> Result<&'static Nvml, String> {
     static NVML: OnceLock<Result<Nvml, NvmlError>> = OnceLock::new();
     NVML.get_or_init(Nvml::open).as_ref().map_err(|error| match error {
@@ -233,7 +234,7 @@ fn nvml() -> Result<&'static Nvml, String> {
     })
 }
 
-/// Reasons for throttling. Idle clocks and clocks set on purpose are none.
+/// Reasons for throttling. Idle clocks and deliberately set clocks are not among them.
 fn throttled_by(reasons: c_ulonglong) -> Vec<ThrottleReason> {
     let table = [
         (POWER_CAP, ThrottleReason::PowerCap),

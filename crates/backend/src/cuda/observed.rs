@@ -1,4 +1,4 @@
-/// The GPUs that the driver shows to this process, and how the process observes their kernels.
+/// How a process observes the kernels of the GPUs that the driver shows to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cuda {
     /// Timed by events.
@@ -8,13 +8,13 @@ pub enum Cuda {
     Traced,
     /// Inside a profiler. Launches are marked for it and not timed, since it distorts times.
     Profiled,
-    /// Inside compute-sanitizer. Buffers have no guard zones, whose bytes would be in bounds, and launches are not
+    /// Inside compute-sanitizer. Buffers have no guard zones, which would count as in bounds, and launches are not
     /// timed.
     Memchecked,
 }
 
 impl Cuda {
-    /// Whether times are taken. A profiler and compute-sanitizer distort them.
+    /// Whether times are measured. A profiler and compute-sanitizer would distort them.
     pub const fn has_clock(self) -> bool {
         matches!(self, Self::Timed | Self::Traced)
     }

@@ -1,17 +1,17 @@
 //! Blocks per SM, calculated from the resources of a launch, next to the driver's own result.
 //!
-//! The driver's result is reported. The calculation names the limiting resource, unless the two disagree (because of
-//! a carve-out set elsewhere, or an architecture newer than the table). Granularities are those of `cuda_occupancy.h`
-//! of the CUDA toolkit 13.0. Pure: the caller queries the driver.
+//! The driver's result is reported. The calculation names the limiting resource, unless the two disagree (because of a
+//! carveout set elsewhere, or an architecture newer than the table). Granularities are those of `cuda_occupancy.h` in
+//! the CUDA toolkit 13.0. Pure: the caller queries the driver.
 
 use runner_types::{DeviceInfo, Occupancy, OccupancyLimiter};
 
 use super::kernel::KernelFacts;
 
-/// Granularity of a warp's registers.
+/// Allocation granularity of a warp's registers.
 const REGISTER_STEP: u32 = 256;
 
-/// Upper limits of the blocks per SM by each resource; `u32::MAX` if it is not used.
+/// Maximum blocks per SM that each resource allows; `u32::MAX` for an unused resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub blocks: u32,
@@ -32,7 +32,7 @@ impl Limits {
         }
     }
 
-    /// The smallest limit and its resource. On ties, the first of: warps, registers, shared memory, blocks. Warps are
+    /// The smallest limit and its resource. On ties, the first of: warps, registers, shared memory, blocks. Warps come
     /// first, since a full SM gains nothing from the others.
     pub fn tightest(self) -> (u32, OccupancyLimiter) {
         let mut tightest = (self.warps, OccupancyLimiter::Warps);
@@ -53,14 +53,14 @@ fn by_warps(info: &DeviceInfo, threads: u32, warps: u32) -> u32 {
     if threads > info.max_threads_per_block { 0 } else { warps_per_sm(info) / warps }
 }
 
-/// Blocks that the registers allow. Registers are allocated per warp, in the warp's partition of the SM.
+/// Blocks that the registers allow. Registers are allocated per warp, from the warp's partition of the SM.
 fn by_registers(info: &DeviceInfo, registers: u32, warps: u32) -> u32 {
     let per_warp = (registers * info.warp_size).next_multiple_of(REGISTER_STEP);
     if per_warp == 0 {
         return u32::MAX;
     }
     let partitions = partitions(info.compute_capability);
-    // The hardware checks a launch as if a block's warps filled all partitions evenly.
+    // The hardware checks a launch as if a block's warps were spread evenly over all partitions.
     if per_warp * warps.next_multiple_of(partitions) > info.registers_per_block {
         return 0;
     }
@@ -86,7 +86,7 @@ fn warps_per_sm(info: &DeviceInfo) -> u32 {
     info.max_threads_per_sm / info.warp_size.max(1)
 }
 
-/// The driver's number of blocks per SM as a fraction of its warps, with the limiting resource.
+/// The driver's number of blocks per SM as an occupancy, with the limiting resource.
 pub(super) fn summarise(info: &DeviceInfo, limits: Limits, threads: u32, blocks_per_sm: u32) -> Occupancy {
     let resident = f64::from(threads.div_ceil(info.warp_size.max(1))) * f64::from(blocks_per_sm);
     let (own, limiter) = limits.tightest();
@@ -106,7 +106,7 @@ mod tests {
         KernelFacts { registers, shared_static, local: 0, max_threads: 1024, cluster: None }
     }
 
-    /// Figures of NVIDIA's occupancy calculator for compute capability 9.0.
+    /// Figures from NVIDIA's occupancy calculator for compute capability 9.0.
     #[test]
     fn an_h100_holds_what_the_occupancy_calculator_says() {
         let info = h100();
@@ -153,8 +153,8 @@ mod tests {
     fn pascals_first_chip_has_two_partitions() {
         let mut info = h100();
         info.compute_capability = (6, 0);
-        // With 104 registers, a warp has 3328; 32768 / 3328 = 9 warps in each of 2 partitions are 18, which are 6
-        // blocks of 3 warps; 16384 / 3328 = 4 in each of 4 are 16, which are 5 blocks.
+        // With 104 registers, a warp takes 3328. Of 32768 registers in each of 2 partitions, 9 warps fit, 18 in total:
+        // 6 blocks of 3 warps. Of 16384 in each of 4, 4 fit, 16 in total: 5 blocks.
         assert_eq!(Limits::new(&info, &kernel(104, 0), 96, 0).registers, 6);
         info.compute_capability = (6, 1);
         assert_eq!(Limits::new(&info, &kernel(104, 0), 96, 0).registers, 5);

@@ -28,7 +28,6 @@ pub(super) enum Operation<'a> {
         /// Copies into arrays before the launch, and from arrays after it.
         copies: Box<[ArrayCopy]>,
     },
-    /// A copy between a buffer and an array.
     Array(ArrayCopy),
     Call {
         function: &'a HostFunction,
@@ -44,7 +43,7 @@ pub(super) enum Operation<'a> {
     Concurrent(Concurrent<'a>),
 }
 
-/// A body in several streams: operations with the stream of each.
+/// A body in several streams: operations, each with its stream.
 #[derive(Debug)]
 pub(super) struct Concurrent<'a> {
     pub begin: &'a Event,
@@ -81,7 +80,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Records that it ran to its end.
+    /// Records that it ran to completion.
     pub fn note_ran(&self) {
         match self {
             Self::Launch { kernel, .. } => kernel.ran.set(true),

@@ -1,4 +1,4 @@
-//! Host functions of plug-ins: shared libraries that nvcc built, loaded into this process.
+//! Host functions of plug-ins: shared libraries built by nvcc, loaded into this process.
 //!
 //! A function queues work in a given stream. The CUDA runtime in its library uses the current context, which is the
 //! device's primary one. A function that crashes ends the worker, which costs only its own row.
@@ -19,7 +19,7 @@ use super::kernel::Arguments;
 use crate::{DeviceError, ModuleId};
 use runner_types::Note;
 
-/// Number of consecutive calls that leave another stream busy after which the case ends.
+/// The case ends after this many consecutive calls that leave another stream busy.
 const MOST_LEFT: u32 = 3;
 
 /// `int NAME(cudaStream_t stream, void *const *args, void *state)`.
@@ -31,14 +31,14 @@ type Release = unsafe extern "C" fn(*mut c_void);
 /// `const char *NAME_error(int code)`.
 type Describe = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// A loaded library. It is never unloaded: the runtime in it has registered its kernels.
+/// A loaded library. It is never unloaded, since the runtime in it has registered its kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plugin(&'static Library);
 
 impl Plugin {
     pub fn load(path: &Path) -> Result<Self, DeviceError> {
-        // SAFETY: the library is what nvcc made of a source that the manifest names; running its initialisers is
-        // what the manifest asks for. A missing symbol is an error here, not at its call.
+        // SAFETY: nvcc built the library from a source that the manifest names, so running its initialisers is
+        // intended. A missing symbol is an error here, not when it is called.
         let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
         let library = opened.map_err(|error| refused("dlopen", reason(&error)))?;
         Ok(Self(Box::leak(Box::new(library))))
@@ -46,7 +46,8 @@ impl Plugin {
 
     /// Looks up a function; `F` must be its C signature.
     fn find<F: Copy>(self, name: &str) -> Result<F, DeviceError> {
-        // SAFETY: the library is never closed. Every caller names the signature that the contract gives the name.
+        // SAFETY: the library is never closed. Every caller names the signature that the contract specifies for the
+        // name.
         let symbol = unsafe { self.0.get::<F>(format!("{name}\0").as_bytes()) };
         symbol.map(|symbol| *symbol).map_err(|error| refused("dlsym", reason(&error)))
     }
@@ -62,11 +63,11 @@ pub(super) struct HostFunction {
     /// State made by `NAME_prepare`, and the function that releases it.
     state: *mut c_void,
     release: Option<Release>,
-    /// Whether it ran: only then has the runtime loaded its kernels.
+    /// Whether it has run: only then has the runtime loaded its kernels.
     ran: Cell<bool>,
     /// Whether it waits for the work that it queues, so that it must not be gated.
     waits: Cell<bool>,
-    /// Whether `waits` is not reported yet.
+    /// Whether `waits` has yet to be reported.
     news: Cell<bool>,
     /// Number of consecutive calls after which another stream was busy.
     left_work: Cell<u32>,
@@ -103,10 +104,10 @@ impl HostFunction {
         Ok(function)
     }
 
-    /// Makes it queue its work.
+    /// Calls the function, which queues its work.
     pub fn call(&self, stream: &Stream, arguments: &Arguments) -> Result<(), DeviceError> {
-        // SAFETY: the signature is the contract's; the stream and the state live, and the pointers lead to values
-        // that are as large as the manifest says.
+        // SAFETY: the signature is the contract's; the stream and the state live, and the pointers lead to values that
+        // are as large as the manifest states.
         let code = unsafe { (self.call)(stream.raw(), arguments.pointers(), self.state) };
         self.judge(&self.name, code)
     }
@@ -127,7 +128,7 @@ impl HostFunction {
         }
     }
 
-    /// Records whether another stream was busy after a call. A single time may be chance.
+    /// Records whether another stream was busy after a call. A single occurrence may be chance.
     pub fn note_busy(&self, busy: bool) -> Result<(), DeviceError> {
         self.left_work.set(if busy { self.left_work.get() + 1 } else { 0 });
         if self.left_work.get() < MOST_LEFT {
@@ -136,14 +137,14 @@ impl HostFunction {
         Err(self.works_elsewhere())
     }
 
-    /// Error of a function whose work is not in its stream.
+    /// Error for a function that leaves work in other streams.
     pub fn works_elsewhere(&self) -> DeviceError {
         let message =
             format!("`{}` leaves work in a stream that is not the one it was given: no time can include it", self.name);
         refused("host function", message)
     }
 
-    /// A finding that is not reported yet.
+    /// A finding that has not been reported yet.
     pub fn news(&self) -> Option<Note> {
         self.news.replace(false).then(|| Note::NotGated { function: self.name.clone() })
     }
@@ -153,9 +154,9 @@ impl HostFunction {
             return Ok(());
         }
         let own = self.describe.and_then(|describe| {
-            // SAFETY: the contract wants a string that stays, or null.
+            // SAFETY: by the contract, the string is static or null.
             let text = unsafe { describe(code) };
-            // SAFETY: it is not null and ends in a NUL, by the contract.
+            // SAFETY: not null, and NUL-terminated by the contract.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
         });
         let text = own.or_else(|| driver::text_of(code)).map(|text| format!(" ({text})")).unwrap_or_default();
@@ -166,7 +167,7 @@ impl HostFunction {
 impl Drop for HostFunction {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the state is what `NAME_prepare` left, given back once; nothing that was queued still runs.
+            // SAFETY: the state comes from `NAME_prepare` and is released once; no queued work is still running.
             unsafe { release(self.state) };
         }
     }

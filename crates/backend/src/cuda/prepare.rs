@@ -1,7 +1,7 @@
-//! Prepares memory before a run with kernels of its own.
+//! Prepares memory before a run with this program's own kernels.
 //!
 //! The driver fills and copies with kernels, copy engines or commands, as it sees fit. But the number of launches
-//! between two runs must be known: it decides where on the device the second one begins ([`super::cycle`]).
+//! between two runs must be known: it decides where on the device the second one starts ([`super::cycle`]).
 
 use cudarc::driver::sys;
 
@@ -27,7 +27,7 @@ pub(super) struct Preparer {
     fill: Kernel,
     /// Number of blocks that the device runs at once.
     blocks: u32,
-    /// Dropped last: the kernels are part of it.
+    /// Dropped last, because the kernels are part of it.
     _module: Module,
 }
 

@@ -1,4 +1,4 @@
-//! Captures what kernels print: the driver writes it to the process's standard output when it synchronises.
+//! Captures kernel output: the driver writes it to the process's standard output when it synchronises.
 //!
 //! While a [`Capture`] exists, descriptor 1 refers to a file in memory. Other output of the process is captured, too,
 //! so the process should serve a single device. The output of a failed launch is passed on to standard output.
@@ -30,7 +30,7 @@ impl Capture {
 
     /// Ends the capture and writes the text to standard output.
     pub fn pass_on(mut self) {
-        // A failed write loses the text; the launch's error is reported in any case.
+        // A failed write loses the text; the launch's error is reported anyway.
         if let Ok(text) = self.take() {
             let mut stdout = io::stdout();
             let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

@@ -1,9 +1,9 @@
-//! Detects host functions that work in another stream than the one they are given.
+//! Detects host functions that do work in a stream other than the one they are given.
 //!
-//! Events in that stream do not time work elsewhere. A function that waits for such work, or whose work is short,
+//! Events in the given stream do not time work elsewhere. A function that waits for such work, or whose work is short,
 //! leaves a right result and seems to take no time. So some runs are probed. While the gate holds the stream, the
 //! outputs must keep the poison of their preparation. After the function's own work in the stream, they must already
-//! have their final contents. A function cannot distinguish a probed run from a timed one.
+//! have their final content. A function cannot distinguish a probed run from a timed one.
 
 use std::thread;
 use std::time::Duration;
@@ -18,26 +18,26 @@ use super::operation::queue_all;
 use super::work::Work;
 use crate::DeviceError;
 
-/// Bytes per inspected place in an output.
+/// Bytes per inspected spot in an output.
 const PIECE: usize = 64;
 
-/// Number of inspected places, spread evenly over all outputs.
+/// Number of inspected spots, spread evenly over all outputs.
 const PLACES: usize = 32;
 
-/// How long work outside the stream has to show while the gate is closed.
+/// How long to wait for work outside the stream while the gate is closed.
 const PATIENCE: Duration = Duration::from_micros(300);
 
-/// Resources of probing, made when the first host function runs.
+/// Probe resources, created when the first host function runs.
 #[derive(Debug)]
 pub(super) struct Probe {
-    /// Reads while the device's own stream waits.
+    /// Stream for reading while the device's own stream waits.
     aside: Stream,
-    /// What was read: at the closed gate, after the function, at the end.
+    /// Contents read at the closed gate, after the function, and at the end.
     memory: [PinnedMemory; 3],
     arrived: Event,
 }
 
-/// Address of an output, the byte that preparation fills it with, and its size in bytes.
+/// Address of an output, the byte with which preparation fills it, and its size in bytes.
 pub(super) type Filled = (sys::CUdeviceptr, u8, usize);
 
 /// Address and size of a piece of an output, and the byte that filled it.
@@ -94,7 +94,7 @@ impl Probe {
     }
 }
 
-/// Places in the outputs to inspect.
+/// Spots in the outputs to inspect.
 fn places(filled: &[Filled]) -> Vec<FilledPiece> {
     let filled: Vec<Filled> = filled.iter().copied().filter(|(.., bytes)| *bytes > 0).take(PLACES).collect();
     let each = PLACES / filled.len().max(1);
@@ -106,13 +106,13 @@ fn places(filled: &[Filled]) -> Vec<FilledPiece> {
     filled.into_iter().flat_map(places_in).collect()
 }
 
-/// Queues copies of places to pinned memory.
+/// Queues copies of the spots to pinned memory.
 fn read(places: &[FilledPiece], to: &PinnedMemory, stream: &Stream) -> Result<(), DeviceError> {
     places.iter().enumerate().try_for_each(|(nth, (address, len, _))| {
-        // SAFETY: the pinned memory has PLACES pieces, of which this one begins within it.
+        // SAFETY: the pinned memory has space for PLACES pieces, and this one starts within it.
         let to = unsafe { to.host().as_ptr().add(nth * PIECE) };
-        // SAFETY: the output has `len` bytes at `address`, `to` has a piece, and the caller waits for the stream before
-        // it uses or frees either.
+        // SAFETY: the output has `len` bytes at `address`, `to` has space for a piece, and the caller waits for the
+        // stream before it uses or frees either.
         check("cuMemcpyDtoHAsync", unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), *address, *len, stream.raw()) })
     })
 }

@@ -1,8 +1,8 @@
 //! Loops whose condition the host reads from device memory after every iteration.
 //!
 //! An iteration is queued, the first elements of the condition's buffers are copied to pinned memory, and the host
-//! waits. The wait is part of the measured time: such a loop costs it. A body with a loop is not gated. In a graph
-//! the device decides: [`super::device_loop`].
+//! waits. The wait is part of the measured time, because it is part of the cost of such a loop. A body with a loop is
+//! not gated. In a graph the device decides: [`super::device_loop`].
 
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use super::memory::PinnedMemory;
 use crate::{Condition, DeviceError};
 use runner_types::Note;
 
-/// Number of round trips, of which the fastest counts.
+/// Number of round trips to measure; the fastest counts.
 const TRIALS: usize = 16;
 
 /// State that all loops of a device share.
@@ -25,7 +25,7 @@ pub(super) struct Loops {
     memory: RefCell<Option<PinnedMemory>>,
     /// Iterations of the most recent loop.
     iterations: Cell<u32>,
-    /// Seconds that a copy to the host and the wait for it take on an idle device.
+    /// Seconds to copy to the host and wait for it on an idle device.
     round_trip: Cell<Option<f64>>,
 }
 
@@ -34,17 +34,16 @@ pub(super) struct Loops {
 pub(super) struct Repeated<'a, S> {
     pub iterations: Vec<Iteration<S>>,
     pub at_most: u32,
-    /// Number of iterations after which the first one recurs; `None` if too large.
+    /// Number of iterations after which the first one repeats; `None` if too large.
     pub period: Option<usize>,
     pub shared: &'a Loops,
 }
 
-/// The operations of one iteration.
 #[derive(Debug)]
 pub(super) struct Iteration<S> {
     pub steps: Vec<S>,
     pub until: Condition,
-    /// Address and bytes of each element that the condition reads.
+    /// Address and size in bytes of each element that the condition reads.
     pub reads: Vec<(sys::CUdeviceptr, usize)>,
 }
 
@@ -57,7 +56,7 @@ impl Loops {
         self.iterations.set(iterations);
     }
 
-    /// What is known of the last loop.
+    /// Note on the last loop.
     pub fn note(&self) -> Note {
         Note::Loop { iterations: self.iterations.get(), round_trip: self.round_trip.get() }
     }
@@ -87,7 +86,7 @@ impl Loops {
         Ok(pinned.bytes_mut().chunks(size_of::<u64>()).take(reads.len()).map(word).collect())
     }
 
-    /// Measures the duration of a reading, once.
+    /// Measures the duration of a read, once.
     fn measure(&self, stream: &Stream, reads: &[(sys::CUdeviceptr, usize)]) -> Result<(), DeviceError> {
         if self.round_trip.get().is_some() {
             return Ok(());

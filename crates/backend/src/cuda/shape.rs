@@ -2,13 +2,13 @@ use cudarc::driver::sys;
 
 use runner_types::{DeviceInfo, Dim3, KernelResources, LaunchSettings, limits};
 
-/// What a launch asks of the device.
+/// Everything that a launch requires of the device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub grid: Dim3,
     pub block: Dim3,
     pub settings: LaunchSettings,
-    /// Blocks per cluster along each axis; `None` for the size that the kernel was compiled for.
+    /// Blocks per cluster along each axis; `None` for the size for which the kernel was compiled.
     pub cluster: Option<[u32; 3]>,
     pub window: Option<Window>,
 }
@@ -33,7 +33,7 @@ impl Shape {
         u32::try_from(self.settings.shared_bytes()).unwrap_or(u32::MAX)
     }
 
-    /// Fails with the first limit of the device that the launch exceeds.
+    /// Fails with the first device limit that the launch exceeds.
     pub fn judge(&self, info: &DeviceInfo, kernel: &KernelResources) -> Result<(), String> {
         limits::block(info, kernel, self.block.extents())?;
         let grid = limits::grid(info, self.grid.extents())?;

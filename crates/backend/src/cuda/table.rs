@@ -1,6 +1,6 @@
 //! Modules, kernels and buffers of a device by id, and the resolution of a batch's steps.
 //!
-//! An id is never reused. Kernels, symbols and functions of a module are removed with it.
+//! Ids are never reused. Kernels, symbols and functions of a module are removed with it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::{
 };
 use runner_types::{DeviceInfo, Texture, limits};
 
-/// A texture or surface, and what holds its texels.
+/// A texture or surface, and the storage of its texels.
 type TexelView = (Texture<BufferId>, Texels);
 
 /// Everything that has an id. Kernels are dropped before their modules.
@@ -44,7 +44,7 @@ pub(super) struct Table {
     textures: RefCell<Vec<(TexelView, TextureObject)>>,
     /// Arrays of buffers, dropped after the texture objects that use them.
     arrays: RefCell<Vec<(ArrayView, Array)>>,
-    /// The last id, of any kind.
+    /// Most recently assigned id, of any kind.
     last: u32,
 }
 
@@ -104,7 +104,7 @@ impl Table {
         Ok(())
     }
 
-    /// A kernel by mangled name. The same kernel has the same id.
+    /// Finds a kernel by mangled name. The same kernel has the same id.
     pub fn find_kernel(&mut self, module: ModuleId, mangled: &str) -> Result<KernelId, DeviceError> {
         let known = self.kernels.iter().find(|(_, kernel)| kernel.module == module && kernel.name == mangled);
         if let Some((id, _)) = known {
@@ -259,7 +259,7 @@ impl Table {
         })
     }
 
-    /// Destination, source and bytes of a copy.
+    /// Destination, source and size in bytes of a copy.
     fn copied(&self, from: BufferId, to: BufferId) -> Result<(sys::CUdeviceptr, sys::CUdeviceptr, usize), DeviceError> {
         let (from, to) = (self.buffer(from)?, self.buffer(to)?);
         if from.bytes > to.bytes {
@@ -301,7 +301,7 @@ impl Table {
         Ok(Operation::Launch { kernel, shape, arguments, copies })
     }
 
-    /// Bytes of each argument, and all arguments packed.
+    /// Size of each argument in bytes, and all arguments packed.
     fn arguments(&self, arguments: &[LaunchArg], views: &Views) -> Result<(Vec<usize>, Arguments), DeviceError> {
         let read: Vec<(usize, Vec<u64>)> =
             arguments.iter().map(|argument| self.argument(argument, views)).collect::<Result<_, _>>()?;
@@ -349,7 +349,7 @@ impl Table {
         Ok(handle)
     }
 
-    /// Bytes and bits of an argument.
+    /// Size in bytes and bits of an argument.
     fn argument(&self, argument: &LaunchArg, views: &Views) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
             LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address]),

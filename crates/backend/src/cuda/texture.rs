@@ -1,6 +1,6 @@
 //! Texture and surface objects, over the memory of buffers or over arrays.
 //!
-//! The driver makes textures of memory only for rows that integers index and for planes whose rows are aligned. Other
+//! The driver supports textures over plain memory only for integer-indexed rows and for planes with aligned rows. Other
 //! kinds, and surfaces, need arrays ([`super::array`]).
 
 use cudarc::driver::sys;
@@ -10,11 +10,11 @@ use super::driver::check;
 use crate::{BufferId, DeviceError};
 use runner_types::{Texture, TextureAddress, TextureFilter, TextureKind};
 
-/// Flags of `CUDA_TEXTURE_DESC`: integers are read as they are; coordinates are from 0 to 1.
+/// Flags of `CUDA_TEXTURE_DESC`: read integers unconverted; coordinates range from 0 to 1.
 const READ_AS_INTEGER: u32 = 1;
 const NORMALIZED_COORDINATES: u32 = 2;
 
-/// Where the texels are: in the memory of a buffer, or in an array.
+/// Storage of the texels: the memory of a buffer, or an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texels {
     Memory(sys::CUdeviceptr),
@@ -29,7 +29,7 @@ pub(super) enum TextureObject {
 }
 
 impl TextureObject {
-    /// Makes an object over memory or an array, which must outlive it.
+    /// Creates an object over memory or an array, which must outlive it.
     pub fn new(texture: &Texture<BufferId>, texels: Texels) -> Result<Self, DeviceError> {
         let resource = resource(texture, texels);
         let mut object = 0;
@@ -55,7 +55,7 @@ impl TextureObject {
 
 impl Drop for TextureObject {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, destroyed once; every public call of the device waits for work that uses it.
+        // SAFETY: created in `new`, destroyed once; every public call of the device waits for work that uses it.
         let _ = unsafe {
             match self {
                 Self::Texture(object) => sys::cuTexObjectDestroy(*object),
@@ -65,7 +65,7 @@ impl Drop for TextureObject {
     }
 }
 
-/// Describes the memory or the array.
+/// Descriptor of the memory or the array.
 fn resource(texture: &Texture<BufferId>, texels: Texels) -> sys::CUDA_RESOURCE_DESC {
     use sys::CUresourcetype as Kind;
     let row = texture.shape[0] as usize * texture.channels as usize * texture.element.size();
@@ -114,7 +114,7 @@ fn sampling(texture: &Texture<BufferId>) -> sys::CUDA_TEXTURE_DESC {
         TextureAddress::Mirror => sys::CUaddress_mode::CU_TR_ADDRESS_MODE_MIRROR,
     };
     let is_small = texture.element.size() < 4 && !texture.element.is_float();
-    // An H100 filters one-dimensional rows along the second dimension, too, and took half of each texel from a border
+    // An H100 also filters one-dimensional rows along the second dimension, and took half of each texel from a border
     // above.
     let clamp = sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP;
     let second = if matches!(texture.kind, TextureKind::OneD | TextureKind::OneDLayered) { clamp } else { address };
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use runner_types::{ElementType, TextureSampler};
 
-    /// Half of each texel came from the border of the second dimension on an H100.
+    /// On an H100, half of each texel came from the border of the second dimension.
     #[test]
     fn rows_of_one_dimension_have_no_border_in_the_second() {
         let modes = |kind| {

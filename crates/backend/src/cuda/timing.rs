@@ -1,11 +1,11 @@
 //! Takes samples: CUDA events around runs that wait behind a gate.
 //!
-//! A cold run is: empty launches ([`super::cycle`]); preparation; flush; gate closed; event, steps, event. The
-//! launches of a sequence are timed in other runs, with an event between each two. Each cold run is queued alone:
+//! A cold run is: empty launches ([`super::cycle`]); preparation; flush; gate closed; event, steps, event. The launches
+//! of a sequence are timed in separate runs, with an event between consecutive launches. Each cold run is queued alone:
 //! operations behind the second event, even the next run's flush, shift that event's time by up to 1.5 µs on an H100,
 //! irregularly.
 //!
-//! A sample of the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or a graph of
+//! A sample in the other regimes is: preparation; gate closed; leading runs; event, run, run, …, event, or a graph of
 //! these runs. The caller chooses the number of runs.
 
 use super::cycle::{self, Cycle};
@@ -25,21 +25,21 @@ use std::hash::BuildHasher as _;
 
 use cudarc::driver::sys;
 
-/// One in this many batches with host functions is probed, on average.
+/// On average, one in this many batches with host functions is probed.
 const PROBE_EVERY: u64 = 4;
 
-/// Launches that are timed together to find the interval between two; they fit the queue behind a gate.
+/// Number of launches that are timed together to find the launch interval; they fit the queue behind a gate.
 const EMPTY_LAUNCHES: u32 = 256;
 
 /// Number of readings that determine the clock's resolution.
 const TICK_READINGS: usize = 24;
 
-/// Resources of measuring, made once per device.
+/// Resources for measuring, created once per device.
 #[derive(Debug)]
 pub(super) struct Timer {
     flush: Flush,
     cycle: Cycle,
-    /// The gate, or why there is none.
+    /// The gate, or the reason for having none.
     gate: Result<Gate, String>,
     /// Events; as many as the longest sample has needed.
     events: Vec<Event>,
@@ -49,7 +49,7 @@ pub(super) struct Timer {
     tick: f64,
     launch_interval: Option<f64>,
     pub graphs: Graphs,
-    /// Made for the first host function.
+    /// Created for the first host function.
     probe: Option<Probe>,
 }
 
@@ -97,7 +97,7 @@ impl Timer {
         })
     }
 
-    /// How times are taken, in one sentence for the environment.
+    /// How times are measured, as a sentence for the report's environment.
     pub fn method(&self) -> String {
         sentence(self.gate.as_ref().err().map(String::as_str), self.flush.bytes())
     }
@@ -157,7 +157,7 @@ impl Timer {
             .collect()
     }
 
-    /// Probes about one in four batches with host functions, at random: a function must not know which.
+    /// Probes about one in four batches with host functions, at random, so that a function cannot know which.
     pub fn probe(
         &mut self,
         (context, stream): (&Context, &Stream),
@@ -184,8 +184,8 @@ impl Timer {
         }
     }
 
-    /// Takes a sample of cold runs. The launches of a sequence are timed in separate runs: an event between two of
-    /// them delays the second one, by a microsecond on an H100.
+    /// Takes a sample of cold runs. The launches of a sequence are timed in separate runs, since an event between two
+    /// of them delays the second one, by a microsecond on an H100.
     fn cold(&mut self, stream: &Stream, batch: &TimedBatch, work: &Work<'_>) -> Result<Timing, DeviceError> {
         let whole = self.cold_runs(stream, batch, work, Events::Around)?;
         let several = !batch.series.whole_only && work.bodies.first().is_some_and(|steps| steps.len() > 1);
@@ -193,8 +193,8 @@ impl Timer {
         Ok(Timing { whole: whole.iter().sum(), each })
     }
 
-    /// Intervals of a run, each a trimmed mean over the sample's runs: occasionally the driver inserts an operation
-    /// of its own, which takes most of a microsecond.
+    /// Intervals of a run, each a trimmed mean over the sample's runs, because occasionally the driver inserts an
+    /// operation of its own, which takes most of a microsecond.
     fn cold_runs(
         &mut self,
         stream: &Stream,

@@ -41,7 +41,7 @@ impl Staging {
         Ok(Self { slots: [Slot::new()?, Slot::new()?] })
     }
 
-    /// Copies `data` to the device and waits. `address` must have as many bytes.
+    /// Copies `data` to the device and waits. There must be as many bytes at `address`.
     pub fn upload(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &[u8]) -> Result<(), DeviceError> {
         let queued = self.queue_upload(stream, address, data);
         // Wait even after an error: the slots must be idle before the next use.
@@ -58,8 +58,8 @@ impl Staging {
             copy_bytes(&mut slot.memory.bytes_mut()[..chunk.len()], chunk);
             let to = address + (index * SLOT) as sys::CUdeviceptr;
             let from = slot.memory.host().as_ptr();
-            // SAFETY: the slot holds the chunk and is not written before its event, the device holds the chunk at
-            // `to`, and the stream is waited for before either goes.
+            // SAFETY: the slot holds the chunk and is not written before its event, the device holds the chunk at `to`,
+            // and the stream is waited for before either is freed.
             check("cuMemcpyHtoDAsync", unsafe {
                 sys::cuMemcpyHtoDAsync_v2(to, from.cast(), chunk.len(), stream.raw())
             })?;
@@ -68,15 +68,15 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies from the device and waits. `address` must have as many bytes as `data`.
+    /// Copies from the device and waits. There must be as many bytes at `address` as `data` has.
     pub fn download(&mut self, stream: &Stream, address: sys::CUdeviceptr, data: &mut [u8]) -> Result<(), DeviceError> {
         let drained = self.drain(stream, address, data);
         let finished = stream.synchronize();
         drained.and(finished)
     }
 
-    /// Copies ranges from the device, and waits once for all that fit into a slot together: a copy that is waited for on
-    /// its own takes tens of microseconds, and a module of a library has a thousand variables.
+    /// Copies ranges from the device, and waits once for all that fit into a slot together. Waiting for each copy takes
+    /// tens of microseconds, and a library's module has a thousand variables.
     pub fn download_each(
         &mut self,
         stream: &Stream,
@@ -148,7 +148,7 @@ impl Staging {
     }
 }
 
-/// Places in one slot of as many of the first ranges as fit, each on a boundary of 16 bytes.
+/// Positions within one slot for as many of the first ranges as fit, each 16-byte aligned.
 fn packed(ranges: &[(sys::CUdeviceptr, usize)]) -> Vec<Range<usize>> {
     let places = ranges.iter().scan(0_usize, |end, (_, bytes)| {
         let start = end.next_multiple_of(16);

@@ -1,4 +1,4 @@
-//! Resolved batches, ready to be run. Untimed, timed and metered runs share them.
+//! Resolved batches, ready to run. Untimed, timed and metered runs share them.
 
 use cudarc::driver::sys;
 
@@ -31,13 +31,13 @@ pub(super) fn run_once(work: &Work<'_>, stream: &Stream) -> Result<(), DeviceErr
     Ok(())
 }
 
-/// As [`run_once`], with the body marked as the range to profile.
+/// Like [`run_once`], with the body marked as the range to profile.
 pub(super) fn run_marked(work: &Work<'_>, stream: &Stream) -> Result<(), DeviceError> {
     stream.settle(queue_all(&work.prepare, stream))?;
-    // SAFETY: a context is current, which is all that the call needs.
+    // SAFETY: the call needs only a current context, and there is one.
     check("cuProfilerStart", unsafe { sys::cuProfilerStart() })?;
     let done = stream.settle(queue_all(work.body(), stream));
-    // SAFETY: a context is current, which is all that the call needs.
+    // SAFETY: the call needs only a current context, and there is one.
     let stopped = check("cuProfilerStop", unsafe { sys::cuProfilerStop() });
     worse(done, stopped)?;
     work.note_ran();

@@ -1,4 +1,4 @@
-//! The [`Device`] of this backend, which gives ids to modules, kernels and buffers of the simulated machine. Launches
+//! The [`Device`] of this backend, which assigns ids to modules, kernels and buffers of the simulated machine. Launches
 //! and their counts are in [`super::launch`].
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use simt::{DeviceProfile, FindingClass, Ignored, Limiter, Machine, Part};
 #[derive(Debug)]
 pub(super) struct LoadedModule {
     pub id: simt::ModuleId,
-    /// Resources of each kernel by mangled name.
+    /// Resources of each kernel, by mangled name.
     resources: BTreeMap<String, KernelResources>,
     /// Names of the writable variables.
     variables: Vec<String>,
@@ -40,19 +40,19 @@ pub(super) struct LoadedKernel {
 pub(super) struct Buffer {
     pub address: u64,
     bytes: usize,
-    /// Whether this is a variable of a module, which is not freed.
+    /// Whether this is a module's variable, which is not freed.
     symbol: bool,
     /// Guard zones before and after the buffer, as last written.
     guards: (Vec<u8>, Vec<u8>),
 }
 
-/// An opened simulated device.
+/// An open simulated device.
 #[derive(Debug)]
 pub(super) struct SimDevice {
     pub info: DeviceInfo,
     pub machine: Machine,
     modules: BTreeMap<ModuleId, LoadedModule>,
-    /// Built-in modules, by their text.
+    /// Built-in modules, by their source text.
     own: Vec<(&'static str, ModuleId)>,
     kernels: Vec<LoadedKernel>,
     buffers: BTreeMap<BufferId, Buffer>,
@@ -159,8 +159,8 @@ fn unknown(what: &str, number: u32) -> DeviceError {
     DeviceError::Driver { call: "simulator", message: format!("there is no {what} {number} on the device") }
 }
 
-/// Note that registers are assumed, if the code's target is newer than the device. The compiler no longer supports
-/// the device, and code for another architecture may need a different number of registers.
+/// Note that registers are assumed, if the code's target is newer than the device. The compiler no longer supports the
+/// device, and code for another architecture may need a different number of registers.
 fn assumed_registers(ptx: &str, profile: &DeviceProfile) -> Option<String> {
     let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"))?;
     let digits: String = target.chars().take_while(char::is_ascii_digit).collect();

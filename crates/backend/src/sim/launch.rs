@@ -68,7 +68,7 @@ impl SimDevice {
     }
 }
 
-/// The simulator's form of a texture whose first texel is at `address`.
+/// Converts a texture whose first texel is at `address` to the simulator's form.
 fn image(texture: &Texture<BufferId>, address: u64) -> Image {
     let geometry = match texture.kind {
         TextureKind::Linear => Geometry::Linear,
@@ -105,7 +105,7 @@ fn append(before: &str, text: &str) -> String {
     all
 }
 
-/// Adds to the error of a launch its number, if the batch may have several, and the text `printed` before.
+/// Adds to a launch's error its number, if the batch may have several launches, and the text `printed` before.
 fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: &str) -> DeviceError {
     let say = |message: String| match of {
         Some(0 | 1) => message,
@@ -123,7 +123,7 @@ fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: 
     }
 }
 
-/// What to do about a fault that a key of the manifest, or an option, resolves; empty for others.
+/// Remedy for a fault that a manifest key or an option resolves; empty for others.
 fn remedy(trap: &simt::Trap) -> String {
     let Some(site) = &trap.site else { return String::new() };
     let buffer = site.allocation.strip_prefix("buffer `").and_then(|rest| rest.strip_suffix('`'));

@@ -1,4 +1,4 @@
-//! Translation of an expression to PTX. It refuses what would not give the host's value.
+//! Translation of an expression to PTX. Rejects what would not give the host's value.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use runner_types::{ElementType, Value};
 /// Instructions that branch to the label `no_value` if the expression has no value.
 pub(super) struct Translated {
     pub text: String,
-    /// Declarations of registers, except `%bits`, `%address`, `%word` and `%half`.
+    /// Register declarations, except `%bits`, `%address`, `%word` and `%half`.
     pub registers: String,
-    /// Predicate of the condition.
+    /// Predicate that holds the condition's result.
     pub holds: String,
 }
 
-/// Translates the expression, or returns what cannot be translated.
+/// Translates the expression; the error says what cannot be translated.
 pub(super) fn translate(condition: &Condition) -> Result<Translated, String> {
     let mut code = Code { condition, text: String::new(), registers: [0; 4], labels: 0 };
     for (index, read) in condition.reads.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Code<'_> {
         self.line(&format!("@!{holds} bra no_value;"));
     }
 
-    /// Loads the bits of an element into `%bits` and its index, as the host reads them.
+    /// Loads an element's bits, as the host reads them, into the `%bits` register with this index.
     fn load(&mut self, index: usize, element: ElementType) {
         let width = 8 * element.size();
         self.line(&format!("ld.param.u64 %address, [read_{index}];"));
@@ -472,7 +472,7 @@ impl Code<'_> {
     }
 }
 
-/// The least float above every 64-bit integer.
+/// Smallest float above every 64-bit integer.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 impl Operand {

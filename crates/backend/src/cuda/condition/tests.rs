@@ -15,7 +15,7 @@ const OWN_SET: &str = ".func cudaGraphSetConditional(.param .b64 handle, .param 
 
 const BOUND: u64 = 5;
 const NUMBER: u64 = 3;
-/// The two words that the handles point to.
+/// The two words to which the handles point.
 const HANDLES: [usize; 2] = [COUNTERS + 1, COUNTERS + 2];
 
 fn condition(text: &str, reads: &[(&str, ElementType)]) -> Condition {
@@ -30,7 +30,7 @@ fn simulated() -> Box<dyn Device> {
     SimBackend::new(None, Default::default()).unwrap().open(&DeviceId { ordinal: 0, uuid: None }).unwrap()
 }
 
-/// State after the kernel has run on the simulated device. The buffers begin with `values`, and the loop has made
+/// State after the kernel has run on the simulated device. The buffers begin with `values`, and the loop has completed
 /// `iterations`.
 fn judged(condition: &Condition, values: &[u64], iterations: u64) -> Vec<u64> {
     let ptx = ptx(condition).unwrap();
@@ -77,7 +77,7 @@ fn run(device: &mut dyn Device, module: crate::ModuleId, (name, args): (&str, Ve
     device.run(&Batch::once(Vec::new(), vec![Step::Launch(Launch::new(kernel, one, one, args))])).unwrap();
 }
 
-/// Whether the condition holds by the kernel; `None` if it has no value.
+/// Whether the condition holds according to the kernel; `None` if it has no value.
 fn on_the_device(condition: &Condition, values: &[u64]) -> Option<bool> {
     let state = judged(condition, values, 1);
     let goes_on = state[HANDLES[0]] as u32;
@@ -201,7 +201,7 @@ fn a_loop_recurs_after_the_iterations_that_differ() {
     assert_eq!(period(&texts.iter().map(String::as_str).collect::<Vec<_>>()), None);
 }
 
-/// Integers that include the ends of the range now and then.
+/// Integers, sometimes at the limits of the range.
 fn whole() -> impl Strategy<Value = i64> {
     prop_oneof![3 => -9_i64..9, 1 => any::<i64>(), 1 => Just(i64::MIN), 1 => Just(i64::MAX)]
 }
@@ -275,7 +275,7 @@ proptest! {
     ) {
         let condition = condition(&text, &[("i", ElementType::I64), ("j", ElementType::I32), ("x", ElementType::F32)]);
         let values = [i as u64, u64::from(j as u32), u64::from(x.to_bits())];
-        // A constant without a value, such as `1 / 0`, is refused.
+        // A constant without a value, such as `1 / 0`, is rejected.
         if ptx(&condition).is_ok() {
             agrees(&condition, &values);
         }
