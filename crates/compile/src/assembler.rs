@@ -1,5 +1,5 @@
 //! Assembles PTX into machine code for display, as a driver would before running it. Uses the machine's ptxas or the
-//! one of the fetched nvcc.
+//! one in the fetched nvcc package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use runner_types::{CodeKind, CompileFailure, CompileUnit, Compiled, sha256_hex};
 
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Why there is no ptxas, and what to do.
+/// Why there is no ptxas, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblerError {
     #[error(
@@ -38,8 +38,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Finds ptxas; if the machine has none, fetches the pinned nvcc, which includes it. `say` receives progress
-    /// meanwhile.
+    /// Finds ptxas; if the machine has none, fetches the pinned nvcc, which includes it. Progress goes to `say`.
     pub fn ensure(
         programs: &Programs,
         cache: &Cache,
@@ -57,7 +56,7 @@ impl Assembler {
         &self.path
     }
 
-    /// Machine code of a unit that was compiled to PTX, with line tables.
+    /// Assembles a unit that was compiled to PTX, with line tables.
     pub fn assemble(
         &self,
         unit: &CompileUnit,

@@ -1,6 +1,6 @@
-//! Compiles many units at once, each from the cache or in a child process of its own.
+//! Compiles many units at once, each from the cache or in its own child process.
 //!
-//! A unit that fails, crashes its compiler or exceeds its limit affects no other unit. No device is used here.
+//! A unit that fails, crashes its compiler or exceeds its time limit affects no other unit. No device is used here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -36,16 +36,16 @@ use runner_types::{
 
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
-/// Upper limit of the time limit, so that deadlines do not overflow.
+/// Upper bound of the time limit, so that deadlines do not overflow.
 const LONGEST_LIMIT: Duration = Duration::from_hours(24 * 365);
 
-/// Default time limit of a unit.
+/// Default time limit per unit.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// How often to check whether another unit's code of the same file is ready.
+/// How often to check whether the code that another unit compiles from the same file is ready.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Limit of attempts at a unit whose files change during compilation.
+/// Maximum number of attempts for a unit whose files change during compilation.
 const ATTEMPTS: u32 = 3;
 
 #[derive(Debug, thiserror::Error)]
@@ -58,9 +58,9 @@ pub enum OptionsError {
 
 #[derive(Debug, Clone)]
 pub struct CompileOptions {
-    /// Limit of concurrent child processes.
+    /// Maximum number of concurrent child processes.
     pub jobs: usize,
-    /// Time limit of a unit.
+    /// Time limit per unit.
     pub limit: Duration,
     pub cache: Cache,
     /// Executable that implements `__compile`.
@@ -69,12 +69,12 @@ pub struct CompileOptions {
     pub project: Project,
     /// Compilers besides NVRTC.
     pub installed: Installed,
-    /// nvcc for sources that NVRTC refuses because of host code, and headers of libraries. `None` refuses these
-    /// sources.
+    /// nvcc for sources that NVRTC rejects because of host code, and headers of libraries. If `None`, such sources are
+    /// rejected.
     pub on_demand: Option<OnDemand>,
     /// Set this to stop early. Units not compiled yet fail as interrupted.
     pub stop: Arc<AtomicBool>,
-    /// Reason that `stop` was set, if the machine lacks something that every unit needs.
+    /// Why `stop` was set, if the machine lacks something that every unit needs.
     pub fault: Arc<OnceLock<String>>,
 }
 
@@ -99,8 +99,8 @@ impl CompileOptions {
     }
 }
 
-/// Compiles every distinct unit once, in this order. Calls `on_done` on this thread for each finished unit with its
-/// seconds.
+/// Compiles every distinct unit once, in this order. For each finished unit, calls `on_done` on this thread with its
+/// duration in seconds.
 pub fn compile_all(
     units: &[CompileUnit],
     target: Target,
@@ -141,7 +141,7 @@ fn parse_limit(text: &str) -> Result<Duration, OptionsError> {
     limit.ok_or_else(|| OptionsError::Limit(text.to_owned()))
 }
 
-/// What all units of a batch share.
+/// State shared by all units of a batch.
 struct Batch<'a> {
     target: Target,
     toolkit: &'a Toolkit,
@@ -150,7 +150,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Compiles every source of a unit as a unit of its own. They are linked on loading.
+    /// Compiles every source of a unit as a separate unit. They are linked on loading.
     fn compile_parts(&self, unit: &CompileUnit) -> UnitResult {
         let own = CompileUnit { linked: Vec::new(), ..unit.clone() };
         let other = |source: &PathBuf| {
@@ -171,7 +171,7 @@ impl Batch<'_> {
             source: hash(|made| &made.source),
             log: joined(|made| &made.log).trim().to_owned(),
             parts: parts.collect(),
-            // A digest would not cover what is linked with the kernel.
+            // A digest would not cover the code that is linked with the kernel.
             digests: BTreeMap::new(),
             operations: BTreeMap::new(),
             machine: None,
@@ -180,7 +180,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Adds the machine instructions of the kernels to a unit for the simulator, which counts them.
+    /// For a unit compiled for the simulator, adds the kernels' machine instructions, which the simulator counts.
     fn list_machine_code(&self, unit: &CompileUnit, compiled: Compiled) -> Compiled {
         let (Target::Ptx(capability), Some(on_demand)) = (self.target, &self.options.on_demand) else {
             return compiled;
@@ -216,8 +216,8 @@ impl Batch<'_> {
             let span = tracing::info_span!("compile", source = %unit.source.display(), kernels = ?unit.kernels);
             let made = span.in_scope(|| self.compile_or_share(unit, &identity));
             drop(span);
-            // The compiler reads the included files after they were hashed. Code of a file saved in between must not
-            // be stored under the old hash.
+            // The compiler reads the included files after they were hashed. Code of a file saved in between must not be
+            // stored under the old hash.
             let now = fresh.insert(Scanner::confined_to(self.options.project.clone()));
             if !identity.whole || self.identify(unit, now)?.key == identity.key {
                 let (code, compiled) = made?;
@@ -228,16 +228,16 @@ impl Batch<'_> {
         Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
     }
 
-    /// Stops the batch for a reason that affects all units; returns the failure of this unit.
+    /// Stops the batch for a reason that affects all units; returns this unit's failure.
     fn unusable(&self, why: &dyn Display) -> CompileFailure {
-        // The first reason counts.
+        // Only the first reason is kept.
         let _ = self.options.fault.set(why.to_string());
         self.options.stop.store(true, Ordering::Relaxed);
         failure(why, "")
     }
 
-    /// Adds this unit's hashes, which a cache entry may lack, and the library that GPU code is linked with later. The
-    /// cache does not store paths of the toolkit.
+    /// Adds this unit's hashes, which a cache entry may lack, and the library with which GPU code is linked later. The
+    /// cache does not store toolkit paths.
     fn finished(&self, unit: &CompileUnit, identity: &Identity, compiled: Compiled) -> UnitResult {
         let device_runtime = match self.target {
             Target::Gpu(_) if unit.settings.relocatable => {
@@ -287,8 +287,8 @@ impl Batch<'_> {
         self.compile(unit, identity)
     }
 
-    /// Describes the code of a unit, and stores what it has of the file's other kernels. `note` precedes the
-    /// compiler's messages.
+    /// Describes the code of a unit, and stores the file's other kernels in it. `note` precedes the compiler's
+    /// messages.
     fn describe_and_share(
         &self,
         unit: &CompileUnit,
@@ -315,7 +315,7 @@ impl Batch<'_> {
         Ok((code, compiled))
     }
 
-    /// Whether no file of a unit changed since it was identified as one for NVRTC.
+    /// Whether no file of the unit has changed since the unit was identified for NVRTC.
     fn is_unchanged(&self, unit: &CompileUnit, identity: &Identity) -> bool {
         let unit = CompileUnit { compiler: KernelCompiler::Nvrtc, ..unit.clone() };
         let scanner = Scanner::confined_to(self.options.project.clone());
@@ -337,7 +337,7 @@ impl Batch<'_> {
         self.describe_and_share(unit, identity, build.run(installed, &expressions(unit))?, note)
     }
 
-    /// Compiles a source that NVRTC refused with nvcc, if host code may be the reason.
+    /// Compiles a source with nvcc after NVRTC has rejected it, if host code may be the reason.
     fn compile_refused(
         &self,
         unit: &CompileUnit,
@@ -360,8 +360,8 @@ impl Batch<'_> {
         self.compile_with(&installed, &unit, identity, &note)
     }
 
-    /// Code and its description, without a path yet. A refused source that includes headers of a library is compiled
-    /// again with these.
+    /// Compiles to code and its description, without a path yet. If a rejected source includes headers of a library, it
+    /// is compiled again with these.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let compiled = match self.compile_once(unit, identity) {
             Err(refusal) if self.lacks_headers(identity) => match self.headers(identity) {
@@ -376,7 +376,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Whether a refused unit may compile with headers of libraries.
+    /// Whether a rejected unit might compile with headers of libraries.
     fn lacks_headers(&self, identity: &Identity) -> bool {
         !identity.libraries.is_empty() && identity.headers.is_empty() && self.options.on_demand.is_some()
     }
@@ -445,8 +445,8 @@ impl Batch<'_> {
         Ok((code, compiled))
     }
 
-    /// Files that a compiler may read besides its own installation: exactly the hashed ones, so that no other can
-    /// affect the code. Everything, if no project limits it.
+    /// Files that a compiler may read besides its own installation: exactly the hashed ones, so that no other file can
+    /// affect the code. Without a project to limit it, everything.
     fn readable(&self, identity: &Identity) -> Vec<PathBuf> {
         if self.options.project.is_limited() {
             [&identity.files[..], &identity.headers].concat()
@@ -476,8 +476,8 @@ impl Batch<'_> {
     }
 }
 
-/// Options for nvcc or clang. Folders from which the source includes nothing are left out: the compiler's own headers
-/// would also be searched there, and no hash of the unit covers that.
+/// Options for nvcc or clang. Include folders that the source does not use are left out: they would be searched for the
+/// compiler's own headers too, which no hash of the unit covers.
 fn options_of_program(identity: &Identity) -> UnitOptions {
     let mut options = identity.options.clone();
     if identity.whole && !identity.includes_files {
@@ -487,7 +487,7 @@ fn options_of_program(identity: &Identity) -> UnitOptions {
     options
 }
 
-/// A text without the byte order mark that some editors write, which is an error to NVRTC and none to nvcc.
+/// Strips the byte order mark that some editors write; it is an error in NVRTC but not in nvcc.
 fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

@@ -1,8 +1,8 @@
 //! The user's cache on disk: fetched toolkits, and compiled units by the hash of their inputs.
 //!
 //! Several processes may share it. Code is stored under its hash, and a file under the unit's address describes it.
-//! Both are written in full and then renamed. A damaged entry counts as absent. Entries are never
-//! removed here: the user may delete the folder.
+//! Both are written completely and then renamed. A damaged entry counts as missing. Entries are never removed here; the
+//! user may delete the folder.
 
 use std::fs;
 use std::io;
@@ -18,18 +18,18 @@ use runner_files::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
 use runner_files::sealed;
 use runner_types::{CodeKind, Compiled, sha256_hex};
 
-/// The layout of entries. Increase it when old entries would be misread.
+/// Version of the entry layout. Increase it when old entries would be misread.
 const FORMAT: u32 = 3;
-/// The layout of listings, and how their instructions are joined with lines.
+/// Version of the listing layout and of how instructions are joined with lines.
 const LISTING_FORMAT: u32 = 3;
 
 /// Prefixes of unfinished files: a compiler's output with its lock, and entries before their rename.
 const SCRATCH_PREFIXES: [&str; 2] = [".compiling-", atomic::UNFINISHED];
 
-/// Levels of folders that are examined: the cache, each kind of entry, and each version, package or compiler.
+/// Levels of folders to examine: the cache, each kind of entry, and each version, package or compiler.
 const LEVELS: usize = 3;
 
-/// A scratch file that is older than this belongs to no running process.
+/// Scratch files older than this belong to no running process.
 const STALE_AGE: Duration = Duration::from_hours(24);
 
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ pub struct Cache {
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     format: u32,
-    /// SHA-256 of the code, which is also the name of its file.
+    /// SHA-256 of the code, which is also its file name.
     code: String,
     compiled: Compiled,
 }
@@ -76,8 +76,9 @@ impl Cache {
         Self::at(cache_folder().map_err(CacheError::NoHome)?).safe()
     }
 
-    /// Refuses a cache that other users can write to at some level, since compilers and code in it are executed. A
-    /// deeper folder is of one package, which was written whole. Also refuses paths that are not UTF-8, because requests to workers contain them as text.
+    /// Rejects a cache that other users can write to at some level, since compilers and code in it are executed. A
+    /// deeper folder belongs to one package, which was written as a whole. Also rejects paths that are not UTF-8,
+    /// because requests to workers contain them as text.
     fn safe(self) -> Result<Self, CacheError> {
         if self.root.to_str().is_none() {
             return Err(CacheError::NotUtf8 { path: self.root });
@@ -93,7 +94,7 @@ impl Cache {
         Ok(self)
     }
 
-    /// A cache in this folder, which need not exist yet.
+    /// Cache in this folder, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -102,7 +103,7 @@ impl Cache {
         &self.root
     }
 
-    /// Creates the folder of compiled units; fails if it is not writable, before time is spent on compiling.
+    /// Creates the folder of compiled units. Fails if it is not writable, before time is spent on compiling.
     pub fn prepare(&self) -> Result<(), CacheError> {
         self.create();
         self.scratch()?;
@@ -137,7 +138,7 @@ impl Cache {
         self.root.join("code").join(format!("v{FORMAT}"))
     }
 
-    /// The unit stored under `address`; `None` if it is absent or damaged.
+    /// Unit stored under `address`; `None` if it is missing or damaged.
     pub(super) fn load(&self, address: &str) -> Option<Compiled> {
         let description = self.code_dir().join(format!("{address}.json"));
         let entry: Entry = serde_json::from_slice(&sealed::read(&description)?).ok()?;
@@ -171,7 +172,7 @@ impl Cache {
         Ok(entry.compiled)
     }
 
-    /// Stores the machine code that was made of PTX and returns its path.
+    /// Stores the machine code assembled from PTX; returns its path.
     pub(super) fn store_machine(&self, cubin: &[u8]) -> Result<PathBuf, CacheError> {
         let dir = self.code_dir();
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
@@ -184,7 +185,7 @@ impl Cache {
         self.root.join("listings").join(format!("v{LISTING_FORMAT}")).join(address)
     }
 
-    /// The listing stored under `address`; `None` if it is absent or damaged.
+    /// Listing stored under `address`; `None` if it is missing or damaged.
     pub(super) fn load_listing(&self, address: &str) -> Option<Vec<u8>> {
         sealed::read(&self.listing_file(address))
     }
@@ -203,7 +204,7 @@ impl Cache {
         self.code_dir().join(format!("{name}.{extension}"))
     }
 
-    /// File to lock while a CUDA C++ file is compiled whose code several units share.
+    /// File to lock while compiling a CUDA C++ file whose code several units share.
     pub(super) fn lock_file(&self, address: &str) -> Result<fs::File, CacheError> {
         let path = self.code_dir().join(format!("{}{address}", SCRATCH_PREFIXES[0]));
         fs::create_dir_all(self.code_dir()).and_then(|()| fs::File::create(&path)).map_err(failed(&path))
@@ -218,19 +219,19 @@ impl Cache {
     }
 }
 
-/// Why a folder of the cache is not safe, if so. One that does not exist is.
+/// Why a cache folder is unsafe; `None` if it is safe or does not exist.
 fn danger(folder: &Path) -> Option<&'static str> {
     let metadata = fs::metadata(folder).ok()?;
     let user = rustix::process::geteuid().as_raw();
     match () {
-        // A superuser's cache is often another user's volume.
+        // A superuser's cache is often on another user's volume.
         () if metadata.uid() != user && user != 0 => Some("it belongs to another user"),
         () if metadata.is_dir() && metadata.mode() & 0o022 != 0 => Some("other users can write to it"),
         () => None,
     }
 }
 
-/// Folders in a folder of the cache, and links, which may lead to some.
+/// Subfolders of a cache folder, and symbolic links, which may lead to folders.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());

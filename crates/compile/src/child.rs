@@ -1,8 +1,8 @@
 //! The compiler's child process: one request in, one reply out.
 //!
-//! NVRTC may crash on a source, exhaust the memory or never end. The child is this executable, and the parent kills
-//! it at the time limit, so that only one unit is lost. The child's libraries print to standard error; only the reply
-//! goes to the pipe.
+//! NVRTC may crash on a source, exhaust the memory or hang. The child is this executable, and the parent kills it at
+//! the time limit, so that only one unit is lost. The child's libraries print to standard error; only the reply goes to
+//! the pipe.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ use runner_files::cache_folder::CACHE_VARIABLE;
 use runner_process::sandbox;
 use runner_types::CodeKind;
 
-/// Environment variable with the time limit of a unit, e.g. `10min`.
+/// Environment variable with the time limit per unit, e.g. `10min`.
 pub const LIMIT_VARIABLE: &str = "RUNNER_COMPILE_LIMIT";
 
 /// Hidden command that starts the child.
@@ -34,26 +34,26 @@ pub const COMMAND: &str = "__compile";
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Bytes of a crashed child's standard error that are kept.
+/// How many bytes of a crashed child's standard error are kept.
 const STDERR_TAIL: usize = 4096;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     pub toolkit: Toolkit,
     pub target: Target,
-    /// Architecture that the manifest's options name.
+    /// Architecture named in the manifest's options.
     pub architecture: Option<String>,
     /// Name of the source in the log and the line table.
     pub name: String,
     pub source: String,
-    /// C++ names of kernels, and of variables with `&` before them.
+    /// C++ names of kernels, and of variables prefixed with `&`.
     pub expressions: Vec<String>,
     pub options: Vec<String>,
-    /// File for the code.
+    /// Output file for the code.
     pub output: PathBuf,
-    /// The file to write the machine code to, if the code is PTX.
+    /// Output file for the machine code, if the code is PTX.
     pub machine: PathBuf,
-    /// Where the project's files are.
+    /// Files that the child may read.
     pub readable: Vec<PathBuf>,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Reply {
         kind: CodeKind,
         /// Mangled name of each expression.
         lowered: BTreeMap<String, String>,
-        /// Operations of each function's machine code by mangled name, even where `kind` is PTX.
+        /// Opcode counts of each function's machine code, by mangled name, even if `kind` is PTX.
         operations: BTreeMap<String, String>,
         log: String,
     },
@@ -93,7 +93,7 @@ pub(super) enum NoReply {
 }
 
 impl NoReply {
-    /// What the child printed before it crashed.
+    /// Output of the child before it crashed.
     pub fn stderr(&self) -> &str {
         match self {
             Self::Crashed { stderr, .. } => stderr,
@@ -123,14 +123,14 @@ fn take_stdout() -> io::Result<File> {
     Ok(File::from(pipe))
 }
 
-/// Makes this process end with its parent, and before it if memory runs out. If the system refuses, compiling works
+/// Makes this process die with its parent, and before it if memory runs out. Errors are ignored, since compiling works
 /// regardless.
 fn end_with_parent() {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     end_first();
 }
 
-/// Makes this process the first to end if memory runs out. If the system refuses, it works regardless.
+/// Makes the kernel kill this process first if memory runs out. Errors are ignored.
 pub fn end_first() {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
@@ -212,7 +212,7 @@ pub(super) fn ask(program: &Path, request: &Request, limit: Duration, stop: &Ato
         end(&mut child);
         return Ok(reply);
     }
-    // The pipe closed without a reply, so the child has ended or is about to.
+    // The pipe closed without a reply, so the child has exited or is about to.
     let status = child.wait().map_err(not_started)?;
     let stderr = stderr.recv().unwrap_or_default();
     let stderr = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(STDERR_TAIL)..]).trim().to_owned();
@@ -238,7 +238,7 @@ pub(super) fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // After an error, the bytes so far are used.
+            // After an error, the bytes read so far are used.
             let _ = pipe.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);
@@ -246,14 +246,14 @@ pub(super) fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec
     receiver
 }
 
-/// Writes to a pipe and closes it, in a thread: a child that never reads must still run into its time limit. If the
-/// child ended early, the missing reply shows it.
+/// Writes to a pipe and closes it, in a thread, so that a child that never reads still hits its time limit. If the
+/// child exits early, its missing reply shows that.
 fn write_all(pipe: Option<impl Write + Send + 'static>, bytes: Vec<u8>) {
     thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(&bytes)));
 }
 
 fn end(child: &mut Child) {
-    // Killing fails if the child has already ended.
+    // Killing fails if the child has already exited.
     let _ = child.kill();
     let _ = child.wait();
 }

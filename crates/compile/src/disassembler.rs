@@ -1,5 +1,5 @@
-//! Lists the machine code of kernels with nvdisasm, the machine's or a fetched one. Listings are cached per kernel,
-//! because nvdisasm takes half a second for the smallest file.
+//! Lists the machine code of kernels with nvdisasm, either the machine's or a fetched one. Listings are cached per
+//! kernel, because nvdisasm takes half a second for the smallest file.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct Disassembler {
 }
 
 impl Disassembler {
-    /// Finds nvdisasm; if the machine has none, fetches the pinned one. `say` receives progress meanwhile.
+    /// Finds nvdisasm; if the machine has none, fetches the pinned one. Progress goes to `say`.
     pub fn ensure(
         programs: &Programs,
         cache: &Cache,
@@ -60,8 +60,8 @@ impl Disassembler {
         self.list_bytes((cubin, &bytes), kernels)
     }
 
-    /// Returns the file of the cache that has what [`list`](Self::list) returns. Without names, it has all kernels. Fails if the
-    /// cubin is for another compute capability.
+    /// Cache file with the result of [`list`](Self::list), for all kernels if `kernels` is `None`. Fails if the cubin
+    /// is for another compute capability.
     pub fn list_into_cache(
         &self,
         cubin: &Path,
@@ -101,13 +101,13 @@ impl Disassembler {
     ) -> Result<Vec<Listing>, CompileFailure> {
         let listings = self.join(code, kernels)?;
         if let Ok(json) = serde_json::to_vec(&listings) {
-            // If it cannot be kept, the next call prints it again.
+            // If it cannot be stored, the next call lists the code again.
             let _ = self.cache.store_listing(address, &json);
         }
         Ok(listings)
     }
 
-    /// Cache address of the kernels' machine code. It changes with the program's file.
+    /// Cache address of the kernels' machine code. It changes if the nvdisasm binary changes.
     fn address(&self, cubin: &[u8], kernels: &[&str]) -> String {
         let mut kernels = kernels.to_vec();
         kernels.sort_unstable();
@@ -128,7 +128,7 @@ impl Disassembler {
         Listing::join(&cubin, &text, &Tables::read(&cubin).map_err(damaged)?).map_err(damaged)
     }
 
-    /// Prints functions, by the indices of their symbols, and those that they call.
+    /// Disassembles functions, given by their symbol indices, and those that they call.
     fn print(&self, cubin: &Path, symbols: &[String]) -> Result<Vec<u8>, CompileFailure> {
         let folder = tempfile::tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
         let place = folder.path().join("code.json");

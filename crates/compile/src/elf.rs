@@ -1,8 +1,8 @@
-//! What a cubin's ELF says about its kernels: registers, stack frame, launch bounds.
+//! Reads kernel properties from a cubin's ELF: registers, stack frame, launch bounds.
 //!
 //! NVIDIA does not document the attributes. These were found in the output of NVRTC 12.9 and 13.0 and agree with the
-//! assembler's log. Missing attributes stay unknown. Static shared memory is not read here: on some architectures,
-//! the section's size includes what the system reserves.
+//! assembler's log. Missing attributes stay unknown. Static shared memory is not read here: on some architectures, the
+//! section's size includes what the system reserves.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use sass::{Cubin, Function, Place, Tables};
 
 use runner_types::{sha256_hex, with_lists, write_list, write_operations};
 
-/// Attributes of all functions: symbol index, then the value.
+/// Attributes that apply to all functions: symbol index, then the value.
 const REGISTER_COUNT: u8 = 0x2f;
 const FRAME_SIZE: u8 = 0x11;
-/// Attribute of a kernel with the largest block dimensions: three numbers.
+/// Kernel attribute with the maximum block dimensions: three numbers.
 const MAX_THREADS: u8 = 0x05;
 
 /// Format of an attribute whose value states its length. The other formats have two bytes.
@@ -28,7 +28,7 @@ pub(super) struct Attributes {
     pub registers: Option<u32>,
     /// Bytes of stack per thread.
     pub frame: Option<u32>,
-    /// Largest number of threads per block that `__launch_bounds__` allows.
+    /// Maximum number of threads per block that `__launch_bounds__` allows.
     pub max_threads: Option<u32>,
 }
 
@@ -59,8 +59,8 @@ pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     found
 }
 
-/// Hash of each kernel's machine code and constants, by mangled name. Line tables are in sections of their own. The
-/// hash of a kernel that refers to functions or variables covers all of the file's code and variables.
+/// Hash of each kernel's machine code and constants, by mangled name. Line tables are in separate sections and not
+/// covered. If a kernel refers to functions or variables, its hash covers all of the file's code and variables.
 pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
     const OWN: [&str; 4] = [".text.", ".nv.constant0.", ".nv.constant2.", ".nv.shared."];
     const SHARED: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".rodata"];
@@ -88,11 +88,11 @@ pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
     kernels.map(|kernel| (kernel.to_owned(), digest(kernel))).collect()
 }
 
-/// Limits of the functions per file whose instructions are listed, and of the instructions per function.
+/// Maximum number of functions per file whose instructions are listed, and of instructions per function.
 const MOST_LISTED: [usize; 2] = [64, 1000];
 
-/// Number of instructions per operation for each function, by mangled name, as text; with lists of instructions,
-/// unless too long. Empty if the code has no known operations.
+/// Opcode counts of each function, by mangled name, as text, with a list of instructions unless it is too long. Empty
+/// if the code has no known opcodes.
 pub(super) fn operations(cubin: &[u8]) -> BTreeMap<String, String> {
     let Ok(cubin) = Cubin::parse(cubin) else { return BTreeMap::new() };
     let [functions, instructions] = MOST_LISTED;
@@ -110,7 +110,7 @@ pub(super) fn operations(cubin: &[u8]) -> BTreeMap<String, String> {
     counts.map(text).collect()
 }
 
-/// File name and line of the innermost inlined call outside folders of headers.
+/// File name and line of the innermost inlined call outside header folders.
 fn author_place<'t>(tables: &'t Tables, places: &[&Place]) -> Option<(&'t str, u32)> {
     let is_header = |path: &Path| path.components().any(|part| part.as_os_str() == "include");
     let path = |place: &Place| tables.source.files().get(place.file).map(|path| Path::new(path.as_str()));
@@ -118,7 +118,7 @@ fn author_place<'t>(tables: &'t Tables, places: &[&Place]) -> Option<(&'t str, u
     Some((path(place)?.file_name()?.to_str()?, place.line))
 }
 
-/// Records of a section: a byte of format, a byte of attribute, then either a length and as many bytes, or two bytes.
+/// Records of a section: a format byte, an attribute byte, then either a length and as many bytes, or two bytes.
 fn records(data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ extern \"C\" __global__ void __launch_bounds__(256) framed(float *p, int n) {
 extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
 ";
 
-    /// The cubin of both kernels, and the compiler's log.
+    /// Cubin of both kernels, and the compiler's log.
     fn compile(text: &str, options: &[&str], architecture: &str) -> (Vec<u8>, String) {
         let cache = Cache::locate().unwrap();
         let toolkit = Toolkit::ensure(Requirement::Pinned, &cache, Network::Allowed, &mut |_| {}).unwrap();

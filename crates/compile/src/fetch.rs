@@ -1,5 +1,5 @@
-//! Fetches the pinned compiler and headers, or a program of the toolkit, into the user's cache. pip downloads them
-//! and checks every file's hash. The folder gets its final name only when complete.
+//! Fetches the pinned compiler and headers, or a program of the toolkit, into the user's cache. pip downloads them and
+//! checks every file's hash. The folder gets its final name only when complete.
 //!
 //! The user's configuration decides which package index pip uses. Nothing here runs with `--offline`.
 
@@ -18,14 +18,13 @@ use runner_process::programs::{PYTHON_VARIABLE, python, search_path};
 
 pub(super) const SANITIZER: &str = "compute-sanitizer";
 
-/// Parts of the packages that compiling does not need, as prefixes of the path below `nvidia/*/`.
+/// Parts of the packages that compiling does not need, as path prefixes below `nvidia/*/`.
 const UNUSED: [&str; 7] =
     ["lib/libnvrtc.alt", "lib/libnvrtc-builtins.alt", "lib/libcudart", "lib/libculibos", "lib/cmake", "bin", "nvvm"];
 
-/// Folders of programs in a package.
+/// Program folders in a package.
 const PROGRAMS: [&str; 2] = ["bin", "nvvm/bin"];
 
-/// The disassembler.
 pub(super) const NVDISASM: &str = "nvdisasm";
 
 /// The assembler, which comes with nvcc.
@@ -86,13 +85,13 @@ pub enum FetchError {
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
 
-/// What a set of packages is for.
+/// Purpose of a set of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Compile,
-    /// Running the program of this name.
+    /// Running the program with this name.
     Run(&'static str),
-    /// Including headers of the library of this name.
+    /// Including headers of this library.
     Include(&'static str),
 }
 
@@ -106,7 +105,7 @@ impl Purpose {
         }
     }
 
-    /// Fails if a folder of unpacked packages lacks something.
+    /// Fails if a folder of unpacked packages is missing something.
     fn inspect(self, root: &Path) -> Result<(), String> {
         match self {
             Self::Compile => layout::inspect(root).map(drop),
@@ -116,13 +115,13 @@ impl Purpose {
     }
 }
 
-/// Fetches a compiler unless it is present. Waits for another process that is fetching it. `say` receives progress.
+/// Fetches a compiler unless it is present. Waits for another process that is fetching it. Progress goes to `say`.
 pub fn fetch(set: &'static Pinned, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, FetchError> {
     fetch_for(Purpose::Compile, set, (cache, &cache.toolkit_dir(set)), say)
 }
 
-/// Path of a program, or of one that comes with it. Fetches it if the cache lacks it, or fails with `offline` where
-/// that is forbidden.
+/// Path of a program, or of one that comes with it. If it is not in the cache, fetches it, or fails with `offline` if
+/// fetching is forbidden.
 pub(super) fn ensure_program<E: From<FetchError>>(
     (program, name): (&'static str, &str),
     set: &'static Pinned,
@@ -141,7 +140,7 @@ pub(super) fn ensure_program<E: From<FetchError>>(
     find_program(&place, name).map_err(|reason| FetchError::Incomplete { place, reason }.into())
 }
 
-/// Fetches the headers of a library as [`fetch`] does a compiler.
+/// Fetches the headers of a library, like [`fetch`] for a compiler.
 pub(super) fn fetch_headers(
     library: &'static str,
     set: &'static Pinned,
@@ -193,8 +192,8 @@ fn fetch_for(
     Ok(place)
 }
 
-/// Removes what killed processes left behind when fetching this set. The caller has the lock, so none is running.
-/// What cannot be removed only takes space.
+/// Removes leftovers of killed processes that were fetching this set. The caller holds the lock, so none is running.
+/// Anything that cannot be removed only takes space.
 pub(super) fn remove_stale(parent: &Path, prefix: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
@@ -240,7 +239,7 @@ fn install(set: &Pinned, staging: &Path, unpacked: &Path, say: &mut dyn FnMut(&s
     if status.success() {
         Ok(())
     } else {
-        // All of a package is unpacked before a part is removed.
+        // A package is unpacked completely before parts of it are removed.
         let needed_mb = 3 * set.installed_mb.max(set.download_mb) + set.download_mb;
         Err(classify(&stderr, &python, staging, needed_mb))
     }
@@ -264,7 +263,7 @@ fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Pat
     command
 }
 
-/// A pip command that gets the wheels of `requirements`, which have hashes. It builds nothing, so none of their code
+/// A pip command that gets the wheels of `requirements`, which include hashes. It builds nothing, so none of their code
 /// runs.
 pub(super) fn pip_with_hashes(python: &str, action: &str, requirements: &Path, scratch: &Path) -> Command {
     let mut command = pip(python, scratch);
@@ -296,7 +295,7 @@ pub(super) fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
     for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok) {
         let line = line.trim();
         if let Some(file) = line.strip_prefix("Downloading ").or_else(|| line.strip_prefix("Using cached ")) {
-            // pip prints the file name, or the whole address of a mirror.
+            // pip prints the file name, or the full URL for a mirror.
             say(&format!("  {}", file.rsplit('/').next().unwrap_or(file)));
         }
     }
@@ -306,7 +305,7 @@ pub(super) fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
 pub(super) fn classify(stderr: &str, python: &str, staging: &Path, needed_mb: u32) -> FetchError {
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let tail = || {
-        // The last retry says as much as all of them.
+        // The last retry says everything that the others do.
         let is_again = |line: &&str| line.contains("Retrying (Retry(total=") && !line.contains("total=0");
         let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty() && !is_again(line)).collect();
         lines[lines.len().saturating_sub(8)..]
@@ -338,7 +337,7 @@ pub(super) fn classify(stderr: &str, python: &str, staging: &Path, needed_mb: u3
     }
 }
 
-/// Makes every program executable, since some versions' packages do not.
+/// Makes every program executable, since the packages of some versions do not.
 fn make_executable(unpacked: &Path) -> Result<(), FetchError> {
     for programs in PROGRAMS.iter().flat_map(|folder| packages(unpacked).map(move |package| package.join(folder))) {
         for program in fs::read_dir(programs).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -370,12 +369,12 @@ fn remove_unused(unpacked: &Path, unused: &[&str]) -> Result<(), FetchError> {
     Ok(())
 }
 
-/// Renames the complete folder. The caller has the lock, so an existing folder is incomplete.
+/// Renames the complete folder. The caller holds the lock, so an existing folder is incomplete.
 pub(super) fn publish(unpacked: &Path, place: &Path) -> Result<(), FetchError> {
     if place.exists() {
         remove(place)?;
     }
-    // After a crash of the machine, the final name must not belong to an incomplete folder.
+    // After a system crash, the final name must not belong to an incomplete folder.
     if let Ok(dir) = File::open(unpacked) {
         let _ = rustix::fs::syncfs(&dir);
     }

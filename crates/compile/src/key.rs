@@ -1,7 +1,7 @@
-//! The identity of a unit: a hash of everything that its code depends on.
+//! The identity of a unit: a hash of everything on which its code depends.
 //!
-//! The key contains no path, so it is the same in every checkout and can be committed. The address in the cache also
-//! covers the paths, which line tables and messages contain.
+//! The key contains no path, so it is the same in every checkout and can be committed. The cache address also covers
+//! the paths, which line tables and messages contain.
 
 use std::fs;
 use std::io;
@@ -23,12 +23,12 @@ const REVISION: u32 = 1;
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub key: CompileKey,
-    /// Name of the entry in the cache.
+    /// Name of the cache entry.
     pub address: String,
-    /// Name of the entry for all kernels of the file; `None` if the code depends on the kernels that are named.
+    /// Name of the entry for all kernels of the file; `None` if the code depends on which kernels are requested.
     pub file_address: Option<String>,
     pub source: Arc<str>,
-    /// The source where the manifest overrides its macros.
+    /// Source with macros overridden by the manifest, if any.
     pub replaced: Option<Replaced>,
     /// Paths of the source and of its includes.
     pub files: Vec<PathBuf>,
@@ -38,11 +38,11 @@ pub(super) struct Identity {
     pub source_hash: String,
     /// Hash of the compiler options that the manifest sets.
     pub options_hash: String,
-    /// Whether all includes could be followed. If not, the key is new each time.
+    /// Whether all includes could be resolved. If not, the key is new each time.
     pub whole: bool,
     pub options: UnitOptions,
-    /// Whether the source or an include needs a header that neither the project nor the toolkit has: a host
-    /// compiler's, or a missing one.
+    /// Whether the source or an include needs a header that neither the project nor the toolkit has: a host compiler's,
+    /// or a missing one.
     pub includes_host_headers: bool,
     /// Libraries whose headers it includes and the toolkit lacks.
     pub libraries: Vec<&'static LibraryHeaders>,
@@ -163,7 +163,7 @@ pub(super) fn hash_of(files: &[Input]) -> String {
     fields.finish()
 }
 
-/// Returns the hash of the compiler options that the manifest sets.
+/// Hash of the compiler options that the manifest sets.
 pub(super) fn hash_of_options(options: &UnitOptions, unit: &CompileUnit) -> String {
     let libraries = unit.plugin.iter().flat_map(|plugin| &plugin.libraries);
     let mut fields = Fields::new();
@@ -174,7 +174,7 @@ pub(super) fn hash_of_options(options: &UnitOptions, unit: &CompileUnit) -> Stri
     fields.finish()
 }
 
-/// What the code depends on in the compiler.
+/// Properties of the compiler on which the code depends.
 #[derive(Debug)]
 pub(super) struct Compiler<'a> {
     pub identity: String,
@@ -205,7 +205,7 @@ fn nonce() -> String {
     format!("{} {}", std::process::id(), since.as_nanos())
 }
 
-/// Hashes a list of fields with their lengths, so that different lists differ.
+/// Hashes a list of fields with their lengths, so that different lists have different hashes.
 struct Fields(Sha256);
 
 impl Fields {

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use super::toolkit::{Toolkit, ToolkitSource};
 use runner_types::ToolkitInfo;
 
-/// A header that kernels often include. Without it, a folder has a library but no headers.
+/// A header that kernels often include. A folder without it has a library but no headers.
 const COMMON_HEADER: &str = "cuda_fp16.h";
 
-/// The library for code that launches kernels.
+/// Library for code that launches kernels.
 pub(super) const DEVICE_RUNTIME: &str = "libcudadevrt.a";
 
-/// Every toolkit in `root`, newest first, or what is wrong with the folder.
+/// All toolkits in `root`, newest first, or what is wrong with the folder.
 pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
     if !root.is_dir() {
         return Err("is not there".to_owned());
@@ -88,7 +88,7 @@ fn wheel_dirs(root: &Path, leaf: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| base.join(name).join(leaf)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// NVRTC libraries of a folder, each with the builtins library of its version.
+/// NVRTC libraries of a folder, each with the builtins library of the same version.
 fn libraries(dir: &Path) -> Vec<((u32, u32), PathBuf, PathBuf)> {
     let mut builtins: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut mains: BTreeMap<u32, String> = BTreeMap::new();
@@ -152,7 +152,7 @@ pub(super) fn entries(dir: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A folder with these files, all empty. `a -> b` makes a link.
+    /// A folder with these files, all empty. `a -> b` makes a symbolic link.
     fn root(files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for file in files {

@@ -1,8 +1,8 @@
 //! Turns sources into machine code: finds and fetches toolkits, runs the compiler in a child process, and caches by
 //! content.
 //!
-//! [`Toolkit::ensure`] finds an NVRTC and headers that suit the driver; [`compile_all`] compiles units into files.
-//! This stage uses no device. It uses the network only to fetch, and only if that is allowed.
+//! [`Toolkit::ensure`] finds an NVRTC and headers that suit the driver; [`compile_all`] compiles units into files. This
+//! stage does not use a device. It uses the network only to fetch, and only if that is allowed.
 
 mod assembler;
 mod batch;

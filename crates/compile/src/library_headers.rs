@@ -1,7 +1,7 @@
-//! Headers of CUDA's libraries that kernels include but the fetched compiler lacks. Each set is fetched when a source
+//! Headers of CUDA libraries that kernels include but the fetched compiler lacks. Each set is fetched when a source
 //! first needs it.
 //!
-//! The headers belong to the pinned compiler of CUDA 13. An installed toolkit has its own.
+//! The headers match the pinned compiler of CUDA 13. An installed toolkit has its own.
 
 use std::path::PathBuf;
 
@@ -14,16 +14,16 @@ use super::toolkit::{Toolkit, ToolkitSource};
 pub struct LibraryHeaders {
     /// Name of the library, e.g. `cuRAND`.
     pub name: &'static str,
-    /// Prefixes of the headers' names.
+    /// Prefixes of the header names.
     beginnings: &'static [&'static str],
-    /// Package of the headers.
+    /// Package with the headers.
     pub set: Pinned,
 }
 
 static ALL: [LibraryHeaders; 9] = [
     describe("cuRAND", &["curand"], "10.4.0.35", [60, 3], include_str!("pinned/curand13.txt")),
     describe("cuFFT", &["cufft"], "12.0.0.61", [214, 1], include_str!("pinned/cufft13.txt")),
-    // The headers of cuSOLVER include these of cuBLAS and cuSPARSE.
+    // cuSOLVER's headers include those of cuBLAS and cuSPARSE.
     describe("cuBLAS", &["cublas", "nvblas", "cusolver"], "13.1.0.3", [423, 1], include_str!("pinned/cublas13.txt")),
     describe("cuSPARSE", &["cusparse", "cusolver"], "12.6.3.3", [146, 1], include_str!("pinned/cusparse13.txt")),
     describe("cuSOLVER", &["cusolver"], "12.0.4.66", [201, 1], include_str!("pinned/cusolver13.txt")),
@@ -39,7 +39,7 @@ static ALL: [LibraryHeaders; 9] = [
     ),
 ];
 
-/// The headers of a CUDA 13 library; sizes are of the download and on disk, in MB.
+/// Headers of a CUDA 13 library; sizes are of the download and on disk, in MB.
 const fn describe(
     name: &'static str,
     beginnings: &'static [&'static str],
@@ -51,14 +51,13 @@ const fn describe(
 }
 
 impl LibraryHeaders {
-    /// The sets for a toolkit: none if it is installed or of another build.
+    /// Sets for a toolkit: none if it is installed or a different build.
     pub fn of_toolkit(toolkit: &Toolkit) -> &'static [Self] {
         let is_pinned = toolkit.info.build.as_deref().and_then(pinned::nvcc).is_some();
         if toolkit.source == ToolkitSource::Fetched && is_pinned { &ALL } else { &[] }
     }
 
-    /// Folders of the headers, which are fetched unless they are cached. `say` receives progress. An error is worded
-    /// for the user.
+    /// Header folders, fetched unless they are cached. Progress goes to `say`. Errors are worded for the user.
     pub fn ensure(
         &'static self,
         toolkit: &Toolkit,

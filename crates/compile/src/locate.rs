@@ -19,7 +19,7 @@ use runner_types::ToolkitInfo;
 /// Oldest NVRTC with the interface and options that this crate uses.
 const OLDEST_MAJOR: u32 = 12;
 
-/// Oldest GPU that NVRTC 13 and newer compile for.
+/// Oldest GPU for which NVRTC 13 and newer can compile.
 const OLDEST_GPU_OF_13: (u32, u32) = (7, 5);
 
 /// Which compiler is acceptable.
@@ -33,13 +33,13 @@ pub enum Requirement {
     Gpu {
         /// CUDA version that the driver supports, e.g. `(13, 0)`.
         driver: (u32, u32),
-        /// The GPU's, e.g. `(9, 0)`.
+        /// Compute capability of the GPU, e.g. `(9, 0)`.
         compute_capability: (u32, u32),
     },
 }
 
 impl Requirement {
-    /// The pinned set that meets the requirement.
+    /// Pinned set that meets the requirement.
     pub fn pinned(self) -> Result<&'static Pinned, ToolkitError> {
         let major = match self {
             Self::Pinned => pinned::NEWEST.major,
@@ -101,10 +101,10 @@ pub enum ToolkitError {
     Fetch(#[from] FetchError),
 }
 
-/// The folders that were searched without success, and what to do.
+/// Folders that were searched without success, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Each folder and why it was refused.
+    /// Each folder and why it was rejected.
     pub tried: Vec<(PathBuf, String)>,
     /// Compiler that can be fetched instead.
     pub pinned: &'static Pinned,
@@ -158,7 +158,7 @@ impl Toolkit {
         }
     }
 
-    /// Finds a toolkit, or fetches the pinned one if allowed. `say` receives progress.
+    /// Finds a toolkit, or fetches the pinned one if allowed. Progress goes to `say`.
     pub fn ensure(
         want: Requirement,
         cache: &Cache,
@@ -175,7 +175,8 @@ impl Toolkit {
     }
 }
 
-/// Folders of this machine's toolkits, best first: the environment's, the default, then by version from the newest.
+/// Folders of this machine's toolkits, best first: from the environment, the default one, then the others by version,
+/// newest first.
 fn system_roots() -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
         .iter()

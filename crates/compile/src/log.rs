@@ -65,7 +65,7 @@ fn number_before(line: &str, what: &str) -> Option<u32> {
     before.rsplit([' ', ',']).next()?.parse().ok()
 }
 
-/// Replaces the compiler's internal names of kernels in the log of a failed compile.
+/// Replaces the compiler's internal kernel names in the log of a failed compilation.
 pub(super) fn readable(log: &str) -> String {
     const PRAGMA: &str = "#pragma nv_mangled_name";
     let lines: Vec<&str> = log.lines().collect();
@@ -115,7 +115,7 @@ pub(super) fn first_error(log: &str) -> Option<String> {
     })
 }
 
-/// Splits a line with an error into place and message.
+/// Splits an error line into location and message.
 fn split_error(line: &str) -> Option<(&str, &str)> {
     for mark in [": error: ", ": catastrophic error: ", ": internal error: ", " fatal   : ", " error   : "] {
         if let Some((place, message)) = line.split_once(mark) {
@@ -127,19 +127,17 @@ fn split_error(line: &str) -> Option<(&str, &str)> {
     rest.split_once(": ").map(|(_, message)| (place, message))
 }
 
-/// NVRTC's error for functions and variables of the host.
+/// NVRTC's error for host functions and variables.
 const HOST_CODE: &str = "not allowed in JIT mode";
 
-/// NVRTC's error for a missing header, even one that a toolkit's header includes, as `<cuda.h>` includes
-/// `<stdlib.h>`.
+/// NVRTC's error for a missing header, even if a toolkit header includes it, as `<cuda.h>` includes `<stdlib.h>`.
 const NO_HEADER: &str = "cannot open source file";
 
-/// Beginnings of names from headers that nvcc includes before every source: `<math.h>`, `<limits.h>` and
-/// `<sys/types.h>`.
+/// Prefixes of names from headers that nvcc includes before every source: `<math.h>`, `<limits.h>` and `<sys/types.h>`.
 const OF_NVCC: [&str; 12] =
     ["M_", "INFINITY", "NAN", "HUGE_VAL", "INT_", "UINT_", "LONG_", "FLT_", "DBL_", "uint", "ushort", "ulong"];
 
-/// Whether nvcc may compile what NVRTC refused: host code, or a name that nvcc defines without an `#include`.
+/// Whether nvcc might compile what NVRTC rejected: host code, or a name that nvcc defines without an `#include`.
 pub(super) fn needs_nvcc(log: &str) -> bool {
     let undefined = || log.split("identifier \"").skip(1).filter(|rest| rest.contains("\" is undefined"));
     log.contains(HOST_CODE)

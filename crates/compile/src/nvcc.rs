@@ -1,7 +1,7 @@
 //! Finds the nvcc of a toolkit: in its folder, or fetched in the same build.
 //!
-//! nvcc compiles sources with host code, which NVRTC refuses. NVRTC and nvcc have the same build, so the key of a
-//! unit covers both.
+//! nvcc compiles sources with host code, which NVRTC rejects. NVRTC and nvcc are of the same build, so a unit's key
+//! covers both.
 
 use std::env;
 
@@ -37,7 +37,7 @@ impl Nvcc {
         Self::at(path)
     }
 
-    /// Finds the nvcc of a toolkit; fetches it for a fetched toolkit. `say` receives progress.
+    /// Finds the nvcc of a toolkit; for a fetched toolkit, fetches it if necessary. Progress goes to `say`.
     pub fn ensure(
         toolkit: &Toolkit,
         cache: &Cache,

@@ -37,7 +37,7 @@ type Archs = unsafe extern "C" fn(*mut c_int) -> c_int;
 
 const SUCCESS: c_int = 0;
 
-/// `NVRTC_ERROR_COMPILATION`: the log describes an error of the program.
+/// `NVRTC_ERROR_COMPILATION`: the log describes an error in the program.
 const ERROR_COMPILATION: c_int = 6;
 
 pub(super) struct Nvrtc {
@@ -50,16 +50,16 @@ pub(super) struct Source<'a> {
     pub text: &'a str,
     /// Name of the source in the log and the line table.
     pub name: &'a str,
-    /// C++ names of kernels, and of variables with `&` before them.
+    /// C++ names of kernels, and of variables prefixed with `&`.
     pub expressions: &'a [String],
     /// All options except the architecture.
     pub options: &'a [String],
 }
 
-/// The result of a successful compile.
+/// Result of a successful compilation.
 pub(super) struct Product {
     pub code: Vec<u8>,
-    /// Machine code; empty if no real architecture was compiled for.
+    /// Machine code; empty if the architecture is virtual.
     pub machine: Vec<u8>,
     /// Mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ pub(super) struct Product {
 
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The program does not compile, with NVRTC's log.
+    /// The program does not compile; contains NVRTC's log.
     Program(String),
     /// The compiler cannot be used, or not for this request.
     Compiler(String),
@@ -77,8 +77,8 @@ pub(super) enum Refusal {
 impl Nvrtc {
     pub fn open(library: &Path, builtins: &Path) -> Result<Self, Refusal> {
         let open = |path: &Path| {
-            // SAFETY: loading runs the library's initialisers; these are NVIDIA's, from the toolkit that was chosen,
-            // and this process exists to run them.
+            // SAFETY: loading runs the library's initialisers; these are NVIDIA's, from the chosen toolkit, and this
+            // process exists to run them.
             unsafe { Library::new(path) }.map_err(|e| {
                 // The loader's own message, such as a missing file, is the source of the error.
                 let message = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
@@ -92,7 +92,7 @@ impl Nvrtc {
     /// Version of NVRTC, e.g. `(13, 0)`.
     pub fn version(&self) -> Result<(u32, u32), Refusal> {
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the type is the manual's, and both pointers are to live integers.
+        // SAFETY: the type is from the manual, and both pointers are to live integers.
         let code = unsafe { self.function::<Version>("nvrtcVersion")?(&raw mut major, &raw mut minor) };
         self.check(code, "nvrtcVersion")?;
         Ok((major as u32, minor as u32))
@@ -101,11 +101,11 @@ impl Nvrtc {
     /// Supported architectures, such as `75`, `90`, `120`, in ascending order.
     pub fn architectures(&self) -> Result<Vec<u32>, Refusal> {
         let mut count = 0;
-        // SAFETY: the type is the manual's, and the pointer is to a live integer.
+        // SAFETY: the type is from the manual, and the pointer is to a live integer.
         let code = unsafe { self.function::<ArchCount>("nvrtcGetNumSupportedArchs")?(&raw mut count) };
         self.check(code, "nvrtcGetNumSupportedArchs")?;
         let mut archs = vec![0; count.max(0) as usize];
-        // SAFETY: the type is the manual's, and the vector has the room that was asked for.
+        // SAFETY: the type is from the manual, and the vector has the requested size.
         let code = unsafe { self.function::<Archs>("nvrtcGetSupportedArchs")?(archs.as_mut_ptr()) };
         self.check(code, "nvrtcGetSupportedArchs")?;
         archs.sort_unstable();
@@ -125,7 +125,7 @@ impl Nvrtc {
         };
         let mut code = program.bytes(size, bytes)?;
         if kind == CodeKind::Ptx {
-            // The text ends with a null, which the file must not contain.
+            // The text is NUL-terminated, but the file must not contain the NUL.
             code.pop_if(|last| *last == 0);
         }
         let machine = match kind {
@@ -137,8 +137,8 @@ impl Nvrtc {
 
     /// A function of the library. The caller guarantees that `F` is its type.
     fn function<F: Copy>(&self, name: &str) -> Result<F, Refusal> {
-        // SAFETY: every use below names a type written down from the manual; the pointer does not outlive `self`,
-        // which each caller borrows while it calls.
+        // SAFETY: every use below names a type written down from the manual; the pointer does not outlive `self`, which
+        // each caller borrows while it calls.
         let symbol = unsafe { self.library.get::<F>(name.as_bytes()) };
         symbol.map(|symbol| *symbol).map_err(|e| Refusal::Compiler(format!("NVRTC has no {name}: {e}")))
     }
@@ -170,7 +170,7 @@ impl<'a> OpenProgram<'a> {
     fn new(nvrtc: &'a Nvrtc, source: &Source<'_>) -> Result<Self, Refusal> {
         let (text, name) = (c_string(source.text)?, c_string(source.name)?);
         let mut raw = ptr::null_mut();
-        // SAFETY: the type is the manual's; both strings end with a null and live through the call; no headers are
+        // SAFETY: the type is from the manual; both strings are NUL-terminated and outlive the call; no headers are
         // passed, so both of their lists may be null.
         let code = unsafe {
             let create = nvrtc.function::<Create>("nvrtcCreateProgram")?;
@@ -180,7 +180,7 @@ impl<'a> OpenProgram<'a> {
         let program = Self { nvrtc, raw };
         for expression in source.expressions {
             let text = c_string(&overload(expression))?;
-            // SAFETY: the program is live and the string ends with a null.
+            // SAFETY: the program is live and the string is NUL-terminated.
             let code = unsafe { nvrtc.function::<AddName>("nvrtcAddNameExpression")?(program.raw, text.as_ptr()) };
             nvrtc.check(code, &format!("nvrtcAddNameExpression({expression})"))?;
         }
@@ -194,7 +194,7 @@ impl<'a> OpenProgram<'a> {
             owned.push(c_string(option)?);
         }
         let pointers: Vec<*const c_char> = owned.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: the program is live, and `owned` keeps the `pointers.len()` strings that the pointers refer to.
+        // SAFETY: the program is live, and `owned` keeps the `pointers.len()` strings to which the pointers refer.
         let code = unsafe {
             let compile = self.nvrtc.function::<Compile>("nvrtcCompileProgram")?;
             compile(self.raw, pointers.len() as c_int, pointers.as_ptr())
@@ -213,7 +213,7 @@ impl<'a> OpenProgram<'a> {
     fn lowered(&self, expression: &str) -> Result<String, Refusal> {
         let text = c_string(&overload(expression))?;
         let mut name = ptr::null();
-        // SAFETY: the program is live; the name that comes back belongs to it and is copied while it lives.
+        // SAFETY: the program is live; the returned name belongs to it and is copied while it lives.
         unsafe {
             let lowered_name = self.nvrtc.function::<LoweredName>("nvrtcGetLoweredName")?;
             let code = lowered_name(self.raw, text.as_ptr(), &raw mut name);
@@ -230,7 +230,7 @@ impl<'a> OpenProgram<'a> {
         self.nvrtc.check(code, size_call)?;
         let mut bytes = vec![0_u8; size];
         if size > 0 {
-            // SAFETY: the program is live and the vector has the room that was asked for.
+            // SAFETY: the program is live and the vector has the requested size.
             let code = unsafe { self.nvrtc.function::<Bytes>(bytes_call)?(self.raw, bytes.as_mut_ptr().cast()) };
             self.nvrtc.check(code, bytes_call)?;
         }
@@ -247,8 +247,8 @@ impl Drop for OpenProgram<'_> {
     }
 }
 
-/// The C++ expression for a kernel that is named with its parameter types: `add(const float *, int)` becomes
-/// `(void (*)(const float *, int))add`, which chooses one of several overloads.
+/// C++ expression for a kernel that is named with its parameter types: `add(const float *, int)` becomes `(void
+/// (*)(const float *, int))add`, which selects one of several overloads.
 pub(super) fn overload(kernel: &str) -> Cow<'_, str> {
     match kernel.trim_end().strip_suffix(')').and_then(|rest| rest.split_once('(')) {
         Some((name, types)) if !name.trim().is_empty() => Cow::Owned(format!("(void (*)({types})){}", name.trim())),
@@ -262,9 +262,9 @@ fn c_string(text: &str) -> Result<CString, Refusal> {
 
 /// Architecture to compile for with a compiler that supports `supported`, and the resulting kind of code.
 ///
-/// A GPU newer than the compiler gets PTX of the newest supported architecture that is not newer than the GPU. PTX
-/// for the simulator is compiled for a real architecture, so that ptxas runs too and reports resources. A simulated
-/// device older than the compiler gets the oldest supported architecture.
+/// A GPU newer than the compiler gets PTX for the newest supported architecture that is not newer than the GPU. PTX for
+/// the simulator is compiled for a real architecture, so that ptxas runs too and reports resources. A simulated device
+/// older than the compiler gets the oldest supported architecture.
 pub(super) fn architecture(
     target: Target,
     own: Option<&str>,

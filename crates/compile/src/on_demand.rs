@@ -1,5 +1,5 @@
-//! What only some sources need: nvcc and headers of libraries. It is located or fetched when the first such source is
-//! compiled.
+//! Tools that only some sources need: nvcc and headers of libraries. They are located or fetched when the first such
+//! source is compiled.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::toolkit::Toolkit;
 use runner_process::programs::Programs;
 use runner_types::{CompileFailure, CompileUnit, Compiled};
 
-/// Folders of headers, or why there are none, by library.
+/// Header folders by library, or why there are none.
 type Headers = BTreeMap<&'static str, Result<Vec<PathBuf>, String>>;
 
 /// nvcc and the headers of libraries, for sources that need them.
@@ -32,7 +32,7 @@ pub struct OnDemand {
 }
 
 impl OnDemand {
-    /// Searches for nothing yet. `say` receives progress of fetching, from any thread.
+    /// Does not search for anything yet. Fetching progress goes to `say`, from any thread.
     pub fn new(cache: Cache, network: Network, say: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             cache,
@@ -59,8 +59,8 @@ impl OnDemand {
         found.entry(library.name).or_insert_with(ensure).clone()
     }
 
-    /// Returns the file with the machine instructions of a unit that was compiled to PTX, or why there is none. PTX that is a
-    /// source is assembled first, as a driver would.
+    /// File with the machine instructions of a unit that was compiled to PTX, or why there is none. A source that is
+    /// PTX is assembled first, as a driver would.
     pub(super) fn list(
         &self,
         unit: &CompileUnit,
@@ -76,7 +76,7 @@ impl OnDemand {
             None => self.assembler()?.assemble(unit, compiled, capability).map_err(failed)?.code,
         };
         let kernels: Vec<&str> = compiled.kernels.values().map(String::as_str).collect();
-        // Kernels that kernels launch are not the unit's.
+        // With device-side launches, list all kernels: those that kernels launch are not among the unit's.
         let kernels = (!unit.settings.relocatable).then_some(&*kernels);
         self.disassembler()?.list_into_cache(&cubin, kernels, capability).map_err(failed)
     }

@@ -1,6 +1,6 @@
 //! Builds NVRTC's command line for a unit from the manifest's options and the defaults.
 //!
-//! Options that a manifest must not set are refused here again, in case the manifest's own checks miss them.
+//! Options that a manifest must not set are rejected here again, in case the manifest's own checks miss them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use runner_types::{CompileUnit, KernelCompiler, RefusedOption};
 
-/// The code to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     /// Machine code for a GPU of this compute capability; PTX if the compiler does not support the GPU yet.
     Gpu((u32, u32)),
-    /// PTX of a virtual architecture, for the simulator.
+    /// PTX for a virtual architecture, for the simulator.
     Ptx((u32, u32)),
 }
 
@@ -29,19 +28,19 @@ impl Target {
     }
 }
 
-/// Options of a unit by what they depend on.
+/// Options of a unit, grouped by what they depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct UnitOptions {
     /// Options without paths, which are part of the content address.
     pub stable: Vec<String>,
-    /// Architecture that the manifest names. It replaces the device's, since `sm_90a` has instructions that `sm_90`
+    /// Architecture that the manifest names. It overrides the device's, since `sm_90a` has instructions that `sm_90`
     /// lacks.
     pub architecture: Option<String>,
     /// Include folders in order: the source's, then the manifest's. The toolkit's follow.
     pub include_dirs: Vec<PathBuf>,
     /// Files that the options include before the source.
     pub pre_includes: Vec<String>,
-    /// Options of the assembler, where it is a separate program.
+    /// Options of the assembler, if it is a separate program.
     pub assembler: Vec<String>,
 }
 
@@ -96,7 +95,7 @@ fn defaults(unit: &CompileUnit) -> Vec<String> {
     options.push(if unit.settings.debug { "--device-debug" } else { "--generate-line-info" }.to_owned());
     options.extend(unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
     options.extend(linked);
-    // Only the assembler's log has the spills, and for PTX all resources.
+    // Only the assembler's log has the spills and, for PTX, all resources.
     options.push("--ptxas-options=-v".to_owned());
     options
 }

@@ -1,8 +1,8 @@
 //! Fetches the published packages that manifests name into the user's cache.
 //!
-//! The registry's program downloads a package as the user has configured it: pip a wheel, cargo a crate. No code of a
-//! package runs: its archive is read, and its files are written read-only. The folder gets its final name, the hash
-//! of the archive, only when complete.
+//! The registry's program downloads a package as the user has configured it: pip a wheel, cargo a crate. No package
+//! code runs: the archive is read, and its files are written read-only. The folder gets its final name, the hash of the
+//! archive, only when complete.
 
 use std::env;
 use std::fs;
@@ -19,7 +19,7 @@ use runner_types::sha256_hex;
 /// Unpacks an archive. Python is available wherever pip is.
 const UNPACK: &str = include_str!("unpack.py");
 
-/// Limit of an unpacked package. An archive of zeros can expand a thousandfold.
+/// Maximum size of an unpacked package. An archive of zeros can expand a thousandfold.
 const MOST_BYTES: u64 = 2 << 30;
 
 /// Disk space that pip needs besides the archive, for a message.
@@ -47,7 +47,7 @@ pub enum PackageError {
     Archive { what: String, reason: String },
 }
 
-/// Fetches a package unless it is present. Waits for another process that is fetching it. `say` receives progress.
+/// Fetches a package unless it is present. Waits for another process that is fetching it. Progress goes to `say`.
 pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&str)) -> Result<PathBuf, PackageError> {
     let place = cache.package_dir(&package.sha256);
     let what = package.describe();
@@ -95,13 +95,13 @@ pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&
     Ok(place)
 }
 
-/// Whether the package in a folder is as it was unpacked. False for one that an older version unpacked.
+/// Whether the package in a folder is unchanged since it was unpacked. False if an older version unpacked it.
 fn is_intact(place: &Path) -> bool {
     place.is_dir() && sealed::is_intact(place) == Some(true)
 }
 
-/// Refuses a package in the cache that was changed, where it cannot be fetched again. One that is not there is reported
-/// where it is used.
+/// Fails if a package in the cache was modified, when it cannot be fetched again. A missing package is reported where
+/// it is used.
 pub fn check_package(package: &PackageSpec, cache: &Cache) -> Result<(), PackageError> {
     let place = cache.package_dir(&package.sha256);
     if place.is_dir() && sealed::is_intact(&place) == Some(false) {
@@ -142,7 +142,7 @@ fn download_wheel(package: &PackageSpec, staging: &Path, say: &mut dyn FnMut(&st
         .ok_or_else(|| PackageError::Absent { what: package.describe(), program: "pip", said: stderr })
 }
 
-/// Makes cargo download a crate into its own cache; returns the archive there.
+/// Makes cargo download a crate into its own cache; returns the archive's path there.
 fn download_crate(package: &PackageSpec, staging: &Path) -> Result<PathBuf, PackageError> {
     let what = package.describe();
     let cargo = Programs::of_this_machine().find("cargo").ok_or_else(|| PackageError::NoCargo(what.clone()))?;

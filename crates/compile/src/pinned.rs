@@ -59,7 +59,7 @@ static NVCC: Pinned = Pinned {
     requirements: include_str!("pinned/nvcc13.txt"),
 };
 
-/// nvdisasm has no package of 13.0. This one reads the code of CUDA 12 and 13.
+/// There is no nvdisasm package for 13.0. This one reads the code of CUDA 12 and 13.
 pub static NVDISASM: &Pinned = &Pinned {
     major: 13,
     build: "13.2.51",
@@ -68,12 +68,12 @@ pub static NVDISASM: &Pinned = &Pinned {
     requirements: include_str!("pinned/nvdisasm13.txt"),
 };
 
-/// nvcc of this build, if it has packages.
+/// nvcc of this build, if there are packages for it.
 pub fn nvcc(build: &str) -> Option<&'static Pinned> {
     Some(&NVCC).filter(|set| set.build == build)
 }
 
-/// compute-sanitizer for a CUDA major version, which is one of [`Pinned::for_major`].
+/// compute-sanitizer for a CUDA major version, which must be one of [`Pinned::for_major`].
 pub fn sanitizer(major: u32) -> &'static Pinned {
     SANITIZERS.iter().find(|set| set.major == major).unwrap_or(&SANITIZERS[1])
 }

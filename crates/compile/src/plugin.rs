@@ -72,7 +72,7 @@ impl Nvcc {
         format!("nvcc {}", build.unwrap_or("of unknown version"))
     }
 
-    /// What a built library depends on besides its source. The version covers the toolkit's headers.
+    /// Compiler properties on which a built library depends. The version covers the toolkit's headers.
     pub(super) fn compiler(&self) -> Compiler<'_> {
         Compiler { identity: self.version.clone(), include_dirs: &self.include_dirs, root: Some(&self.root) }
     }
@@ -117,10 +117,10 @@ impl PluginBuild<'_> {
         arguments.extend(self.options.stable.iter().cloned());
         arguments.extend(self.options.include_dirs.iter().map(|dir| format!("--include-path={}", dir.display())));
         arguments.push(format!("--output-file={}", output.display()));
-        // A scratch file has no extension that shows the language.
+        // A scratch file has no extension that indicates the language.
         arguments.push("--x=cu".to_owned());
         arguments.push(self.unit.source.display().to_string());
-        // RPATH instead of RUNPATH: it also applies to the libraries of a library, as cuBLAS needs for cuBLASLt.
+        // RPATH instead of RUNPATH: it also applies to the dependencies of a library, as cuBLAS needs for cuBLASLt.
         for folder in library_dirs {
             arguments.push(format!("--library-path={}", folder.display()));
             arguments.push(format!("--linker-options=--disable-new-dtags,-rpath,{}", folder.display()));
@@ -171,7 +171,7 @@ mod tests {
              fi\n{script}\n"
         );
         fs::write(dir.join("nvcc.txt"), text).unwrap();
-        // Another process writes the file. A file that this process had open during a fork could not be executed.
+        // Another process writes the file, since a file that this process had open during a fork could not be executed.
         let made = Command::new("install").args(["-m", "755"]).arg(dir.join("nvcc.txt")).arg(&path).status().unwrap();
         assert!(made.success());
         Nvcc::at(path).unwrap()

@@ -1,5 +1,4 @@
-//! Runs nvcc, clang and the assembler, confined by [`sandbox`]. They start further processes, which must end with
-//! them.
+//! Runs nvcc, clang and the assembler, confined by [`sandbox`]. They start further processes, which must end with them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,18 +23,18 @@ pub(super) struct Bounds<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// A text that changes with the program's file, for addresses in the cache.
+/// A string for cache addresses that changes with the program's file.
 pub(super) fn identity(program: &Path) -> String {
     let file = fs::metadata(program).map(|of| (of.len(), of.mtime(), of.mtime_nsec())).ok();
     format!("{} {file:?}", program.display())
 }
 
-/// Runs a compiler until it ends, its time limit has passed or `stop` is set. Returns its warnings.
+/// Runs a compiler until it exits, its time limit has passed or `stop` is set. Returns its warnings.
 pub(super) fn run(command: &mut Command, bounds: &Bounds<'_>) -> Result<String, CompileFailure> {
     run_into(command, Stdio::null(), bounds)
 }
 
-/// As [`run`], with a given standard output.
+/// Like [`run`], with a given standard output.
 pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>) -> Result<String, CompileFailure> {
     let Bounds { limit, stop, .. } = *bounds;
     let program = command.get_program().to_owned();
@@ -43,7 +42,7 @@ pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(Stdio::piped())
-        // The compiler starts others, which must end with it. The parent handles Ctrl-C.
+        // The compiler starts other processes, which must end with it. The parent handles Ctrl-C.
         .process_group(0);
     let _span = tracing::info_span!("run a compiler", ?command).entered();
     let readable = [bounds.readable.as_slice(), &[sandbox::installation(program.as_ref())]].concat();
@@ -57,17 +56,17 @@ pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>
         let reason = if interrupted { NoReply::Interrupted } else { NoReply::Killed(limit) };
         return Err(failure(reason.to_string(), ""));
     };
-    // Its standard error has closed, so it has ended or is about to.
+    // Its standard error has closed, so it has exited or is about to.
     let status =
         child.wait().map_err(|error| failure(format!("cannot wait for {}: {error}", program.display()), ""))?;
     let log = String::from_utf8_lossy(&log).into_owned();
     if status.success() { Ok(log) } else { Err(rejected(&log)) }
 }
 
-/// Ends a compiler and the processes that it started.
+/// Kills a compiler and the processes that it started.
 fn end(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-        // Killing fails if it has already ended.
+        // Killing fails if it has already exited.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     let _ = child.wait();

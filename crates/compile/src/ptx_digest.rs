@@ -1,4 +1,4 @@
-//! Hash of each kernel's PTX, without what only tells lines of the source.
+//! Hash of each kernel's PTX, ignoring source line information.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::Path;
 use super::whole_file::rename_keys;
 use runner_types::{CodeKind, Compiled, sha256_hex};
 
-/// Names that number the functions of a file: a function added before a kernel does not change the kernel.
+/// Names that contain a function's index in the file: a function added before a kernel does not change the kernel.
 const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
 
-/// Adds the hashes to a unit of PTX. One whose code cannot be read is left without.
+/// Adds the hashes to a unit of PTX. If its code cannot be read, they are left out.
 pub(super) fn add_digests(compiled: Compiled) -> Compiled {
     if compiled.kind != CodeKind::Ptx {
         return compiled;
@@ -22,14 +22,14 @@ pub(super) fn add_digests(compiled: Compiled) -> Compiled {
     };
     let texts: Result<Vec<String>, _> = files.into_iter().map(fs::read_to_string).collect();
     let Ok(texts) = texts else { return compiled };
-    // NVRTC makes names of internal linkage unique to its process.
+    // NVRTC makes names with internal linkage unique to its process.
     if texts.iter().any(|text| text.contains("_INTERNAL_")) {
         return compiled;
     }
     Compiled { digests: rename_keys(&digests(&texts), &compiled.kernels), ..compiled }
 }
 
-/// Hash of each kernel by mangled name. It covers the kernel and all that is in no kernel, which it may use.
+/// Hash of each kernel by mangled name. It covers the kernel and everything outside kernels, which it may use.
 fn digests(texts: &[String]) -> BTreeMap<String, String> {
     let mut shared = String::new();
     let mut kernels: BTreeMap<&str, String> = BTreeMap::new();
@@ -54,17 +54,17 @@ fn digests(texts: &[String]) -> BTreeMap<String, String> {
     kernels.into_iter().map(digest).collect()
 }
 
-/// Lines that are neither empty, nor comments, nor of the tables of lines.
+/// Lines that are neither empty, nor comments, nor part of line tables.
 fn code_of(text: &str) -> impl Iterator<Item = &str> {
     let is_code = |line: &&str| {
         let line = line.trim_start();
         !(line.is_empty() || [".loc", ".file", "//"].iter().any(|mark| line.starts_with(mark)))
     };
-    // The sections of debugging information are the end of the file.
+    // Debug information sections are at the end of the file.
     text.lines().take_while(|line| !line.trim_start().starts_with(".section")).filter(is_code)
 }
 
-/// Name of the kernel that begins in a line.
+/// Name of the kernel that starts on this line.
 fn entry_of(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once(".entry ")?;
     Some(rest.split(|c: char| c == '(' || c.is_whitespace()).next().unwrap_or(rest))

@@ -1,4 +1,4 @@
-//! Code that another compiler made: PTX, a cubin or a fatbin in place of a CUDA C++ source.
+//! Code made by another compiler: PTX, a cubin or a fatbin in place of a CUDA C++ source.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn of_ptx(code: &[u8]) -> BTreeMap<String, KernelResources> {
     ptx::entries(&String::from_utf8_lossy(code)).into_iter().map(resources).collect()
 }
 
-/// Kernels of a cubin; `None` for a fatbin, which holds several cubins, perhaps compressed.
+/// Kernels of a cubin; `None` for a fatbin, which holds several, possibly compressed cubins.
 fn of_elf(source: &Path, code: &[u8]) -> Option<BTreeMap<String, KernelResources>> {
     if source.extension().is_some_and(|extension| extension == "fatbin") {
         return None;

@@ -11,9 +11,9 @@ pub(super) struct Replaced {
     pub log: String,
 }
 
-/// Removes the definitions of macros that the manifest defines; `None` if there are none. Definitions right below an
-/// `#ifndef` of the name stay, since they have no effect. Macros with parameters stay, too: the compiler reports
-/// them.
+/// Removes the definitions of macros that the manifest defines; `None` if there are none. Definitions directly below an
+/// `#ifndef` of the name are kept, since they have no effect. Macros with parameters are kept, too: the compiler
+/// reports them.
 pub(super) fn replace(source: &str, defines: &[(String, String)]) -> Option<Replaced> {
     let mut replaced = Replaced { text: String::with_capacity(source.len()), log: String::new() };
     let mut lines = source.split_inclusive('\n').enumerate();
@@ -72,7 +72,7 @@ fn split_comment(line: &str) -> (&str, &str) {
     line.split_at(at.unwrap_or(line.len()))
 }
 
-/// Whether a definition continues in the next line.
+/// Whether a definition continues on the next line.
 fn goes_on(line: &str) -> bool {
     line.trim_end_matches(['\r', '\n']).ends_with('\\')
 }

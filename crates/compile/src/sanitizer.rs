@@ -1,4 +1,4 @@
-//! Finds compute-sanitizer, the machine's or a fetched one.
+//! Finds compute-sanitizer, either the machine's or a fetched one.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub enum SanitizerError {
     Toolkit(#[from] ToolkitError),
 }
 
-/// Path of compute-sanitizer. If the machine has none, fetches the pinned one; `say` receives progress meanwhile.
+/// Path of compute-sanitizer. If the machine has none, fetches the pinned one; progress goes to `say`.
 pub fn ensure(
     want: Requirement,
     programs: &Programs,

@@ -1,4 +1,4 @@
-//! Files that a unit is compiled from, read without compiling. A stored result is known to be current by their hash.
+//! Source files of a unit, read without compiling. By their hash, a stored result is known to be current.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use runner_types::{CompileUnit, SourceForm, sha256_hex};
 pub struct Sources {
     /// Hash as in [`Compiled::source`](runner_types::Compiled::source).
     pub hash: String,
-    /// Hash for a compiler with its own copy of every file that was not found.
+    /// Hash of the found files only, for a compiler that has the others itself.
     pub hash_of_found: String,
     /// Hash as in [`Compiled::options`](runner_types::Compiled::options).
     pub options: String,
@@ -33,12 +33,12 @@ pub struct SourceReader {
 }
 
 impl SourceReader {
-    /// Reads files of a project. `toolkit` has the folders of the compiler's headers, which are not sources.
+    /// Reader for the files of a project. `toolkit` lists the folders of the compiler's headers, which are not sources.
     pub fn new(project: Project, toolkit: Vec<PathBuf>) -> Self {
         Self { scanner: Scanner::confined_to(project), toolkit }
     }
 
-    /// Reads the source of a unit and what it includes. `None` if the source cannot be read or an option is not allowed.
+    /// Reads the source of a unit and its includes. `None` if the source cannot be read or an option is not allowed.
     pub fn read(&self, unit: &CompileUnit) -> Option<Sources> {
         let mut all = self.of_source(unit)?;
         if unit.linked.is_empty() {
@@ -93,8 +93,8 @@ impl SourceReader {
     }
 }
 
-/// Reads the source of a unit and what it includes in its project, without `toolkit`, the folders of the compiler's
-/// headers. `None` if the source cannot be read or an option is not allowed.
+/// Reads the source of a unit and its includes within the project. `toolkit` lists the folders of the compiler's
+/// headers, which are not sources. `None` if the source cannot be read or an option is not allowed.
 pub fn sources(unit: &CompileUnit, project: &Project, toolkit: &[PathBuf]) -> Option<Sources> {
     SourceReader::new(project.clone(), toolkit.to_vec()).read(unit)
 }

@@ -1,7 +1,7 @@
 //! Compiles kernels with nvcc or clang to PTX, which the toolkit's assembler turns into machine code for a GPU.
 //!
 //! Unlike NVRTC, neither compiler reports the name of a kernel in the code. So a second file includes the source and
-//! initialises a variable with the address of each wanted kernel, which also instantiates templates. The names are
+//! initialises a variable with the address of each requested kernel, which also instantiates templates. The names are
 //! read from the PTX, and the variables are removed.
 
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ use runner_types::{CodeKind, CompileFailure, CompileUnit, KernelCompiler, descri
 /// Prefix of the variables that hold addresses of kernels.
 const VARIABLE: &str = "runner_name_";
 
-/// Headers that clang includes and newer toolkits lack. They are provided empty, after all other folders.
+/// Headers that clang includes and newer toolkits lack. Empty ones are provided, in the last folder searched.
 const HEADERS_OF_CLANG: [&str; 3] =
     ["texture_fetch_functions.h", "surface_indirect_functions.h", "curand_mtgp32_kernel.h"];
 
-/// Newest version of clang that is searched under its versioned name.
+/// Newest version of clang to look for under its versioned name.
 const NEWEST_CLANG: u32 = 30;
 
 /// clang, with the toolkit whose headers and assembler it uses.
@@ -96,7 +96,7 @@ impl Installed {
         toolkit.map(Nvcc::include_dirs).unwrap_or_default()
     }
 
-    /// What the code of a unit depends on besides its source; `None` if NVRTC or no installed compiler compiles it.
+    /// Compiler properties on which a unit's code depends; `None` if NVRTC or no installed compiler compiles it.
     pub(super) fn compiler(&self, unit: &CompileUnit) -> Option<Compiler<'_>> {
         match unit.compiler {
             KernelCompiler::Nvrtc if unit.plugin.is_none() => None,
@@ -112,7 +112,7 @@ impl Installed {
 pub(super) struct KernelBuild<'a> {
     pub unit: &'a CompileUnit,
     pub options: &'a UnitOptions,
-    /// The source, if it differs from the file's text.
+    /// The source, if it differs from the file's content.
     pub replaced: Option<&'a Replaced>,
     pub target: Target,
     /// Files that the compiler may read.
@@ -127,9 +127,9 @@ pub(super) struct Built {
     pub code: Vec<u8>,
     /// Mangled name of each expression.
     pub lowered: BTreeMap<String, String>,
-    /// Operations of each function's machine code by mangled name.
+    /// Opcode counts of each function's machine code, by mangled name.
     pub operations: BTreeMap<String, String>,
-    /// The machine code that was made of the PTX; empty if there is none.
+    /// Machine code assembled from the PTX; empty if there is none.
     pub machine: Vec<u8>,
     pub log: String,
 }
@@ -182,7 +182,7 @@ impl KernelBuild<'_> {
         written("code.ptx", &ptx)?;
         let lowered = expressions.iter().enumerate();
         let lowered = lowered.filter_map(|(at, expression)| Some((expression.clone(), found.remove(&at)?))).collect();
-        // The driver assembles PTX for a GPU newer than the compiler.
+        // For a GPU newer than the compiler, the driver assembles the PTX.
         if architecture.starts_with("sm_") {
             let mut assembler = Command::new(toolkit.root().join("bin").join("ptxas"));
             assembler.args(self.of_assembler(&architecture));
@@ -242,7 +242,7 @@ impl KernelBuild<'_> {
     }
 }
 
-/// The file with a variable per expression, after the source and the definitions. A `#line` per variable makes
+/// Second file with one variable per expression, after the source and the definitions. A `#line` per variable makes
 /// compiler errors name the expression.
 fn names(source: &Path, definitions: &str, expressions: &[String]) -> Result<String, CompileFailure> {
     if std::path::absolute(source).is_ok_and(|path| path.to_str().is_none()) {

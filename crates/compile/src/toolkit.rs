@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use runner_types::ToolkitInfo;
 
-/// Environment variable with a toolkit that precedes all others; `pinned` selects the fetched one.
+/// Environment variable with a toolkit that takes precedence over all others; `pinned` selects the fetched one.
 pub const TOOLKIT_VARIABLE: &str = "RUNNER_TOOLKIT";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,9 +18,9 @@ pub struct Toolkit {
     pub library: PathBuf,
     /// Absolute path of `libnvrtc-builtins.so.<major>.<minor>`. NVRTC finds it only if it is already loaded.
     pub builtins: PathBuf,
-    /// Folders of headers, in search order.
+    /// Header folders, in search order.
     pub include_dirs: Vec<PathBuf>,
-    /// Absolute path of `libcudadevrt.a`, if the toolkit has it. Only launches from the device need it.
+    /// Absolute path of `libcudadevrt.a`, if the toolkit has it. Only device-side launches need it.
     pub device_runtime: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Takes a kernel from code of its file that was compiled for another kernel.
+//! Takes a kernel from code that was compiled from the same file for another kernel.
 //!
 //! A compiler translates every kernel of a file that is neither a template nor static, whichever one is requested. So
 //! variants that name such kernels, in one manifest or several, share one compilation.
@@ -33,7 +33,7 @@ pub(super) fn narrow(file: &Compiled, unit: &CompileUnit, identity: &Identity) -
     })
 }
 
-/// Replaces mangled names by plain ones.
+/// Replaces mangled names with plain ones.
 pub(super) fn rename_keys<T: Clone>(
     known: &BTreeMap<String, T>,
     kernels: &BTreeMap<String, String>,
@@ -41,7 +41,7 @@ pub(super) fn rename_keys<T: Clone>(
     kernels.iter().filter_map(|(name, mangled)| Some((name.clone(), known.get(mangled)?.clone()))).collect()
 }
 
-/// Mangled name of a plain kernel: the name itself if `extern "C"`, otherwise by the Itanium C++ ABI. `None` if
+/// Mangled name of a plain kernel: the name itself if `extern "C"`, otherwise per the Itanium C++ ABI. `None` if
 /// overloaded.
 fn find_mangled<'a>(kernel: &str, entries: impl Iterator<Item = &'a String>) -> Option<String> {
     let prefix = format!("_Z{}{kernel}", kernel.len());
@@ -65,7 +65,7 @@ mod tests {
     fn a_kernel_is_found_by_its_name_alone_or_with_its_parameters() {
         let entries = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let find = |kernel: &str, names: &[&str]| find_mangled(kernel, entries(names).iter());
-        // Names by the Itanium C++ ABI.
+        // Names per the Itanium C++ ABI.
         let names = ["plain", "_Z4plusPi", "_Z5twicePfS_", "_Z5twicePdS_", "_Z6scaledIfEvPT_", "_ZN2ns1kEv"];
         assert_eq!(find("plain", &names).as_deref(), Some("plain"));
         assert_eq!(find("plus", &names).as_deref(), Some("_Z4plusPi"));
