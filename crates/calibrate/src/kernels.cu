@@ -1,5 +1,5 @@
-// Kernels that measure the limits of a machine, each only one of them. The values read are combined and stored only if
-// the bits have a pattern that zeros cannot have.
+// Kernels that each measure a single limit of a machine. The values read are combined, and stored only if the result is
+// one that zeros cannot give.
 
 typedef unsigned long long Count;
 
@@ -92,7 +92,7 @@ __global__ void multiply_add(T factor, T addend, unsigned rounds, T* sink) {
     if (sum == T(0.123456789)) *sink = sum;
 }
 
-// The same with pairs of halves, as bits, so that no header is needed.
+// The same with pairs of halves, passed as bits so that no header is needed.
 __global__ void multiply_add_halves(unsigned factor, unsigned addend, unsigned rounds, unsigned* sink) {
     unsigned chain[8];
 #pragma unroll
@@ -111,7 +111,7 @@ __global__ void multiply_add_halves(unsigned factor, unsigned addend, unsigned r
 // An empty kernel: its measured time is the overhead of the measurement.
 __global__ void nothing() {}
 
-// Waits for `cycles` of the SM's clock, in every thread.
+// Every thread waits for `cycles` of the SM clock.
 __global__ void wait_for(Count cycles, unsigned* sink) {
     const long long begin = clock64();
     while (Count(clock64() - begin) < cycles) {}

@@ -1,5 +1,5 @@
-# Unpacks the archive of a package, whose content is not trusted, into a folder: python unpack.py ARCHIVE FOLDER BYTES.
-# Only files are written, only below the folder, and no more than this many bytes.
+# Unpacks a package's untrusted archive into a folder: python unpack.py ARCHIVE FOLDER BYTES.
+# Writes only regular files, only below the folder, and at most BYTES bytes in total.
 import os
 import stat
 import sys

@@ -1,4 +1,4 @@
-// What the program of a C++ reference has besides the source: it reads arguments and writes the result as .npy.
+// Part of a C++ reference program besides the source: reads the arguments and writes the result as .npy.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace runner_driver {
 
-/// An input: a parameter may be a vector or a pointer.
+/// An input, convertible to a vector or a pointer parameter.
 template <typename T>
 struct Array {
     std::vector<T> values;
@@ -66,5 +66,5 @@ typename std::enable_if<std::is_arithmetic<T>::value>::type write(const char *pa
 
 } // namespace runner_driver
 
-// A source may have a `main` for other uses.
+// The source may have its own `main`.
 #define main main_of_source

@@ -1,6 +1,6 @@
-// The runner's own kernels. They fill, sum up and compare buffers on the device, so that no gigabytes cross the bus.
-// Their results are bit for bit those of `fill.rs` and `compare.rs` on the host, which a test checks on the simulator
-// and on a GPU. `kernels.ptx` is compiled from this file, see the test `own_kernels`.
+// The runner's own kernels. They fill, hash and compare buffers on the device, so that no gigabytes cross the bus.
+// Their results are bit-identical to those of `fill.rs` and `compare.rs` on the host, which a test checks on the
+// simulator and on a GPU. `kernels.ptx` is compiled from this file; see the test `own_kernels`.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -21,7 +21,7 @@ __device__ u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
 enum Fill : u32 { CONSTANT, IOTA_INTEGER, IOTA_FLOAT, UNIFORM_INTEGER, UNIFORM_WIDE, UNIFORM_FLOAT };
 
-// Most chunks with a rejected draw that the list holds; all of them are counted.
+// Capacity of the list of chunks with a rejected draw; all of them are counted.
 enum : u64 { LISTED = 511 };
 
 __device__ void store(void *out, u64 i, u32 element, u64 bits) {
@@ -48,7 +48,7 @@ __device__ void quarter(u32 &a, u32 &b, u32 &c, u32 &d) {
     c += d; b = rotated(b ^ c, 7);
 }
 
-// Block `counter` of stream `stream` of ChaCha8 under a key of 256 bits.
+// Block `counter` of the ChaCha8 stream `stream` under a 256-bit key.
 __device__ void chacha8(const u64 (&key)[4], u64 stream, u64 counter, u32 (&x)[16]) {
     const u32 first[16] = {
         0x61707865, 0x3320646e, 0x79622d32, 0x6b206574,
@@ -73,7 +73,7 @@ __device__ void chacha8(const u64 (&key)[4], u64 stream, u64 counter, u32 (&x)[1
     for (int i = 0; i < 16; i++) x[i] += first[i];
 }
 
-// The bits of an element from its draw; false if the draw is rejected, which shifts all later ones of its chunk.
+// Computes an element's bits from its draw. False if rejected, which shifts all later draws of its chunk.
 __device__ bool drawn(u32 kind, u32 element, u64 draw, u64 a, u64 b, u64 c, u64 d, u64 &bits) {
     if (kind == UNIFORM_INTEGER) {
         u64 product = draw * b;
@@ -128,7 +128,7 @@ extern "C" __global__ void runner_fill(
     }
 }
 
-// ---- sums over contents ----------------------------------------------------------------------------------------------
+// ---- digests of contents ---------------------------------------------------------------------------------------------
 
 __device__ u64 mixed(u64 x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
@@ -136,7 +136,7 @@ __device__ u64 mixed(u64 x) {
     return x ^ x >> 31;
 }
 
-// Adds to `found[0]` a sum over words of 8 bytes and their positions. Changing one word always changes it.
+// Adds to `found[0]` a sum over 8-byte words and their positions. Changing one word always changes it.
 extern "C" __global__ void runner_digest(const u8 *data, u64 bytes, u64 *found) {
     u64 sum = 0;
     const bool aligned = ((u64)data & 7) == 0;
@@ -158,7 +158,7 @@ extern "C" __global__ void runner_digest(const u8 *data, u64 bytes, u64 *found) 
 enum Shape : u32 { NUMBER, ARRAY, SUM };
 enum Rule : u32 { INTEGERS, INTEGERS_OF_U64_AND_OTHERS, FLOATS, INTEGERS_WITH_FLOATS };
 
-// Sign- or zero-extended; u64 by its bits.
+// Sign- or zero-extended; u64 as its bits.
 __device__ i64 integer(const void *data, u64 i, u32 element) {
     switch (element) {
     case I8: return ((const i8 *)data)[i];
@@ -171,7 +171,7 @@ __device__ i64 integer(const void *data, u64 i, u32 element) {
     }
 }
 
-// An integer after arithmetic that may have left the range of its type.
+// Wraps an integer after arithmetic that may have left the range of its type.
 __device__ i64 wrapped(i64 value, u32 element) {
     switch (element) {
     case I8: return (i8)value;
@@ -200,7 +200,7 @@ __device__ double number(const void *data, u64 i, u32 element) {
     }
 }
 
-// The distance between adjacent values of f32 or f64 at a finite value.
+// Spacing of f32 or f64 at a finite value.
 __device__ double last_place(double value, u32 element) {
     int digits = element == F32 ? 24 : 53, least = element == F32 ? -126 : -1022;
     int exponent = (int)((u64)__double_as_longlong(value) >> 52 & 0x7ff) - 1023;
@@ -208,7 +208,7 @@ __device__ double last_place(double value, u32 element) {
     return __longlong_as_double(place >= -1022 ? (i64)(place + 1023) << 52 : 1LL << (place + 1074));
 }
 
-// Whether a float certainly passes. The host decides the rest (the last places of f16 and bf16).
+// Whether a float is certain to pass. The host decides the rest (a few ULP for f16 and bf16).
 __device__ bool passes(double got, double expected, u32 element, double abs, double rel, double ulp) {
     const double infinity = __longlong_as_double(0x7ff0000000000000LL);
     double difference = fabs(got - expected);
@@ -221,7 +221,7 @@ __device__ bool passes(double got, double expected, u32 element, double abs, dou
     return places < infinity && places <= __dmul_rn(ulp, last_place(nearest, element));
 }
 
-// Counts in `found[0]` the elements of `got` that may not pass; `found[1]` is the complement of the first one's index.
+// Counts in `found[0]` the elements of `got` that may fail; `found[1]` is the complement of the first one's index.
 extern "C" __global__ void runner_compare(
     const void *got, u32 got_element, const void *left, const void *right, u32 element, u32 shape, u64 constant, u32 rule,
     u64 len, double abs, double rel, double ulp, u64 *found) {
@@ -260,7 +260,7 @@ extern "C" __global__ void runner_compare(
 
 // ---- hidden expected values -----------------------------------------------------------------------------------------
 
-// Adds a stream of ChaCha8 to bytes, which hides them, or takes it off again.
+// XORs bytes with a ChaCha8 stream, which masks or unmasks them.
 extern "C" __global__ void runner_mask(u32 *data, u64 bytes, u64 k0, u64 k1, u64 k2, u64 k3, u64 stream) {
     const u64 key[4] = {k0, k1, k2, k3};
     u32 x[16];

@@ -15,7 +15,7 @@ use runner_types::{Dim3, ElementType, ScalarValue};
 use super::operand::Operand;
 use hidden::Key;
 
-/// Built from `kernels.cu`; see `tests/own_kernels.rs`.
+/// Built from `kernels.cu`; see `tests/it/own_kernels.rs`.
 const PTX: &str = include_str!("kernels.ptx");
 
 const THREADS: u32 = 256;
