@@ -146,7 +146,7 @@ pub trait Device: std::fmt::Debug {
     fn set_time_limit(&mut self, limit: Duration) -> bool;
 }
 
-/// A device with a clock.
+/// Measures times on a device.
 pub trait Clock {
     /// How times are measured, as a sentence for the report's environment.
     fn method(&self) -> String;
@@ -177,7 +177,7 @@ pub trait Clock {
     fn time(&mut self, batch: &TimedBatch) -> Result<Samples, DeviceError>;
 }
 
-/// A device that counts.
+/// Counts what kernels do.
 pub trait Counter {
     /// Like [`Device::run`], with counts.
     fn count(&mut self, batch: &Batch) -> Result<CountReport, DeviceError>;
@@ -197,7 +197,7 @@ pub trait Monitor {
     fn other_processes(&self) -> Option<u32>;
 }
 
-/// A device whose energy can be read.
+/// Reads a device's energy counter while work runs.
 pub trait EnergyMeter {
     /// Prepares once, then runs the bodies in rotation, back to back, until `continues` returns false. It is called
     /// repeatedly with a reading of the energy counter.
@@ -209,7 +209,7 @@ pub trait EnergyMeter {
     ) -> Result<(), DeviceError>;
 }
 
-/// A device that calls functions of plug-ins on the host.
+/// Calls functions of plug-ins on the host.
 pub trait HostFunctions {
     /// Finds a function of a plug-in and lets it prepare for these arguments, outside the measured time. Every later
     /// call then has the same scalars and buffers of the same sizes.

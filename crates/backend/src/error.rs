@@ -35,7 +35,7 @@ pub enum DeviceError {
         limit: Duration,
         /// Message that says where the kernel was.
         message: String,
-        /// Output of the batch before it.
+        /// Output of the batch so far.
         printed: String,
     },
     #[error("{summary}")]

@@ -29,7 +29,6 @@ const LARGE: u64 = 1 << 24;
 pub enum Poison {
     /// The launch that is checked first. Every float is NaN.
     Checked,
-    /// The timed launches.
     Timed,
 }
 
@@ -80,7 +79,6 @@ impl Buffer {
         self.has_content() && (self.plan.access == Access::InOut || self.is_symbol())
     }
 
-    /// Initial content in a set of inputs.
     pub fn content(&self, set: usize) -> Option<&Content> {
         self.contents.get(set).or(self.contents.first())
     }

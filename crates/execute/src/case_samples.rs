@@ -1,7 +1,7 @@
 //! The samples of one case in one regime, and when to stop sampling.
 //!
-//! Sampling ends when the median's interval is as narrow as the manifest requires and the ratio to the baseline is also
-//! precise, or will not be soon. It also ends at the maximum number of samples, at the time budget, or when the samples
+//! Sampling ends when the median's interval is as narrow as the manifest requires, and the ratio to the baseline is too
+//! or will not become so soon. It also ends at the maximum number of samples, at the time budget, or when the samples
 //! show that they would not converge within these limits. Independent of any device.
 
 use super::audit::Audit;
@@ -30,10 +30,9 @@ const LAUNCH_BOUND: f64 = 1.25;
 /// Minimum number of samples before a search drops a case.
 const DROPPED_FROM: usize = 2;
 
-/// Maximum number of samples for a case's ratio, as a multiple of what its own median needed.
+/// Maximum number of samples for a case's ratio, as a multiple of the number that its own median needed.
 const MOST_FOR_RATIO: usize = 4;
 
-/// What the samples are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Variant,

@@ -1,8 +1,8 @@
-//! The unfinished cases of a group, and the ways in which they end.
+//! The unfinished cases of a group, and how they end.
 //!
 //! A case that fits the device must not fail because of other cases in its group. So it is deferred until these are
 //! measured and their memory is freed, and then takes the same steps. Its samples are not interleaved with theirs,
-//! which is recorded with the samples and the row. A case is deferred only once: what stops it the second time is its
+//! which is recorded with the samples and the row. A case is deferred only once: if it fails again, that is its
 //! outcome.
 
 use super::bench::Bench;

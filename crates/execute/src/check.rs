@@ -242,7 +242,7 @@ fn run_first<'a>(bench: &mut Bench<'a>, case: &mut ReadyCase<'a>, events: &mut V
         return Ok(String::new());
     }
     begin(bench, case)?;
-    // An earlier attempt at the group may have launched kernels that wrote some.
+    // An earlier attempt at the group may have launched kernels that wrote variables.
     look_at_variables(bench, case)?;
     let batch = Batch {
         capture_printf: job.printed.is_some() || job.outputs.is_some(),

@@ -40,7 +40,7 @@ impl Sides {
         Some(Note::Judged { check: check.text.clone(), elements, of: self.of })
     }
 
-    /// What is wrong; `None` if everything is right. Elements known to be unwritten are wrong.
+    /// Mismatch, if any. Elements known to be unwritten are wrong.
     pub fn mismatch(
         &self,
         check: &CheckPlan,

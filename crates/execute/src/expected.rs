@@ -196,7 +196,7 @@ impl Expected {
         Ok(self.functions.len() - 1)
     }
 
-    /// Elements of a list.
+    /// Converts the values of a list to an array.
     pub fn list(values: &[Value], element: ElementType) -> Result<Operand, Stop> {
         let plan = BufferPlan {
             name: "expect".to_owned(),

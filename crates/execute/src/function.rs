@@ -46,7 +46,6 @@ pub struct Task {
     inputs: Vec<Input>,
     /// Type of the returned elements.
     element: ElementType,
-    /// Time limit.
     limit: Duration,
     /// Whether to keep the value in the cache.
     keep: bool,

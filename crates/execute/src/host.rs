@@ -1,4 +1,4 @@
-//! Timed reference functions: the sequential loop that a reader compares a GPU with.
+//! Timed reference functions: sequential host loops to compare a GPU with.
 //!
 //! Each is a plain loop over elements of the type on one thread, compiled like any Rust code. Integers add in their own
 //! type; floats are summed in f64, as in all references. Unpacking the inputs and allocating the output are not timed.

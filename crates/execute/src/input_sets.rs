@@ -15,7 +15,7 @@ pub const OTHER: usize = 1;
 /// The first set, except that a range of each buffer comes from the secret one.
 pub const MIXED: usize = 2;
 
-/// Which set the inputs of a group hold, out of how many.
+/// Current set of a group's inputs, and the number of sets.
 #[derive(Debug, Clone)]
 pub struct Sets {
     pub current: usize,

@@ -13,7 +13,7 @@ use super::stop::Stop;
 use runner_backend::{Batch, BufferId, Device, Prepare};
 use runner_types::{Access, BufferPlan, FillPlan, FixedInputsReason};
 
-/// The sets may take at most free memory divided by this.
+/// The sets together are limited to the free memory divided by this.
 const SHARE_OF_FREE: u64 = 4;
 
 /// Whether the content of a buffer before a launch differs between two sets.
@@ -22,7 +22,7 @@ fn is_varied(plan: &BufferPlan) -> bool {
     matches!(plan.access, Access::In | Access::InOut) && (plan.vary.is_some() || is_random())
 }
 
-/// Whether a range of its content can come from another set.
+/// Whether a range of a buffer's content can come from another set.
 fn is_mixed(plan: &BufferPlan) -> bool {
     is_varied(plan) && (plan.vary.is_some() || plan.fill.as_ref().is_some_and(FillPlan::is_random_by_element))
 }

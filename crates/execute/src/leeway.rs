@@ -17,7 +17,7 @@ use super::stop::Stop;
 use super::unwritten::Unwritten;
 use runner_types::{BodyPlan, CheckPlan, ElementType, ExpectPlan, Mismatch};
 
-/// What is wrong with a result, given its check's tolerance and the other allowances.
+/// Mismatch of a result, given its check's tolerance and the other allowances.
 pub fn find_mismatch(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,

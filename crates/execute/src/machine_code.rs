@@ -28,7 +28,7 @@ pub struct Derived {
     pub counters: Counters,
     /// Warp instructions per source line, by path and line.
     pub lines: Vec<((String, u32), Counters)>,
-    /// What could not be derived.
+    /// Reports what could not be derived.
     pub notes: Vec<Note>,
 }
 

@@ -141,7 +141,7 @@ fn find_in_place(
     Ok(Found { accepts, greatest })
 }
 
-/// Those `mutants` that a check accepts.
+/// Selects the `mutants` that a check accepts.
 fn judge_all(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -316,7 +316,7 @@ impl Scale {
     }
 }
 
-/// Bytes of the type's nearest element.
+/// Bytes of the element nearest to `value`.
 fn bytes_of(value: f64, element: ElementType) -> Vec<u8> {
     let mut bytes = vec![0; element.size()];
     by_type!(

@@ -307,7 +307,7 @@ fn read_truth(operation: Elementwise, [left, right]: [&Operand; 2], start: usize
     }
 }
 
-/// Whether an operation holds for operands of this order (`None` if one is NaN) and truth.
+/// Whether an operation holds for operands with this order (`None` if one is NaN) and these truth values.
 fn holds(operation: Elementwise, order: Option<Ordering>, [left, right]: [bool; 2]) -> bool {
     match operation {
         Elementwise::Less => order == Some(Ordering::Less),

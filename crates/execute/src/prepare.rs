@@ -8,7 +8,7 @@ use super::{host, launch, reference, steps};
 use runner_backend::{HostCall, ModuleId, Step};
 use runner_types::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr, StepsPlan};
 
-/// Cases whose code, memory and inputs are on the device. None has run.
+/// Cases whose code, memory and inputs are on the device. None has run yet.
 pub struct Prepared<'b, 'a> {
     pub cases: Cases<'b, 'a>,
 }
@@ -106,7 +106,7 @@ fn add_launches(
     Ok(body)
 }
 
-/// Largest number of pending launches from kernels that any case of the group requests.
+/// Largest limit on pending device-side launches that any case of the group requests.
 fn pending_launches(bench: &Bench<'_>) -> Option<u32> {
     let launches = bench.job.cases.iter().filter_map(|job| match &job.body {
         BodyPlan::Launches(launches) => Some(launches),

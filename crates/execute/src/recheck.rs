@@ -17,7 +17,7 @@ use super::variables::look_at_variables;
 use runner_backend::Series;
 use runner_types::{Access, Activity, Outcome, Phase, Regime};
 
-/// After the first few, input changes may take at most the rounds' time divided by this.
+/// After the first few, input changes are limited to the rounds' time divided by this.
 const RARITY: u32 = 30;
 
 /// Maximum number of runs of a sample that are checked one by one.
@@ -95,7 +95,7 @@ pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[CaseSamples]) 
     Ok(())
 }
 
-/// Checks a run that is timed like a run of a sample but does not count.
+/// Checks an additional run that is timed like those of a sample but not counted.
 fn judge_another_run(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     let CaseSamples { place, regime, .. } = *track;
     // Multiple buffer sets or a graph would cost more than the check.
@@ -137,7 +137,7 @@ fn name_last_sample(track: &CaseSamples) -> String {
 }
 
 /// Checks the result of a case's last timed run. If a sample has several runs, some checks repeat it, run by run or up
-/// to a random run, so that it is not always the last run that is checked.
+/// to a random run, so that earlier runs are checked too.
 pub fn check_sample(cases: &mut Cases<'_, '_>, track: &mut CaseSamples) -> Result<(), Halt> {
     let start = Instant::now();
     let phase = cases.bench.spend(Phase::Check);

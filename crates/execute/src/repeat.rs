@@ -100,7 +100,7 @@ pub fn repeat<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<Repeate
     }
 }
 
-/// What is wrong with a result, if anything, and whether the inputs varied.
+/// Mismatch of a result, if any, and whether the inputs varied.
 fn repeat_on_each_set<'a>(bench: &mut Bench<'a>, case: &ReadyCase<'a>) -> Result<(Option<Mismatch>, bool), Stop> {
     let is_timed = bench.device.clock().is_some();
     if !is_timed {

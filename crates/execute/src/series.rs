@@ -33,7 +33,7 @@ const SHORT: f64 = 50e3;
 /// Maximum clock tick as a fraction of the precision.
 const SHARE_OF_TICK: f64 = 0.125;
 const MOST_SETS: usize = 32;
-/// The sets may take at most free memory divided by this.
+/// The sets together are limited to the free memory divided by this.
 const SHARE_OF_FREE: u64 = 2;
 /// The same with textures or surfaces: a GPU may keep an array for each buffer.
 const SHARE_WITH_ARRAYS: u64 = 3;
@@ -60,7 +60,7 @@ pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) ->
     Ok(Series { others, ..Series::default() })
 }
 
-/// Number of sets that a regime uses if they may take free memory divided by `share`.
+/// Number of sets that a regime uses if they are limited to the free memory divided by `share`.
 fn sets_wanted(bench: &Bench<'_>, slots: &[Slot], regime: Regime, share: u64) -> usize {
     let bytes = |slot: &Slot| bench.store.get(*slot).map_or(0, |buffer| buffer.plan.bytes().0);
     let working_set: u64 = slots.iter().map(bytes).sum();

@@ -4,7 +4,7 @@ use runner_types::{Note, Regime, Round, ThrottleReason};
 
 #[derive(Debug, Default)]
 pub struct Throttling {
-    /// Number of samples that count although they were affected.
+    /// Number of throttled samples that count nevertheless.
     kept: usize,
     reasons: Vec<ThrottleReason>,
 }

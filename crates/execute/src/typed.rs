@@ -29,7 +29,7 @@ pub trait Integer: Typed + Ord {
     fn nearest(value: f64) -> Self;
 }
 
-/// A float type, all of whose values are f64 values.
+/// A float type whose values are all exact in f64.
 pub trait Float: Typed {
     fn wide(self) -> f64;
 

@@ -33,7 +33,7 @@ impl Unwritten {
         self.is_compared.then(|| self.elements.iter().map(|range| range.start - start..range.end - start).collect())
     }
 
-    /// Mismatch of a check that compares something computed from them.
+    /// Mismatch for a check that compares something computed from unwritten elements.
     pub fn mismatch(&self, check: &CheckPlan) -> Mismatch {
         Mismatch {
             what: format!("{}: elements of `{}`", check.text, self.buffer),

@@ -12,7 +12,7 @@ use super::case_samples::CaseSamples;
 use runner_backend::Device;
 use runner_types::{Look, ThrottleReason};
 
-/// Reading the state may take at most the elapsed time divided by this.
+/// Time for reading the state is limited to the elapsed time divided by this.
 const RARITY: u32 = 20;
 
 /// Throttling that lasts this long without a break counts as permanent.

@@ -104,7 +104,7 @@ pub(super) struct Expected {
     pub samples: usize,
     /// Runs per sample.
     pub runs: usize,
-    /// Number of first runs that make up the sample; the others time the launches of a sequence one by one.
+    /// How many of the first runs make up the sample; the others time the launches of a sequence one by one.
     pub counted: usize,
     /// Operations that prepare a run.
     pub prepare: usize,

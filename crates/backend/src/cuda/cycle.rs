@@ -3,7 +3,7 @@
 //! An H100 gives the first block of each launch to the next of eight places, most likely its GPCs, which differ in
 //! their distance from memory. So the time of a short kernel repeats with every eighth launch: 16,384 integers summed
 //! in two launches take 4.2 to 5.5 µs, and one block takes 1.8 to 2.2 µs. If a run makes an even number of launches,
-//! its repetitions see only some of the places, which are left to chance. One more empty launch, before the flush,
+//! its repetitions see only some of the places, and chance decides which. One more empty launch, before the flush,
 //! makes the number odd: eight consecutive runs then start once in every place.
 
 use rand_chacha::ChaCha8Rng;
@@ -25,7 +25,7 @@ impl Cycle {
         Self { random: ChaCha8Rng::seed_from_u64(0) }
     }
 
-    /// Number of empty launches before run `run` (0-based) of a sample. `own` is the number of launches per run,
+    /// Number of empty launches before a sample's run number `run` (0-based). `own` is the number of launches per run,
     /// including the flush.
     ///
     /// Every eighth run starts at a random place. So a sample of one run does too, and a wrong launch count (e.g. of a

@@ -50,7 +50,7 @@ struct Kernels {
     _module: Module,
 }
 
-/// An empty body to fill: that of a loop, or the rest of one.
+/// An empty body to fill: a loop's body, or the rest of one.
 struct Body<'a> {
     graph: sys::CUgraph,
     repeated: &'a Repeated<'a, Operation<'a>>,

@@ -111,7 +111,7 @@ pub(super) struct Buffer {
     _plain: Option<DeviceMemory>,
     /// Memory with guards. A module's variable owns no memory.
     _mapping: Option<Mapping>,
-    /// Module to which the variable belongs, if it is one.
+    /// Module whose variable this is, if any.
     pub module: Option<ModuleId>,
 }
 

@@ -39,7 +39,7 @@ fn uniform(low: impl Into<Number>, high: impl Into<Number>, seed: u64) -> FillPl
     FillPlan::Uniform { low: low.into().0, high: high.into().0, seed }
 }
 
-/// A literal of a test as a manifest value.
+/// A literal of a test, converted to a manifest value.
 struct Number(Value);
 
 impl From<i64> for Number {

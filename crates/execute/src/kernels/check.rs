@@ -13,7 +13,7 @@ use crate::values::expectation;
 use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 use runner_types::{Access, CheckPlan, ElementType, ExpectPlan, RefExpr, RefFunction, Tolerance};
 
-/// Uploaded expected values may take at most free memory divided by this.
+/// Uploaded expected values are limited to the free memory divided by this.
 const SHARE_OF_FREE: u64 = 4;
 
 /// Expected values that the device can read.
@@ -138,7 +138,7 @@ impl Kernels {
     }
 }
 
-/// Whether the device finds everything that a check compares right.
+/// Whether the device finds that all compared elements of a check are right.
 pub fn surely_passes(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<bool, Stop> {
     if case.is_partial {
         return Ok(false);

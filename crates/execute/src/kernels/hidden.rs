@@ -1,4 +1,4 @@
-//! Expected values in device memory, unreadable for the code under test.
+//! Expected values in device memory, unreadable to the code under test.
 //!
 //! Uploaded expected values are in the memory of the process whose kernels are judged, and a kernel could look for
 //! them. So they are masked with a `ChaCha8` stream, under a key that is drawn for each group and passed only to the

@@ -186,7 +186,7 @@ fn bounds_are_those_worked_out_by_hand() {
     let times = |value: f64| binary(Elementwise::Multiply, RefExpr::Constant(Value::Float(value)), x.clone());
     close(of(&times(0.1)), [2.0 * 0.3, 2.0 * 0.4]);
     close(of(&times(0.5)), [1.5, 2.0]);
-    // For a sum, 2√2 times the root of 9 + 16. Products add one to the factor, and their root is that of 36 + 4.
+    // For a sum, 2√2 times the root of 9 + 16. For products, the factor is one larger and the root is over 36 + 4.
     let root2 = 2.0 * 2f64.sqrt();
     close(of(&call(RefFunction::Sum, &["x"], &[])), [root2 * 5.0, root2 * 5.0]);
     close(of(&call(RefFunction::Dot, &["x", "y"], &[])), [(root2 + 1.0) * 40f64.sqrt(); 2]);

@@ -68,7 +68,7 @@ fn terms<E: From<String>>(
                 Elementwise::Add | Elementwise::Subtract => rounded(combined(Elementwise::Add, sizes)),
                 Elementwise::Multiply => rounded(combined(Elementwise::Multiply, sizes)),
                 Elementwise::Divide => {
-                    // Errors of the divisor weigh more the smaller it is compared to its terms.
+                    // Errors of the divisor weigh more, the smaller the divisor is relative to its terms.
                     let divisor = value(1)?;
                     rounded(divide(combined(Elementwise::Multiply, sizes), square(divisor)))
                 }

@@ -127,8 +127,8 @@ fn collect<'e>(expression: &'e RefExpr, found: &mut Vec<&'e str>) {
     }
 }
 
-/// Writes a range of one of a reduction's array arguments, which have equal lengths. On failure, the error gives the
-/// reason.
+/// Writes a range of one array argument of a reduction, whose array arguments have equal lengths. On failure, the error
+/// gives the reason.
 pub type Part<'a> = dyn Fn(usize, Range<usize>, &mut Vec<u8>) -> Result<(), String> + Sync + 'a;
 
 thread_local! {

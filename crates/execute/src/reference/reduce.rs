@@ -50,7 +50,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Returns the arguments for a block of at most [`BLOCK`] elements, between multiples of it or up to the end. On
+/// Provides the arguments for a block of at most [`BLOCK`] elements, whose bounds are multiples of it or the end. On
 /// failure, the error gives the reason.
 pub type Blocks<'a> = dyn Fn(Range<usize>) -> Result<Block<'a>, String> + Sync + 'a;
 
@@ -114,7 +114,7 @@ fn floats(reduction: Reduction, element: ElementType, len: usize, given: &Blocks
     }
 }
 
-/// Combines all elements, block by block. `read` reads elements from an index on.
+/// Combines all elements, block by block. `read` reads elements starting at an index.
 fn folded<T: Copy + Send + Sync>(
     len: usize,
     identity: T,

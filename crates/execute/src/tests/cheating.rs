@@ -291,7 +291,7 @@ fn a_variable_that_no_launch_writes_costs_no_copy_and_one_that_is_written_late_v
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let seen = seen.lock().unwrap();
     let found_it: Vec<u64> = seen.iter().filter(|(_, held)| *held == [7; 4]).map(|(nth, _)| *nth).collect();
-    // The variable was found changed from the 13th launch to the end of those samples, but in none of the kept samples.
+    // Launches from the 13th to the end of those samples saw the changed variable; none of the kept samples did.
     let samples = said.measurement("it").unwrap().rounds.len() as u64;
     let last = seen.last().unwrap().0;
     assert!(!found_it.is_empty() && found_it.iter().all(|nth| *nth + samples <= last), "{found_it:?} {samples} {last}");

@@ -1,4 +1,4 @@
-//! Announcements to an active profiler, and reported notes.
+//! What is announced to an active profiler, and which notes are reported.
 
 use super::rig::{Said, case, device, group, kernel, launch, right, run};
 use fake_backend::FakeDevice;

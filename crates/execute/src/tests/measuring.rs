@@ -16,7 +16,7 @@ pub fn copy(name: &str) -> CaseJob {
     case(name, ElementType::I32)
 }
 
-/// A correct kernel whose launches take `nanoseconds` of their index: 0 is the check, 1 the warm-up.
+/// A correct kernel whose launch `n` takes `nanoseconds(n)`: 0 is the check, 1 the warm-up.
 pub fn timed(nanoseconds: impl Fn(u32) -> f64 + Send + Sync + 'static) -> FakeKernel {
     kernel(right).taking(nanoseconds)
 }

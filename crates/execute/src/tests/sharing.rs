@@ -1,4 +1,4 @@
-//! What the cases of a group share, what is restored before each launch, and what checks compare with.
+//! What the cases of a group share, what is restored before each launch, and what results are compared with.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -105,7 +105,7 @@ fn a_reference_is_worked_out_once_for_all_who_have_its_inputs() {
     assert_ne!(first, other);
 }
 
-/// Number of 64-bit elements that makes buffers too large to be made in memory only for a reduction, with an uneven
+/// Length at which buffers of 64-bit elements are too large to be made in memory just for a reduction, with an uneven
 /// rest.
 const LARGE: u64 = (1 << 21) + 4321;
 

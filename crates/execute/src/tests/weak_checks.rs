@@ -1,4 +1,4 @@
-//! Checks that accept wrong results are reported with what they accept, and no other check is.
+//! Checks that accept wrong results are reported together with those results; no other check is.
 
 use proptest::prelude::*;
 
