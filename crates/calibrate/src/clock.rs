@@ -28,7 +28,7 @@ enum Blocks {
     Each(u32),
 }
 
-/// A calibration kernel: every thread waits for `cycles`; for 0 it does nothing.
+/// A calibration kernel: every thread waits for `cycles`, or does nothing if that is 0.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     blocks: Blocks,
@@ -254,8 +254,8 @@ mod tests {
         let traced = survey(&mut traced, &request).unwrap();
         assert_eq!((own.empty, own.reference_clock.as_deref(), own.points.len()), (2200.0, None, KERNELS.len()));
         let found = fitted(&[own], std::slice::from_ref(&traced));
-        // Tracing slowed the kernels by 100 ns, which the constant then lacks. This is the error of this reference
-        // clock.
+        // Tracing slowed the kernels by 100 ns, so the constant is 100 ns too small. This is the error of this
+        // reference clock.
         assert_eq!((found.constant, found.uncertainty), (2100.0, 0.0));
         // A later survey finds the same constant, whatever is subtracted when it begins.
         runner_backend::Clock::calibrate(&mut clock, found.constant);

@@ -360,8 +360,8 @@ impl Batch<'_> {
         self.compile_with(&installed, &unit, identity, &note)
     }
 
-    /// Compiles to code and its description, without a path yet. If a rejected source includes headers of a library, it
-    /// is compiled again with these.
+    /// Compiles a unit to code and its description, which has no path yet. A rejected source that includes library
+    /// headers is compiled again with them.
     fn compile(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let compiled = match self.compile_once(unit, identity) {
             Err(refusal) if self.lacks_headers(identity) => match self.headers(identity) {

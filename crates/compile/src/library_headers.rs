@@ -51,7 +51,7 @@ const fn describe(
 }
 
 impl LibraryHeaders {
-    /// Sets for a toolkit: none if it is installed or a different build.
+    /// Sets for a toolkit; none for an installed toolkit or another build.
     pub fn of_toolkit(toolkit: &Toolkit) -> &'static [Self] {
         let is_pinned = toolkit.info.build.as_deref().and_then(pinned::nvcc).is_some();
         if toolkit.source == ToolkitSource::Fetched && is_pinned { &ALL } else { &[] }

@@ -1,4 +1,4 @@
-//! Finds the nvcc of a toolkit: in its folder, or fetched in the same build.
+//! Finds the nvcc of a toolkit: in the toolkit's folder, or a fetched one of the same build.
 //!
 //! nvcc compiles sources with host code, which NVRTC rejects. NVRTC and nvcc are of the same build, so a unit's key
 //! covers both.

@@ -135,7 +135,7 @@ impl Nvrtc {
         Ok(Product { code, machine, lowered, log })
     }
 
-    /// A function of the library. The caller guarantees that `F` is its type.
+    /// Looks up a function of the library. The caller guarantees that `F` is its type.
     fn function<F: Copy>(&self, name: &str) -> Result<F, Refusal> {
         // SAFETY: every use below names a type written down from the manual; the pointer does not outlive `self`, which
         // each caller borrows while it calls.
@@ -222,7 +222,7 @@ impl<'a> OpenProgram<'a> {
         }
     }
 
-    /// A result whose size is queried first.
+    /// Reads a result whose size is queried first.
     fn bytes(&self, size_call: &str, bytes_call: &str) -> Result<Vec<u8>, Refusal> {
         let mut size = 0;
         // SAFETY: the program is live and the pointer is to a live integer.
