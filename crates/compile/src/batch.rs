@@ -20,6 +20,7 @@ use super::layout::DEVICE_RUNTIME;
 use super::log;
 use super::on_demand::OnDemand;
 use super::options::{Target, UnitOptions};
+use super::plain_paths::PlainPaths;
 use super::plugin::PluginBuild;
 use super::ptx_digest::add_digests;
 use super::ready;
@@ -390,6 +391,16 @@ impl Batch<'_> {
     }
 
     fn compile_once(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
+        let plain = PlainPaths::find(unit, identity, &self.options.cache).map_err(|error| self.unusable(&error))?;
+        let Some(plain) = plain else { return self.compile_plain(unit, identity) };
+        match self.compile_plain(&plain.unit, &plain.identity) {
+            Ok((code, compiled)) => Ok((code, plain.restore_log(compiled))),
+            Err(failure) => Err(plain.restore(failure)),
+        }
+    }
+
+    /// Compiles a unit whose paths a compiler can write into a string.
+    fn compile_plain(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         if let Some(plugin) = &unit.plugin {
             return self.build(unit, plugin, identity);
         }

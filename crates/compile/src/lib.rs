@@ -22,6 +22,7 @@ mod on_demand;
 mod options;
 pub mod package;
 pub mod pinned;
+mod plain_paths;
 mod plugin;
 mod program;
 mod ptx_digest;

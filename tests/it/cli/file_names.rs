@@ -1,4 +1,5 @@
-//! Files and folders that are named after devices, whose names may differ only in signs that folders do not have.
+//! Names of files and folders: of devices, which may differ only in signs that folders do not have, and of sources, which
+//! may have any sign.
 
 use std::fs;
 use std::path::Path;
@@ -52,4 +53,42 @@ fn a_journal_without_a_report_keeps_its_folder_from_other_devices() {
     merge(dir.path(), "GPU A 1");
     assert_eq!(journal::device_of(&folder).as_deref(), Some("GPU A-1"));
     assert_eq!(fs::read_dir(dir.path().join("reports/reduce")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_kernel_compiles_whatever_its_path_is_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = "[experiment]\nname = \"x\"\n[buffers.out]\ntype = \"i32\"\nlen = 32\n[check]\nactual = \"out\"\nexpect = \
+                    \"7\"\n[[variant]]\nname = \"v\"\nsource = \"it's.cu\"\nkernel = \"k\"\ngrid = [1]\nblock = [32]\nargs = [\"out\"]\n";
+    let source = "#include \"seven.cuh\"\nextern \"C\" __global__ void k(int *o) { o[threadIdx.x] = SEVEN; }\n";
+    for name in ["a \"b\"", "back\\slash", "tab\tand\nline", "$(touch x)", "umlaut ä", "a\",0\n.file 9 \"b"] {
+        let folder = dir.path().join(name);
+        for (file, text) in
+            [("experiments/x.toml", manifest), ("kernels/it's.cu", source), ("kernels/seven.cuh", "#define SEVEN 7\n")]
+        {
+            let path = folder.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let run = |here: &Path, manifest: &Path| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+            let command = command.current_dir(here).args(["--color", "never", "run"]).arg(manifest);
+            let output = command.args(["--backend", "sim", "--out", "out", "--quiet"]).output().unwrap();
+            assert!(output.status.success(), "{name:?}: {output:?}");
+            fs::read_to_string(here.join("out/results.csv")).unwrap()
+        };
+        let inside = run(&folder, Path::new("experiments/x.toml"));
+        assert!(inside.contains(",pass,"), "{inside}");
+        // Given by its whole path, and by one from above.
+        assert_eq!(run(dir.path(), &folder.join("experiments/x.toml")), inside, "{name:?}");
+        assert_eq!(run(dir.path(), &Path::new(name).join("experiments/x.toml")), inside, "{name:?}");
+    }
+    // An error names the file as the user does.
+    let broken = dir.path().join("a \"b\"");
+    fs::write(broken.join("kernels/it's.cu"), source.replace("= SEVEN", "= EIGHT")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    let words = ["--color", "never", "run", "experiments/x.toml", "--backend", "sim", "--out", "out"];
+    let output = command.current_dir(&broken).args(words).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(said.contains("kernels/it's.cu:2: identifier \"EIGHT\" is undefined"), "{said}");
 }
