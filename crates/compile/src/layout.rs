@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::toolkit::{Toolkit, ToolkitSource};
@@ -20,8 +21,12 @@ pub(super) const DEVICE_RUNTIME: &str = "libcudadevrt.a";
 
 /// All toolkits in `root`, newest first, or what is wrong with the folder.
 pub(super) fn inspect(root: &Path) -> Result<Vec<Toolkit>, String> {
-    if !root.is_dir() {
-        return Err("is not there".to_owned());
+    match fs::metadata(root) {
+        Ok(found) if found.is_dir() => {}
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err("cannot be read: the folder, or one above it, belongs to another user".to_owned());
+        }
+        _ => return Err("is not there".to_owned()),
     }
     let root = fs::canonicalize(root).map_err(|e| format!("cannot be read: {e}"))?;
     let include_dirs = include_dirs(&root);

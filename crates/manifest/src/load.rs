@@ -35,6 +35,9 @@ pub fn load_within(path: &Path, project: Project) -> Result<Manifest, Diagnostic
     let unreadable = |fault: Diagnostic| Diagnostics::new(source(String::new()), vec![fault]);
     let bytes = regular::read_up_to(path, LONGEST).map_err(|error| {
         let fault = Diagnostic::whole(format!("cannot read the manifest: {}", reason(&error)));
+        if path.is_file() {
+            return unreadable(fault);
+        }
         let intended = intended(path).map(|intended| format!("did you mean `{}`?", intended.display()));
         unreadable(fault.hint(intended.as_deref().unwrap_or(HINT)))
     })?;

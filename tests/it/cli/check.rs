@@ -75,3 +75,61 @@ fn every_shipped_experiment_is_sound_and_names_its_schema() {
         assert_eq!(manifest.lines().next(), Some("#:schema ../schema/experiment.schema.json"), "{}", path.display());
     }
 }
+
+/// A manifest of one kernel in `k.cu`, which copies a buffer filled by `fill`.
+fn filled(element: &str, fill: &str) -> String {
+    format!(
+        "[experiment]\nname = \"x\"\n[buffers.x]\ntype = \"{element}\"\nlen = 1\nfill = [{fill}]\n[[variant]]\nname = \"v\"\n\
+         source = \"k.cu\"\nkernel = \"k\"\ngrid = [1]\nblock = [1]\nargs = [\"x\"]\n"
+    )
+}
+
+#[test]
+fn what_is_in_place_of_a_source_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("k.cu");
+    std::fs::write(dir.path().join("m.toml"), filled("f32", "1")).unwrap();
+    let refused = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        let output = command.current_dir(dir.path()).args(["--color", "never", "check", "m.toml"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr).lines().next().unwrap().to_owned()
+    };
+    assert_eq!(refused(), "error: there is no source `k.cu`");
+    std::fs::create_dir(&source).unwrap();
+    assert_eq!(refused(), "error: cannot read `k.cu`: it is a folder, not a file");
+    std::fs::remove_dir(&source).unwrap();
+    assert!(Command::new("mkfifo").arg(&source).status().unwrap().success());
+    assert_eq!(refused(), "error: cannot read `k.cu`: it is a pipe, not a file");
+    std::fs::remove_file(&source).unwrap();
+    std::os::unix::fs::symlink("k.cu", &source).unwrap();
+    assert_eq!(refused(), "error: cannot read `k.cu`: too many levels of symbolic links");
+    std::fs::remove_file(&source).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &source).unwrap();
+    assert!(refused().contains("outside"), "{}", refused());
+    // Its own name is no other that could be meant.
+    std::fs::write(dir.path().join("m.toml"), format!("# {}", "x".repeat(9 << 20))).unwrap();
+    assert_eq!(refused(), "error: cannot read the manifest: it has more than 8 MB");
+}
+
+#[test]
+fn a_number_that_rounds_to_the_largest_of_its_type_is_of_the_type() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("k.cu"), "extern \"C\" __global__ void k(void *x) {}\n").unwrap();
+    // FLT_MAX as C prints it is above the largest f32, 2^128 - 2^104; from 2^128 - 2^103 on, values round to infinity.
+    // 65,520 lies halfway between the largest f16, 65,504, and 65,536, which is even.
+    let cases = [
+        ("f32", "3.4028235e38", true),
+        ("f32", "3.4028236e38", false),
+        ("f16", "65519.9", true),
+        ("f16", "65520", false),
+        ("u64", "9223372036854775807", true),
+        ("u64", "9223372036854775808", false),
+    ];
+    for (element, value, is_sound) in cases {
+        std::fs::write(dir.path().join("m.toml"), filled(element, value)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        let output = command.current_dir(dir.path()).args(["--color", "never", "check", "m.toml"]).output().unwrap();
+        assert_eq!(output.status.success(), is_sound, "{element} {value}: {}", text(&output.stderr));
+    }
+}

@@ -55,7 +55,12 @@ pub(super) fn content(value: &Spanned<DeValue<'_>>, text: &str, reader: &Reader<
 
 fn integer(value: &Spanned<DeValue<'_>>, number: &DeInteger<'_>, reader: &mut Reader<'_>) -> Option<i64> {
     let parsed = i64::from_str_radix(number.as_str(), number.radix()).ok();
-    parsed.or_else(|| reader.wrong_value(value.span(), "does not fit 64 bits with a sign"))
+    parsed.or_else(|| {
+        reader.wrong_value(
+            value.span(),
+            "does not fit 64 bits with a sign; larger values of a buffer can come from a file",
+        )
+    })
 }
 
 fn float(value: &Spanned<DeValue<'_>>, number: &DeFloat<'_>, reader: &mut Reader<'_>) -> Option<f64> {

@@ -127,9 +127,19 @@ fn fits(value: &Value, element: ElementType) -> bool {
             let (low, high) = bounds(element);
             (low..=high).contains(&i128::from(*value))
         }
-        Value::Int(value) => (*value as f64).abs() <= largest(element),
-        Value::Float(value) => element.is_float() && value.abs() <= largest(element),
+        Value::Int(value) => rounds_to_finite(*value as f64, element),
+        Value::Float(value) => element.is_float() && rounds_to_finite(*value, element),
         _ => false,
+    }
+}
+
+/// Whether the nearest value of a float type is finite: texts of the largest value are rounded, as in `3.4028235e38`.
+fn rounds_to_finite(value: f64, element: ElementType) -> bool {
+    match element {
+        ElementType::F16 => half::f16::from_f64(value).is_finite(),
+        ElementType::Bf16 => half::bf16::from_f64(value).is_finite(),
+        ElementType::F32 => (value as f32).is_finite(),
+        _ => value.is_finite(),
     }
 }
 

@@ -67,6 +67,15 @@ pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[Path
         // The package has been reported.
         return PathBuf::new();
     }
+    // A folder, a pipe, a device or a link that leads nowhere.
+    if let Some(found) = places.iter().find(|path| path.is_symlink() || path.exists()) {
+        if !found.exists() || ctx.is_inside(found, &source.span) {
+            let why = regular::open(found).err().map(|error| reason(&error)).unwrap_or_default();
+            let message = format!("cannot read `{}`: {why}", found.display());
+            ctx.fault(Diagnostic::at(source.span.clone(), message));
+        }
+        return PathBuf::new();
+    }
     let message = format!("there is no source `{}`", source.value);
     let hint = looked_for(&places);
     ctx.fault(Diagnostic::at(source.span.clone(), message).label("no such file").hint(hint));
