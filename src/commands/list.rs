@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::files::load_manifest;
 use runner_compile::Network;
 use runner_experiment::Manifest;
+use runner_lang::format::visible_json;
 use runner_plan::{self, Plan, PlanOptions};
 use runner_report::{axis_value, prose};
 use runner_types::{BackendKind, Value};
@@ -33,7 +34,9 @@ pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
     }
     let text = if args.json {
-        let lines = entries.iter().map(|entry| serde_json::to_string(entry).map(|line| line + "\n"));
+        let lines = entries
+            .iter()
+            .map(|entry| serde_json::to_string(entry).map(|line| visible_json(&line).into_owned() + "\n"));
         lines.collect::<Result<String, _>>().map_err(Failure::environment)?
     } else {
         table(&entries, console.screen().width)

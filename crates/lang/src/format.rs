@@ -3,6 +3,7 @@
 //! `render::number` formats estimates with an interval and builds on the functions here.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Ratios of counts closer to one than this are shown with four decimals.
 const CLOSE_RATIO: f64 = 0.02;
@@ -77,6 +78,25 @@ pub fn visible_styled(text: &str) -> Cow<'_, str> {
         shown.push_str(&visible_lines(part));
     }
     shown
+}
+
+/// Text of JSON with the same characters as escapes such as `\\u202e`, so that a reader of the JSON gets what was meant.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    // Line ends and tabs are between values; within strings, JSON already escapes them.
+    let is_hidden = |c: char| symbol(c).is_some() && !matches!(c, '\n' | '\t' | '\r');
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) {
+            // All of them have a single unit of UTF-16.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
 }
 
 fn visible_except<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
@@ -200,5 +220,7 @@ mod tests {
         assert_eq!(visible("\u{9b}31m \u{202e}gnp.exe"), "\u{fffd}31m \u{fffd}gnp.exe");
         assert_eq!(visible_lines("a\tb\nc\u{1b}"), "a\tb\nc␛");
         assert!(matches!(visible("µs, 中, 🚀"), Cow::Borrowed("µs, 中, 🚀")));
+        let json = "{\n\t\"a\": \"\u{9b}31m \u{202e}gnp.exe\u{7f} µs\"\n}";
+        assert_eq!(visible_json(json), "{\n\t\"a\": \"\\u009b31m \\u202egnp.exe\\u007f µs\"\n}");
     }
 }

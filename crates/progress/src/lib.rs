@@ -19,6 +19,7 @@ use sink::Sink;
 use tally::Tally;
 use words::failure;
 
+use runner_lang::format::visible_json;
 use runner_types::Event;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl Progress {
             Display::Lines(lines) => lines.show(event, &self.tally),
             Display::Json(sink) => {
                 if let Ok(line) = serde_json::to_string(event) {
-                    sink.line(&line);
+                    sink.line(&visible_json(&line));
                 }
             }
             Display::Quiet(sink) => {

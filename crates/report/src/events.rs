@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::comparison::{self, Compared};
 use super::files::REPORT_FILE;
 use super::{RenderError, claims, wording};
+use runner_lang::format::visible_json;
 use runner_results::analyse::{self, ClaimState};
 use runner_results::journal::{JOURNAL_FILE, RECORDS_FILE};
 use runner_types::{
@@ -274,5 +275,5 @@ fn axes(axes: &[(String, Value)]) -> Axes<'_> {
 
 fn text(line: &Line<'_>) -> String {
     // Every line has text for keys, so it can be written as JSON.
-    serde_json::to_string(line).map_or_else(|_| String::new(), |text| text + "\n")
+    serde_json::to_string(line).map_or_else(|_| String::new(), |text| visible_json(&text).into_owned() + "\n")
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::cli::Narrowing;
 use crate::failure::Failure;
 use runner_experiment::Manifest;
+use runner_lang::format::visible_json;
 use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
 use runner_types::{
     AxisColumn, BackendKind, BodyPlan, BufferPlan, Bytes, Case, CaseJob, CheckPlan, MeasurePlan, Outcome, Value,
@@ -85,7 +86,7 @@ pub fn print(
 
 fn push(text: &mut String, line: &Line) -> Result<(), Failure> {
     let line = serde_json::to_string(line).map_err(|e| Failure::environment(format!("no JSON of the plan: {e}")))?;
-    text.push_str(&line);
+    text.push_str(&visible_json(&line));
     text.push('\n');
     Ok(())
 }

@@ -29,6 +29,17 @@ fn a_run_is_a_stream_of_documented_events() {
 }
 
 #[test]
+fn no_line_has_a_character_that_a_terminal_obeys_and_a_reader_gets_what_was_printed() {
+    let printed = "\u{9b}31m \u{202e}gnp.exe";
+    let repository = Repository::with(&MANIFEST.replace("Twice the input", printed));
+    let ran = repository.run(&["--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.error);
+    assert!(ran.said.chars().all(|c| c == '\n' || !(c.is_control() || c == '\u{202e}')), "{}", ran.said);
+    assert!(ran.said.contains("\\u202egnp.exe"), "{}", ran.said);
+    assert!(lines(&ran.said).iter().any(|line| line["title"] == printed), "{}", ran.said);
+}
+
+#[test]
 fn the_stream_ends_with_the_verdict_of_a_comparison_and_the_exit_code() {
     let repository = Repository::new();
     repository.write("kernels/load.cuh", LOADS_TWICE);
