@@ -4,6 +4,9 @@
 //! those it uses. The needed ones are known in advance: a binding that a variant does not use is never evaluated for
 //! it, and so cannot fail there.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use runner_experiment::{
     BodySpec, BufferSpec, CheckSpec, Expression, LetBinding, Manifest, PrintedSpec, VariantSpec, WorkSpec,
 };
@@ -114,12 +117,19 @@ fn lets(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Resul
 }
 
 /// Merges tables by name: a later entry replaces an earlier one.
-fn replaced<'m, T>(shared: impl IntoIterator<Item = &'m T>, own: &'m [T], name: impl Fn(&T) -> &str) -> Vec<&'m T> {
-    let mut entries: Vec<&T> = Vec::new();
+fn replaced<'m, T>(
+    shared: impl IntoIterator<Item = &'m T>,
+    own: &'m [T],
+    name: impl Fn(&'m T) -> &'m str,
+) -> Vec<&'m T> {
+    let (mut entries, mut places): (Vec<&T>, HashMap<&str, usize>) = (Vec::new(), HashMap::new());
     for entry in shared.into_iter().chain(own) {
-        match entries.iter_mut().find(|known| name(known) == name(entry)) {
-            Some(known) => *known = entry,
-            None => entries.push(entry),
+        match places.entry(name(entry)) {
+            Entry::Occupied(place) => entries[*place.get()] = entry,
+            Entry::Vacant(place) => {
+                place.insert(entries.len());
+                entries.push(entry);
+            }
         }
     }
     entries
