@@ -39,8 +39,8 @@ fn slurm_gets_every_setting() {
     let more = "qos = 'q'\ngres = 'gpu:1'\ngpus = 'h100:1'\nconstraint = 'c&d'\nmemory = '32G'\nthrottle = 2\nwarning \
                 = '1min'";
     let script = script("slurm", &format!("{ALL}{more}"), None);
-    let words = "sbatch --parsable '--array=0-2%2' '--job-name=runner-reduce-1.1f3a.2.100' \
-                 '--comment=runner-reduce-1.1f3a.2.100' '--output=/data/a job/logs/task-%A_%a.out' \
+    let words = "sbatch --parsable '--array=0-2%2' '--job-name=runner-Reduce-1.1f3a.2.100' \
+                 '--comment=runner-Reduce-1.1f3a.2.100' '--output=/data/a job/logs/task-%A_%a.out' \
                  '/data/a job/task-2.sh' 2 100";
     assert_eq!(script.command().unwrap(), words);
     let expected = [
@@ -90,6 +90,9 @@ fn the_job_that_collects_has_settings_of_its_own() {
     assert!(script.text.ends_with("collect '/data/a job' --send-rest=abc\n"), "{}", script.text);
     assert!(script.words.contains(&"--comment=runner-x.1f.2.collect-100".to_owned()), "{:?}", script.words);
     assert_eq!(options_of(&collecting(&job, Some(600))), "--time=10 --partition=gpu --account=a");
+    job.settings = toml::from_str("notify = 'mail -s done \"$USER\"'").unwrap();
+    let line = "collect '/data/a job' --send-rest=abc --notify='mail -s done \"$USER\"'\n";
+    assert!(collecting(&job, None).text.ends_with(line), "{}", collecting(&job, None).text);
     let own = "time = '5min'\npartition = 'cpu'\naccount = 'b'\nqos = 'q'\nmemory = '1G'\nextra = ['--x']";
     job.settings = toml::from_str(&format!("partition = 'gpu'\n[collect]\n{own}")).unwrap();
     let expected = "--time=5 --partition=cpu --account=b --qos=q --mem=1G --x";
@@ -99,7 +102,7 @@ fn the_job_that_collects_has_settings_of_its_own() {
 #[test]
 fn hyperqueue_gets_every_setting_that_it_has() {
     let script = script("hyperqueue", "cpus = 4\ngpus = '1'\nrequeues = 2\nextra = ['--x=y']\n", None);
-    let expected = "hq submit '--array=0-2' '--name=runner-reduce-1' '--time-limit=5400s' '--crash-limit=3' \
+    let expected = "hq submit '--array=0-2' '--name=runner-Reduce-1' '--time-limit=5400s' '--crash-limit=3' \
                     '--stdout=/data/a job/logs/task-%{JOB_ID}_%{TASK_ID}.out' \
                     '--stderr=/data/a job/logs/task-%{JOB_ID}_%{TASK_ID}.out' '--cpus=4' '--resource=gpus/nvidia=1' \
                     '--x=y' -- bash '/data/a job/task-2-100.sh'";
@@ -112,7 +115,7 @@ fn pbs_gets_every_setting_that_it_has() {
     let script = script("pbs", &format!("{ALL}gpus = '1'\nmemory = '32G'\nthrottle = 2"), None);
     assert_eq!(script.command().unwrap(), "qsub -o '/data/a job/logs/' '/data/a job/task-2-100.sh'");
     let chunk = "-l select=1:ncpus=4:ngpus=1:mem=32gb";
-    let name = "-N runner-reduce-1";
+    let name = "-N runner-Reduce-1";
     let expected = [name, "-J 0-2%2", "-l walltime=01:30:00", chunk, "-r y", "-j oe", "-q p", "-A a", "--x=y"];
     assert_eq!(options(&script, "#PBS"), expected);
     let task = "exec \"/opt/it's/runner\" task '/data/a job' 2 \"$((100 + ${PBS_ARRAY_INDEX:-0}))\" --snapshot=5c\n";
@@ -126,7 +129,7 @@ fn lsf_gets_every_setting_that_it_has() {
     let command = "bsub -o '/data/a job/logs/task-%J_%I.out' < '/data/a job/task-2-100.sh'";
     assert_eq!(script.command().unwrap(), command);
     let expected = [
-        "-J \"runner-reduce-1[1-3]%2\"",
+        "-J \"runner-Reduce-1[1-3]%2\"",
         "-W 90",
         "-r",
         "-R \"span[hosts=1]\"",
@@ -146,7 +149,8 @@ fn lsf_gets_every_setting_that_it_has() {
 #[test]
 fn flux_gets_every_setting_that_it_has() {
     let script = script("flux", &format!("{ALL}gpus = '1'\nconstraint = 'h100'"), None);
-    let expected = "flux submit --cc=0-2 --job-name=runner-reduce-1 --time-limit=90m --queue=p --bank=a --requires=h100 --gpus-per-task=1 \
+    let expected = "flux submit --cc=0-2 --job-name=runner-Reduce-1 --time-limit=90m \
+                    --output=/data/a job/logs/task-2-100_{cc}.out --queue=p --bank=a --requires=h100 --gpus-per-task=1 \
                     --cores-per-task=4 --x=y bash";
     let (path, words) = script.words.split_last().unwrap();
     assert_eq!((words.join(" ").as_str(), path.as_str()), (expected, "/data/a job/task-2-100.sh"));
@@ -169,6 +173,10 @@ fn kubernetes_gets_every_setting_that_it_has_and_no_gpu_for_the_simulator() {
     let pod = &spec["template"]["spec"];
     assert_eq!(pod["activeDeadlineSeconds"], 5400);
     let task = &pod["containers"][0];
+    // What the restricted standard of pod security requires, besides a user.
+    let expected = serde_json::json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
+    assert_eq!(task["securityContext"], expected);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
     assert_eq!(task["workingDir"], "/data/$(touch x)");
     assert_eq!(task["resources"]["limits"], serde_json::json!({ "cpu": "4", "memory": "32Gi" }));
     let command = "echo \"here\"\nexec \"/opt/it's/runner\" task '/data/a job' 2 \"$((100 + JOB_COMPLETION_INDEX))\" --snapshot=5c";
