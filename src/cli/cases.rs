@@ -3,7 +3,7 @@
 use clap::Args;
 
 /// The options that select the part of the matrix to run.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Narrowing {
     /// Replace the values of an axis, as in `--set n=1024,4096`; may be repeated.
     #[arg(help_heading = "Cases", long, value_name = "AXIS=VALUES")]

@@ -15,11 +15,15 @@ fn scheduler(text: &str) -> Result<SchedulerKind, String> {
     text.to_lowercase().parse().map_err(|_| format!("use one of {}", SchedulerKind::VARIANTS.join(", ")))
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, PartialEq, Args)]
 pub struct SubmitArgs {
     /// Manifests to run.
-    #[arg(required = true, value_name = "MANIFEST")]
+    #[arg(required_unless_present = "again", value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
+    /// Give the command of this job again. Only --dry-run, --wait, --rerun, --offline and options that permit something
+    /// can be added.
+    #[arg(long, value_name = "JOB")]
+    pub again: Option<PathBuf>,
     #[command(flatten)]
     pub narrowing: Narrowing,
     #[command(flatten)]
@@ -59,10 +63,13 @@ pub struct SubmitArgs {
     pub verdict: VerdictArgs,
     #[command(flatten)]
     pub site: SiteArgs,
+    /// Words of the command that is given again; empty for those of this process.
+    #[arg(skip)]
+    pub words: Vec<String>,
 }
 
 /// What the collecting job says about the results.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct VerdictArgs {
     /// Compare the reports with those of this git revision, and show their history.
     #[arg(long, value_name = "REV")]
@@ -73,7 +80,7 @@ pub struct VerdictArgs {
 }
 
 /// Whether tasks are submitted and waited for.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct SendingArgs {
     /// Print the batch scripts and the commands that submit them; write and submit nothing.
     #[arg(long)]
@@ -85,6 +92,9 @@ pub struct SendingArgs {
     /// may be repeated.
     #[arg(long, value_name = "SHARD")]
     pub rerun: Vec<Rerun>,
+    /// Begin when the tasks of this job have ended, successfully or not; may be repeated.
+    #[arg(long, value_name = "JOB")]
+    pub after: Vec<PathBuf>,
 }
 
 /// Which shards are run again.
@@ -103,7 +113,7 @@ pub enum Rerun {
 }
 
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
-#[derive(Debug, Clone, Default, Args, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize)]
 pub struct SiteArgs {
     /// What distributes the tasks: slurm, pbs, lsf, flux, hyperqueue or kubernetes [default: slurm]. For the others,
     /// scripts are written and not submitted.
@@ -166,14 +176,30 @@ pub struct SiteArgs {
 
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Folder of the job, as `runner submit` prints it.
-    pub job: PathBuf,
-    /// Print one line of JSON.
+    /// Folder of the job, as `runner submit` prints it [default: one line for each job in `target/jobs`].
+    pub job: Option<PathBuf>,
+    /// Print one line of JSON for each job.
     #[arg(long)]
     pub json: bool,
     /// Print again every five seconds, until no task waits or runs.
-    #[arg(long)]
+    #[arg(long, requires = "job")]
     pub watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// Folders of jobs to remove, whatever their age [default: all in `target/jobs`].
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<PathBuf>,
+    /// Keep jobs that were submitted in this time.
+    #[arg(long, value_name = "DURATION", default_value = "30days", conflicts_with = "jobs")]
+    pub older_than: Seconds,
+    /// Also remove jobs without results of some shards, and those whose results are not collected.
+    #[arg(long)]
+    pub incomplete: bool,
+    /// Say what would be removed, and remove nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -197,6 +223,9 @@ pub struct CollectArgs {
     /// Folder of the reports [default: that of the job, which must be below the working directory].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Run this command at the end, with the outcome on its standard input.
+    #[arg(long, value_name = "COMMAND", hide = true)]
+    pub notify: Option<String>,
     /// Send the tasks that a limit of queued tasks has kept back, by the script with this hash.
     #[arg(long, value_name = "HASH", hide = true)]
     pub send_rest: Option<String>,

@@ -14,7 +14,7 @@ pub enum BackendChoice {
 }
 
 /// Where the kernels run.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct TargetArgs {
     /// What runs the kernels.
     #[arg(help_heading = "Device", long, value_enum, default_value_t)]

@@ -16,7 +16,7 @@ mod tune;
 pub mod version;
 
 pub use cases::Narrowing;
-pub use cluster::{CancelArgs, CollectArgs, LogsArgs, Rerun, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
+pub use cluster::{CancelArgs, CollectArgs, LogsArgs, PruneArgs, Rerun, SiteArgs, StatusArgs, SubmitArgs, TaskArgs};
 pub use compare::{AllowedDifference, CompareArgs, ComparisonFormat, FidelityArgs, HistoryArgs, HistoryFormat};
 pub use device::{BackendChoice, TargetArgs};
 pub use kernels::{CiService, ImportArgs, ImportFrom, InitArgs, KernelArgs, TritonArgs, TryArgs};
@@ -134,7 +134,7 @@ pub enum Command {
     Merge(MergeArgs),
     /// Run experiments on a cluster, as job arrays.
     Submit(Box<SubmitArgs>),
-    /// Show a job's progress.
+    /// Show the progress of a job, or of all.
     Status(StatusArgs),
     /// Show what the tasks of a job have printed.
     Logs(LogsArgs),
@@ -142,6 +142,8 @@ pub enum Command {
     Cancel(CancelArgs),
     /// Make the report of a submitted job.
     Collect(CollectArgs),
+    /// Remove jobs that have ended, and the programs that no job needs.
+    Prune(PruneArgs),
     /// List the GPUs and their properties.
     Devices(DevicesArgs),
     /// Check this machine: driver, GPU, compiler, headers, profiler, clocks.

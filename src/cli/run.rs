@@ -177,7 +177,7 @@ pub struct AgainstArgs {
 }
 
 /// Passes and checks besides the timings.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct PassArgs {
     /// Also count what the GPU does, with Nsight Compute, in a separate pass.

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use runner_files::project::Project;
 
 /// Where the files of manifests may be.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct ReachArgs {
     /// Folder that all files of a manifest must be in [default: the parent of the manifest's folder].
     #[arg(help_heading = "Trust", long, value_name = "DIR")]
@@ -36,7 +36,7 @@ impl ReachArgs {
 }
 
 /// What manifests may do.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct TrustArgs {
     #[command(flatten)]
     pub reach: ReachArgs,

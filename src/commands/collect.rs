@@ -1,18 +1,21 @@
 //! `runner collect`: writes the report of a submitted job, and says what is missing.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Component, Path};
+use std::process::{Command as Process, Stdio};
 
 use super::job_view::{counts, listed};
-use super::merge::Report;
+use super::merge::{Report, Target};
 use super::send::send_rest;
 use super::{compare, history, merge, status};
-use crate::cli::{Cli, CollectArgs, Command, GateArgs, MergeArgs};
+use crate::cli::{Cli, CollectArgs, Command, GateArgs};
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::session::breaks_claims;
 use runner_cluster::{Job, State, Submission, mark_collected, shards_folder};
+use runner_lang::format::visible_lines;
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(Failure::usage)?;
@@ -21,17 +24,49 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
         Some(named) => Some(named.as_path()),
         None => job.out.as_deref().map(below_here).transpose()?,
     };
-    let collected = collect(&args.job, &job, out, console);
+    let mut headline = Vec::new();
+    let collected = collect(&args.job, &job, out, &mut headline, console);
     let rest = args.send_rest.as_ref().map(|script| send_rest(&args.job, &job, script, console)).transpose();
     if matches!(rest, Ok(Some(true))) {
         return collected;
+    }
+    let collected = rest.and(collected);
+    if let Some(line) = &args.notify {
+        notify(line, &job, &headline, &collected, console);
     }
     // Marked after a failure too: a user who waits for this job finds its output in the log.
     if let Err(error) = mark_collected(&args.job, submissions) {
         // A user without write access can collect too.
         console.say(&format!("warning: the job is not marked as collected: {error}"));
     }
-    rest.and(collected)
+    collected
+}
+
+/// Runs the user's line of shell with the outcome of a job on its standard input.
+fn notify(line: &str, job: &Job, headline: &[String], outcome: &Result<Exit, Failure>, console: &mut Console) {
+    let (exit, failure) = match outcome {
+        Ok(exit) => (*exit, None),
+        Err(failure) => (failure.exit, Some(failure.message.as_str())),
+    };
+    let text: String = headline.iter().map(String::as_str).chain(failure).map(|line| format!("{line}\n")).collect();
+    let started = Process::new("/bin/sh")
+        .args(["-c", line])
+        .env("RUNNER_JOB", &job.name)
+        .env("RUNNER_EXIT", (exit as i32).to_string())
+        .stdin(Stdio::piped())
+        .spawn();
+    let ended = started.and_then(|mut child| {
+        if let Some(mut input) = child.stdin.take() {
+            // It may not read what it gets.
+            let _ = input.write_all(visible_lines(&text).as_bytes());
+        }
+        child.wait()
+    });
+    match ended {
+        Ok(status) if status.success() => {}
+        Ok(status) => console.say(&format!("warning: `notify` ended with {status}: {line}")),
+        Err(error) => console.say(&format!("warning: `notify` did not run: {error}")),
+    }
 }
 
 /// The reports folder that a job names. Others may have written the job, so only folders below the working directory
@@ -51,11 +86,18 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
 }
 
 /// Merges the journals in the job's folder into `out` and names the shards without results, with the scheduler's
-/// reasons. For a search, only names the shards.
-pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
+/// reasons. For a search, only names the shards. Appends the outcome in a few lines to `headline`.
+pub fn collect(
+    dir: &Path,
+    job: &Job,
+    out: Option<&Path>,
+    headline: &mut Vec<String>,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
     let mut submissions = Submission::all(dir, job).map_err(Failure::environment)?;
     let shards = status::shards(dir, job, &mut submissions, console);
     let open: Vec<_> = shards.iter().filter(|shard| shard.state != State::Done).cloned().collect();
+    headline.push(counts(job, &shards));
     console.print(&(counts(job, &shards) + "\n" + &listed(dir, job, &open)))?;
     if job.searches {
         // The search's last task writes the report.
@@ -65,8 +107,13 @@ pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console)
     if open.len() == shards.len() && !sources[0].exists() {
         return Err(Failure::environment("no shard has a result yet"));
     }
-    let merged = merge::merge(&MergeArgs { sources, out: out.map(Path::to_owned) }, console)?;
-    let compared = compare_reports(job, &merged.reports, console);
+    let merged = merge::merge(&sources, &Target { out, job: Some(&job.name) }, console)?;
+    let compared = compare_reports(job, &merged.reports, headline, console);
+    for Report { folder, records, .. } in &merged.reports {
+        headline.push(format!("{}: {}", records.header.experiment, runner_report::counts(records)));
+        headline.extend(runner_report::verdict(records));
+        headline.push(format!("report: {}", folder.join(runner_report::REPORT_FILE).display()));
+    }
     let is_whole = open.is_empty() && merged.exit == Exit::Success;
     Ok(match compared {
         Exit::CaseFailed => Exit::CaseFailed,
@@ -83,14 +130,14 @@ pub fn collect(dir: &Path, job: &Job, out: Option<&Path>, console: &mut Console)
 }
 
 /// Compares each report with the one at the job's base revision, and shows its history.
-fn compare_reports(job: &Job, reports: &[Report], console: &mut Console) -> Exit {
+fn compare_reports(job: &Job, reports: &[Report], headline: &mut Vec<String>, console: &mut Console) -> Exit {
     let Some(revision) = &job.compare_with else { return Exit::Success };
     let mut worst = Exit::Success;
     for Report { folder, usual, .. } in reports {
         let folder = folder.display().to_string();
         let base = format!("{revision}:{}", usual.display());
         for words in [vec!["compare", &base, &folder], vec!["history", &folder]] {
-            match command(&words, console) {
+            match command(&words, headline, console) {
                 Ok(exit) => worst = first(worst, exit),
                 // A new experiment has no report in the revision.
                 Err(failure) => console.say(&format!("warning: {}: {}", words.join(" "), failure.message)),
@@ -101,12 +148,15 @@ fn compare_reports(job: &Job, reports: &[Report], console: &mut Console) -> Exit
 }
 
 /// Compares reports as the command line does. Parsing makes sure that no text of the job is taken for an option.
-fn command(words: &[&str], console: &mut Console) -> Result<Exit, Failure> {
+fn command(words: &[&str], headline: &mut Vec<String>, console: &mut Console) -> Result<Exit, Failure> {
     let (name, folders) = words.split_at(1);
     let words = [&["runner"], name, &["--"], folders].concat();
     let parsed = Cli::read(words).map_err(Failure::usage)?;
     match &parsed.command {
-        Command::Compare(args) => compare::run(args, console),
+        Command::Compare(args) => compare::with_headline(args, console).map(|(exit, line)| {
+            headline.push(line);
+            exit
+        }),
         Command::History(args) => history::run(args, console),
         other => Err(Failure::usage(format!("not a comparison: {other:?}"))),
     }

@@ -22,6 +22,11 @@ use runner_revision::{Files, describe_checkout};
 use runner_types::{ManifestComparison, ManifestState};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
+    with_headline(args, console).map(|(exit, _)| exit)
+}
+
+/// Compares, and also returns the headline of what was found.
+pub fn with_headline(args: &CompareArgs, console: &mut Console) -> Result<(Exit, String), Failure> {
     let [base, new] = [read(&args.base, console)?, read(&args.new, console)?];
     let matched = stored::pairs(&base, &new);
     let reports = || matched.pairs.iter().map(|(b, n)| (&base[*b], &new[*n]));
@@ -52,7 +57,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
         },
         console,
     )?;
-    Ok(exit(found.gate()))
+    Ok((exit(found.gate()), comparison::headline(compared)))
 }
 
 fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {

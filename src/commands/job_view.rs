@@ -11,10 +11,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use runner_cluster::{
-    Job, Known, ShardStatus, State, Submission, collected, collecting, logs_folder, now, waiting_in_vain,
+    Job, Known, ShardStatus, Snapshot, State, Submission, collected, collecting, logs_folder, now, settled_cases,
+    waiting_in_vain,
 };
 use runner_files::regular;
-use runner_lang::format::{about, plural};
+use runner_lang::format::{about, plural, visible_json};
 
 const MOST_LINES: usize = 20;
 
@@ -43,7 +44,7 @@ pub struct JobView<'a> {
     dir: &'a Path,
     job: &'a Job,
     shards: &'a [ShardStatus],
-    /// Cases of finished shards.
+    /// Cases that have ended, also of shards that have not.
     cases: u64,
     /// Seconds since the last submission, and the estimated seconds left, if known.
     time: Option<(u64, Option<f64>)>,
@@ -51,6 +52,10 @@ pub struct JobView<'a> {
     age: Option<u64>,
     /// The job that collects the results: its id, its state and the reason.
     collecting: Option<(String, State, String)>,
+    /// Files of the last submission that have been edited since.
+    edited: Vec<PathBuf>,
+    /// When the job was last submitted: RFC 3339, UTC.
+    submitted: Option<String>,
 }
 
 impl<'a> JobView<'a> {
@@ -61,8 +66,12 @@ impl<'a> JobView<'a> {
         shards: &'a [ShardStatus],
         known: &Known,
     ) -> Self {
-        let done = shards.iter().filter(|shard| shard.state == State::Done);
-        let cases = done.map(|shard| job.cases(shard.work)).sum();
+        let cases = |shard: &ShardStatus| match shard.state {
+            State::Done => job.cases(shard.work),
+            State::Running | State::Queued | State::Failed | State::Lost => settled_cases(&job.folder(dir, shard.work)),
+            State::Damaged | State::Outdated | State::Unsubmitted => 0,
+        };
+        let cases = shards.iter().map(cases).sum();
         let last = submissions.last();
         let collecting = last.and_then(|last| {
             let id = last.collect.clone()?;
@@ -81,7 +90,26 @@ impl<'a> JobView<'a> {
             Some((id, state, why))
         });
         let time = last.and_then(|last| time(job, last, shards));
-        Self { dir, job, shards, cases, time, age: last.and_then(|last| known.age(last.user)), collecting }
+        let edited = last.map(|last| edited(dir, job, last)).unwrap_or_default();
+        let submitted = last.map(|last| last.submitted.clone());
+        Self {
+            dir,
+            job,
+            shards,
+            cases,
+            time,
+            age: last.and_then(|last| known.age(last.user)),
+            collecting,
+            edited,
+            submitted,
+        }
+    }
+
+    /// The job in one line.
+    pub fn line(&self) -> String {
+        let submitted = self.submitted.as_deref().and_then(|time| time.get(..10));
+        let submitted = submitted.map(|date| format!("; submitted on {date}")).unwrap_or_default();
+        format!("{}: {}{submitted}", self.dir.display(), counts(self.job, self.shards))
     }
 
     /// The lines for people.
@@ -111,6 +139,17 @@ impl<'a> JobView<'a> {
         if let Some((id, state, why)) = &self.collecting {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let _ = writeln!(text, "  job {id} collects the results: {state}{why}");
+        }
+        if let Some(line) = self.job.command_line() {
+            let _ = writeln!(text, "  submitted by: {line}");
+        }
+        if let [first, rest @ ..] = self.edited.as_slice() {
+            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            let _ = writeln!(
+                text,
+                "  edited since it was submitted: {}{more}; the same `runner submit` with --dry-run shows what would run again",
+                first.display()
+            );
         }
         text + &listed(self.dir, self.job, self.shards)
     }
@@ -142,6 +181,8 @@ impl<'a> JobView<'a> {
         let value = json!({
             "job": self.job.name,
             "folder": self.dir,
+            "command": self.job.command,
+            "submitted": self.submitted,
             "shards": states,
             "tasks": tasks,
             "cases": {
@@ -154,11 +195,12 @@ impl<'a> JobView<'a> {
             "collecting": self.collecting.as_ref().map(|(id, state, why)| {
                 json!({ "id": id, "state": state.to_string(), "why": why })
             }),
+            "edited": self.edited,
             "waiting": waiting,
             "running": of_states(&[State::Running]),
             "missing": of_states(&MISSING),
         });
-        value.to_string()
+        visible_json(&value.to_string()).into_owned()
     }
 
     /// Counts the tasks by state. A task has the state of its worst shard.
@@ -176,6 +218,14 @@ impl<'a> JobView<'a> {
         }
         counts
     }
+}
+
+/// Files of a submission that have been edited since, relative to the working directory of the tasks if below it.
+fn edited(dir: &Path, job: &Job, submission: &Submission) -> Vec<PathBuf> {
+    // A search runs without copies; and if the checkout is elsewhere now, nothing is known.
+    let snapshot = Snapshot::read(dir, &submission.snapshot).ok().filter(|_| job.directory.exists());
+    let relative = |path: &Path| path.strip_prefix(&job.directory).unwrap_or(path).to_owned();
+    snapshot.map(|snapshot| snapshot.edited(dir).map(relative).collect()).unwrap_or_default()
 }
 
 /// Seconds since a submission, and an estimate of those left. It assumes that the rest of the estimated work goes as

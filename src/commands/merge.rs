@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::cli::MergeArgs;
 use crate::console::Console;
@@ -11,17 +13,40 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::refuse_path_outside;
 use crate::templates;
-use runner_files::file_names::{FileNames, slug};
+use runner_files::file_names::{FileNames, hyphenated, slug};
 use runner_lang::format::plural;
 use runner_results::analyse;
-use runner_results::journal::{self, History, Merged, Missing, RECORDS_FILE};
+use runner_results::journal::{self, FolderLock, History, JournalError, Merged, Missing, RECORDS_FILE};
 use runner_results::stored::{self, ReadError, folder_of_device};
 use runner_types::{Environment, GroupKey, Records, RunHeader, Shard};
 
 const MOST_NAMES: usize = 5;
 
+/// How long the results of a job wait for another process that writes to their folder. A report takes seconds.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Interval for looking whether it has ended.
+const PAUSE: Duration = Duration::from_millis(200);
+
 pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
-    merge(args, console).map(|written| written.exit)
+    merge(&args.sources, &Target { out: args.out.as_deref(), job: None }, console).map(|written| written.exit)
+}
+
+/// Where reports are written.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Folder that the user names.
+    pub out: Option<&'a Path>,
+    /// Job of a cluster whose results these are. The folders of its partial reports have its name: other jobs of the
+    /// experiment write theirs, too.
+    pub job: Option<&'a str>,
+}
+
+impl Target<'_> {
+    /// What follows the device in the name of a folder with the report of a part.
+    fn ending(&self) -> String {
+        self.job.map(|job| format!("-{}", hyphenated(job))).unwrap_or_default()
+    }
 }
 
 #[derive(Debug)]
@@ -39,9 +64,9 @@ pub struct Report {
     pub records: Records,
 }
 
-pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure> {
+pub fn merge(sources: &[PathBuf], target: &Target<'_>, console: &mut Console) -> Result<Written, Failure> {
     let found: Vec<Vec<PathBuf>> =
-        args.sources.iter().map(|path| stored::journals(path)).collect::<Result<_, _>>().map_err(|e| failure(&e))?;
+        sources.iter().map(|path| stored::journals(path)).collect::<Result<_, _>>().map_err(|e| failure(&e))?;
     let mut files: Vec<PathBuf> = found.into_iter().flatten().collect();
     files.sort();
     files.dedup();
@@ -49,15 +74,18 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
     for warning in &joined.warnings {
         console.say(&format!("warning: {warning}"));
     }
-    let folders = folders(args.out.as_deref(), &joined.parts);
-    if args.out.is_none() {
+    let folders = folders(target, &joined.parts);
+    if target.out.is_none() {
         folders.iter().try_for_each(|dir| refuse_path_outside(dir))?;
     }
     let mut exit = Exit::Success;
     let mut reports = Vec::new();
     for (part, usual) in joined.parts.into_iter().zip(folders) {
         let missing = part.missing.clone();
-        let dir = folder_for(&part, &usual, console)?;
+        let dir = folder_for(&part, &usual, target, console)?;
+        if target.job.is_some() {
+            wait_for(&dir);
+        }
         let records = write(part, &dir)?;
         let counts = runner_report::counts(&records);
         console.print(&format!(
@@ -76,6 +104,14 @@ pub fn merge(args: &MergeArgs, console: &mut Console) -> Result<Written, Failure
     Ok(Written { exit, reports })
 }
 
+/// Waits while another process writes to a folder: the results of two jobs may be collected at the same time.
+fn wait_for(dir: &Path) {
+    let until = Instant::now() + PATIENCE;
+    while matches!(FolderLock::take(dir), Err(JournalError::Held { .. })) && Instant::now() < until {
+        thread::sleep(PAUSE);
+    }
+}
+
 fn failure(error: &ReadError) -> Failure {
     if error.is_misnamed() { Failure::usage(error) } else { Failure::environment(error) }
 }
@@ -84,7 +120,7 @@ fn failure(error: &ReadError) -> Failure {
 const PARTIAL_REPORTS: &str = "target/reports";
 
 /// Where to write the report: a report of a part never replaces one of the whole matrix.
-fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<PathBuf, Failure> {
+fn folder_for(part: &Merged, usual: &Path, target: &Target<'_>, console: &mut Console) -> Result<PathBuf, Failure> {
     let Some((header, _)) = part.run() else { return Ok(usual.to_owned()) };
     let is_part = header.narrowed.is_some() || !part.missing.is_empty();
     let is_whole = |known: &RunHeader| known.complete && known.narrowed.is_none();
@@ -92,7 +128,8 @@ fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<Path
     if !is_part || !journal::header_of(&usual.join(RECORDS_FILE)).is_ok_and(|known| is_whole(&known)) {
         return Ok(usual.to_owned());
     }
-    let name = usual.file_name().unwrap_or_default();
+    let mut name = usual.file_name().unwrap_or_default().to_owned();
+    name.push(target.ending());
     let other = Path::new(PARTIAL_REPORTS).join(&header.experiment).join(name);
     refuse_path_outside(&other)?;
     console.say(&format!(
@@ -104,18 +141,23 @@ fn folder_for(part: &Merged, usual: &Path, console: &mut Console) -> Result<Path
 }
 
 /// Folder of each report. Reports of one experiment on devices of one name are told apart by driver, then by number.
-fn folders(out: Option<&Path>, parts: &[Merged]) -> Vec<PathBuf> {
-    if let (Some(out), [_]) = (out, parts) {
+fn folders(target: &Target<'_>, parts: &[Merged]) -> Vec<PathBuf> {
+    if let (Some(out), [_]) = (target.out, parts) {
         return vec![out.to_owned()];
     }
-    let root = |header: &RunHeader| {
-        out.unwrap_or(Path::new(if header.narrowed.is_some() { PARTIAL_REPORTS } else { "reports" }))
+    // Root of the folders, and the ending of their names.
+    let place = |header: &RunHeader| match (target.out, &header.narrowed) {
+        (Some(out), _) => (out, String::new()),
+        (None, Some(_)) => (Path::new(PARTIAL_REPORTS), target.ending()),
+        (None, None) => (Path::new("reports"), String::new()),
     };
     let named = |with_driver: bool| -> Vec<PathBuf> {
         let folder = |(header, environment): (&RunHeader, &Environment)| {
             let driver = environment.driver.as_deref().filter(|_| with_driver);
             let driver = driver.map(|driver| format!("-driver-{}", slug(driver))).unwrap_or_default();
-            folder_of_device(&root(header).join(&header.experiment), &environment.device.name, &driver, None)
+            let (root, ending) = place(header);
+            let ending = driver + &ending;
+            folder_of_device(&root.join(&header.experiment), &environment.device.name, &ending, None)
         };
         parts.iter().filter_map(Merged::run).map(folder).collect()
     };

@@ -15,12 +15,14 @@ mod history;
 mod import;
 mod init;
 mod job_view;
+mod jobs;
 mod list;
 mod logs;
 mod man;
 mod merge;
 pub(crate) mod plan;
 mod profile;
+mod prune;
 mod report;
 mod run;
 mod schema;
@@ -69,6 +71,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Logs(args) => logs::run(args, console),
         Command::Cancel(args) => cancel::run(args, console),
         Command::Collect(args) => collect::run(args, console),
+        Command::Prune(args) => prune::run(args, console),
         Command::Task(args) => task::run(args, console),
         Command::Devices(args) => devices::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),

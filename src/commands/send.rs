@@ -4,10 +4,11 @@
 //! place in the record, and is found again by its tag.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use super::status;
 use crate::console::Console;
 use crate::failure::Failure;
 use runner_cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent};
@@ -81,6 +82,8 @@ pub struct Batch {
     pub retries: Vec<Retry>,
     /// Hash that identifies the files to run.
     pub snapshot: String,
+    /// Jobs of the scheduler that must end before the first task begins.
+    pub after: Vec<String>,
 }
 
 /// Locks the job, so that only one process at a time sends or cancels its tasks.
@@ -101,11 +104,15 @@ pub fn lock(dir: &Path, console: &mut Console) -> Result<Option<FolderLock>, Fai
 /// Prints what [`send`] would do.
 pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) -> Result<(), Failure> {
     let limit = limit(job).unwrap_or(u32::MAX);
+    let after = batch.after.clone();
     let submission = submission(batch);
     let sent = room(job, 0).min(submission.tasks.len());
     let parts = parts((dir, job, limits), &submission, 0..sent, limit);
     let Scripts { mut arrays, collecting } =
         render(&parts, limits, (sent < submission.tasks.len()).then_some("HASH")).map_err(Failure::usage)?;
+    if let Some(queue) = job.settings.scheduler.queue().filter(|_| !after.is_empty()) {
+        arrays.iter_mut().for_each(|script| queue.start_after(script, &after));
+    }
     if let Some(mut script) = if job.searches { arrays.pop() } else { collecting } {
         if let Some(queue) = job.settings.scheduler.queue() {
             queue.start_after(&mut script, &["IDS".to_owned()]);
@@ -143,6 +150,7 @@ pub fn send(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let limit = limit(job).map_err(Failure::environment)?;
+    let after = batch.after.clone();
     let submission = submission(batch);
     let open = Open::find(dir, job, earlier, shards);
     let sent = room(job, open.tasks).min(submission.tasks.len());
@@ -176,7 +184,7 @@ pub fn send(
         let out = out.map(|out| format!(" {out}")).unwrap_or_default();
         return console.print(&format!("runner status {shown}\nrunner collect {shown}{out}\n"));
     };
-    let mut sender = Sender { dir, job, queue, submission, open };
+    let mut sender = Sender { dir, job, queue, submission, open, after };
     let ended = if sent == 0 { None } else { sender.arrays(parts.into_iter().zip(arrays), console)? };
     sender.finish(ended, collecting, &tag, console)?;
     console.print(&format!("runner status {shown}\n"))
@@ -209,7 +217,7 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     }
     let Some(first) = parts.first() else { return Ok(false) };
     let tag = first.collecting_tag();
-    let mut sender = Sender { dir, job, queue, submission, open: Open::default() };
+    let mut sender = Sender { dir, job, queue, submission, open: Open::default(), after: Vec::new() };
     let ended = sender.arrays(parts.into_iter().zip(arrays), console)?;
     sender.finish(ended, collecting, &tag, console)?;
     Ok(true)
@@ -234,8 +242,29 @@ pub fn collect_again(
     let part = Part { longest: limits.collecting, ..whole((dir, job, limits), submission) };
     let script = queue.collecting(&part, None).map_err(Failure::usage)?;
     atomic::write(&script.path, script.text.as_bytes()).map_err(Failure::environment)?;
-    let mut sender = Sender { dir, job, queue, submission: submission.clone(), open };
+    let mut sender = Sender { dir, job, queue, submission: submission.clone(), open, after: Vec::new() };
     sender.collecting(Some(script), &part.collecting_tag(), console)
+}
+
+/// The scheduler's jobs that must end before the tasks of `job` begin: what waits or runs of the jobs in `folders`.
+pub fn open_jobs(folders: &[PathBuf], job: &Job, console: &mut Console) -> Result<Vec<String>, Failure> {
+    let mut ids = Vec::new();
+    for dir in folders {
+        let other = Job::read(dir).map_err(Failure::usage)?;
+        let (own, scheduler) = (job.settings.scheduler, other.settings.scheduler);
+        if own.queue().is_none() || scheduler != own {
+            return Err(Failure::usage(format!(
+                "--after {}: only for two jobs of Slurm; for other schedulers, write the dependency into the commands that \
+                 submit the tasks",
+                dir.display()
+            )));
+        }
+        let mut submissions = Submission::all(dir, &other).map_err(Failure::environment)?;
+        let shards = status::shards(dir, &other, &mut submissions, console);
+        let Open { arrays, collecting, .. } = Open::find(dir, &other, &submissions, &shards);
+        ids.extend(arrays.into_iter().chain(collecting));
+    }
+    Ok(ids)
 }
 
 /// What the scheduler has of a job.
@@ -272,6 +301,8 @@ struct Sender<'a> {
     queue: &'a dyn Queue,
     submission: Submission,
     open: Open,
+    /// See [`Batch::after`].
+    after: Vec<String>,
 }
 
 impl Sender<'_> {
@@ -293,8 +324,9 @@ impl Sender<'_> {
                 [.., last] if self.job.settings.throttle.is_some() => std::slice::from_ref(last),
                 _ => &[],
             };
+            let before: Vec<String> = before.iter().chain(&self.after).cloned().collect();
             if !before.is_empty() {
-                self.queue.start_after(&mut script, before);
+                self.queue.start_after(&mut script, &before);
             }
             self.submission.arrays.push(Array { id: None, first: part.first, count: part.count, sent: now() });
             self.write()?;
@@ -354,8 +386,10 @@ impl Sender<'_> {
         if self.open.arrays.is_empty() && self.submission.refused.is_some() {
             return Ok(());
         }
-        if !self.open.arrays.is_empty() {
-            self.queue.start_after(&mut script, &self.open.arrays);
+        // It may be the first to begin, if it is to send the tasks.
+        let before: Vec<String> = self.open.arrays.iter().chain(&self.after).cloned().collect();
+        if !before.is_empty() {
+            self.queue.start_after(&mut script, &before);
         }
         match place(self.queue, &script, tag, console) {
             Sent::Accepted(id) => {
@@ -393,7 +427,7 @@ fn place(queue: &dyn Queue, script: &Script, tag: &str, console: &mut Console) -
 }
 
 fn submission(batch: Batch) -> Submission {
-    let Batch { number, tasks, retries, snapshot } = batch;
+    let Batch { number, tasks, retries, snapshot, .. } = batch;
     let submitted = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
     Submission { number, user: Some(user()), submitted, snapshot, tasks, retries, ..Submission::default() }
 }

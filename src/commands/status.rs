@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::job_view::JobView;
+use super::jobs;
 use crate::cli::StatusArgs;
 use crate::console::Console;
 use crate::failure::Exit;
@@ -23,14 +24,43 @@ const MEMORY: u64 = 5;
 pub const CONFIRMED_AFTER: u64 = 60;
 
 pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let job = Job::read(&args.job).map_err(Failure::usage)?;
-    let mut known = Known::read(&args.job);
+    match &args.job {
+        Some(dir) => one(dir, args, console),
+        None => all(args, console),
+    }
+}
+
+/// A line for each job.
+fn all(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let mut exit = Exit::Success;
+    for jobs::Known { dir, job, mut submissions } in jobs::some(console)? {
+        let mut known = Known::read(&dir);
+        known.expire_after(MEMORY);
+        let mut shards = runner_cluster::status(&dir, &job, &submissions, &known);
+        // Whatever the scheduler says, the other shards have ended.
+        if shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running)) {
+            let (asked, silence) = look(&dir, &job, &mut submissions, &mut known, console);
+            warn_of(silence, console);
+            shards = asked;
+        }
+        let view = JobView::new(&dir, &job, &submissions, &shards, &known);
+        console.print(&format!("{}\n", if args.json { view.json() } else { view.line() }))?;
+        if shards.iter().any(|shard| shard.state.is_missing()) {
+            exit = Exit::CaseFailed;
+        }
+    }
+    Ok(exit)
+}
+
+fn one(dir: &Path, args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let job = Job::read(dir).map_err(Failure::usage)?;
+    let mut known = Known::read(dir);
     known.expire_after(MEMORY);
     loop {
-        let mut submissions = Submission::all(&args.job, &job).map_err(Failure::environment)?;
-        let (shards, silence) = look(&args.job, &job, &mut submissions, &mut known, console);
+        let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
+        let (shards, silence) = look(dir, &job, &mut submissions, &mut known, console);
         warn_of(silence, console);
-        let view = JobView::new(&args.job, &job, &submissions, &shards, &known);
+        let view = JobView::new(dir, &job, &submissions, &shards, &known);
         let is_open = shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running));
         let waits = args.watch && is_open;
         if args.json {
@@ -48,10 +78,16 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
         let missing = shards.iter().filter(|shard| shard.state.is_missing()).count();
         if missing > 0 {
-            console.say("submit again with the same command to run what is missing");
+            let again = if job.command.is_empty() { "the same command".to_owned() } else { again(dir) };
+            console.say(&format!("submit again with {again} to run what is missing"));
         }
         return Ok(if missing > 0 { Exit::CaseFailed } else { Exit::Success });
     }
+}
+
+/// The command that submits a job again.
+fn again(dir: &Path) -> String {
+    format!("`runner submit --again {}`", dir.display())
 }
 
 /// State of every shard, by a new answer of the scheduler.

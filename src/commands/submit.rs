@@ -1,5 +1,6 @@
 //! `runner submit`: turns manifests into job arrays and the job that collects their results.
 
+mod again;
 mod ahead;
 mod describe;
 mod needs;
@@ -24,11 +25,19 @@ use runner_cluster::scheduler::Cause;
 use runner_cluster::{
     self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, are_groups_sound, pack, write_groups,
 };
+use runner_experiment::Manifest;
 use runner_files::atomic;
 use runner_lang::format::{about, plural};
 use runner_types::calendar_time;
 
 pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
+    match &args.again {
+        Some(job) => submit(&again::arguments(args, job)?, console),
+        None => submit(args, console),
+    }
+}
+
+fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(shards) = args.tune {
         return search::run(args, shards, console);
     }
@@ -38,7 +47,7 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     let dir = described.dir.clone();
     refuse_path_outside(&dir)?;
     if args.sending.dry_run {
-        return dry_run(args, described, console);
+        return dry_run(args, &manifests, described, console);
     }
     atomic::create_folder(&dir).map_err(Failure::environment)?;
     let lock = lock(&dir, console)?;
@@ -55,8 +64,10 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let job = &described.job;
     let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
-    refuse_other_version(&dir, &earlier, &shards, &ready.files)?;
-    if outdated::mark(&dir, job, &manifests, &ready.kernels, earlier.len() as u32)? {
+    refuse_other_version(&dir, &earlier, &shards, |snapshot| snapshot.of_files() != ready.files)?;
+    let outdated = outdated::find(&dir, job, &manifests, &ready.kernels);
+    if !outdated.is_empty() {
+        outdated::mark(&outdated, earlier.len() as u32)?;
         shards = runner_cluster::status(&dir, job, &earlier, &Known::read(&dir));
     }
     let chosen = chosen(args, job, &earlier, &shards)?;
@@ -78,7 +89,8 @@ pub fn run(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
                 write_groups(&dir, experiment, groups).map_err(Failure::environment)?;
             }
         }
-        let batch = batch(job, &chosen, &earlier, &shards, ready.snapshot);
+        let after = send::open_jobs(&args.sending.after, job, console)?;
+        let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, ready.snapshot) };
         announce(job, &chosen, batch.tasks.len(), console);
         send::send((&dir, job, described.limits), batch, &earlier, &shards, console)?;
     }
@@ -96,17 +108,31 @@ fn unconfirmed_until(submissions: &[Submission]) -> Option<String> {
 }
 
 /// Prints what would be sent.
-fn dry_run(args: &SubmitArgs, mut described: Described, console: &mut Console) -> Result<Exit, Failure> {
+fn dry_run(
+    args: &SubmitArgs,
+    manifests: &[(&Path, Manifest)],
+    mut described: Described,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
     let dir = described.dir.clone();
     let mut earlier = describe::same_job(&dir, &mut described.job)?;
     let job = &described.job;
-    let shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
+    let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
+    refuse_other_version(&dir, &earlier, &shards, |snapshot| snapshot.edited(&dir).next().is_some())?;
+    if shards.iter().any(|shard| shard.state == State::Done) {
+        let kernels = ahead::compile_in_place(args, manifests, &described, console)?;
+        for (work, _) in outdated::find(&dir, job, manifests, &kernels) {
+            let changed = shards.iter_mut().filter(|shard| shard.work == work);
+            changed.for_each(|shard| shard.state = State::Outdated);
+        }
+    }
     let chosen = chosen(args, job, &earlier, &shards)?;
     if chosen.is_empty() {
         console.print(&nothing_to_do(args, &described))?;
         return Ok(Exit::Success);
     }
-    let batch = batch(job, &chosen, &earlier, &shards, "SNAPSHOT".to_owned());
+    let after = send::open_jobs(&args.sending.after, job, console)?;
+    let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, "SNAPSHOT".to_owned()) };
     announce(job, &chosen, batch.tasks.len(), console);
     send::show((&dir, job, described.limits), batch, console)?;
     Ok(Exit::Success)
@@ -123,17 +149,17 @@ fn chosen(args: &SubmitArgs, job: &Job, earlier: &[Submission], shards: &[ShardS
     Ok(shards.iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect())
 }
 
-/// Refuses to send shards while tasks with another version of the files wait or run: one report would mix results of
-/// both.
+/// Refuses to send shards while tasks wait or run whose files differ from the present ones: one report would mix results
+/// of both.
 fn refuse_other_version(
     dir: &Path,
     earlier: &[Submission],
     shards: &[ShardStatus],
-    files: &str,
+    differs: impl Fn(&Snapshot) -> bool,
 ) -> Result<(), Failure> {
     let is_other = |submission: &&Submission| {
         // If it cannot be read, that is not a reason to refuse.
-        Snapshot::read(dir, &submission.snapshot).is_ok_and(|snapshot| snapshot.of_files() != files)
+        Snapshot::read(dir, &submission.snapshot).is_ok_and(|snapshot| differs(&snapshot))
     };
     let others: Vec<u32> = earlier.iter().filter(is_other).map(|submission| submission.number).collect();
     let is_open = |shard: &&ShardStatus| {
@@ -185,7 +211,7 @@ fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStat
     if retries.iter().all(|retry| *retry == Retry::default()) {
         retries.clear();
     }
-    Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot }
+    Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot, after: Vec::new() }
 }
 
 /// Says that there is nothing to send. Sends the collecting job if the last submission has none.

@@ -63,7 +63,7 @@ fails() {
 has() { grep -qF -- "$2" "$1" || fail "no line with: $2"; }
 
 same_report() {
-    local file folder=${1:-reports}/scale/simulated-h100
+    local file folder=${1:-reports}/scale/simulated-h100${2:-}
     for file in report.md records.jsonl results.csv environment.json; do
         cmp "alone/$file" "$folder/$file" || fail "$file differs from the run in one process"
     done

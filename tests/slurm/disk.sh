@@ -27,4 +27,4 @@ runner "${named[@]}" | tee ../said
 await 120 is_empty
 forget && runner status "$JOB" | tee ../said
 has ../said "8 shards: 8 done"
-cd .. && same_report small/target/reports
+cd .. && same_report small/target/reports -scale

@@ -44,7 +44,7 @@ if [ -n "$accounts" ]; then has said "4 done, 4 failed" && has said ": cancelled
 submit | tee said
 has said "4 shards of 8 in 4 tasks"
 await 120 is_empty
-same_report target/reports
+same_report target/reports -scale
 
 echo "# tasks reach their time limit, and get three times as long"
 cat >cluster.toml <<'TOML'
@@ -77,5 +77,5 @@ await 120 is_empty
 for file in report.md records.jsonl results.csv environment.json; do
     cmp "before/$file" "reports/scale/simulated-h100/$file" || fail "$file of the whole report has changed"
 done
-[ -e target/reports/scale/simulated-h100/report.md ] || fail "the narrowed job has no report"
+[ -e target/reports/scale/simulated-h100-part/report.md ] || fail "the narrowed job has no report"
 echo "the narrowed job has a report of its own, and the whole one is as before"

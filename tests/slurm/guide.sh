@@ -37,9 +37,11 @@ nightly() {
     git clone --quiet "$HOME/remote.git" "$HOME/kernels" 2>/dev/null
     cp -r experiments kernels reports cluster.toml "$HOME/kernels"
     echo target >"$HOME/kernels/.gitignore"
-    (cd "$HOME/kernels" && git add . && git commit --quiet -m "The day before" && git push --quiet origin main)
+    (cd "$HOME/kernels" && git add . && git commit --quiet -m "The day before" && git push --quiet origin main &&
+        git switch --quiet --create nightly && git push --quiet --set-upstream origin nightly)
     echo "\$ ~/nightly.sh" && "$HOME/nightly.sh" 2>&1 | tee said
-    git --git-dir="$HOME/remote.git" rev-parse --quiet --verify "nightly-$(date +%F)" || fail "the night has no branch"
+    (cd "$HOME/kernels" && git status --porcelain --branch | grep -q '^## nightly\.\.\.origin/nightly$') ||
+        fail "the night is not on its branch"
     grep -q "80 cases: 80 same" said || fail "the night is not compared with the day before"
 }
 

@@ -18,4 +18,4 @@ grep -o '"event":"started","id":"[0-9_]*","node":"[^"]*"' "$JOB/tasks/1-0.jsonl"
 [ "$(sed 's/.*"node"://' starts | sort -u | grep -c .)" = "$(grep -c . starts)" ] || fail "a node was tried twice"
 tail -n 1 starts | grep -q '"n4"' || fail "the good node ends the task"
 ! grep -h '"n5"' "$JOB"/tasks/*.jsonl || fail "a node ran that the user excludes"
-same_report target/reports
+same_report target/reports -scale

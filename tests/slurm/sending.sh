@@ -7,8 +7,7 @@ submit() { runner submit experiments/scale.toml --backend sim --set n=256,512 --
 named() { name=$1 JOB=target/jobs/$1; }
 reported() { await 120 is_empty && same_report "$@"; }
 jobs_named() { squeue --noheader --states=all --format='%F %j' | sort -u | grep -c " runner-$name\." || true; }
-# The reports of all scenarios go to the same folder, so that each begins without one.
-begin() { rm -rf target/reports/scale && echo "# $*"; }
+begin() { echo "# $*"; }
 finished() { runner status "$JOB" | tee said && grep -q ": 8 done\$" said; }
 await_done() { await 120 eval "forget; finished >/dev/null"; }
 
@@ -28,7 +27,7 @@ forget && fails 2 submit | tee said
 has said "sources or inputs have changed since 8 shards that still wait or run were submitted"
 scontrol release "$held"
 await_done && await 60 is_empty
-same_report target/reports
+same_report target/reports "-$name"
 cp as-it-was.cu kernels/scale.cu
 
 begin "the collecting job is refused, and sent by the next submit"
@@ -41,7 +40,7 @@ sed -i '/collect/,$d' cluster.toml
 forget && submit | tee said
 has said "no shard is missing"
 has said ": collects the results"
-reported target/reports
+reported target/reports "-$name"
 
 begin "the second of two arrays is refused, and sent by the next submit"
 named second
@@ -59,7 +58,7 @@ has said "4 not submitted"
 submit --max-array 4 | tee said
 has said "4 shards of 8 in 4 tasks"
 await_done
-reported target/reports
+reported target/reports "-$name"
 [ "$(cat "$JOB"/tasks/*.jsonl | grep -c '"event":"started"')" = 8 ] || fail "a task ran twice"
 
 begin "sbatch is accepted and ends without an answer"
@@ -73,7 +72,7 @@ chmod +x silent/sbatch
 PATH=$PWD/silent:$PATH submit | tee said
 has said "looking whether it was accepted"
 [ "$(jobs_named)" = 2 ] || fail "one array and one collecting job, not $(jobs_named)"
-reported target/reports
+reported target/reports "-$name"
 
 begin "two submit at once"
 named twice
@@ -83,7 +82,7 @@ wait
 cat one two
 [ "$(cat one two | grep -c '^array ')" = 1 ] || fail "one array, not $(cat one two | grep '^array ')"
 [ "$(jobs_named)" = 2 ] || fail "one array and one collecting job, not $(jobs_named)"
-reported target/reports
+reported target/reports "-$name"
 
 begin "at most three tasks are in the queue"
 named few
@@ -98,7 +97,7 @@ until is_empty; do
 done
 [ "$most" = 3 ] || fail "3 tasks should be in the queue at a time, $most were"
 sed -i '/queue/d' cluster.toml
-reported target/reports
+reported target/reports "-$name"
 
 begin "a partition allows ten minutes"
 named short
@@ -109,7 +108,7 @@ squeue --noheader --format='%l' | sort -u | tee limits
 grep -qx '10:00' limits || fail "the collecting job has the longest time"
 ! grep -vE '^([0-9]:[0-9]{2}|10:00)$' limits || fail "a time limit is too long"
 scontrol release "$(arrays said)"
-reported target/reports
+reported target/reports "-$name"
 
 begin "the controller is away during status and collect"
 named away
@@ -125,7 +124,7 @@ fails 0 submit | tee said
 has said "no shard is missing"
 start_controller
 scontrol release "$held"
-reported target/reports
+reported target/reports "-$name"
 
 begin "the controller is away during submit"
 named vanished
@@ -141,4 +140,4 @@ start_controller
 sent() { forget && submit | tee said && grep -q '^array ' said; }
 await 120 sent
 [ "$(jobs_named)" = 2 ] || fail "one array and one collecting job, not $(jobs_named)"
-reported target/reports
+reported target/reports "-$name"

@@ -46,4 +46,4 @@ await 120 is_empty
 forget
 as rig-ann "$RUNNER" status "$JOB" | tee said
 has said "8 shards: 8 done"
-same_report target/reports
+same_report target/reports -scale

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::{DeserializeOwned, Error as _};
@@ -18,6 +19,9 @@ use runner_types::{Shard, experiment_name};
 const VERSION: u32 = 3;
 const JOB_FILE: &str = "job.json";
 const COLLECTED: &str = "collected";
+
+/// Bits of a file's mode with which its group or everybody may write to it.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Limit of `--shard`.
 const MOST_SHARDS: usize = 1_000_000;
@@ -60,6 +64,9 @@ pub struct Job {
     pub device: Option<String>,
     pub experiments: Vec<Experiment>,
     pub settings: Settings,
+    /// Words of the command that submitted the job, after the program's name; empty for jobs of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
 }
 
 /// The part of the file that every version has.
@@ -197,6 +204,23 @@ impl Job {
             return Err(JobError::Invalid { path, why });
         }
         Ok(job)
+    }
+
+    /// Whether only this user could have written the job's file.
+    pub fn is_own(dir: &Path) -> bool {
+        let only_own = |path: &Path| {
+            path.symlink_metadata().is_ok_and(|found| {
+                found.uid() == rustix::process::getuid().as_raw() && found.mode() & WRITABLE_BY_OTHERS == 0
+            })
+        };
+        only_own(dir) && only_own(&dir.join(JOB_FILE))
+    }
+
+    /// The command that submitted the job, for a shell; `None` for jobs of older versions.
+    pub fn command_line(&self) -> Option<String> {
+        let words = self.command.iter().map(|word| shlex::try_quote(word).ok());
+        let words = words.collect::<Option<Vec<_>>>().filter(|words| !words.is_empty())?;
+        Some(format!("runner {}", words.join(" ")))
     }
 
     /// Refuses symbolic links in the job's folder, through which a task would write elsewhere.

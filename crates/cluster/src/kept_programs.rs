@@ -39,17 +39,19 @@ pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, Strin
     Ok((place, hash))
 }
 
-/// Removes the copies that no job's snapshot names. Keeps those that cannot be removed, and all of them if a snapshot
-/// cannot be read.
-pub fn remove_unused_programs(folder: &Path) {
-    let Ok(used) = used_programs(folder) else { return };
+/// Removes the copies that no job's snapshot names, and returns their number. Keeps those that cannot be removed, and all
+/// of them if a snapshot cannot be read.
+pub fn remove_unused_programs(folder: &Path) -> u64 {
+    let Ok(used) = used_programs(folder) else { return 0 };
+    let mut removed = 0;
     for place in subfolders(&folder.join(PROGRAMS)) {
         let is_used = place.file_name().and_then(|name| name.to_str()).is_none_or(|name| used.contains(name));
         let age = fs::metadata(&place).and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
         if !is_used && age.is_some_and(|age| age > UNNAMED) {
-            let _ = fs::remove_dir_all(&place);
+            removed += u64::from(fs::remove_dir_all(&place).is_ok());
         }
     }
+    removed
 }
 
 /// Hashes of the programs that all jobs' snapshots name.

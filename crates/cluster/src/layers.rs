@@ -20,7 +20,7 @@ const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
 const LARGEST_FACTOR: f64 = 16.0;
 
 /// Settings that need the end states of tasks, so only schedulers that this program calls can have them.
-const OF_QUEUES: [&str; 4] = ["queue", "memory_factor", "time_factor", "collect"];
+const OF_QUEUES: [&str; 5] = ["queue", "memory_factor", "time_factor", "collect", "notify"];
 
 const DEFAULTS: &str = "min_task_time = '10min'\nrequeues = 3\nwarning = '2min'";
 
@@ -43,7 +43,7 @@ pub fn read_layer(path: &Path) -> Result<Table, SettingsError> {
 /// The settings through which a batch script runs other programs: shell lines, environment modules, containers and
 /// free options of the scheduler. `None` if there are none.
 pub fn project_code(layer: &Table) -> Option<String> {
-    let keys = ["setup", "modules", "extra", "image"];
+    let keys = ["setup", "modules", "extra", "image", "notify"];
     let has_code = |value: &&Value| value.as_array().is_none_or(|lines| !lines.is_empty());
     let line = |key: &&str| Some(format!("{key} = {}\n", layer.get(*key).filter(has_code)?));
     let collecting = layer.get("collect").and_then(|collect| collect.get("extra")).filter(has_code);
@@ -96,7 +96,8 @@ fn faults(settings: &Settings, given: &[String]) -> Vec<String> {
     if settings.memory_factor.is_some() && settings.memory.is_none() {
         faults.push("memory_factor: there is no `memory` that it multiplies".to_owned());
     }
-    for (key, lines) in [("modules", &settings.modules), ("setup", &settings.setup)] {
+    let notify: Vec<String> = settings.notify.iter().cloned().collect();
+    for (key, lines) in [("modules", &settings.modules), ("setup", &settings.setup), ("notify", &notify)] {
         let broken = lines.iter().filter(|line| line.contains(['\n', '\r', '\0']));
         faults.extend(broken.map(|line| format!("{key}: {line:?} is more than one line")));
     }
@@ -178,8 +179,8 @@ mod tests {
     fn what_a_scheduler_has_nothing_for_is_refused_by_name() {
         let all = "partition = 'p'\naccount = 'a'\nqos = 'q'\ngres = 'gpu:1'\ngpus = 'h100:1'\nconstraint = 'c'\n\
                    memory = '32G'\ncpus = 4\nextra = ['-x']\nthrottle = 2\nqueue = 9\nrequeues = 1\n\
-                   warning = '1min'\nmemory_factor = 2.0\ntime_factor = 1.5\ncollect = { time = '5min' }";
-        let of_queues = ["queue", "memory_factor", "time_factor", "collect"];
+                   warning = '1min'\nmemory_factor = 2.0\ntime_factor = 1.5\ncollect = { time = '5min' }\nnotify = 'x'";
+        let of_queues = ["queue", "memory_factor", "time_factor", "collect", "notify"];
         let refused: [(&str, &[&str]); 6] = [
             ("slurm", &[]),
             ("pbs", &["qos", "gres", "constraint", "requeues", "warning", "gpus"]),

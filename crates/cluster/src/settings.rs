@@ -56,6 +56,8 @@ pub struct Settings {
     pub extra: Vec<String>,
     /// Lines of shell that run before a task.
     pub setup: Vec<String>,
+    /// Line of shell that the collecting job runs at the end, with the outcome on its standard input.
+    pub notify: Option<String>,
     /// Largest number of concurrent tasks.
     pub throttle: Option<NonZeroU32>,
     /// Largest number of tasks in the scheduler's queue, waiting or running. The collecting job sends the rest later.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::job::subfolders;
 use runner_files::atomic::WriteError;
 use runner_files::sealed;
-use runner_results::journal::{self, JOURNAL_FILE, JournalError};
+use runner_results::journal::{self, Contents, JOURNAL_FILE, JournalError};
 
 /// File that marks an attempt whose results no longer apply. It holds the number of submissions at that time,
 /// followed by [`RERUN`] if the shard must start from the beginning.
@@ -45,6 +45,14 @@ pub fn damage(folder: &Path) -> Option<String> {
 fn finished(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let applies = attempts(folder).into_iter().rev().filter(|attempt| !attempt.join(OUTDATED).exists());
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).filter(|journal| journal::is_complete(journal))
+}
+
+/// Number of cases that the last attempt at a shard has ended, while it runs or after it was stopped.
+pub fn settled_cases(folder: &Path) -> u64 {
+    let Some(last) = attempts(folder).pop().filter(|attempt| !attempt.join(OUTDATED).exists()) else { return 0 };
+    // Its last line may be half written.
+    let history = journal::read(&last.join(JOURNAL_FILE)).and_then(Contents::into_history);
+    history.map_or(0, |history| history.settled().count() as u64)
 }
 
 pub fn mark_outdated(journal: &Path, mark: Outdated) -> Result<(), WriteError> {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -135,6 +135,21 @@ impl Snapshot {
         sha256_hex(lines.collect::<String>().as_bytes())
     }
 
+    /// Files that were edited or removed after they were copied to the job's folder `dir`. Files that cannot be read are
+    /// left out: they may be another user's.
+    pub fn edited(&self, dir: &Path) -> impl Iterator<Item = &Path> {
+        let contents = dir.join(CONTENTS);
+        let is_edited = move |(path, hash): &(&PathBuf, &String)| match path.metadata() {
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Ok(metadata) => {
+                let copied = contents.join(hash).metadata().map_or(0, |copy| copy.mtime());
+                // Every edit changes this time, which no program can set.
+                metadata.ctime() >= copied && hash_of(path).is_ok_and(|found| found != **hash)
+            }
+        };
+        self.files.iter().filter(is_edited).map(|(path, _)| path.as_path())
+    }
+
     /// Reads the list of a snapshot without checking its files.
     pub fn read(dir: &Path, id: &str) -> Result<Self, JobError> {
         read_json(&Self::folder(dir, id).join(LIST))
@@ -257,7 +272,13 @@ mod tests {
         let taken = Snapshot::copy(job.path(), files, "p".to_owned(), None).unwrap();
         assert_eq!(taken.files.keys().collect::<Vec<_>>(), [&one, &two]);
         let id = taken.write(job.path()).unwrap();
+        assert_eq!(taken.edited(job.path()).count(), 0);
         fs::write(&one, "edited").unwrap();
+        fs::write(&two, "2").unwrap();
+        assert_eq!(taken.edited(job.path()).collect::<Vec<_>>(), [&one]);
+        fs::rename(&two, dir.path().join("three.npy")).unwrap();
+        assert_eq!(taken.edited(job.path()).collect::<Vec<_>>(), [&one, &two]);
+        fs::rename(dir.path().join("three.npy"), &two).unwrap();
         assert_eq!(Snapshot::checked(job.path(), &id).unwrap(), taken);
         let copy = below(&Snapshot::root(job.path(), &id), &one);
         assert_eq!(fs::read_to_string(&copy).unwrap(), "1");

@@ -19,16 +19,21 @@ const HASH_DIGITS: usize = 8;
 /// Name for a file or folder: lower-case letters and digits, joined by hyphens, such as `nvidia-h100-80gb-hbm3`.
 /// Several texts may have the same slug: [`FileNames`] tells them apart.
 pub fn slug(text: &str) -> String {
-    let mut slug = String::new();
+    hyphenated(text).to_ascii_lowercase()
+}
+
+/// Letters and digits as they are, joined by hyphens. For names that users choose and type.
+pub fn hyphenated(text: &str) -> String {
+    let mut name = String::new();
     for c in text.chars() {
         if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
+            name.push(c);
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
         }
     }
-    slug.truncate(LONGEST_SLUG);
-    slug.trim_end_matches('-').to_owned()
+    name.truncate(LONGEST_SLUG);
+    name.trim_end_matches('-').to_owned()
 }
 
 /// Slug of a text with digits of its hash, which tell it apart from other texts with the same slug.

@@ -22,7 +22,7 @@ use runner_lang::format::{plural, seconds};
 use runner_plan::link::{CompiledUnits, link};
 use runner_plan::{self, PlanOptions};
 use runner_process::programs::Programs;
-use runner_types::{BackendKind, CaseHashes, CaseKey, Environment, Machine};
+use runner_types::{BackendKind, CaseHashes, CaseKey, CompileUnit, DeviceInfo, Environment, Machine};
 
 /// Kernels compiled before the job starts.
 #[derive(Debug)]
@@ -66,6 +66,71 @@ pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
     })
 }
 
+/// What the units of a job are compiled with.
+struct Compilers {
+    target: Target,
+    toolkit: Toolkit,
+    options: PlanOptions,
+    compiler: CompileOptions,
+    /// The compilers' own folders.
+    headers: Vec<PathBuf>,
+}
+
+impl Compilers {
+    fn find(args: &SubmitArgs, described: &Described, console: &mut Console) -> Result<Self, Failure> {
+        let capability = described.device.compute_capability;
+        let (target, want) = match described.backend {
+            BackendKind::Cuda => (Target::Gpu(capability), gpu_toolkit(capability)),
+            BackendKind::Sim | BackendKind::Fake => (Target::Ptx(capability), Requirement::Pinned),
+        };
+        let cache = Cache::locate().map_err(Failure::environment)?;
+        let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
+            .map_err(Failure::environment)?;
+        let options = narrowed(&args.narrowing, described.backend, Some(described.device.clone()));
+        let mut compiler = CompileOptions::new(cache).map_err(Failure::environment)?;
+        compiler.installed = Installed::find(&toolkit, &Programs::of_this_machine());
+        let headers = [toolkit.include_dirs.as_slice(), compiler.installed.include_dirs()].concat();
+        Ok(Self { target, toolkit, options, compiler, headers })
+    }
+
+    /// Compiles in the working directory. Returns the kernels and the number of units that did not compile.
+    fn compile(self, units: &[CompileUnit], device: &DeviceInfo) -> (CompiledKernels, u64) {
+        let mut failed = 0_u64;
+        let units =
+            runner_compile::compile_all(units, self.target, &self.toolkit, &self.compiler, &mut |_, result, _| {
+                failed += u64::from(result.is_err());
+            });
+        let environment = Environment {
+            device: device.clone(),
+            driver: None,
+            driver_cuda: None,
+            toolkit: self.toolkit.info,
+            host_compiler: None,
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
+            timing_method: None,
+            counting_method: None,
+            machine: Machine::default(),
+        };
+        (CompiledKernels { units, options: self.options, environment }, failed)
+    }
+}
+
+/// Compiles the kernels where they are, to compare their hashes with those of finished shards.
+pub fn compile_in_place(
+    args: &SubmitArgs,
+    manifests: &[(&Path, Manifest)],
+    described: &Described,
+    console: &mut Console,
+) -> Result<CompiledKernels, Failure> {
+    let mut compilers = Compilers::find(args, described, console)?;
+    let needs = Needs::find(manifests, &compilers.options, &compilers.headers, &args.trust, console)?;
+    let projects = manifests.iter().map(|(_, manifest)| manifest.project.clone());
+    if let Some(all) = projects.reduce(|one, other| one.and(&other)) {
+        compilers.compiler.project = all;
+    }
+    Ok(compilers.compile(&needs.units, &described.device).0)
+}
+
 pub fn get_ready(
     args: &SubmitArgs,
     manifests: &[(&Path, Manifest)],
@@ -73,18 +138,8 @@ pub fn get_ready(
     program: String,
     console: &mut Console,
 ) -> Result<Ready, Failure> {
-    let capability = described.device.compute_capability;
-    let (target, want) = match described.backend {
-        BackendKind::Cuda => (Target::Gpu(capability), gpu_toolkit(capability)),
-        BackendKind::Sim | BackendKind::Fake => (Target::Ptx(capability), Requirement::Pinned),
-    };
-    let cache = Cache::locate().map_err(Failure::environment)?;
-    let toolkit = Toolkit::ensure(want, &cache, network(args.offline), &mut |line| console.say(line))
-        .map_err(Failure::environment)?;
-    let options = narrowed(&args.narrowing, described.backend, Some(described.device.clone()));
-    let installed = Installed::find(&toolkit, &Programs::of_this_machine());
-    let headers = [toolkit.include_dirs.as_slice(), installed.include_dirs()].concat();
-    let needs = Needs::find(manifests, &options, &headers, &args.trust, console)?;
+    let mut compilers = Compilers::find(args, described, console)?;
+    let needs = Needs::find(manifests, &compilers.options, &compilers.headers, &args.trust, console)?;
     let dir = described.dir.as_path();
     let revision = manifests.first().and_then(|(path, _)| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -94,26 +149,20 @@ pub fn get_ready(
     let id = snapshot.write(dir).map_err(Failure::environment)?;
 
     let directory = Snapshot::directory(dir, &id, &described.job.directory).map_err(Failure::environment)?;
-    let project = if args.trust.reach.allow_outside {
+    compilers.compiler.project = if args.trust.reach.allow_outside {
         Project::everywhere()
     } else {
         Project::at(&Snapshot::root(dir, &id)).map_err(Failure::environment)?
     };
-    let mut compiler = CompileOptions::new(cache).map_err(Failure::environment)?;
-    compiler.project = project;
-    compiler.installed = installed;
     let started = std::time::Instant::now();
-    let mut failed = 0_u64;
     let there = WorkingDirectory::enter(&directory).map_err(Failure::environment)?;
-    if let Some(unit) = needs.differing(&compiler.project, &headers) {
+    if let Some(unit) = needs.differing(&compilers.compiler.project, &compilers.headers) {
         return Err(Failure::environment(format!(
             "{} changed while it was copied for the tasks: submit again",
             unit.source.display()
         )));
     }
-    let compiled = runner_compile::compile_all(&needs.units, target, &toolkit, &compiler, &mut |_, result, _| {
-        failed += u64::from(result.is_err());
-    });
+    let (kernels, failed) = compilers.compile(&needs.units, &described.device);
     drop(there);
     let took = seconds(started.elapsed().as_secs_f64());
     console.say(&format!("compiled {} in {took}", plural(needs.units.len() as u64, "unit")));
@@ -121,23 +170,7 @@ pub fn get_ready(
         // The command goes on: the rows of the report say why.
         console.say(&format!("warning: {} did not compile; their cases will have the error", plural(failed, "unit")));
     }
-    let environment = Environment {
-        device: described.device.clone(),
-        driver: None,
-        driver_cuda: None,
-        toolkit: toolkit.info.clone(),
-        host_compiler: None,
-        runner: env!("CARGO_PKG_VERSION").to_owned(),
-        timing_method: None,
-        counting_method: None,
-        machine: Machine::default(),
-    };
-    Ok(Ready {
-        kernels: CompiledKernels { units: compiled, options, environment },
-        snapshot: id,
-        files: snapshot.of_files(),
-        has_host_code: needs.has_host_code,
-    })
+    Ok(Ready { kernels, snapshot: id, files: snapshot.of_files(), has_host_code: needs.has_host_code })
 }
 
 /// Toolkit for a GPU whose driver is on another machine.

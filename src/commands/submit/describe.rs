@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 
 use crate::cli::{BackendChoice, SiteArgs, SubmitArgs};
+use crate::commands::jobs::JOBS;
 use crate::commands::plan;
 use crate::commands::send::Limits;
 use crate::console::Console;
@@ -15,11 +16,9 @@ use runner_cluster::{
 };
 use runner_compile::Cache;
 use runner_experiment::Manifest;
-use runner_files::file_names::slug;
+use runner_files::file_names::{hyphenated, slug};
 use runner_plan::Shards;
 use runner_types::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
-
-const JOBS: &str = "target/jobs";
 
 /// A job with what was found out while describing it.
 #[derive(Debug)]
@@ -68,14 +67,37 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
         device: (backend == BackendKind::Cuda).then(|| device.name.clone()),
         experiments,
         settings,
+        command: command(args),
         ..bare
     };
     Ok(Described { job, dir, device, backend, groups, limits })
 }
 
+/// The words of the command that describes the job: without options about what to send now.
+pub fn command(args: &SubmitArgs) -> Vec<String> {
+    if !args.words.is_empty() {
+        return args.words.clone();
+    }
+    let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let mut words = Vec::new();
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--" => {
+                words.push(word);
+                words.extend(given.by_ref());
+            }
+            "--wait" => {}
+            "--rerun" | "--after" => drop(given.next()),
+            other if other.starts_with("--rerun=") || other.starts_with("--after=") => {}
+            _ => words.push(word),
+        }
+    }
+    words
+}
+
 /// A job of this program with nothing to run yet.
 pub fn bare(name: String) -> Result<Job, Failure> {
-    if matches!(slug(&name).as_str(), "" | "." | "..") {
+    if hyphenated(&name).is_empty() {
         return Err(Failure::usage(format!("--name `{name}` cannot name the job's folder: use letters or digits")));
     }
     let here =
@@ -101,7 +123,13 @@ pub fn bare(name: String) -> Result<Job, Failure> {
 }
 
 pub fn folder(job: &Job) -> PathBuf {
-    job.directory.join(JOBS).join(slug(&job.name))
+    let jobs = job.directory.join(JOBS);
+    // Earlier programs wrote all names in lower case.
+    let lower_case = jobs.join(slug(&job.name));
+    if Job::read(&lower_case).is_ok_and(|known| known.name == job.name) {
+        return lower_case;
+    }
+    jobs.join(hyphenated(&job.name))
 }
 
 /// Asks whether the code in the project's settings may run. A dry run only shows it.

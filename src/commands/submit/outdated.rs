@@ -3,7 +3,7 @@
 //! Fingerprints would tell too, but they contain the driver, which the submitting machine does not know.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::ahead::CompiledKernels;
 use crate::failure::Failure;
@@ -12,16 +12,9 @@ use runner_experiment::Manifest;
 use runner_results::journal::{self, Contents, History};
 use runner_types::{CaseHashes, CaseKey, Event, Outcome};
 
-/// Marks finished shards of the first `submissions` if the hashes of a case have changed. Returns whether there are
-/// any.
-pub fn mark(
-    dir: &Path,
-    job: &Job,
-    manifests: &[(&Path, Manifest)],
-    ahead: &CompiledKernels,
-    submissions: u32,
-) -> Result<bool, Failure> {
-    let mut is_any = false;
+/// Finished shards of which the hashes of a case have changed, with their journals.
+pub fn find(dir: &Path, job: &Job, manifests: &[(&Path, Manifest)], ahead: &CompiledKernels) -> Vec<(Work, PathBuf)> {
+    let mut found = Vec::new();
     for (index, (_, manifest)) in manifests.iter().enumerate() {
         // Computed only when there is something to compare: a large matrix has as many hashes.
         let mut hashes = None;
@@ -30,12 +23,19 @@ pub fn mark(
             // A task that continues a damaged journal reports it.
             let Ok(history) = journal::read(&path).and_then(Contents::into_history) else { continue };
             if differ(&history, hashes.get_or_insert_with(|| ahead.hashes(manifest))) {
-                mark_outdated(&path, Outdated { submissions, is_rerun: false }).map_err(Failure::environment)?;
-                is_any = true;
+                found.push((work, path));
             }
         }
     }
-    Ok(is_any)
+    found
+}
+
+/// Marks shards of the first `submissions`, by their journals.
+pub fn mark(journals: &[(Work, PathBuf)], submissions: u32) -> Result<(), Failure> {
+    for (_, journal) in journals {
+        mark_outdated(journal, Outdated { submissions, is_rerun: false }).map_err(Failure::environment)?;
+    }
+    Ok(())
 }
 
 /// Marks the finished shards in `again` for another run. Reports keep their results until there are new ones.

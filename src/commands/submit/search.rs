@@ -54,6 +54,7 @@ pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Resu
             trust: args.trust.words(),
             experiments: vec![experiment],
             settings: settings.clone(),
+            command: describe::command(args),
             ..describe::bare(name)?
         };
         sent.push(send(args, job, limits, console)?);
@@ -102,7 +103,8 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
         return Ok(dir);
     };
     let tasks: Vec<Vec<Work>> = chosen.into_iter().map(|work| vec![work]).collect();
-    let batch = Batch { number: earlier.len() as u32 + 1, tasks, retries: Vec::new(), snapshot: String::new() };
+    let after = send::open_jobs(&args.sending.after, &job, console)?;
+    let batch = Batch { number: earlier.len() as u32 + 1, tasks, retries: Vec::new(), snapshot: String::new(), after };
     if args.sending.dry_run {
         send::show((&dir, &job, limits), batch, console)?;
         return Ok(dir);

@@ -53,7 +53,7 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
             let since = *ended.get_or_insert_with(Instant::now);
             let collects = submissions.last().is_some_and(|last| last.collect.is_some() && last.cancelled.is_none());
             if !collects || collected(dir) >= submissions.len() as u32 || since.elapsed() > PATIENCE {
-                return collect::collect(dir, &job, out, console);
+                return collect::collect(dir, &job, out, &mut Vec::new(), console);
             }
         }
         thread::sleep(PAUSE);

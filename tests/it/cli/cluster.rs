@@ -2,6 +2,7 @@
 //! every element of an array before `sbatch` returns. `tests/slurm` has a real one.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -367,6 +368,10 @@ fn tasks_whose_workers_are_killed_are_sent_again_with_more_memory() {
     let dir = project("experiments/scale.toml");
     fs::write(dir.path().join("cluster.toml"), "memory = \"16M\"\nmemory_factor = 4.0\n").unwrap();
     write_program(&dir.path().join("slurm/sbatch"), SBATCH_WITHOUT_MEMORY);
+    // No worker ends before it is killed.
+    let slow = KERNEL.replace("output[i] = 2.0f * input[i]", "for (int k = 0; k < 100000000; ++k) output[i] += 1.0f");
+    assert_ne!(slow, KERNEL);
+    fs::write(dir.path().join("kernels/scale.cu"), slow).unwrap();
     let words = ["--out", "out"];
     submit(dir.path(), "experiments/scale.toml", &words, 0);
     fs::write(
@@ -378,6 +383,7 @@ fn tasks_whose_workers_are_killed_are_sent_again_with_more_memory() {
     assert!(said.contains("its worker was killed, which the system does when memory runs out"), "{said}");
     assert!(!dir.path().join("out").exists(), "no report of crashed cases");
     write_program(&dir.path().join("slurm/sbatch"), SBATCH);
+    fs::write(dir.path().join("kernels/scale.cu"), KERNEL).unwrap();
     let said = submit(dir.path(), "experiments/scale.toml", &words, 0);
     assert!(said.contains("8 shards in 8 tasks"), "{said}");
     let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
@@ -511,8 +517,63 @@ fn submitting_again_sends_only_what_is_missing() {
     assert!(refused.contains("is a job with other options: choose another --name"), "{refused}");
     // Both names are of one folder.
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s"];
-    let refused = runner(dir.path(), &[&words[..], &["--name", "Job"]].concat(), 2);
+    let named = |name: &str, code| runner(dir.path(), &[&words[..], &["--name", name]].concat(), code);
+    let refused = named("job!", 2);
     assert!(refused.contains("is a job with another name: choose another --name"), "{refused}");
+    // A folder has the letters of the name as they are.
+    assert!(named("Wall A", 0).contains("runner status target/jobs/Wall-A\n"));
+}
+
+#[test]
+fn two_parts_of_an_experiment_have_a_report_each_also_if_they_are_collected_at_the_same_time() {
+    let dir = project("experiments/scale.toml");
+    for (name, sizes) in [("low", "n=256"), ("high", "n=512")] {
+        let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", sizes, "--name", name];
+        runner(dir.path(), &words, 0);
+    }
+    let report = |name: &str| dir.path().join(format!("target/reports/scale/simulated-h100-{name}"));
+    for (name, size) in [("low", "256"), ("high", "512")] {
+        let rows = fs::read_to_string(report(name).join("results.csv")).unwrap();
+        let sizes: Vec<&str> = rows.lines().skip(1).filter_map(|row| row.split(',').nth(5)).collect();
+        assert!(sizes.len() == 8 && sizes.iter().all(|n| *n == size), "{rows}");
+    }
+    // Another process writes to the folder, and has ended soon after.
+    let lock = runner_results::journal::FolderLock::take(&report("low")).unwrap();
+    let collecting = command(dir.path(), &["collect", "target/jobs/low"]).stdout(Stdio::null()).spawn().unwrap();
+    sleep(Duration::from_millis(500));
+    drop(lock);
+    assert_eq!(collecting.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn a_user_who_may_not_write_to_a_job_looks_at_it_and_collects() {
+    let dir = project("experiments/scale.toml");
+    write_program(&dir.path().join("slurm/squeue"), &SQUEUE.replace("here=", "echo >>\"$0.calls\"\nhere="));
+    fs::write(dir.path().join("slurm/broken"), "1").unwrap();
+    submit(dir.path(), "experiments/scale.toml", &["--out", "reports/scale"], 0);
+    fs::write(dir.path().join("slurm/squeue.says"), "1_1|RUNNING|n1|None\n2_1|FAILED|n1|None\n").unwrap();
+    // In place of the files that this user cannot write; the superuser of a test could.
+    forget(dir.path());
+    let folder = dir.path().join(JOB);
+    let view = format!("scheduler-{}.json", rustix::process::getuid().as_raw());
+    fs::remove_file(folder.join("collected")).unwrap();
+    for file in [view.as_str(), "collected"] {
+        fs::create_dir(folder.join(file)).unwrap();
+        fs::write(folder.join(file).join("x"), "").unwrap();
+    }
+    let said = runner(dir.path(), &["collect", JOB, "--out", "mine"], 1);
+    assert!(said.contains("warning: the job is not marked as collected"), "{said}");
+    assert!(said.contains("5 done") && dir.path().join("mine/report.md").exists(), "{said}");
+    let calls = || fs::read_to_string(dir.path().join("slurm/squeue.calls")).unwrap().lines().count();
+    let before = calls();
+    let mut watch = command(dir.path(), &["status", JOB, "--watch"]);
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Two looks, of which the first asks.
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.filter(|line| line.starts_with("job job: 8 shards")).take(2).count(), 2);
+    kill_process(Pid::from_child(&watch), Signal::KILL).unwrap();
+    let warned = String::from_utf8(watch.wait_with_output().unwrap().stderr).unwrap();
+    assert_eq!((calls() - before, warned.matches("is not kept").count()), (1, 1), "{warned}");
 }
 
 #[test]
@@ -520,10 +581,27 @@ fn a_shard_whose_code_has_changed_is_sent_again() {
     let dir = project("experiments/scale.toml");
     submit(dir.path(), "experiments/scale.toml", &[], 0);
     assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("no shard is missing"));
+    let edited = "edited since it was submitted: kernels/scale.cu; ";
+    assert!(!runner(dir.path(), &["status", JOB], 0).contains("edited"));
     let kernel = dir.path().join("kernels/scale.cu");
     fs::write(&kernel, KERNEL.replace("2.0f * input[i]", "input[i] * 2.0f")).unwrap();
+    let said = runner(dir.path(), &["status", JOB], 0);
+    assert!(said.contains("8 shards: 8 done") && said.contains(edited), "{said}");
+    let json: serde_json::Value =
+        serde_json::from_str(runner(dir.path(), &["status", JOB, "--json"], 0).lines().next().unwrap()).unwrap();
+    assert_eq!(json["edited"], serde_json::json!(["kernels/scale.cu"]));
+    let said = submit(dir.path(), "experiments/scale.toml", &["--dry-run"], 0);
+    assert!(said.contains("8 shards in 8 tasks") && said.contains("#SBATCH"), "{said}");
+    assert_eq!(
+        fs::read_dir(dir.path().join(JOB))
+            .unwrap()
+            .filter(|entry| { entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("submission-") })
+            .count(),
+        1
+    );
     let said = submit(dir.path(), "experiments/scale.toml", &[], 0);
     assert!(said.contains("8 shards in 8 tasks"), "{said}");
+    assert!(!runner(dir.path(), &["status", JOB], 0).contains("edited"));
     runner(
         dir.path(),
         &["run", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--out", "alone"],
@@ -542,8 +620,10 @@ fn tasks_run_what_was_submitted_and_never_beside_a_later_version() {
     fs::write(dir.path().join("slurm/sbatch"), ACCEPTS).unwrap();
     submit(dir.path(), manifest, &[], 0);
     fs::write(dir.path().join("kernels/scale.cu"), KERNEL.replace("2.0f", "3.0f")).unwrap();
-    let refused = submit(dir.path(), manifest, &[], 2);
-    assert!(refused.contains("have changed since 8 shards that still wait or run"), "{refused}");
+    for options in [&[][..], &["--dry-run"]] {
+        let refused = submit(dir.path(), manifest, options, 2);
+        assert!(refused.contains("have changed since 8 shards that still wait or run"), "{refused}");
+    }
     let task = |number: &str, code: i32| runner(dir.path(), &["task", JOB, "1", number], code);
     for number in 0..8 {
         task(&number.to_string(), 0);
@@ -728,6 +808,10 @@ fn a_warned_task_stops_after_its_launch_and_asks_to_be_started_again() {
     assert!(log.contains("its time limit was near") && log.contains("\"event\":\"requeued\""), "{log}");
     let journal = fs::read_to_string(journal).unwrap();
     assert!(journal.lines().last().unwrap().contains("\"complete\":false"), "the journal has its end");
+    // The cases that it has ended are counted.
+    let said = runner(dir.path(), &["status", JOB], 0);
+    let settled = journal.matches("\"event\":\"case_settled\"").count();
+    assert!(settled > 0 && said.contains(&format!("  {settled} of 3200 cases done; ")), "{settled}: {said}");
 }
 
 #[test]
@@ -1004,4 +1088,159 @@ fn the_logs_of_a_job_are_listed_and_that_of_a_task_is_shown() {
     assert_eq!(runner(dir.path(), &["logs", JOB, "1_1"], 0), "a\nkilled\n\n");
     assert_eq!(runner(dir.path(), &["logs", JOB, "4"], 0), "c\n");
     assert!(runner(dir.path(), &["logs", JOB, "7"], 2).contains("has no log of task `7`"));
+}
+
+#[test]
+fn all_jobs_are_listed_and_those_that_have_ended_are_removed() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let named = |name: &str, code| {
+        let words = ["submit", manifest, "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s"];
+        runner(dir.path(), &[&words[..], &["--name", name]].concat(), code)
+    };
+    assert!(runner(dir.path(), &["status"], 2).contains("there is no job in target/jobs"));
+    named("one", 0);
+    fs::write(dir.path().join("slurm/broken"), "1").unwrap();
+    named("two", 0);
+    fs::write(dir.path().join("slurm/squeue.says"), "5_1|FAILED|n1|None\n6_1|FAILED|n1|None\n7_1|FAILED|n1|None\n")
+        .unwrap();
+    write_program(&dir.path().join("slurm/sbatch"), &ACCEPTS.replace("echo 0", "echo 20"));
+    named("three", 0);
+    let waits = fs::read_to_string(dir.path().join("slurm/squeue.says")).unwrap() + "21_[0-2]|PENDING||Priority\n";
+    fs::write(dir.path().join("slurm/squeue.says"), waits).unwrap();
+    for entry in fs::read_dir(dir.path().join("target/jobs/two")).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.file_name().unwrap().to_string_lossy().starts_with("scheduler-") {
+            fs::remove_file(entry).unwrap();
+        }
+    }
+    let said = runner(dir.path(), &["status"], 1);
+    let today = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()[..10].to_owned();
+    let line =
+        |name: &str, state: &str| format!("target/jobs/{name}: job {name}: 8 shards: {state}; submitted on {today}\n");
+    assert!(said.contains(&line("one", "8 done")) && said.contains(&line("two", "5 done, 3 failed")), "{said}");
+    assert!(said.contains(&line("three", "8 queued")), "{said}");
+    assert_eq!(runner(dir.path(), &["status", "--json"], 1).lines().count(), 3);
+    assert!(runner(dir.path(), &["status", "--watch"], 2).contains("<JOB>"));
+    // None is a month old.
+    assert!(runner(dir.path(), &["prune"], 0).contains("3 jobs younger than --older-than: kept"));
+    let exists = || ["one", "two", "three"].map(|name| dir.path().join("target/jobs").join(name).exists());
+    let said = runner(dir.path(), &["prune", "--older-than", "0s", "--dry-run"], 0);
+    assert!(said.contains("target/jobs/one: would be removed") && exists() == [true; 3], "{said}");
+    let said = runner(dir.path(), &["prune", "--older-than", "0s"], 0);
+    assert!(said.contains("target/jobs/one: removed"), "{said}");
+    assert!(said.contains("target/jobs/two: kept, without results of 3 shards; --incomplete removes it"), "{said}");
+    assert!(said.contains("target/jobs/three: kept, 8 shards of it wait or run"), "{said}");
+    assert_eq!(exists(), [false, true, true]);
+    let said = runner(dir.path(), &["prune", "--incomplete", "target/jobs/two", "target/jobs/three"], 0);
+    assert!(said.contains("target/jobs/three: kept, 8 shards of it wait or run"), "{said}");
+    assert_eq!(exists(), [false, false, true]);
+    // Results that are only in the folder of their job are kept.
+    write_program(&dir.path().join("slurm/sbatch"), SBATCH);
+    fs::remove_file(dir.path().join("slurm/broken")).unwrap();
+    submit(dir.path(), manifest, &[], 0);
+    fs::remove_file(dir.path().join(JOB).join("collected")).unwrap();
+    let said = runner(dir.path(), &["prune", JOB], 0);
+    assert!(said.contains(&format!("{JOB}: kept, its results are")), "{said}");
+    // A folder behind a link is no job of this checkout.
+    let other = tempfile::tempdir().unwrap();
+    fs::rename(dir.path().join(JOB), other.path().join("job")).unwrap();
+    std::os::unix::fs::symlink(other.path().join("job"), dir.path().join(JOB)).unwrap();
+    assert!(!runner(dir.path(), &["status"], 0).contains(JOB));
+}
+
+#[test]
+fn the_command_of_a_job_is_printed_and_given_again() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    fs::write(dir.path().join("slurm/broken"), "1").unwrap();
+    fs::write(dir.path().join("slurm/squeue.says"), "1_1|FAILED|n1|None\n2_1|FAILED|n1|None\n").unwrap();
+    submit(dir.path(), manifest, &["--partition", "gpu", "--filter", "block != 192", "--wait"], 1);
+    fs::remove_file(dir.path().join("slurm/broken")).unwrap();
+    forget(dir.path());
+    let command = "submitted by: runner --color never submit experiments/scale.toml --backend sim --set 'n=256,512' \
+                   --min-task-time 0s --name job --partition gpu --filter 'block != 192'\n";
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(
+        said.contains(command) && said.contains("submit again with `runner submit --again target/jobs/job`"),
+        "{said}"
+    );
+    let again = ["submit", "--again", JOB];
+    let said = runner(dir.path(), &[&again[..], &["--dry-run"]].concat(), 0);
+    assert!(said.contains("2 shards of 6 in 2 tasks") && said.contains("#SBATCH --partition=gpu"), "{said}");
+    let said = runner(dir.path(), &again, 0);
+    assert!(said.contains("2 shards of 6 in 2 tasks"), "{said}");
+    let said = runner(dir.path(), &[&again[..], &["--rerun", "all"]].concat(), 0);
+    assert!(said.contains("6 shards in 6 tasks"), "{said}");
+    assert!(runner(dir.path(), &["status", JOB], 0).contains(command), "it is still the first command");
+    for other in [&["--set", "n=1024"][..], &["experiments/scale.toml"], &["--partition", "cpu"]] {
+        assert!(runner(dir.path(), &[&again[..], other].concat(), 2).contains("--again gives a command as it was"));
+    }
+    // What others may have written is shown and not run.
+    let file = dir.path().join(JOB).join("job.json");
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o664)).unwrap();
+    let said = runner(dir.path(), &again, 2);
+    assert!(said.contains("others may have written it: read the command, then give it yourself: runner "), "{said}");
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let below = dir.path().join("experiments");
+    let said = runner(&below, &["submit", "--again", "../target/jobs/job"], 2);
+    assert!(said.contains("was submitted from") && said.contains(": go there"), "{said}");
+}
+
+#[test]
+fn a_job_begins_after_another() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let records = ACCEPTS.replace("#!/bin/bash", "#!/bin/bash\necho \"$*\" >>\"$0.args\"");
+    write_program(&dir.path().join("slurm/sbatch"), &records);
+    submit(dir.path(), manifest, &[], 0);
+    // Arrays 1 to 3, of which the second has ended, and the collecting job 4.
+    let says = "1_[0-2]|PENDING||Priority\n2_[0-2]|FAILED|n1|None\n3_0|RUNNING|n1|None\n3_1|PENDING||x\n4|PENDING||Dependency\n";
+    fs::write(dir.path().join("slurm/squeue.says"), says).unwrap();
+    let words = ["submit", manifest, "--backend", "sim", "--set", "n=256", "--name", "next", "--after", JOB];
+    let said = runner(dir.path(), &[&words[..], &["--dry-run"]].concat(), 0);
+    assert!(said.contains("--dependency=afterany:1:3:4"), "{said}");
+    runner(dir.path(), &words, 0);
+    let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
+    let dependencies: Vec<&str> = arguments.lines().skip(4).map(|line| line.split(' ').nth(1).unwrap()).collect();
+    // The array, and the job that collects its results.
+    assert_eq!(dependencies, ["--dependency=afterany:1:3:4", "--dependency=afterany:5:1:3:4"]);
+    let said = runner(dir.path(), &[&words[..], &["--name", "pbs", "--scheduler", "pbs"]].concat(), 2);
+    assert!(said.contains("--name") || said.contains("only for two jobs of Slurm"), "{said}");
+    // Of a job that has ended, nothing is waited for.
+    fs::write(dir.path().join("slurm/squeue.says"), says.replace("PENDING", "FAILED").replace("RUNNING", "FAILED"))
+        .unwrap();
+    let words =
+        ["submit", manifest, "--backend", "sim", "--set", "n=512", "--name", "last", "--after", JOB, "--dry-run"];
+    assert!(!runner(dir.path(), &words, 0).contains("afterany:1"));
+}
+
+#[test]
+fn the_collecting_job_notifies_with_the_outcome() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let line = "notify = 'cat >told; echo \"$RUNNER_JOB $RUNNER_EXIT\" >>told'";
+    fs::write(dir.path().join("cluster.toml"), line).unwrap();
+    let refused = submit(dir.path(), manifest, &[], 2);
+    assert!(refused.contains("cluster.toml runs host code"), "{refused}");
+    submit(dir.path(), manifest, &["--allow-host-code"], 0);
+    let told = || fs::read_to_string(dir.path().join("told")).unwrap_or_default();
+    let report = "report: target/reports/scale/simulated-h100-job/report.md\n";
+    assert!(told().starts_with("job job: 8 shards: 8 done\nscale: 16 of 16 cases passed"), "{}", told());
+    assert!(told().contains("`twice` ") && told().ends_with(&format!("{report}job 0\n")), "{}", told());
+    // A user who looks at the results is not notified.
+    fs::remove_file(dir.path().join("told")).unwrap();
+    runner(dir.path(), &["collect", JOB], 0);
+    assert_eq!(told(), "");
+    // Nothing can be collected.
+    fs::write(dir.path().join("slurm/broken"), "0").unwrap();
+    fs::write(dir.path().join("cluster.toml"), format!("max_array = 1\n{line}")).unwrap();
+    let words = ["submit", manifest, "--backend", "sim", "--set", "n=256", "--name", "none", "--allow-host-code"];
+    runner(dir.path(), &words, 0);
+    assert!(told().contains("no shard has a result yet\nnone 3\n"), "{}", told());
+    // A command that fails changes nothing else.
+    fs::remove_file(dir.path().join("slurm/broken")).unwrap();
+    fs::write(dir.path().join("cluster.toml"), "notify = 'exit 7'").unwrap();
+    let words =
+        ["submit", manifest, "--backend", "sim", "--set", "n=256", "--name", "fails", "--allow-host-code", "--wait"];
+    runner(dir.path(), &words, 0);
+    let out = fs::read_to_string(dir.path().join("slurm/out")).unwrap();
+    assert!(out.contains("warning: `notify` ended with exit status: 7: exit 7"), "{out}");
+    let refused = runner(dir.path(), &[&words[..8], &["--name", "pbs", "--scheduler", "pbs"]].concat(), 2);
+    assert!(refused.contains("--name") || refused.contains("notify: pbs has nothing of this kind"), "{refused}");
 }

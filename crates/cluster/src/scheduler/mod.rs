@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::SchedulerKind;
 use super::{Job, Retry};
+use runner_files::file_names::hyphenated;
 
 /// Seconds added to a time limit that is derived from the estimate: start, calibration, reading the cache.
 const STARTUP: f64 = 300.0;
@@ -345,9 +346,9 @@ pub fn array_tag(job: &Job, number: u32, first: usize) -> String {
     format!("{}.{}.{number}.{first}", listed_name(job), job.id)
 }
 
-/// Name in the scheduler's lists: lower-case letters, digits and dashes.
+/// Name in the scheduler's lists: letters, digits and dashes.
 pub fn listed_name(job: &Job) -> String {
-    format!("runner-{}", runner_files::file_names::slug(&job.name))
+    format!("runner-{}", hyphenated(&job.name))
 }
 
 /// Joins lines, each with a prefix, such as options of the scheduler.

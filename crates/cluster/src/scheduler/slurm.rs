@@ -7,7 +7,7 @@ use std::env;
 use super::command::{NO_ANSWER, run, run_as};
 use super::{
     Answer, Cause, Outcome, Part, Placement, Queue, QueueError, Scheduler, Script, ScriptError, Seen, Sent, Submitter,
-    given, lines, quoted_path,
+    given, lines, quoted, quoted_path,
 };
 use crate::Retry;
 
@@ -90,7 +90,9 @@ impl Queue for Slurm {
         let (settings, own) = (&part.job.settings, &part.job.settings.collect);
         let out = part.job.out.as_deref().map(|out| Ok(format!("--out={}", quoted_path(out)?))).transpose()?;
         let rest = rest.map(|hash| format!("--send-rest={hash}"));
-        let arguments: Vec<String> = out.into_iter().chain(rest).collect();
+        // Only the script has the command: others may be able to write to the job's folder.
+        let notify = settings.notify.as_deref().map(|line| Ok(format!("--notify={}", quoted(line)?))).transpose()?;
+        let arguments: Vec<String> = out.into_iter().chain(rest).chain(notify).collect();
         let seconds = own.time.map_or(COLLECTING.min(part.longest.unwrap_or(COLLECTING)), |time| time.0);
         let mut options = options(seconds.div_ceil(60).max(1));
         let given_or = |own: &Option<String>, of_tasks: &Option<String>| own.clone().or_else(|| of_tasks.clone());

@@ -93,10 +93,7 @@ pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, 
                 return Ok(text);
             }
         }
-        return Ok(format!(
-            "## {}\n\nThe rest of the page is omitted (size limit).\n",
-            prose(&headline::headline(compared))
-        ));
+        return Ok(format!("## {}\n\nThe rest of the page is omitted (size limit).\n", prose(&headline(compared))));
     }
     while too_many - shown > 1 {
         let middle = usize::midpoint(shown, too_many);

@@ -19,6 +19,7 @@ pub(super) mod words;
 use runner_results::analyse::compare::Comparison;
 
 pub use csv::csv;
+pub use headline::headline;
 pub use html::html;
 pub use json::json;
 pub(super) use junit::Suites;

@@ -40,7 +40,7 @@ const LISTED: [Kind; 12] = [
 /// The text, wrapped to the width of the terminal.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
-    let mut lines = vec![paint(prose(&headline::headline(compared), screen.width, INDENT), screen)];
+    let mut lines = vec![paint(prose(&headline(compared), screen.width, INDENT), screen)];
     let sentences = view.changed.iter().chain(&view.facts);
     lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
     let claims = view.claims.iter().flat_map(claimed);

@@ -84,7 +84,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     let [base_stale, new_stale] = &comparison.stale;
     let of_base = stale::sentences(base_stale).into_iter().map(|sentence| format!("In the base: {sentence}"));
     View {
-        headline: headline::headline(compared),
+        headline: headline(compared),
         changed: manifests::sentences(comparison),
         facts: stale::sentences(new_stale)
             .into_iter()

@@ -1,0 +1,56 @@
+//! The jobs of a checkout: every folder below [`JOBS`] with a job in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::console::Console;
+use crate::failure::Failure;
+use runner_cluster::{Job, JobError, Submission};
+
+/// Folder of all jobs, in the folder that they are submitted from.
+pub const JOBS: &str = "target/jobs";
+
+#[derive(Debug)]
+pub struct Known {
+    pub dir: PathBuf,
+    pub job: Job,
+    pub submissions: Vec<Submission>,
+}
+
+impl Known {
+    pub fn read(dir: &Path) -> Result<Self, JobError> {
+        let job = Job::read(dir)?;
+        let submissions = Submission::all(dir, &job)?;
+        Ok(Self { dir: dir.to_owned(), job, submissions })
+    }
+
+    /// When the job was last submitted: RFC 3339, UTC.
+    pub fn submitted(&self) -> &str {
+        self.submissions.last().map_or("", |last| last.submitted.as_str())
+    }
+}
+
+/// Every job, the one that was submitted last at the end. Those that cannot be read are reported.
+pub fn all(console: &mut Console) -> Vec<Known> {
+    let folders = fs::read_dir(JOBS).into_iter().flatten().flatten();
+    // A link does not lead to a job of this checkout.
+    let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());
+    let mut jobs = Vec::new();
+    for dir in folders.filter(|dir| Job::exists(dir)) {
+        match Known::read(&dir) {
+            Ok(known) => jobs.push(known),
+            Err(error) => console.say(&format!("warning: {error}")),
+        }
+    }
+    jobs.sort_by(|one, other| (one.submitted(), &one.dir).cmp(&(other.submitted(), &other.dir)));
+    jobs
+}
+
+/// Fails where there is no job.
+pub fn some(console: &mut Console) -> Result<Vec<Known>, Failure> {
+    let jobs = all(console);
+    if jobs.is_empty() {
+        return Err(Failure::usage(format!("there is no job in {JOBS}: `runner submit` makes one")));
+    }
+    Ok(jobs)
+}

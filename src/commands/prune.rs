@@ -1,0 +1,90 @@
+//! `runner prune`: removes jobs that have ended, and the programs that no job needs.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::jobs::{self, JOBS, Known};
+use super::send::lock;
+use super::status;
+use crate::cli::PruneArgs;
+use crate::console::Console;
+use crate::failure::Exit;
+use crate::failure::Failure;
+use runner_cluster::{State, collected, collecting, now, remove_unused_programs};
+use runner_lang::format::plural;
+
+pub fn run(args: &PruneArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let named = !args.jobs.is_empty();
+    let found = if named {
+        let read = |dir| Known::read(dir).map_err(Failure::usage);
+        args.jobs.iter().map(|dir| read(dir)).collect::<Result<Vec<_>, _>>()?
+    } else {
+        jobs::all(console)
+    };
+    let mut kept = 0_u64;
+    for mut known in found {
+        let (dir, date) = (known.dir.display().to_string(), known.submitted().get(..10).unwrap_or("?").to_owned());
+        if !named && age(&known) < args.older_than.0 {
+            kept += 1;
+            continue;
+        }
+        // Keeps other processes from sending tasks meanwhile.
+        let lock = if args.dry_run { None } else { lock(&known.dir, console)? };
+        if let Some(why) = reason_to_keep(&mut known, args.incomplete, console) {
+            console.print(&format!("{dir}: kept, {why}\n"))?;
+            continue;
+        }
+        if args.dry_run {
+            console.print(&format!("{dir}: would be removed, submitted on {date}\n"))?;
+            continue;
+        }
+        fs::remove_dir_all(&known.dir)
+            .map_err(|error| Failure::environment(format!("cannot remove {dir}: {error}")))?;
+        drop(lock);
+        console.print(&format!("{dir}: removed, submitted on {date}\n"))?;
+    }
+    if kept > 0 {
+        console.say(&format!("{} younger than --older-than: kept", plural(kept, "job")));
+    }
+    let programs = if args.dry_run { 0 } else { remove_unused_programs(Path::new(JOBS)) };
+    if programs > 0 {
+        console.print(&format!("{}: removed, no job needs them\n", plural(programs, "program")))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Seconds since the last submission.
+fn age(known: &Known) -> u64 {
+    let submitted = humantime::parse_rfc3339(known.submitted()).unwrap_or_else(|_| SystemTime::now());
+    now().saturating_sub(submitted.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
+/// Why a job is kept: it has work to do, or results that only its folder has.
+fn reason_to_keep(known: &mut Known, incomplete: bool, console: &mut Console) -> Option<String> {
+    let Known { dir, job, submissions } = known;
+    let shards = status::shards(dir, job, submissions, console);
+    let open = shards.iter().filter(|shard| matches!(shard.state, State::Queued | State::Running)).count();
+    if open > 0 {
+        return Some(format!(
+            "{} of it {}",
+            plural(open as u64, "shard"),
+            if open == 1 { "waits or runs" } else { "wait or run" }
+        ));
+    }
+    let is_collected = job.searches || collected(dir) >= submissions.len() as u32;
+    let view = runner_cluster::Known::read(dir);
+    let collects = submissions.last().and_then(|last| collecting(job, last, &view));
+    if !is_collected && collects.is_some_and(|(state, _)| !state.is_missing()) {
+        return Some("its results are about to be collected".to_owned());
+    }
+    if incomplete {
+        return None;
+    }
+    let missing = shards.iter().filter(|shard| shard.state.is_missing()).count();
+    if missing > 0 {
+        let missing = plural(missing as u64, "shard");
+        return Some(format!("without results of {missing}; --incomplete removes it"));
+    }
+    (!is_collected).then(|| "its results are not collected; --incomplete removes it".to_owned())
+}

@@ -1,0 +1,57 @@
+//! Gives the command of a job again.
+
+use std::path::Path;
+
+use crate::cli::{Cli, Command, SubmitArgs, TrustArgs};
+use crate::failure::Failure;
+use runner_cluster::Job;
+
+/// The arguments of the command that submitted the job in `dir`. What to send now is that of `args`, and so is what is
+/// permitted, if anything.
+pub fn arguments(args: &SubmitArgs, dir: &Path) -> Result<SubmitArgs, Failure> {
+    let plain = read(&["submit", "--again", "JOB"].map(str::to_owned))?;
+    let own = SubmitArgs {
+        again: args.again.clone(),
+        sending: args.sending.clone(),
+        offline: args.offline,
+        trust: args.trust.clone(),
+        ..plain
+    };
+    if *args != own {
+        return Err(Failure::usage(
+            "--again gives a command as it was: only --dry-run, --wait, --rerun, --after, --offline and options that permit \
+             something can be added",
+        ));
+    }
+    let (job, shown) = (Job::read(dir).map_err(Failure::usage)?, dir.display());
+    let line = job.command_line().ok_or_else(|| {
+        Failure::usage(format!("{shown} does not have its command, since an older version wrote it: give the command"))
+    })?;
+    // A command can run anything, so it must be this user's own.
+    if !Job::is_own(dir) {
+        let why = "others may have written it: read the command, then give it yourself";
+        return Err(Failure::usage(format!("{shown}: {why}: {line}")));
+    }
+    if std::env::current_dir().ok().as_ref() != Some(&job.directory) {
+        return Err(Failure::usage(format!("{shown} was submitted from {}: go there", job.directory.display())));
+    }
+    let given = read(&job.command)?;
+    if given.tune.is_some() && !args.sending.rerun.is_empty() {
+        return Err(Failure::usage("--rerun is not for a search: without it, --again sends what is missing"));
+    }
+    Ok(SubmitArgs {
+        sending: args.sending.clone(),
+        offline: given.offline || args.offline,
+        trust: if args.trust == TrustArgs::default() { given.trust } else { args.trust.clone() },
+        words: job.command,
+        ..given
+    })
+}
+
+fn read(words: &[String]) -> Result<SubmitArgs, Failure> {
+    let program = std::iter::once("runner").chain(words.iter().map(String::as_str));
+    match Cli::read(program).map_err(Failure::usage)?.command {
+        Command::Submit(args) => Ok(*args),
+        _ => Err(Failure::usage("the job was not made by `runner submit`")),
+    }
+}
