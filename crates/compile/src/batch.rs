@@ -24,9 +24,11 @@ use super::plain_paths::PlainPaths;
 use super::plugin::PluginBuild;
 use super::ptx_digest::add_digests;
 use super::ready;
+use super::replaced::Replaced;
 use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
 use super::whole_file;
+use runner_cuda_source::device_half::device_half;
 use runner_cuda_source::includes::Scanner;
 use runner_files::project::Project;
 use runner_files::regular;
@@ -48,6 +50,9 @@ const WAIT: Duration = Duration::from_millis(20);
 
 /// Maximum number of attempts for a unit whose files change during compilation.
 const ATTEMPTS: u32 = 3;
+
+/// Limit of headers of the host half that may be missing.
+const MOST_MISSING_HEADERS: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
@@ -358,7 +363,45 @@ impl Batch<'_> {
             &Identity { options: UnitOptions { stable: options, ..identity.options.clone() }, ..identity.clone() };
         let unit = CompileUnit { compiler: KernelCompiler::Nvcc, ..unit.clone() };
         let note = format!("compiled by {}, since NVRTC refuses it: {}", nvcc.name(), refusal.summary);
-        self.compile_with(&installed, &unit, identity, &note)
+        let refused = match self.compile_with(&installed, &unit, identity, &note) {
+            Err(refused) if !self.options.stop.load(Ordering::Relaxed) => refused,
+            result => return result,
+        };
+        let half = self.compile_device_half(&installed, &unit, identity, &refused);
+        half.unwrap_or(Err(refused))
+    }
+
+    /// Compiles a source that nvcc refused without its host half; `None` if that does not compile either.
+    fn compile_device_half(
+        &self,
+        installed: &Installed,
+        unit: &CompileUnit,
+        identity: &Identity,
+        refused: &CompileFailure,
+    ) -> Option<Result<(Vec<u8>, Compiled), CompileFailure>> {
+        let source = identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text);
+        let log = identity.replaced.as_ref().map_or("", |replaced| &replaced.log);
+        let included: Vec<String> = identity
+            .files
+            .iter()
+            .skip(1)
+            .filter_map(|path| regular::read(path).ok())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .collect();
+        let included: Vec<&str> = included.iter().map(String::as_str).collect();
+        let note = format!("compiled without its host code, with which nvcc refuses it: {}", refused.summary);
+        let mut absent: Vec<String> = log::missing_header(&refused.summary).into_iter().collect();
+        for _ in 0..MOST_MISSING_HEADERS {
+            let text = device_half(without_mark(source), &absent, &included)?;
+            let replaced = Replaced { text, log: log.to_owned() };
+            let half = Identity { replaced: Some(replaced), ..identity.clone() };
+            let refused = match self.compile_with(installed, unit, &half, &note) {
+                Err(refused) => refused,
+                compiled => return Some(compiled),
+            };
+            absent.push(log::missing_header(&refused.summary).filter(|header| !absent.contains(header))?);
+        }
+        None
     }
 
     /// Compiles a unit to code and its description, which has no path yet. A rejected source that includes library

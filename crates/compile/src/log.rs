@@ -103,6 +103,12 @@ pub(super) fn remedy(error: &str, relocatable: bool) -> Option<&'static str> {
     found.filter(|remedy| !relocatable || *remedy != OF_LAUNCHES)
 }
 
+/// Header that an error of nvcc's preprocessor names.
+pub(super) fn missing_header(error: &str) -> Option<String> {
+    let (before, _) = error.split_once(": No such file or directory")?;
+    before.rsplit_once("fatal error: ").map(|(_, header)| header.to_owned())
+}
+
 /// First error of a readable log, as `file:line: message`.
 pub(super) fn first_error(log: &str) -> Option<String> {
     log.lines().find_map(|line| {

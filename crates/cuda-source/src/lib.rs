@@ -1,6 +1,7 @@
 //! What can be known of a CUDA source without compiling it.
 
 pub mod cpp;
+pub mod device_half;
 pub mod expression;
 pub mod includes;
 pub mod kernel_body;

@@ -1,0 +1,327 @@
+//! A source without its host half: functions, variables and headers that no kernel can use.
+//!
+//! A published file often calls a framework, a test bench or a library whose headers are not at hand. Its kernels need
+//! none of that. What is removed cannot be named by code of the device, so it cannot change what a kernel means: if
+//! something was needed after all, the compiler reports it as undefined. Every line keeps its number.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::includes::literal_length;
+use crate::source::{closing, is_name, tokens};
+
+/// Words by which a declaration belongs to the device, or may.
+const OF_DEVICE: [&str; 9] = [
+    "__device__",
+    "__global__",
+    "__constant__",
+    "__shared__",
+    "__managed__",
+    "__grid_constant__",
+    "texture",
+    "constexpr",
+    "consteval",
+];
+
+/// Words of declarations that code of the device may use although they are not marked.
+const OF_BOTH: [&str; 13] = [
+    "namespace",
+    "typedef",
+    "using",
+    "struct",
+    "class",
+    "enum",
+    "union",
+    "const",
+    "template",
+    "friend",
+    "static_assert",
+    "concept",
+    "asm",
+];
+
+/// Removes the host half, and the `#include` of these headers. `None` if there is nothing to remove, or if the text's
+/// braces do not match, as where branches of `#if` open different ones. `headers` are texts of the included files,
+/// whose macros may mark functions.
+pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<String> {
+    let mut markers = BTreeSet::new();
+    for text in headers.iter().copied().chain([text]) {
+        add_markers(text, &mut markers);
+    }
+    let without_headers = without_includes(text, absent);
+    let mask = masked(&without_headers);
+    let mut half = String::with_capacity(text.len());
+    let mut at = 0;
+    for range in host_declarations(&mask, &markers)? {
+        half.push_str(&without_headers[at..range.start]);
+        half.push_str(&emptied(&without_headers[range.clone()], &mask[range.clone()]));
+        at = range.end;
+    }
+    half.push_str(&without_headers[at..]);
+    (half != text).then_some(half)
+}
+
+/// The line ends of a stretch, and its directives.
+fn emptied(text: &str, mask: &str) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    let mut goes_on = false;
+    for line in text.split_inclusive('\n') {
+        let is_masked = mask[at..at + line.len()].trim().is_empty();
+        let is_directive = is_masked && (goes_on || line.trim_start().starts_with('#'));
+        goes_on = is_directive && line.trim_end().ends_with('\\');
+        if is_directive {
+            out.push_str(line);
+        } else if line.ends_with('\n') {
+            out.push('\n');
+        }
+        at += line.len();
+    }
+    out
+}
+
+/// Adds the macros that stand for a word of the device.
+fn add_markers(text: &str, markers: &mut BTreeSet<String>) {
+    for line in text.lines() {
+        let Some(rest) = line.trim_start().strip_prefix('#') else { continue };
+        let Some(definition) = rest.trim_start().strip_prefix("define") else { continue };
+        let words = tokens(definition);
+        if let Some((name, value)) = words.split_first()
+            && value.iter().any(|word| OF_DEVICE.contains(word) || markers.contains(*word))
+        {
+            markers.insert((*name).to_owned());
+        }
+    }
+}
+
+/// The text with blanks in place of comments, directives and the content of literals. Every byte keeps its place.
+fn masked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let begins_line = out.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
+        let length = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if c == '#' && begins_line {
+            directive_length(rest)
+        } else if c == '"' || (c == '\'' && !out.ends_with(|before: char| before.is_ascii_alphanumeric())) {
+            let length = literal_length(rest);
+            if length >= 2 {
+                out.push(c);
+                blank(&rest[1..length - 1], &mut out);
+                out.push(c);
+                rest = &rest[length..];
+                continue;
+            }
+            length
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+            continue;
+        };
+        blank(&rest[..length], &mut out);
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// Adds as many blanks as a text has bytes, and its line ends.
+fn blank(text: &str, out: &mut String) {
+    out.extend(text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+}
+
+/// Length of a directive with the lines in which it continues, up to a comment that spans lines.
+fn directive_length(text: &str) -> usize {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(comment) = line.find("/*").filter(|comment| !line[*comment..].contains("*/")) {
+            return at + comment;
+        }
+        at += line.len();
+        if !line.trim_end().ends_with('\\') {
+            return at - usize::from(line.ends_with('\n'));
+        }
+    }
+    at
+}
+
+/// Stretches of the masked text that declare something of the host at the level of namespaces.
+fn host_declarations(mask: &str, markers: &BTreeSet<String>) -> Option<Vec<Range<usize>>> {
+    let words = tokens(mask);
+    let place = |word: &str| word.as_ptr() as usize - mask.as_ptr() as usize;
+    let mut found = Vec::new();
+    let (mut begin, mut at, mut open) = (0, 0, 0_usize);
+    while at < words.len() {
+        let end = match words[at] {
+            "(" | "[" => {
+                at = closing(&words, at)? + 1;
+                continue;
+            }
+            "}" => {
+                open = open.checked_sub(1)?;
+                at += 1;
+                begin = at;
+                continue;
+            }
+            "{" if is_scope(&words[begin..at]) => {
+                open += 1;
+                at += 1;
+                begin = at;
+                continue;
+            }
+            "{" => {
+                let close = closing(&words, at)?;
+                // The body of a function ends it; a type and an initialised variable go on to `;`.
+                if !is_function(&words[begin..at]) {
+                    at = close + 1;
+                    continue;
+                }
+                close
+            }
+            ";" => at,
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let declaration = &words[begin..=end];
+        if is_of_host(declaration, markers) {
+            found.push(place(words[begin])..place(words[end]) + words[end].len());
+        }
+        at = end + 1;
+        begin = at;
+    }
+    (open == 0).then_some(found)
+}
+
+/// Whether the brace after these words opens a scope whose declarations are read one by one.
+fn is_scope(head: &[&str]) -> bool {
+    match head {
+        ["extern", language] => language.starts_with('"'),
+        [.., "namespace"] => true,
+        _ => head.iter().any(|word| *word == "namespace") && !head.contains(&"="),
+    }
+}
+
+/// Whether the brace after these words opens the body of a function.
+fn is_function(head: &[&str]) -> bool {
+    let (mut angles, mut brackets) = (0_usize, 0_usize);
+    let mut has_parameters = false;
+    for (at, word) in head.iter().enumerate() {
+        let before = at.checked_sub(1).map_or("", |before| head[before]);
+        match *word {
+            "<" => angles += 1,
+            ">" => angles = angles.saturating_sub(1),
+            "(" => {
+                let is_attribute = before.starts_with("__") && before.ends_with("__");
+                has_parameters |= brackets == 0 && !is_attribute && !matches!(before, "alignas" | "decltype");
+                brackets += 1;
+            }
+            ")" => brackets = brackets.saturating_sub(1),
+            // Neither the default of a parameter nor `operator=`.
+            "=" if angles == 0 && brackets == 0 && !has_operator(head, at) => return false,
+            _ => {}
+        }
+    }
+    has_parameters
+}
+
+/// Whether the word at `at` is part of an operator's name.
+fn has_operator(head: &[&str], at: usize) -> bool {
+    head[at.saturating_sub(2)..at].contains(&"operator")
+}
+
+/// Whether a declaration is of the host alone.
+fn is_of_host(declaration: &[&str], markers: &BTreeSet<String>) -> bool {
+    let has_body = declaration.last() == Some(&"}");
+    let end = declaration.iter().position(|word| *word == "{").unwrap_or(declaration.len());
+    let head = &declaration[..if has_body { end } else { declaration.len() }];
+    if head.iter().any(|word| OF_DEVICE.contains(word) || markers.contains(*word)) {
+        return false;
+    }
+    if has_body {
+        return true;
+    }
+    // `MACRO(x);` may declare anything.
+    let first = head.iter().position(|word| matches!(*word, "(" | "=" | "[")).unwrap_or(head.len());
+    let names = head[..first].iter().filter(|word| is_name(word)).count();
+    let parameters = head.iter().position(|word| *word == "(").unwrap_or(head.len());
+    // `template void f<float>(…)` is no template, but an instance of one.
+    let is_instance = matches!(head, ["template", next, ..] if *next != "<");
+    names >= 2 && (is_instance || !head[..parameters].iter().any(|word| OF_BOTH.contains(word)))
+}
+
+/// The text with empty lines in place of those that include these headers.
+fn without_includes(text: &str, absent: &[String]) -> String {
+    let is_of = |line: &str| {
+        let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+        let name = rest.get(1..)?.split(['"', '>']).next()?;
+        absent.iter().any(|header| header == name).then_some(())
+    };
+    text.split_inclusive('\n').map(|line| if is_of(line).is_some() { "\n" } else { line }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn half(text: &str) -> Option<String> {
+        device_half(text, &["helper.h".to_owned()], &[])
+    }
+
+    /// Lines that are left, each with its number.
+    fn lines(text: &str) -> Vec<(usize, String)> {
+        let half = half(text).unwrap_or_else(|| text.to_owned());
+        assert_eq!(half.lines().count(), text.lines().count(), "{half}");
+        let lines = half.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        lines.map(|(at, line)| (at + 1, line.to_owned())).collect()
+    }
+
+    fn left(text: &str) -> Vec<usize> {
+        lines(text).into_iter().map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn functions_and_variables_of_the_host_go_and_lines_keep_their_numbers() {
+        let text = "#include <math.h>\n# include \"helper.h\"\nTimer *timer = NULL;\nconst int N = 4;\n\
+                    static void check(int a = 3, const char *b = \"{\")\n{\n#ifdef DEBUG\n  f(\"}\");\n#endif\n}\n\
+                    __device__ float twice(float x) { return 2 * x; }\nextern \"C\" void run(std::vector<int> &x);\n\
+                    __global__ void k(float *x)\n{ x[0] = twice(N); }\ntemplate <int B = 3> void launch() { k<<<1, B>>>(0); }\n\
+                    int main() { return 0; }\n";
+        assert_eq!(left(text), [1, 4, 7, 9, 11, 13, 14]);
+    }
+
+    #[test]
+    fn types_scopes_and_what_macros_mark_stay() {
+        for text in [
+            "struct P { float x; P() { y(); } };\n",
+            "typedef struct { int a; } T;\n",
+            "class __align__(16) V { int a[4]; };\n",
+            "static const float t[] = {1, 2};\n",
+            "constexpr int f(int x) { return x; }\n",
+            "#define FN __device__ inline\nFN int f(int x) { return x; }\n",
+            "DECLARE(x);\n",
+            "__constant__ float c[4];\n",
+            "template <typename T> struct S { T a; };\n",
+            "enum E { A, B };\nusing F = float;\nnamespace c = d;\n",
+        ] {
+            assert_eq!(half(text), None, "{text}");
+        }
+        assert_eq!(half("template void run<float>(float *x);\n").as_deref(), Some("\n"));
+        assert_eq!(left("namespace a {\nvoid f() {}\n}\nextern \"C\" {\nint x;\n}\n"), [1, 3, 4, 6]);
+        let of_header =
+            device_half("FN int f() { return 1; }\nint g() { return 1; }\n", &[], &["#define FN __device__\n"]);
+        assert_eq!(of_header.as_deref(), Some("FN int f() { return 1; }\n\n"));
+    }
+
+    #[test]
+    fn braces_that_do_not_match_leave_the_text() {
+        assert_eq!(half("#if A\nint f() {\n#else\nint g() {\n#endif\n}\n"), None);
+        assert_eq!(half("}\nint f() {}\n"), None);
+        for part in ["int f(", "{", "\"", "#if\\", "/*"] {
+            drop(half(&part.repeat(5000)));
+        }
+    }
+}
