@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runner_cuda_source::launches::HostCode;
+use runner_cuda_source::kernel_file::KernelFile;
 use runner_files::project::Project;
 use runner_lang::claim::ClaimProgram;
 use runner_lang::template::{self, Style};
@@ -130,9 +130,8 @@ pub fn sources(data: &[u8]) {
         drop(runner_manifest::parse_within(&source, project.clone()));
     };
     let _ = runner_compile::sources(&CompileUnit::from_kernels(path("k.cu"), ["k"]), &project, &[]);
-    let host =
-        std::fs::read(path("k.cu")).map(|bytes| HostCode::read(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
-    for signature in runner_cuda_source::signature::signatures(&path("k.cu")).unwrap_or_default().into_iter().take(4) {
+    let KernelFile { kernels, host, .. } = KernelFile::read(&path("k.cu"), &[], &[]).unwrap_or_default();
+    for signature in kernels.into_iter().take(4) {
         let (source, kernel) = ("k.cu".to_owned(), signature.name.clone());
         let launch = host.launches.iter().find(|launch| launch.kernel == signature.name).cloned();
         let wanted =

@@ -29,6 +29,14 @@ impl ReachArgs {
         }
     }
 
+    /// Project of a source on the command line.
+    pub fn project_of_source(&self, source: &Path) -> Result<Project, Failure> {
+        match &self.project {
+            None if !self.allow_outside => Ok(Project::from_source(source)),
+            _ => self.project_of(source),
+        }
+    }
+
     fn words(&self) -> Vec<String> {
         let project = self.project.as_ref().map(|folder| format!("--project={}", folder.display()));
         project.into_iter().chain(self.allow_outside.then(|| "--allow-outside".to_owned())).collect()

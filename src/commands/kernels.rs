@@ -1,14 +1,20 @@
 //! Drafts a manifest for the kernels named on the command line, for `try` and `init`.
 
+mod headers;
+
 use std::path::{Path, PathBuf};
 
 use crate::cli::KernelArgs;
 use crate::failure::Exit;
 use crate::failure::Failure;
-use runner_cuda_source::launches::{HostCode, Launch};
-use runner_cuda_source::signature::{Signature, signatures};
+use runner_cuda_source::kernel_file::KernelFile;
+use runner_cuda_source::launches::Launch;
+use runner_cuda_source::signature::Signature;
 use runner_lang::diagnostics::nearest;
-use runner_manifest::draft::{Draft, Request, Wanted, fitting};
+use runner_manifest::draft::{Draft, Request, Wanted, fitting, template_guess};
+
+/// Rounds in which headers of headers are looked for.
+const MOST_ROUNDS: usize = 4;
 
 /// Drafts a manifest called `name`. `source_name` gives the name of each source in it.
 pub fn draft(
@@ -20,13 +26,14 @@ pub fn draft(
     let mut faults = Vec::new();
     let mut kernels: Vec<Wanted> = Vec::new();
     let mut notes = Vec::new();
+    let args = &with_headers(sources, args, &mut notes);
     if sources.len() > 1 && !args.kernel.is_empty() {
         faults.push("-k names kernels of one file: with several, write `a.cu:old b.cu:new`".to_owned());
     }
     for source in sources {
         let (path, named) = split(source);
         let asked: Vec<&str> = named.into_iter().chain(args.kernel.iter().map(String::as_str)).collect();
-        match wanted(&path, &asked, &source_name(&path)) {
+        match wanted(&path, &asked, &source_name(&path), args) {
             Ok((found, left_out)) => {
                 kernels.extend(found);
                 notes.extend(left_out);
@@ -52,6 +59,28 @@ pub fn draft(
         notes,
     };
     Draft::new(&request).map_err(|faults| refused(&faults))
+}
+
+/// The options with folders of headers that only the checkouts of the sources have, each with a note.
+fn with_headers(sources: &[String], args: &KernelArgs, notes: &mut Vec<String>) -> KernelArgs {
+    let mut args = args.clone();
+    for path in sources.iter().map(|source| file_of(source)) {
+        // A header that is found may include others.
+        for _ in 0..MOST_ROUNDS {
+            let file = KernelFile::read(&path, &args.include_paths, &args.defines).unwrap_or_default();
+            let before = args.include_paths.len();
+            for (header, folder) in headers::find(&path, &file.absent) {
+                if !args.include_paths.contains(&folder) {
+                    notes.push(format!("{header} is found in {} (-I)", folder.display()));
+                    args.include_paths.push(folder);
+                }
+            }
+            if args.include_paths.len() == before {
+                break;
+            }
+        }
+    }
+    args
 }
 
 /// Gives a kernel that the sources do not launch the launch of another one with the same parameters.
@@ -89,6 +118,11 @@ pub fn file_of(source: &str) -> PathBuf {
     split(source).0
 }
 
+/// Whether the command line names kernels.
+pub fn names_kernels(sources: &[String], args: &KernelArgs) -> bool {
+    !args.kernel.is_empty() || sources.iter().any(|source| split(source).1.is_some())
+}
+
 /// `a.cu:ns::old` is a file and a kernel, unless there is a file with a colon in its name.
 fn split(source: &str) -> (PathBuf, Option<&str>) {
     let colons = source.match_indices(':').map(|(at, _)| at);
@@ -100,19 +134,30 @@ fn split(source: &str) -> (PathBuf, Option<&str>) {
 }
 
 /// The requested kernels, or those of the file that can be compared, with a note for each that cannot.
-fn wanted(path: &Path, asked: &[&str], source: &str) -> Result<(Vec<Wanted>, Vec<String>), Vec<String>> {
+fn wanted(
+    path: &Path,
+    asked: &[&str],
+    source: &str,
+    args: &KernelArgs,
+) -> Result<(Vec<Wanted>, Vec<String>), Vec<String>> {
     let file = path.display().to_string();
-    let known = signatures(path).map_err(|error| {
-        let hint = "name a CUDA C++ file, as in `runner try kernels.cu`";
-        vec![format!("cannot read {file}: {}; {hint}", error.to_string().to_lowercase())]
-    })?;
-    let host = std::fs::read(path).map(|bytes| HostCode::read(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
+    let KernelFile { kernels: known, host, .. } =
+        KernelFile::read(path, &args.include_paths, &args.defines).map_err(|error| {
+            let hint = "name a CUDA C++ file, as in `runner try kernels.cu`";
+            vec![format!("cannot read {file}: {}; {hint}", error.to_string().to_lowercase())]
+        })?;
     let whole = |signature: &Signature, template: Option<&str>| {
         let launches: Vec<&Launch> = host.launches.iter().filter(|launch| launch.kernel == signature.name).collect();
-        let launch = fitting(signature, &host.constants, &launches);
-        let launched =
-            launch.as_ref().and_then(|launch| launch.template.as_deref()).filter(|_| !signature.template.is_empty());
-        let template = template.or(launched).map(|template| format!("<{template}>")).unwrap_or_default();
+        // A launch that does not look like the kernel still is how the file launches it.
+        let launch =
+            fitting(signature, &host.constants, &launches).or_else(|| launches.first().map(|launch| (*launch).clone()));
+        let launched = launch.as_ref().and_then(|launch| launch.template.as_deref()).unwrap_or_default();
+        let launched: Vec<String> = launched.split(", ").map(str::to_owned).collect();
+        let guess = || template_guess(signature, &launched).join(", ");
+        let has_defaults = signature.template.iter().all(|parameter| parameter.default.is_some());
+        let is_plain = signature.template.is_empty() || (launch.is_none() && has_defaults);
+        let template = template.map(str::to_owned).or_else(|| (!is_plain).then(guess));
+        let template = template.map(|template| format!("<{template}>")).unwrap_or_default();
         let types = if is_overloaded(signature, &known) { format!("({})", signature.types()) } else { String::new() };
         Wanted {
             source: source.to_owned(),
@@ -220,7 +265,17 @@ fn comparable<'a>(all: &[&'a Signature], file: &str) -> (Vec<&'a Signature>, Vec
     let like = |one: &Signature| all.iter().copied().filter(|other| other.types() == one.types()).collect::<Vec<_>>();
     let groups = all.iter().map(|signature| like(signature));
     // Of equally large groups, the first.
-    let largest = groups.rev().max_by_key(Vec::len).unwrap_or_default();
+    let mut largest = groups.rev().max_by_key(Vec::len).unwrap_or_default();
+    let has_output = |signature: &&Signature| {
+        signature
+            .parameters
+            .iter()
+            .any(|parameter| (parameter.pointers > 0 && !parameter.is_const) || !parameter.fields.is_empty())
+    };
+    // Without outputs there is nothing to compare.
+    if !largest.iter().any(has_output) {
+        largest.truncate(1);
+    }
     let shown = |signature: &&&Signature| {
         let is_alone = all.iter().filter(|other| other.path() == signature.path()).count() == 1;
         if is_alone { signature.path() } else { format!("{}({})", signature.path(), signature.types()) }
@@ -240,8 +295,9 @@ fn declared_only(path: &Path, declared: &Signature) -> String {
     beside.sort();
     let is_source = |path: &&PathBuf| path.extension().is_some_and(|end| end == "cu" || end == "cuh");
     let defines = |path: &&PathBuf| {
-        let found = signatures(path).unwrap_or_default();
+        let found = KernelFile::read(path, &[], &[]).unwrap_or_default();
         found
+            .kernels
             .iter()
             .any(|other| other.own && other.body.is_some() && other.path() == name && other.types() == declared.types())
     };

@@ -88,6 +88,17 @@ impl KernelBody {
         self.tokens.iter().any(|token| is_wanted(token))
     }
 
+    /// Function that fetches from a texture object, and the type of its texels: `tex2D`, `float4`.
+    pub fn fetch(&self, texture: &str) -> Option<(String, String)> {
+        let word = |at: usize| self.tokens.get(at).map_or("", String::as_str);
+        (0..self.tokens.len()).find_map(|at| {
+            let close = (at + 2..at + 6).find(|place| word(*place) == ">")?;
+            let is_fetch = word(at).starts_with("tex") && word(at + 1) == "<" && word(close + 1) == "(";
+            (is_fetch && word(close + 2) == texture)
+                .then(|| (word(at).to_owned(), self.tokens[at + 2..close].join(" ")))
+        })
+    }
+
     pub fn access(&self, parameter: &str) -> Access {
         self.accesses.get(parameter).copied().unwrap_or_default()
     }
@@ -254,6 +265,15 @@ mod tests {
         assert_eq!(dimensions("int row = blockIdx.y * blockDim.y + threadIdx.y;"), (2, 2));
         assert_eq!(dimensions("int batch = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;"), (1, 2));
         assert_eq!(dimensions("int z = blockIdx.z;"), (1, 3));
+    }
+
+    #[test]
+    fn the_function_that_fetches_from_a_texture_names_its_texels() {
+        let body =
+            KernelBody::read(&tokens("float4 c = tex2D<float4>(image, x, y); d = tex3D<unsigned char>(v, x);"), &[]);
+        assert_eq!(body.fetch("image"), Some(("tex2D".into(), "float4".into())));
+        assert_eq!(body.fetch("v"), Some(("tex3D".into(), "unsigned char".into())));
+        assert_eq!(body.fetch("x"), None);
     }
 
     #[test]

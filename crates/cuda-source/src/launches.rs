@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::expression::Expression;
 use crate::signature::joined;
 use crate::source::split;
-use crate::source::{MOST_DECLARATIONS, closing, is_name, tokens, without_directives};
+use crate::source::{MOST_DECLARATIONS, closing, is_name, tokens};
 
 /// Definitions that are followed from one to the next.
 const DEEPEST: usize = 16;
@@ -57,11 +57,10 @@ pub struct HostCode {
 }
 
 impl HostCode {
-    pub fn read(text: &str) -> Self {
-        let (code, directives) = without_directives(text);
-        let tokens = tokens(&code);
-        let mut reader = Reader { tokens: &tokens, ..Reader::default() };
-        for directive in &directives {
+    /// Reads words and directives. `text` is the file whose lines are named.
+    pub(crate) fn read(tokens: &[&str], directives: &[&str], text: &str) -> Self {
+        let mut reader = Reader { tokens, ..Reader::default() };
+        for directive in directives {
             reader.define(directive);
         }
         reader.read();
@@ -491,9 +490,15 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
     use super::*;
+    use crate::source::without_directives;
+
+    fn host(text: &str) -> HostCode {
+        let (code, directives) = without_directives(text);
+        HostCode::read(&tokens(&code), &directives.iter().map(String::as_str).collect::<Vec<_>>(), text)
+    }
 
     fn only(text: &str) -> Launch {
-        let found = HostCode::read(text).launches;
+        let found = host(text).launches;
         assert_eq!(found.len(), 1, "{found:?}");
         found.into_iter().next().unwrap()
     }
@@ -558,7 +563,7 @@ mod tests {
 
     #[test]
     fn constants_are_those_outside_of_functions() {
-        let host = HostCode::read(
+        let host = host(
             "#define A 4\n#define B (A * 2)\n#define F(x) x\nstatic const int C = B + 1; __constant__ float t[C];\n\
              __global__ void k() { const int no = 5; } int main() { int also_no = 6; }",
         );
@@ -576,7 +581,7 @@ mod tests {
             "cudaMalloc(",
             "#define A A\nk<<<A, A>>>();\n",
         ] {
-            drop(HostCode::read(&part.repeat(500)));
+            drop(host(&part.repeat(500)));
         }
     }
 }

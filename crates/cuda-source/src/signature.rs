@@ -2,14 +2,12 @@
 //!
 //! Macros are not expanded and types are not looked up: a parameter keeps the words that the source has for its type.
 
-use std::io;
-use std::path::Path;
-
-use crate::includes::{Scanner, SearchPath};
+use crate::expand::Functions;
 use crate::kernel_body::KernelBody;
 use crate::source::{
     Brackets, LONGEST_HEAD, MOST_DECLARATIONS, closing, function_at, head, is_name, split, tokens, without_directives,
 };
+use crate::types::{Field, Types};
 
 /// Declaration of a `__global__` function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +47,8 @@ pub struct Parameter {
     pub is_const: bool,
     /// Whether it is a C++ reference, which no launch can pass.
     pub is_reference: bool,
+    /// Fields, if it is a struct or points to one.
+    pub fields: Vec<Field>,
 }
 
 impl Signature {
@@ -62,7 +62,7 @@ impl Signature {
         self.parameters.iter().map(Parameter::type_text).collect::<Vec<_>>().join(", ")
     }
 
-    fn is_of_same_kernel(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_same_kernel(&self, other: &Self) -> bool {
         let is_same_function = self.name == other.name && self.namespaces == other.namespaces;
         let names =
             |signature: &Self| signature.template.iter().map(|parameter| parameter.name.clone()).collect::<Vec<_>>();
@@ -80,30 +80,15 @@ impl Parameter {
     }
 }
 
-/// Kernels of a file and of the files that it includes from its own folder, in the order of the text.
-pub fn signatures(path: &Path) -> io::Result<Vec<Signature>> {
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-    let search = SearchPath { user: std::slice::from_ref(&folder), toolkit: &[] };
-    let inputs = Scanner::default().inputs(path, &[], &[], search)?;
-    let mut found: Vec<Signature> = Vec::new();
-    for (place, file) in inputs.files.iter().enumerate() {
-        let Some(content) = &file.content else { continue };
-        for signature in scan(&content.text, place == 0) {
-            // A declaration and its definition are one kernel.
-            let is_same = |known: &&mut Signature| known.is_of_same_kernel(&signature);
-            match found.iter_mut().find(is_same) {
-                Some(known) if known.body.is_none() => *known = Signature { own: known.own, ..signature },
-                Some(_) => {}
-                None => found.push(signature),
-            }
-        }
-    }
-    Ok(found)
+/// What the types and calls of kernels stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Context {
+    pub types: Types,
+    pub functions: Functions,
 }
 
-fn scan(text: &str, own: bool) -> Vec<Signature> {
-    let (code, _) = without_directives(text);
-    let tokens = tokens(&code);
+/// Kernels among the words of a file.
+pub(crate) fn scan(tokens: &[&str], own: bool, context: &Context) -> Vec<Signature> {
     // A name for each open brace that belongs to a namespace.
     let mut open: Vec<Option<&str>> = Vec::new();
     let mut found = Vec::new();
@@ -113,9 +98,9 @@ fn scan(text: &str, own: bool) -> Vec<Signature> {
             "}" => drop(open.pop()),
             "__global__" if found.len() < MOST_DECLARATIONS => {
                 let namespaces = || open.iter().flatten();
-                let kernel = signature(&tokens, at, own);
+                let kernel = signature(tokens, at, own, context);
                 found.extend(kernel.map(|kernel| Signature {
-                    namespaces: namespaces().map(|name| (*name).to_owned()).collect(),
+                    namespaces: namespaces().map(|name| (*name).to_owned()).chain(kernel.namespaces).collect(),
                     ..kernel
                 }));
             }
@@ -163,24 +148,43 @@ pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
 }
 
 /// The kernel whose `__global__` is at `at`.
-fn signature(tokens: &[&str], at: usize, own: bool) -> Option<Signature> {
+fn signature(tokens: &[&str], at: usize, own: bool, context: &Context) -> Option<Signature> {
     let name = at + 1 + function_at(&tokens[at + 1..])?;
     let close = name + 1 + closing(head(&tokens[name + 1..]), 0)?;
     let before = at.saturating_sub(LONGEST_HEAD);
     let begin = tokens[before..at].iter().rposition(|token| matches!(*token, ";" | "}" | "{"));
     let begin = begin.map_or(before, |end| before + end + 1);
     let parameters = split(&tokens[name + 2..close]).into_iter().map(parameter);
-    let parameters: Vec<Parameter> =
+    let mut parameters: Vec<Parameter> =
         parameters.filter(|parameter| parameter.base != "void" || parameter.pointers > 0).collect();
+    let template = template(&tokens[begin..at]);
+    let types: Vec<&str> = template.iter().map(|parameter| parameter.name.as_str()).collect();
+    parameters.iter_mut().for_each(|parameter| context.types.resolve(parameter, &types));
     let names: Vec<&str> = parameters.iter().filter_map(|parameter| parameter.name.as_deref()).collect();
     Some(Signature {
         name: tokens[name].to_owned(),
-        namespaces: Vec::new(),
-        template: template(&tokens[begin..at]),
-        body: body(&tokens[close + 1..]).map(|body| KernelBody::read(body, &names)),
+        namespaces: qualifiers(&tokens[at..name]),
+        template,
+        body: body(&tokens[close + 1..]).map(|body| {
+            let body = context.functions.expand(body);
+            KernelBody::read(&body.iter().map(String::as_str).collect::<Vec<_>>(), &names)
+        }),
         parameters,
         own,
     })
+}
+
+/// Namespaces that a definition names before the kernel: `void mine::scale(…)`.
+fn qualifiers(before: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut before = before;
+    while let [rest @ .., name, ":", ":"] = before
+        && is_name(name)
+    {
+        found.insert(0, (*name).to_owned());
+        before = rest;
+    }
+    found
 }
 
 /// Tokens between the braces that follow a kernel's parameters, or up to the next kernel if the braces are not closed;
@@ -220,7 +224,8 @@ fn template(tokens: &[&str]) -> Vec<TemplateParameter> {
     split(&rest[..end.unwrap_or(rest.len())]).into_iter().map(parameter).collect()
 }
 
-fn parameter(tokens: &[&str]) -> Parameter {
+/// The parameter that these words declare.
+pub(crate) fn parameter(tokens: &[&str]) -> Parameter {
     let declared = tokens.iter().position(|token| *token == "=").map_or(tokens, |at| &tokens[..at]);
     let first_pointer = declared.iter().position(|token| *token == "*");
     let is_const = declared[..first_pointer.unwrap_or(declared.len())].contains(&"const");
@@ -254,6 +259,7 @@ fn parameter(tokens: &[&str]) -> Parameter {
         pointers,
         is_const,
         is_reference,
+        fields: Vec::new(),
     }
 }
 
@@ -285,7 +291,8 @@ mod tests {
     use super::*;
 
     fn only(text: &str) -> Signature {
-        let mut found = scan(text, true);
+        let (code, _) = without_directives(text);
+        let mut found = scan(&tokens(&code), true, &Context::default());
         assert_eq!(found.len(), 1, "{found:?}");
         found.pop().unwrap()
     }
@@ -341,16 +348,5 @@ mod tests {
         let found =
             only("__global__ void k(const int *in, // the input\n#if 1\n int *out /* = in */,\n#endif\n int n);");
         assert_eq!(found.parameters.len(), 3);
-    }
-
-    #[test]
-    fn a_declaration_and_its_definition_are_one_kernel_and_an_include_has_another() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
-        write("a.cu", "#include \"b.cuh\"\n__global__ void a(int *x);\n__global__ void a(int *x) {}");
-        write("b.cuh", "__global__ void b(int *x) {}");
-        let found = signatures(&dir.path().join("a.cu")).unwrap();
-        let found: Vec<(&str, bool)> = found.iter().map(|kernel| (kernel.name.as_str(), kernel.own)).collect();
-        assert_eq!(found, [("a", true), ("b", false)]);
     }
 }

@@ -33,13 +33,16 @@ impl Project {
         Self { roots: Some(vec![Self::folder_of(manifest)]) }
     }
 
+    /// Project of a source that the user names: the checkout that it is in, or else that of a manifest in its place.
+    pub fn from_source(source: &Path) -> Self {
+        let folder = real(&own_folder(source));
+        let checkout = folder.ancestors().find(|folder| folder.join(".git").exists() && !is_too_large(folder));
+        checkout.map_or_else(|| Self::from_manifest(source), |folder| Self { roots: Some(vec![folder.to_owned()]) })
+    }
+
     /// Folder of a manifest's project, with links resolved.
     pub fn folder_of(manifest: &Path) -> PathBuf {
-        let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = real(folder);
-        let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| real(Path::new(&home)));
-        let is_too_large =
-            |parent: &Path| parent.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(parent));
+        let folder = real(&own_folder(manifest));
         let parent = folder.parent().filter(|parent| !folder.join(".git").exists() && !is_too_large(parent));
         parent.map_or_else(|| folder.clone(), Path::to_owned)
     }
@@ -106,6 +109,17 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Folder of a file.
+fn own_folder(file: &Path) -> PathBuf {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Whether a folder is the root of the file system or contains the user's home.
+fn is_too_large(folder: &Path) -> bool {
+    let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| real(Path::new(&home)));
+    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
@@ -151,5 +165,19 @@ mod tests {
         assert!(!Project::from_manifest(Path::new("/tmp/x.toml")).has(Path::new("/etc/passwd")));
         let home = env::var("HOME").unwrap();
         assert!(!Project::from_manifest(&Path::new(&home).join("x.toml")).has(Path::new("/etc/passwd")));
+    }
+
+    #[test]
+    fn the_project_of_a_source_is_its_checkout() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir_all(path("p/.git")).unwrap();
+        fs::create_dir_all(path("p/a/b/c")).unwrap();
+        fs::create_dir_all(path("q/a/b")).unwrap();
+        let has = |source: &str, other: &str| Project::from_source(&path(source)).has(&path(other));
+        fs::write(path("p/x.h"), "").unwrap();
+        fs::write(path("q/x.h"), "").unwrap();
+        assert!(has("p/a/b/c/k.cu", "p/x.h") && !has("p/a/b/c/k.cu", "q/x.h"));
+        assert!(!has("q/a/b/k.cu", "q/x.h"));
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-use runner_cuda_source::signature::{Signature, signatures};
+use runner_cuda_source::kernel_file::KernelFile;
+use runner_cuda_source::signature::Signature;
 use runner_cuda_source::source::CudaSource;
 
 use runner_cuda_source::includes::Scanner;
@@ -87,7 +88,7 @@ impl Files {
     }
     /// Kernels of a source with their parameters; empty if it cannot be read.
     pub fn signatures(&mut self, path: &Path) -> Rc<Vec<Signature>> {
-        let read = || Rc::new(signatures(path).unwrap_or_default());
+        let read = || Rc::new(KernelFile::read(path, &[], &[]).unwrap_or_default().kernels);
         Rc::clone(self.signatures.entry(path.to_owned()).or_insert_with(read))
     }
 }

@@ -1,5 +1,6 @@
 //! What to pass for each kernel parameter in a drafted manifest: a buffer or a number, by its type or by `--arg`.
 
+use super::record::{RecordField, elements, record};
 use super::sizes::Sizes;
 use super::{Request, Wanted};
 use crate::element::{components, element, is_vector};
@@ -108,6 +109,44 @@ pub enum What {
     Vector {
         values: Vec<String>,
     },
+    /// A texture object, of a buffer of this type.
+    Texture {
+        texels: String,
+        texture: Texture,
+        seed: usize,
+    },
+    /// A struct by value.
+    Record {
+        fields: Vec<RecordField>,
+    },
+}
+
+/// A texture as small as any that a kernel may clamp its coordinates to.
+#[derive(Debug, Clone)]
+pub struct Texture {
+    pub kind: &'static str,
+    pub size: Vec<&'static str>,
+}
+
+impl Texture {
+    /// The texture that a function fetches from.
+    fn of(function: &str) -> Self {
+        let (kind, size): (_, &[&'static str]) = match function {
+            "tex1Dfetch" => ("linear", &["4096"]),
+            "tex1D" | "tex1DLod" => ("1d", &["4096"]),
+            "tex3D" | "tex3DLod" => ("3d", &["48", "40", "32"]),
+            "tex1DLayered" => ("1d_layered", &["512", "4"]),
+            "tex2DLayered" => ("2d_layered", &["96", "80", "4"]),
+            "texCubemap" => ("cube", &["64"]),
+            _ => ("2d", &["320", "240"]),
+        };
+        Self { kind, size: size.to_vec() }
+    }
+
+    /// Texels of all faces and layers.
+    pub fn len(&self) -> String {
+        if self.kind == "cube" { "6 * 64 * 64".to_owned() } else { self.size.join(" * ") }
+    }
 }
 
 impl DraftParameter {
@@ -117,11 +156,20 @@ impl DraftParameter {
 
     /// Whether the manifest has something of this name.
     pub const fn has_name(&self) -> bool {
-        matches!(self.what, What::Buffer { .. } | What::Switch)
+        matches!(self.what, What::Buffer { .. } | What::Switch | What::Texture { .. })
     }
 
     pub const fn is_output(&self) -> bool {
         matches!(self.what, What::Buffer { role, .. } if role.is_output())
+    }
+
+    /// This and what it consists of.
+    pub fn parts(&self) -> Vec<&Self> {
+        let mut found = vec![self];
+        if let What::Record { fields } = &self.what {
+            found.extend(fields.iter().flat_map(|field| field.value.parts()));
+        }
+        found
     }
 
     /// Describes the assumption for the user: `in = f32[n], input, uniform from 0 to 1`.
@@ -131,6 +179,16 @@ impl DraftParameter {
             What::Number { value } => format!("{name} = {element}({value})"),
             What::Switch => format!("{name} = false and true"),
             What::Vector { values } => format!("{name} = {element}({})", values.join(", ")),
+            What::Texture { texels, texture, .. } => {
+                format!("{name} = {texels}[{}], texture {}", texture.len(), texture.size.join("×"))
+            }
+            What::Record { fields } => {
+                let shown = |field: &RecordField| match &field.value.what {
+                    What::Number { value } => format!("{} = {value}", field.name),
+                    _ => field.name.clone(),
+                };
+                format!("{name} = {{ {} }}", fields.iter().map(shown).collect::<Vec<_>>().join(", "))
+            }
             What::Buffer { role, len, fill, .. } => {
                 let what = match role {
                     Role::In => "input",
@@ -151,7 +209,7 @@ impl DraftParameter {
 
 /// Values of floats: they differ from each other and from what kernels use by themselves, and ascend, since a lower
 /// bound usually comes before the upper one.
-const FLOATS: [f64; 8] = [0.375, 0.625, 0.75, 0.875, 0.9375, 0.96875, 1.125, 1.375];
+pub const FLOATS: [f64; 8] = [0.375, 0.625, 0.75, 0.875, 0.9375, 0.96875, 1.125, 1.375];
 
 /// Arguments of all parameters. `types` holds the template arguments of each kernel.
 pub fn places(
@@ -188,6 +246,26 @@ fn place(
         return Err("no kernel is named".to_owned());
     };
     let name = parameter.name.clone().unwrap_or_else(|| format!("arg{position}"));
+    if parameter.pointers == 0 && !parameter.is_reference && !parameter.fields.is_empty() && wish.element.is_none() {
+        let fields = record(&name, &parameter.fields, 100 * (position + 1)).map_err(|field| {
+            format!(
+                "{}: field `{field}` of parameter `{}` has a type that is not understood; write a manifest with \
+                 `runner init`, and the struct as `{{ {field} = … }}`",
+                first.file, parameter.text
+            )
+        })?;
+        return Ok(DraftParameter { name, element: ElementType::U8, what: What::Record { fields } });
+    }
+    if parameter.base == "cudaTextureObject_t" && parameter.pointers == 0 {
+        let fetch = first.signature.body.as_ref().and_then(|body| body.fetch(&name));
+        let (function, texels) = fetch.unwrap_or_else(|| ("tex2D".to_owned(), "float".to_owned()));
+        let element = element(&texels).unwrap_or(ElementType::F32);
+        return Ok(DraftParameter {
+            name,
+            element,
+            what: What::Texture { texels, texture: Texture::of(&function), seed: position + 1 },
+        });
+    }
     let element = match wish.element {
         Some(element) => element,
         None => known(first, parameter, first_types, &name)?,
@@ -292,7 +370,7 @@ fn default_fill(request: &Request, element: ElementType, (is_index, last): (bool
 /// Element type of a parameter, with template arguments substituted.
 fn element_of(parameter: &Parameter, types: &[(String, String)]) -> Option<ElementType> {
     let base = types.iter().find(|(name, _)| *name == parameter.base).map_or(&parameter.base, |(_, value)| value);
-    element(base)
+    element(base).or_else(|| Some(elements(&parameter.fields).filter(|_| parameter.pointers > 0)?.0))
 }
 
 /// Element type, or why it is unknown and what to do.
@@ -313,8 +391,8 @@ fn known(
         Some(element) => Ok(element),
         None if unnamed => Err(format!("{place} has a type that is not understood, and no name; give it one")),
         None if by_value => Err(format!(
-            "{place} has a type that is not understood: if it is a number, name its type, as in --arg {name}=u32:n; a \
-             struct cannot be passed"
+            "{place} has a type that is not understood: if it is a number, name its type, as in --arg {name}=u32:n; for a \
+             struct, name the file that defines it"
         )),
         None => Err(format!(
             "{place} has a type that is not understood: name the type of its elements, as in --arg {name}=f32, or \

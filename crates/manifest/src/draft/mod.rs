@@ -5,6 +5,7 @@
 //! and the outputs of each are compared with those of the first.
 
 mod argument;
+mod record;
 mod sizes;
 mod text;
 mod triton;
@@ -12,7 +13,7 @@ mod triton;
 pub use sizes::fitting;
 pub use triton::TritonKernel;
 
-use argument::{DraftParameter, Wish, places};
+use argument::{DraftParameter, What, Wish, places};
 use sizes::{Given, Size, Sizes, sizes};
 
 use super::validate::may_name_buffer;
@@ -74,6 +75,8 @@ pub struct Draft {
     defaults: [String; 2],
     sizes: Vec<Size>,
     places: Vec<DraftParameter>,
+    /// Names of the parameters in the first kernel, in the order of `places`.
+    parameters: Vec<String>,
     variants: Vec<Variant>,
     tolerance: Option<f64>,
     include_paths: Vec<String>,
@@ -114,7 +117,14 @@ impl Draft {
                 .collect(),
             types: &types,
         };
-        let sizes = sizes(&request.kernels, &given);
+        let with_fields = |wanted: &Wanted| {
+            let integers = record::integers(&wanted.signature.parameters).into_iter();
+            let mut wanted = wanted.clone();
+            wanted.constants.extend(integers.map(|(name, value)| (name, value.into())));
+            wanted
+        };
+        let kernels: Vec<Wanted> = request.kernels.iter().map(with_fields).collect();
+        let sizes = sizes(&kernels, &given);
         let places = match places(request, &types, &wishes, &sizes) {
             Ok(found) => found.into_iter().fold(Vec::new(), |mut before, place| {
                 let place = unique(place, &before, &sizes);
@@ -126,7 +136,10 @@ impl Draft {
                 Vec::new()
             }
         };
-        if request.kernels.len() > 1 && faults.is_empty() && !places.iter().any(DraftParameter::is_output) {
+        if request.kernels.len() > 1
+            && faults.is_empty()
+            && !places.iter().flat_map(DraftParameter::parts).any(DraftParameter::is_output)
+        {
             faults.push(
                 "no parameter is an output, so that nothing can be compared: the pointers are const; name one with \
                  --arg NAME=out"
@@ -148,11 +161,58 @@ impl Draft {
             variants: variants(request, &sizes),
             sizes: sizes.all,
             places,
+            parameters: request
+                .kernels
+                .first()
+                .into_iter()
+                .flat_map(|wanted| &wanted.signature.parameters)
+                .map(|parameter| parameter.name.clone().unwrap_or_default())
+                .collect(),
             tolerance: request.tolerance,
             include_paths: request.include_paths.clone(),
             defines: request.defines.iter().map(define).collect(),
             notes: request.notes.clone(),
         })
+    }
+
+    /// Name of the first variant, with which the others are compared.
+    pub fn baseline(&self) -> Option<&str> {
+        self.variants.first().map(|variant| variant.name.as_str())
+    }
+
+    /// Whether there is more than one kernel.
+    pub fn compares(&self) -> bool {
+        self.variants.len() > 1
+    }
+
+    /// Parameter behind a buffer, as its kernel names it, and the buffer's length.
+    pub fn length_of(&self, buffer: &str) -> Option<(&str, &str)> {
+        let (position, place) = self.places.iter().enumerate().find(|(_, place)| place.name == buffer)?;
+        match &place.what {
+            What::Buffer { len, .. } => Some((self.parameters.get(position)?, len)),
+            _ => None,
+        }
+    }
+
+    /// Other values for integers that a kernel may need to be a number of threads, each by its parameter.
+    pub fn integers(&self) -> Vec<(String, String)> {
+        let threads: Option<i64> = self
+            .variants
+            .first()
+            .and_then(|variant| variant.block.iter().map(|side| side.parse::<i64>().ok()).product());
+        let values = threads.into_iter().flat_map(|threads| [threads, threads / 2]).chain([32, 16]);
+        let integers = self
+            .places
+            .iter()
+            .zip(&self.parameters)
+            .filter(|(place, _)| matches!(place.what, What::Number { .. }) && !place.element.is_float());
+        let all = integers.flat_map(|(_, name)| values.clone().map(move |value| (name.clone(), value.to_string())));
+        all.collect()
+    }
+
+    /// Arguments and what they consist of.
+    fn parts(&self) -> Vec<&DraftParameter> {
+        self.places.iter().flat_map(DraftParameter::parts).collect()
     }
 
     /// Lines that describe the argument assumed for each parameter, and where launches come from.
@@ -187,7 +247,7 @@ fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String,
             "{file}: `{kernel}` is a template <{}>: name its arguments, as in -k '{}<{}>'",
             header.join(", "),
             signature.name,
-            signature.template.iter().map(example).collect::<Vec<_>>().join(", ")
+            template_guess(signature, &[]).join(", ")
         ));
     } else if signature.template.is_empty() && kernel.contains('<') {
         faults.push(format!("{file}: `{}` is not a template: name it without <…>", signature.name));
@@ -195,9 +255,29 @@ fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String,
     values
 }
 
+/// Arguments for a kernel's template: those of a launch that mean something outside of it, then defaults, then what a
+/// name suggests.
+pub fn template_guess(signature: &Signature, launched: &[String]) -> Vec<String> {
+    let is_known = |value: &String| {
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+        is_number || matches!(value.as_str(), "true" | "false") || crate::element::element(value).is_some()
+    };
+    let guess = |(at, parameter): (usize, &TemplateParameter)| {
+        let launched = launched.get(at).filter(|value| is_known(value)).cloned();
+        launched.or_else(|| parameter.default.clone()).unwrap_or_else(|| example(parameter).to_owned())
+    };
+    signature.template.iter().enumerate().map(guess).collect()
+}
+
 fn example(parameter: &TemplateParameter) -> &'static str {
-    let is_type = ["typename", "class"].iter().any(|word| parameter.text.starts_with(word));
-    if is_type { "float" } else { "4" }
+    let is = |words: &[&str]| words.iter().any(|word| parameter.name.to_lowercase().contains(word));
+    match parameter.text.split(' ').next() {
+        Some("typename" | "class") => "float",
+        Some("bool") => "true",
+        _ if is(&["tile", "dim"]) => "16",
+        _ if is(&["block", "thread"]) => "256",
+        _ => "4",
+    }
 }
 
 /// Reports the kernels whose number of parameters differs from the first's.

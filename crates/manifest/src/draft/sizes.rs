@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Wanted;
+use super::record;
 use crate::element::{components, is_vector};
 use crate::validate::may_name_buffer;
 use runner_cuda_source::expression::{Expression, Interval, ceil_div};
@@ -29,10 +30,13 @@ const STAND_INS: [i128; 6] = [1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_
 const WHOLE_STAND_INS: [i128; 6] = [1_028_096, 1_052_672, 1_077_248, 1_101_824, 1_110_016, 1_134_592];
 
 /// Values of integers that are no sizes: they differ from each other and from what kernels use by themselves.
-const SMALL: [i64; 6] = [3, 5, 7, 11, 13, 17];
+pub const SMALL: [i64; 6] = [3, 5, 7, 11, 13, 17];
 
 /// Largest number that counts as a constant of the kernel instead of a share of a size.
 const LARGEST_CONSTANT: i128 = 3000;
+
+/// Constants from here on may be sizes.
+const SMALLEST_SIZE: i128 = 64;
 
 /// A size by which buffers and launches grow.
 #[derive(Debug, Clone)]
@@ -309,17 +313,14 @@ impl Plan<'_> {
             let Some(launch) = self.launch(kernel) else { continue };
             let Some(reach) = self.reach(kernel, [256, 1, 1], [None; 3], &BTreeMap::new()) else { continue };
             let has_guard = reach.spans.iter().any(Option::is_some);
-            let strides = self.kernels[kernel]
-                .signature
-                .body
-                .as_ref()
-                .is_some_and(|body| body.mentions(|token| token == "gridDim"));
+            let body = self.kernels[kernel].signature.body.as_ref();
+            let strides = body.is_some_and(|body| body.mentions(|token| token == "gridDim"));
             for (position, meaning) in &self.meanings {
                 if *meaning != Meaning::Size {
                     continue;
                 }
-                let Some(value) = launch.arguments.get(*position).and_then(|argument| launch.integer(&argument.value))
-                else {
+                let value = launch.arguments.get(*position).and_then(|argument| launch.integer(&argument.value));
+                let Some(value) = value.filter(|value| *value > 0) else {
                     continue;
                 };
                 let mentions = |expressions: &[Expression]| {
@@ -333,7 +334,12 @@ impl Plan<'_> {
                     found
                 };
                 let is_of_block = mentions(&launch.block) || mentions(launch.shared.as_slice());
-                if is_of_block || (!has_guard && !strides && !mentions(&launch.grid)) {
+                // The kernel also has the same size as a constant.
+                let is_constant = value >= SMALLEST_SIZE
+                    && self.kernels[kernel].constants.iter().any(|(name, other)| {
+                        *other == value && body.is_some_and(|body| body.mentions(|token| token == name))
+                    });
+                if is_of_block || is_constant || (!has_guard && !strides && !mentions(&launch.grid)) {
                     kept.insert(*position, value);
                 }
             }
@@ -474,8 +480,10 @@ impl Plan<'_> {
             }
             for (name, extent) in &reach.extents {
                 let Some(position) = self.position(kernel, name) else { continue };
-                let base = self.base(kernel, &self.kernels[kernel].signature.parameters[position].base);
-                lens.entry(position).or_default().push((extent.known * components(&base), extent.is_open));
+                let parameter = &self.kernels[kernel].signature.parameters[position];
+                let base = self.base(kernel, &parameter.base);
+                let count = record::elements(&parameter.fields).map_or_else(|| components(&base), |(_, count)| count);
+                lens.entry(position).or_default().push((extent.known * count, extent.is_open));
             }
             self.shared(kernel, &reach, sides, &mut shape);
             covers.push(self.covered(&grid, *sides));
@@ -565,7 +573,7 @@ impl Plan<'_> {
             return found;
         }
         if let Some(texts) = self.launched_grid(kernel, &reach)
-            && let Some(found) = numbers(&texts)
+            && let Some(found) = numbers(&texts).filter(|found| found.iter().all(|blocks| *blocks >= 1))
         {
             shape.grid = texts;
             shape.taken.push("grid");
@@ -945,7 +953,7 @@ fn is_small(name: &str) -> bool {
 }
 
 /// Whether a name is that of a size.
-fn is_size(name: &str) -> bool {
+pub fn is_size(name: &str) -> bool {
     let lower = name.to_lowercase();
     let words = ["size", "len", "num", "count", "row", "col", "width", "height", "dim", "elem", "batch", "total"];
     words.iter().any(|word| lower.contains(word))

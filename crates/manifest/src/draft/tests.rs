@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Draft, Request, Wanted};
-use runner_cuda_source::launches::HostCode;
-use runner_cuda_source::signature::signatures;
+use runner_cuda_source::kernel_file::KernelFile;
 use runner_types::SourceText;
 
 const SOURCE: &str = "
@@ -33,9 +32,9 @@ fn draft(kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String;
 fn draft_of(source: &str, kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String; 2], Vec<String>> {
     let dir = tempfile::tempdir().map_err(|error| vec![error.to_string()])?;
     let path = dir.path().join("k.cu");
-    let host = HostCode::read(source);
     std::fs::write(&path, source).map_err(|error| vec![error.to_string()])?;
-    let known = signatures(&path).map_err(|error| vec![error.to_string()])?;
+    let KernelFile { kernels: known, host, .. } =
+        KernelFile::read(&path, &[], &[]).map_err(|error| vec![error.to_string()])?;
     let wanted = |kernel: &&str| {
         let name = kernel.split('<').next().unwrap_or_default();
         let signature = known.iter().find(|signature| signature.name == name)?.clone();

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::argument::{DraftParameter, Fill, What};
+use super::record::RecordField;
 use super::{Draft, Variant};
 
 impl Draft {
@@ -32,7 +33,7 @@ impl Draft {
         out.line(&format!("baseline = {}", quoted(names.first().unwrap_or(&""))));
         out.line("steps    = false");
         self.axes(&mut out);
-        for place in &self.places {
+        for place in self.parts() {
             buffer(&mut out, place);
         }
         self.checks(&mut out);
@@ -101,7 +102,7 @@ impl Draft {
         out.gap("Every result must be that of the baseline. Better is a reference: expect = \"2 * x + y\".");
         let tolerance = self.tolerance.map(|rel| format!("tolerance = {{ rel = {rel:?} }}\n")).unwrap_or_default();
         let baseline = quoted(&self.variants[0].name);
-        let checks = self.places.iter().filter(|place| place.is_output()).map(|place| {
+        let checks = self.parts().into_iter().filter(|place| place.is_output()).map(|place| {
             let name = quoted(&place.name);
             let tolerance = if place.element.is_float() { tolerance.as_str() } else { "" };
             format!("[[check]]\nactual = {name}\nexpect = {{ variant = {baseline} }}\n{tolerance}")
@@ -140,21 +141,45 @@ impl Draft {
         if let Some(shared) = shared {
             out.line(&format!("shared = {}", quoted(shared)));
         }
-        let argument = |DraftParameter { name, element, what }: &DraftParameter| match what {
-            What::Buffer { .. } => quoted(name),
-            What::Number { value } => quoted(&format!("{element}({value})")),
-            What::Switch => quoted(&format!("{element}({name})")),
-            What::Vector { values } => {
-                let values: Vec<String> = values.iter().map(|value| quoted(&format!("{element}({value})"))).collect();
-                format!("[{}]", values.join(", "))
-            }
-        };
         let arguments: Vec<String> = self.places.iter().map(argument).collect();
         out.line(&format!("args   = [{}]", arguments.join(", ")));
     }
 }
 
+/// The argument in a list of `args`.
+fn argument(DraftParameter { name, element, what }: &DraftParameter) -> String {
+    match what {
+        What::Buffer { .. } => quoted(name),
+        What::Number { value } => quoted(&format!("{element}({value})")),
+        What::Switch => quoted(&format!("{element}({name})")),
+        What::Vector { values } => {
+            let values: Vec<String> = values.iter().map(|value| quoted(&format!("{element}({value})"))).collect();
+            format!("[{}]", values.join(", "))
+        }
+        What::Texture { texture, .. } => {
+            let size: Vec<String> = texture.size.iter().map(|side| quoted(side)).collect();
+            let kind = quoted(texture.kind);
+            format!("{{ texture = {}, size = [{}], kind = {kind} }}", quoted(name), size.join(", "))
+        }
+        What::Record { fields } => {
+            let field = |field: &RecordField| match field.count {
+                Some(count) => format!("{} = {{ of = {}, count = {count} }}", field.name, argument(&field.value)),
+                None => format!("{} = {}", field.name, argument(&field.value)),
+            };
+            format!("{{ {} }}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
 fn buffer(out: &mut Writer, DraftParameter { name, element, what }: &DraftParameter) {
+    if let What::Texture { texels, texture, seed } = what {
+        let (low, high) = if element.is_float() { (0, 1) } else { (0, 255) };
+        out.gap("A texture's texels.");
+        let of = format!("type   = \"{texels}\"\nlen    = {}", quoted(&texture.len()));
+        let fill = format!("fill   = {{ uniform = [{low}, {high}], seed = {seed} }}\naccess = \"in\"");
+        out.line(&format!("[buffers.{name}]\n{of}\n{fill}"));
+        return;
+    }
     let What::Buffer { role, len, fill, seed } = what else { return };
     out.gap(match (role.is_filled(), role.is_output()) {
         (true, false) => {

@@ -1,0 +1,140 @@
+//! Structs of drafts: one by value has a value for each field, and a buffer of them is a buffer of numbers.
+
+use super::argument::{DraftParameter, FLOATS, Fill, Role, What};
+use super::sizes::SMALL;
+use super::sizes::is_size;
+use crate::element::{components, element, is_vector};
+use runner_cuda_source::signature::Parameter;
+use runner_cuda_source::types::Field;
+use runner_types::ElementType;
+
+/// Values of integers in structs whose names are those of sizes.
+const SIZES: [i64; 4] = [61, 53, 47, 43];
+
+/// Number of the components of a vector.
+const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+
+/// A field of a struct by value.
+#[derive(Debug, Clone)]
+pub struct RecordField {
+    pub name: String,
+    pub value: DraftParameter,
+    /// Elements, if it is an array.
+    pub count: Option<i128>,
+}
+
+/// Element type and elements per struct of a buffer that holds structs with these fields; `None` if that is not known,
+/// or if they hold addresses.
+pub fn elements(fields: &[Field]) -> Option<(ElementType, i128)> {
+    let mut kinds = Vec::new();
+    let (bytes, _) = layout(fields, &mut kinds)?;
+    let first = *kinds.first()?;
+    let size = |element: ElementType| i128::try_from(element.size()).unwrap_or(1);
+    let is_uniform = kinds.iter().all(|kind| *kind == first) && bytes % size(first) == 0;
+    let element = match bytes % 4 {
+        _ if is_uniform => first,
+        // Small numbers, which are harmless as floats, too.
+        0 => ElementType::U32,
+        _ => ElementType::U8,
+    };
+    Some((element, bytes / size(element)))
+}
+
+/// Size and alignment of a struct, with the types of its numbers.
+fn layout(fields: &[Field], kinds: &mut Vec<ElementType>) -> Option<(i128, i128)> {
+    let (mut bytes, mut widest) = (0_i128, 1);
+    for field in fields {
+        let (size, align) = match element(&field.base) {
+            _ if field.pointers > 0 => return None,
+            Some(element) => {
+                kinds.push(element);
+                let (size, count) = (i128::try_from(element.size()).ok()?, components(&field.base));
+                // Vectors of three are aligned as one number.
+                (size * count, if count == 3 { size } else { (size * count).min(16) })
+            }
+            None if !field.fields.is_empty() => layout(&field.fields, kinds)?,
+            None => return None,
+        };
+        let count = field.count.unwrap_or(1);
+        let begin = (bytes + align - 1) / align * align;
+        bytes = begin.checked_add(size.checked_mul(count).filter(|whole| (1..1 << 20).contains(whole))?)?;
+        widest = widest.max(align);
+    }
+    Some(((bytes + widest - 1) / widest * widest, widest))
+}
+
+/// Integers of the structs that a kernel takes by value, under the names that its body has for them: `p.width`.
+pub fn integers(parameters: &[Parameter]) -> Vec<(String, i64)> {
+    let mut found = Vec::new();
+    for parameter in parameters.iter().filter(|parameter| parameter.pointers == 0) {
+        let Some(name) = &parameter.name else { continue };
+        for (place, field) in parameter.fields.iter().enumerate() {
+            let is_integer = element(&field.base).is_some_and(|element| !element.is_float());
+            if is_integer && field.pointers == 0 && field.count.is_none() && !is_vector(&field.base) {
+                found.push((format!("{name}.{}", field.name), integer(place, field)));
+            }
+        }
+    }
+    found
+}
+
+fn integer(place: usize, field: &Field) -> i64 {
+    if field.base == "bool" {
+        1
+    } else if is_size(&field.name) {
+        SIZES[place % SIZES.len()]
+    } else {
+        SMALL[place % SMALL.len()]
+    }
+}
+
+/// Fields of a struct that is passed by value, with buffers named after `owner`. Fails with the field that cannot be
+/// passed.
+pub fn record(owner: &str, fields: &[Field], seed: usize) -> Result<Vec<RecordField>, String> {
+    let of_field = |(place, field): (usize, &Field)| {
+        let name = format!("{owner}_{}", field.name);
+        let number = |element: ElementType, place: usize| DraftParameter {
+            name: name.clone(),
+            element,
+            what: What::Number {
+                value: if element.is_float() {
+                    format!("{:?}", FLOATS[place % FLOATS.len()])
+                } else {
+                    integer(place, field).to_string()
+                },
+            },
+        };
+        let value = match (element(&field.base), elements(&field.fields)) {
+            (known, whole) if field.pointers == 1 => {
+                let of_vector = known.map(|element| (element, components(&field.base)));
+                let (element, count) = of_vector.or(whole).ok_or_else(|| field.name.clone())?;
+                let len = if count == 1 { "n".to_owned() } else { format!("n * {count}") };
+                let (low, high) = if element.is_float() { ("-1", "2") } else { ("0", "255") };
+                let fill = Fill::Uniform(low.to_owned(), high.to_owned());
+                let what = What::Buffer { role: Role::InOut, len, fill, seed: seed + place };
+                DraftParameter { name: name.clone(), element, what }
+            }
+            (Some(element), _) if field.pointers == 0 && is_vector(&field.base) => {
+                let count = usize::try_from(components(&field.base)).unwrap_or(1);
+                let part = |place: usize| RecordField {
+                    name: COMPONENTS[place % COMPONENTS.len()].to_owned(),
+                    value: number(element, place),
+                    count: None,
+                };
+                DraftParameter {
+                    name: name.clone(),
+                    element,
+                    what: What::Record { fields: (0..count).map(part).collect() },
+                }
+            }
+            (Some(element), _) if field.pointers == 0 => number(element, place),
+            _ if field.pointers == 0 && !field.fields.is_empty() => {
+                let fields = record(&name, &field.fields, seed + place)?;
+                DraftParameter { name: name.clone(), element: ElementType::U8, what: What::Record { fields } }
+            }
+            _ => return Err(field.name.clone()),
+        };
+        Ok(RecordField { name: field.name.clone(), value, count: field.count })
+    };
+    fields.iter().enumerate().map(of_field).collect()
+}
