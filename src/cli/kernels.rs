@@ -48,7 +48,7 @@ fn fraction(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number that is not negative is expected, as in `1e-4`".to_owned())
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Pointers to const become random inputs, and so do pointers that the kernel only reads. Other pointers become outputs; \
 where the kernel reads them first, as in y[i] += x[i], they also have a content before. Integers become sizes that \

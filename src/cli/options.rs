@@ -72,6 +72,8 @@ pub enum Kind {
     Try {
         keeps_report: bool,
     },
+    /// A run that shows nothing.
+    Probe,
     /// Finalists of a search.
     Tune,
 }
@@ -195,6 +197,12 @@ impl RunOptions {
         })
     }
 
+    /// Silent run of one kernel, to learn how it ends.
+    pub fn of_probe(args: &TryArgs, folder: &Path, variant: &str) -> Result<Self, Failure> {
+        let narrowing = Narrowing { variant: vec![variant.to_owned()], ..Narrowing::default() };
+        Ok(Self { kind: Kind::Probe, narrowing, out: Some(folder.to_owned()), ..Self::of_try(args, folder)? })
+    }
+
     pub fn of_tune(args: &TuneArgs, manifest: &Path) -> Result<Self, Failure> {
         Ok(Self {
             narrowing: args.narrowing.clone(),
@@ -224,6 +232,7 @@ impl RunOptions {
 
     pub const fn style(&self) -> Style {
         match self.display.progress {
+            _ if matches!(self.kind, Kind::Probe) => Style::Silent,
             _ if self.display.quiet => Style::Quiet,
             ProgressChoice::Auto | ProgressChoice::Bars => Style::Bars,
             ProgressChoice::Lines => Style::Lines,

@@ -1,9 +1,11 @@
 //! `runner try`: compares kernels without a manifest.
 
+mod remedy;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use super::kernels::{draft, experiment_name, file_of, source_name};
+use super::kernels::{draft, experiment_name, file_of, names_kernels, source_name};
 use crate::cli::TryArgs;
 use crate::cli::options::{RunOptions, TRIED};
 use crate::console::Console;
@@ -11,7 +13,9 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::write_new;
 use crate::session::{ManifestRun, interrupt, run_one};
+use remedy::Remedy;
 use runner_files::project::Project;
+use runner_manifest::draft::Draft;
 use runner_types::SourceText;
 
 pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -25,8 +29,12 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     let absolute =
         |source: &Path| std::path::absolute(source).unwrap_or_else(|_| source.to_owned()).display().to_string();
     let drafted = draft(&args.sources, &args.kernels, &name, absolute)?;
-    let source = Arc::new(SourceText { path: TRIED.into(), text: drafted.text() });
-    let manifest = runner_manifest::parse_within(&source, project(args)?).map_err(|faults| console.faults(&faults))?;
+    let project = project(args)?;
+    let parse = |drafted: &Draft| {
+        let source = Arc::new(SourceText { path: TRIED.into(), text: drafted.text() });
+        runner_manifest::parse_within(&source, project.clone())
+    };
+    let manifest = parse(&drafted).map_err(|faults| console.faults(&faults))?;
     if let Some(path) = &args.save {
         let saved = draft(&args.sources, &args.kernels, &experiment_name(path), |source| source_name(source, path))?;
         write_new("--save", path, &saved.commented(), false)?;
@@ -41,14 +49,35 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
         ))
     })?;
     let options = RunOptions::of_try(args, folder.path())?;
-    run_one(ManifestRun { manifest: &manifest, options: &options }, &interrupt()?, console).map(|ended| ended.exit)
+    let interrupt = interrupt()?;
+    let ended = run_one(ManifestRun { manifest: &manifest, options: &options }, &interrupt, console)?;
+    if ended.exit == Exit::CaseFailed && !args.display.quiet {
+        let manifest_of = |args: &TryArgs| {
+            let drafted = draft(&args.sources, &args.kernels, &name, absolute).ok()?;
+            let manifest = parse(&drafted).ok()?;
+            Some((drafted, manifest))
+        };
+        let remedy = Remedy { args, manifest_of: &manifest_of, interrupt: &interrupt };
+        let reports = args.out.as_deref().unwrap_or(folder.path());
+        if let Some(sentence) = remedy.find(&drafted, reports, console) {
+            console.print(&format!("{sentence}\n"))?;
+        } else if let Some(baseline) =
+            drafted.baseline().filter(|_| drafted.compares() && !names_kernels(&args.sources, &args.kernels))
+        {
+            console.print(&format!(
+                "Kernels that take the same parameters were compared; -k {baseline} tries one that does something else \
+                 by itself.\n"
+            ))?;
+        }
+    }
+    Ok(ended.exit)
 }
 
 /// Project of all sources on the command line, which must contain them and what they include.
 fn project(args: &TryArgs) -> Result<Project, Failure> {
     let mut projects = Vec::new();
     for source in &args.sources {
-        projects.push(args.reach.project_of(&file_of(source))?);
+        projects.push(args.reach.project_of_source(&file_of(source))?);
     }
     for folder in &args.kernels.include_paths {
         let project = Project::at(folder)

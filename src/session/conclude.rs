@@ -118,6 +118,9 @@ fn show(
     destination: &Destination,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    if options.kind == Kind::Probe {
+        return Ok(());
+    }
     if options.display.quiet {
         // Failed cases were shown as they happened.
         if let Some(line) = runner_report::incomplete(records) {

@@ -32,6 +32,8 @@ pub enum Style {
     Json,
     /// Only failures.
     Quiet,
+    /// Nothing.
+    Silent,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,7 @@ enum Display {
     Lines(Lines),
     Json(Sink),
     Quiet(Sink),
+    Silent,
 }
 
 impl Progress {
@@ -66,6 +69,7 @@ impl Progress {
             Style::Bars | Style::Lines => Display::Lines(Lines::new(sink)),
             Style::Json => Display::Json(sink),
             Style::Quiet => Display::Quiet(sink),
+            Style::Silent => Display::Silent,
         };
         Self { tally: Tally::default(), display }
     }
@@ -80,6 +84,7 @@ impl Progress {
                     sink.line(&visible_json(&line));
                 }
             }
+            Display::Silent => {}
             Display::Quiet(sink) => {
                 if let Some(line) = failure(event) {
                     sink.line(&line);
