@@ -107,10 +107,20 @@ const PATHS: &str = "experiments kernels reports";
 
 /// Runs the comparing step of a job: its exit code and the page.
 fn compared(repository: &Repository, script: &str, base: &str) -> (i32, String) {
+    compared_in(repository.folder(), script, base)
+}
+
+fn compared_in(folder: &Path, script: &str, base: &str) -> (i32, String) {
     let variables = [("BACKEND", "sim"), ("BASE", base), ("NUMBER", "7"), ("RUNNER_PATHS", PATHS)];
-    let (code, said) = Programs::new().run(repository.folder(), script, &variables);
-    let page = fs::read_to_string(repository.path("target/ci/comment.md")).unwrap_or(said);
+    let (code, said) = Programs::new().run(folder, script, &variables);
+    let page = fs::read_to_string(folder.join("target/ci/comment.md")).unwrap_or(said);
     (code, page)
+}
+
+/// Compares a checkout with a base as the job on GitHub does: its exit code and the comment.
+pub fn job_on_github(folder: &Path, base: &str) -> (i32, String) {
+    let [workflow, ..] = github();
+    compared_in(folder, step(&workflow, "simulator", "Compare")["run"].as_str().unwrap(), base)
 }
 
 #[test]

@@ -67,13 +67,10 @@ fn of_all(rows: &[Row<'_>]) -> String {
 
 /// Sentence such as `No count changed; source changed in 3 of 3 rows.`
 fn unchanged(rows: &[Row<'_>]) -> String {
-    let all = |is_so: fn(&Change) -> bool| rows.iter().all(|(_, change)| is_so(change));
-    let what = if all(|change| change.counted_by.is_some() && change.time.is_none() && change.counters.is_empty()) {
-        "No count changed"
-    } else if all(|change| change.time.is_none()) {
-        "No count changed by more than the threshold"
+    let what = if rows.iter().any(|(_, change)| change.time.is_some()) {
+        "No time is known to have changed by more than the threshold".to_owned()
     } else {
-        "No time is known to have changed by more than the threshold"
+        counts_unchanged(rows)
     };
     let mut causes: Vec<(String, usize)> = Vec::new();
     for cause in rows.iter().flat_map(|(_, change)| &change.causes).map(words::cause) {
@@ -90,8 +87,33 @@ fn unchanged(rows: &[Row<'_>]) -> String {
     if more > 0 {
         parts.push(plural_of(more as u64, "other difference", "other differences"));
     }
-    let parts = std::iter::once(what.to_owned()).chain(parts).collect::<Vec<_>>().join("; ");
+    let parts = std::iter::once(what).chain(parts).collect::<Vec<_>>().join("; ");
     format!("{parts}{}.", of_all(rows))
+}
+
+/// `No count changed`, or `No count that decides changed by more than the threshold; gld_requests changed in 3 of 3 rows`.
+fn counts_unchanged(rows: &[Row<'_>]) -> String {
+    let mut changed: Vec<(&str, usize)> = Vec::new();
+    for counter in rows.iter().flat_map(|(_, change)| &change.counters) {
+        match changed.iter_mut().find(|(known, _)| *known == counter.name) {
+            Some((_, count)) => *count += 1,
+            None => changed.push((&counter.name, 1)),
+        }
+    }
+    if changed.is_empty() {
+        let is_counted = rows.iter().all(|(_, change)| change.counted_by.is_some());
+        return if is_counted { "No count changed" } else { "Nothing that was counted changed" }.to_owned();
+    }
+    changed.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = changed.len().saturating_sub(MOST_NAMES);
+    let names: Vec<&str> = changed.iter().take(MOST_NAMES).map(|(name, _)| *name).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let of = rows.iter().filter(|(_, change)| !change.counters.is_empty()).count();
+    format!(
+        "No count that decides changed by more than the threshold; {}{more} changed in {of} of {}",
+        names.join(", "),
+        plural(rows.len() as u64, "row")
+    )
 }
 
 /// Sentence such as `No result is wrong in 3 cases, as before; claims: 1 held.`

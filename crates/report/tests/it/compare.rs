@@ -188,6 +188,30 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
     }
 }
 
+/// Requests for loads decide nothing, since sectors do; but nobody may read that no count changed.
+#[test]
+fn a_count_that_fell_and_does_not_decide_is_named() {
+    let counted = |requests: f64, sectors: f64| {
+        let mut records = fixture::calibrated(&fixture::simulated());
+        for counters in records.cases.iter_mut().filter_map(|record| record.counters.as_mut()) {
+            counters.0.extend([("gld_requests".into(), requests), ("gld_sectors".into(), sectors)]);
+        }
+        records
+    };
+    let said = |requests: f64, sectors: f64| {
+        let [(_, text), ..] = forms(&counted(64.0, 256.0), &counted(requests, sectors));
+        text.replace('\u{a0}', " ").replace("\n  ", " ")
+    };
+    assert!(said(64.0, 256.0).contains("\nNo count changed.\n"));
+    let fell = said(32.0, 256.0);
+    assert!(
+        fell.contains("\nNo count that decides changed by more than the threshold; gld_requests changed in 2 of 2 rows."),
+        "{fell}"
+    );
+    let decided = said(64.0, 128.0);
+    assert!(decided.contains("Less work counted") && !decided.contains("No count"), "{decided}");
+}
+
 /// Every sample of the new report reads 60 ns more, whatever it is of: the clock does, and no kernel is slower.
 #[test]
 fn what_the_clock_of_a_run_reads_more_is_said_and_taken_out() {

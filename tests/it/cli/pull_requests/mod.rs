@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runner_results::journal;
-use runner_types::{Estimate, Records};
+use runner_types::{BackendKind, Estimate, Records};
 use tempfile::TempDir;
 
+use super::ci::job_on_github;
 use fixture::snapshot;
 
 const MANIFEST: &str = include_str!("sum.toml");
@@ -155,16 +156,17 @@ fn a_missing_barrier() {
     assert_change("missing_barrier", 1, &[(KERNEL_PATH, racing)]);
 }
 
+/// The last five steps need no barrier and no memory.
+fn shuffled(kernel: &str) -> String {
+    kernel.replace("half > 0;", "half > 16;").replace(
+        "    if (threadIdx.x == 0) sums[blockIdx.x] = held[0];",
+        "    float last = held[threadIdx.x % 32];\n    for (int lane = 16; lane > 0; lane /= 2) last += \
+         __shfl_down_sync(~0u, last, lane);\n    if (threadIdx.x == 0) sums[blockIdx.x] = last;",
+    )
+}
+
 #[test]
 fn an_improvement() {
-    // The last five steps need no barrier and no memory.
-    let shuffled = |text: &str| {
-        text.replace("half > 0;", "half > 16;").replace(
-            "    if (threadIdx.x == 0) sums[blockIdx.x] = held[0];",
-            "    float last = held[threadIdx.x % 32];\n    for (int lane = 16; lane > 0; lane /= 2) last += \
-             __shfl_down_sync(~0u, last, lane);\n    if (threadIdx.x == 0) sums[blockIdx.x] = last;",
-        )
-    };
     assert_change("improvement", 0, &[(KERNEL_PATH, shuffled)]);
 }
 
@@ -409,4 +411,50 @@ fn a_deleted_report() {
     let facts = ["No regression, 1 report deleted (", "\n- 1 report deleted: HEAD^:reports/regimes/h200.\n"];
     assert_says("report_deleted", &facts);
     assert_eq!(repository.runner(&[&page[..], &["--strict"]].concat()), Some(6));
+}
+
+/// The kernel is improved and the report of the GPU left as it was: nothing in it proves the improvement. A run on the
+/// simulator gave the report; its records say that a GPU did.
+#[test]
+fn a_report_of_a_gpu_that_was_not_measured_again() {
+    const REPORT: &str = "reports/sum/nvidia-h100-80gb-hbm3";
+    let repository = Repository::new();
+    repository.write(MANIFEST_PATH, MANIFEST);
+    repository.write(KERNEL_PATH, KERNEL);
+    repository.write("kernels/load.cuh", HEADER);
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        let output = command.current_dir(repository.0.path()).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    program(&["run", MANIFEST_PATH, "--backend", "sim", "--out", REPORT]);
+    let file = repository.0.path().join(REPORT).join("records.jsonl");
+    let mut records = journal::read_records(&file).unwrap();
+    records.header.backend = BackendKind::Cuda;
+    records.environment.device.backend = BackendKind::Cuda;
+    records.environment.device.name = "NVIDIA H100 80GB HBM3".to_owned();
+    // The simulator's are of PTX.
+    records.cases.iter_mut().filter_map(|record| record.hashes.as_mut()).for_each(|hashes| hashes.code = None);
+    fs::write(&file, journal::records_text(&records).unwrap()).unwrap();
+    program(&["report", REPORT]);
+    repository.commit("Measure");
+    repository.write(KERNEL_PATH, &shuffled(KERNEL));
+    repository.commit("Add the last elements in registers");
+
+    let (code, page) = job_on_github(repository.0.path(), "HEAD^1");
+    assert_eq!(code, 0, "{page}");
+    // The records name the program that measured, and so do the names of the commits.
+    let id = |revision: &str| {
+        let mut git = Command::new("git");
+        let output = git.current_dir(repository.0.path()).args(["rev-parse", "--short=7", revision]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let page = page.replace(&id("HEAD^1"), "1111111").replace(&id("HEAD"), "2222222");
+    snapshot::assert_is(&page, &golden("report_stale"));
+    let facts = [
+        "## ✓ No regression, 3 with less work counted (",
+        "\n### `committed reports`: ? Stale: not measured again\n",
+        "Stale: measured before kernels/sum.cu changed: sum on NVIDIA H100 80GB HBM3 (3 of 3 cases: tree, two, four).",
+    ];
+    assert_says("report_stale", &facts);
 }

@@ -389,11 +389,9 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
         if let Some(time) = &mut change.time {
             time.threshold = Some(evidence.threshold());
         }
-        let is_equal = change.time.as_ref().is_some_and(|time| time.base == time.new);
         if p.is_nan() {
             refuse(change);
-        } else if is_equal {
-            // As if a report is compared with a copy of itself.
+        } else if has_equal_times(change) {
             settle(change, (Call::Same, evidence.judge(level).1));
         } else {
             settle(change, evidence.judge(level));
@@ -508,8 +506,13 @@ fn judge(
         row.evidence = evidence.map(|evidence| evidence.of_control(is_control && is_same_program));
     }
     if change.regime.is_some() && !is_decided_later {
-        settle(change, (Call::Ambiguous, None));
+        settle(change, (if has_equal_times(change) { Call::Same } else { Call::Ambiguous }, None));
     }
+}
+
+/// Whether both sides have the very same time, as a report and its copy have.
+fn has_equal_times(change: &Change) -> bool {
+    change.time.as_ref().is_some_and(|time| time.base == time.new)
 }
 
 /// Marks a time as undecidable because a record has no valid interval: "same" or "ambiguous" would let the comparison

@@ -245,6 +245,18 @@ fn times_of_the_host_are_judged_by_how_much_hosts_differ() {
     assert_eq!(kind(1.0, &Options::default()), Kind::Same);
 }
 
+/// A single sample has no interval, so nothing can be said of the change; but there is none in a copy.
+#[test]
+fn a_time_without_an_interval_is_the_same_as_its_copy() {
+    let sample = |nanoseconds: f64| {
+        let mut record = timed(1, nanoseconds, 0.0);
+        record.result.as_mut().unwrap().time.confidence = 0.0;
+        record
+    };
+    let kind = |new: f64| change(sample(1e6), sample(new), &Options::default()).kind;
+    assert_eq!((kind(1e6), kind(1.000_1e6)), (Kind::Same, Kind::Ambiguous));
+}
+
 /// 200 ns and 0.3 % are assumed for each side.
 #[test]
 fn a_device_that_is_not_calibrated_is_assumed_to_differ_more() {
