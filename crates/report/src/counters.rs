@@ -3,7 +3,7 @@
 //! A count has no unit of time and no interval. Counters outside the themes follow under a heading of their own, so
 //! that no count is missing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -49,6 +49,9 @@ fn heading(info: &CounterInfo) -> &'static str {
 
 /// Counters whose ratios are summarised over all groups.
 const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
+
+/// Logarithm of the ratio below which counts are called the same.
+const SAME: f64 = 0.01;
 
 /// Counters of one theme in one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -180,6 +183,43 @@ fn mean_ratio(records: &Records, summary: &Summary, variant: &str, name: &str) -
 pub fn fewest<'a>(records: &'a Records, summary: &Summary, name: &str) -> Option<(&'a str, f64)> {
     let means = records.header.variants.iter().filter_map(|v| Some((&**v, mean_ratio(records, summary, v, name)?)));
     means.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// How often a contender has a count of another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Multiple {
+    /// Counter that decides.
+    pub counter: &'static str,
+    pub contender: String,
+    /// Geometric mean over the groups.
+    pub ratio: f64,
+    /// Baseline, or the first contender if there is none.
+    pub of: String,
+}
+
+/// The count that differs most from the baseline's, or from the first contender's without a baseline; `None` if no count
+/// that decides differs.
+pub fn greatest_difference(records: &Records, summary: &Summary) -> Option<Multiple> {
+    let mut ratios: BTreeMap<(&'static str, String, String), Vec<f64>> = BTreeMap::new();
+    for group in &summary.groups {
+        let cases = || group.members.iter().map(|i| &records.cases[*i]).filter(|record| record.counters.is_some());
+        let is_baseline = |record: &&CaseRecord| analyse::is_baseline(&records.header, &record.case);
+        let Some(reference) = cases().find(is_baseline).or_else(|| cases().next()) else { continue };
+        let name = |record: &CaseRecord| analyse::contender(&records.header, &record.case);
+        for record in cases() {
+            for info in VOCABULARY.iter().filter(|info| info.decides()) {
+                let (Some(own), Some(of)) = (value(record, info.name), value(reference, info.name)) else { continue };
+                if own > 0.0 && of > 0.0 {
+                    ratios.entry((info.name, name(record), name(reference))).or_default().push(own / of);
+                }
+            }
+        }
+    }
+    let means = ratios.into_iter().filter_map(|((counter, contender, of), ratios)| {
+        Some(Multiple { counter, contender, ratio: runner_stats::geometric_mean(&ratios)?, of })
+    });
+    let size = |multiple: &Multiple| multiple.ratio.ln().abs();
+    means.filter(|multiple| size(multiple) > SAME).max_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
 /// A variant's count divided by the baseline's, in a group that compares only variants.

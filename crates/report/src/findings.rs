@@ -4,10 +4,11 @@
 //! output.
 
 use super::bound::{group_text, is_arithmetic};
+use super::counters::Multiple;
 use super::ladder::{Step, ladder};
 use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
 use super::table::Cell;
-use super::{counters, number, units, wording};
+use super::{counters, number, overview, units, wording};
 use runner_lang::format::{plural, plural_of, rough};
 use runner_results::analyse::{
     self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise,
@@ -40,6 +41,40 @@ pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value
     }
     findings.extend(unstable(records));
     findings
+}
+
+/// The main result in one sentence, for a list of reports. Where no result is decided, it is the count that differs most.
+pub fn main_finding(records: &Records) -> Finding {
+    let summary = analyse::summary(records);
+    let constant = overview::constant_axes(records, &summary);
+    let mut results = results(records, &summary, &constant);
+    if !results.is_empty() && !is_lone_count(records, &results) {
+        return results.swap_remove(0);
+    }
+    if let Some(difference) = counters::greatest_difference(records, &summary) {
+        return multiple(difference, summary.groups.len() > 1);
+    }
+    let mut counted = vec![Cell::plain(counts(records, &summary))];
+    if counters::has_counters(records) && summary.cases > 1 {
+        counted.push(Cell::plain(" No count that decides differs."));
+    }
+    counted
+}
+
+/// `` `stride32` loads 8.00× the sectors of `offset0` (geomean). ``
+fn multiple(Multiple { counter, contender, ratio, of }: Multiple, is_mean: bool) -> Finding {
+    let (does, what) = match counter {
+        "inst_executed" => ("executes", "warp instructions"),
+        "gld_sectors" => ("loads", "sectors"),
+        "gst_sectors" => ("stores", "sectors"),
+        other => ("counts", other),
+    };
+    vec![
+        Cell::code(contender).strong_if(true),
+        Cell::plain(format!(" {does} {}× the {what} of ", rough(ratio))),
+        Cell::code(of),
+        Cell::plain(if is_mean { " (geomean)." } else { "." }),
+    ]
 }
 
 fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {

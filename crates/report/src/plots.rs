@@ -27,6 +27,9 @@ const MOST_PLOTS: usize = 12;
 /// Maximum number of lines of a chart; more could not be distinguished.
 const MOST_LINES: usize = 16;
 
+/// Greatest operations per byte divided by the least from which on a roofline shows something.
+const ROOFLINE_SPAN: f64 = 2.0;
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
     /// Name below `plots/`. It describes the content, so that a new size does not rename other charts.
@@ -120,7 +123,10 @@ fn roofline(records: &Records) -> Option<Plot> {
             None => points.push((share, point)),
         }
     }
-    if points.is_empty() || points.len() > MOST_LINES {
+    let intensities = || points.iter().map(|(_, point)| point.intensity);
+    let (least, most) = (intensities().fold(f64::INFINITY, f64::min), intensities().fold(0.0, f64::max));
+    // Points above each other say no more than the share of the roof, which is a column.
+    if most < ROOFLINE_SPAN * least || points.is_empty() || points.len() > MOST_LINES {
         return None;
     }
     let title = "Roofline".to_owned();

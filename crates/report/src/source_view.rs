@@ -97,6 +97,9 @@ const SHOWN: [(&str, &[&str]); 8] = [
     ("divergent", &["divergent_branch"]),
 ];
 
+/// Counts of a line's machine code, after the counters.
+const OF_MACHINE_CODE: [&str; 2] = ["machine instructions", "stall cycles"];
+
 /// Lines to show on a terminal around those with counts or machine code.
 const AROUND: u32 = 2;
 
@@ -253,30 +256,36 @@ impl SourceView {
     /// The view as one HTML file that needs no network.
     pub fn html(&self, templates: &Templates) -> Result<String, RenderError> {
         let (shown, by_line) = (self.shown(), self.by_line());
-        let cells = |counters: &Counters| shown.iter().map(|(_, names)| sum(counters, names)).collect::<Vec<_>>();
-        let mut most = vec![1; shown.len()];
-        for line in self.files.iter().flat_map(|file| &file.lines) {
-            most.iter_mut().zip(cells(&line.counters)).for_each(|(most, count)| *most = count.max(*most));
-        }
+        let counts = |line: &SourceLine, at: At| -> Vec<u64> {
+            let machine = by_line.get(&at).copied().unwrap_or_default();
+            let counted = shown.iter().map(|(_, names)| sum(&line.counters, names));
+            counted.chain([machine.instructions, machine.stall]).collect()
+        };
         let key = |at: Option<At>| at.map_or_else(String::new, |at| format!("{}-{}", at.file, at.line));
         let row = |line: &SourceLine, at: At| Row {
             key: key(Some(at)),
             line: line.line,
             text: line.text.clone(),
-            counts: cells(&line.counters),
-            heat: cells(&line.counters).iter().zip(&most).map(|(count, most)| 100 * count / most).collect(),
-            instructions: by_line.get(&at).map_or(0, |machine| machine.instructions),
-            stall: by_line.get(&at).map_or(0, |machine| machine.stall),
+            counts: counts(line, at),
+            heat: Vec::new(),
         };
         let files = self.files.iter().enumerate().map(|(index, file)| Rows {
             path: file.path.clone(),
             rows: file.lines.iter().map(|line| row(line, At { file: index, line: line.line })).collect(),
         });
+        let mut files: Vec<Rows> = files.collect();
+        let mut most = vec![1; shown.len() + OF_MACHINE_CODE.len()];
+        for row in files.iter().flat_map(|file| &file.rows) {
+            most.iter_mut().zip(&row.counts).for_each(|(most, count)| *most = *count.max(most));
+        }
+        for row in files.iter_mut().flat_map(|file| &mut file.rows) {
+            row.heat = row.counts.iter().zip(&most).map(|(count, most)| 100 * count / most).collect();
+        }
         let page = Page {
             case: &self.case,
             notes: self.notes.iter().cloned().chain(self.join()).chain(self.pipes()).collect(),
-            counters: shown.iter().map(|(title, _)| *title).collect(),
-            files: files.collect(),
+            counters: shown.iter().map(|(title, _)| *title).chain(OF_MACHINE_CODE).collect(),
+            files,
             ptx: self
                 .ptx
                 .iter()
@@ -313,11 +322,10 @@ struct Row {
     key: String,
     line: u32,
     text: String,
+    /// Count of each counter of the page.
     counts: Vec<u64>,
     /// Percentage of the largest count of each column.
     heat: Vec<u64>,
-    instructions: u64,
-    stall: u64,
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use runner_report::Templates;
 use runner_report::html::{Companions, Page, SourceFile, html};
+use runner_report::source_view::{self, At, MachineLine, PtxLine, SourceLine, SourceView};
 use runner_results::analyse;
 use runner_results::journal::Journal;
-use runner_types::{CaseRecord, Event, Records, Value};
+use runner_types::{CaseRecord, Counters, Event, Records, Value};
 
 use fixture::Run;
 
@@ -193,6 +195,75 @@ fn several_reports_are_one_page_with_an_index() {
     let page = fs::read_to_string(site).unwrap();
     assert!(page.contains(r##"<a href="#report=1">"##) && page.contains("<h1>2 reports</h1>"), "{page}");
     assert_eq!(page.matches(r#"<section class="report""#).count(), 2);
+}
+
+/// That all cases passed is no result. 6,128 sectors are half of 12,256.
+#[test]
+fn the_index_says_what_a_report_of_counts_found() {
+    let mut counted = records(&fixture::simulated());
+    let counts = [[12_256.0, 6_128.0], [6_128.0, 6_128.0]];
+    for (record, [loads, stores]) in counted.cases.iter_mut().zip(counts) {
+        let counters = record.counters.as_mut().unwrap();
+        counters.0.extend([("gld_sectors".into(), loads), ("gst_sectors".into(), stores)]);
+    }
+    let mut same = counted.clone();
+    let first = same.cases[0].counters.clone();
+    same.cases.iter_mut().for_each(|record| record.counters.clone_from(&first));
+    let beside = Companions::default();
+    let pages = [("a", &counted), ("b", &same)].map(|(place, records)| Page { place, records, beside: &beside });
+    let page = html(&pages).unwrap();
+    let index = page.split_once("<nav id=\"index\">").unwrap().1.split_once("</nav>").unwrap().0;
+    assert!(
+        index.contains("<b><code>interleaved</code></b> loads 0.500× the sectors of <code>neighbored</code>."),
+        "{index}"
+    );
+    assert!(index.contains("2 of 2 cases passed. No count that decides differs."), "{index}");
+}
+
+/// The first kernel is not executed. The page shows one counter, and every pane the code of its greatest count.
+#[test]
+fn a_source_page_opens_at_the_hottest_line_with_its_code() {
+    let Some(browser) = browser() else { return };
+    let counters = |warps: f64| Counters([("inst_executed".into(), warps)].into());
+    let at = |line| Some(At { file: 0, line });
+    let source = |(line, warps)| SourceLine { line, text: format!("source {line}"), counters: counters(warps) };
+    let ptx = |(line, source, warps)| PtxLine { line, text: format!("ptx {line}"), source, counters: counters(warps) };
+    let machine = |(offset, ptx_line, source)| MachineLine {
+        offset,
+        text: format!("machine {offset}"),
+        ptx_line,
+        source,
+        executed: Some(1),
+        ..MachineLine::default()
+    };
+    let view = SourceView {
+        case: "k".to_owned(),
+        files: vec![source_view::SourceFile {
+            path: "k.cu".to_owned(),
+            lines: [(1, 2.0), (2, 9.0), (3, 4.0)].map(source).into(),
+        }],
+        ptx: [(5, None, 0.0), (7, at(1), 2.0), (8, at(2), 9.0), (9, None, 4.0)].map(ptx).into(),
+        machine: [(0, Some(7), at(1)), (16, Some(8), at(2)), (32, Some(9), at(3))].map(machine).into(),
+        ..SourceView::default()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("source.html");
+    fs::write(&file, view.html(&Templates::new().unwrap()).unwrap()).unwrap();
+    let (dom, console) = shown(&browser, &file, "");
+    assert_eq!(console, "");
+    assert!(dom.contains("<style id=\"only\">.count:not(.c0) { display: none; }</style>"), "{dom}");
+    let rows = |class: &str| -> Vec<String> {
+        let rows = dom.split("<tr ").skip(1).filter(|row| row.split_once('>').unwrap().0.contains(class));
+        rows.map(|row| row.split_once("</tr>").unwrap().0.rsplit_once('>').unwrap().0.rsplit_once('>').unwrap().1)
+            .map(|text| text.trim_end_matches("</td").to_owned())
+            .collect()
+    };
+    assert_eq!(rows("picked"), ["source 2", "machine 16", "ptx 8"]);
+    // PTX without a line of the source is linked with its machine code, and code that nothing comes from is not.
+    assert_eq!(
+        rows("linked"),
+        ["source 1", "source 2", "source 3", "machine 0", "machine 16", "machine 32", "ptx 7", "ptx 8", "ptx 9"]
+    );
 }
 
 /// A text as part of an address.

@@ -1,8 +1,9 @@
-//! Bar chart with one bar per contender. On a logarithmic axis, where a bar's length means nothing, it draws a marker.
+//! Bar chart with one bar per contender. Bars that differ by little start from the baseline. On a logarithmic axis, where a
+//! bar's length means nothing, it draws a marker.
 
-use super::scale::Scale;
+use super::scale::{Scale, ScaleKind};
 use super::style::{BAR, BEST_BAR};
-use super::{Area, BOTTOM, Drawing, Mark, TOP, disc, f, marked, rule, text, tick_text, widest};
+use super::{Area, BOTTOM, Drawing, Mark, TOP, disc, f, marked, rule, text, text_width, tick_text, widest};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarChart {
@@ -29,64 +30,137 @@ pub struct Bar {
 const STEP: f64 = 24.0;
 const WIDTH: f64 = 440.0;
 
-/// If a name is wider than this, all names lose the parts that they have in common.
-const WIDEST_NAME: f64 = 380.0;
-/// Maximum width for names. A longer name loses its beginning.
-const WIDEST_SHORT_NAME: f64 = 800.0;
+/// Widest names, so that they take at most a third of the chart.
+const WIDEST_NAME: f64 = 260.0;
+const NARROWEST_NAME: f64 = 60.0;
+
+/// Bars of values that differ from the baseline's by at most this factor start there: from zero, they would look equal.
+const NEAR: f64 = 1.25;
+
+/// Share of the values' range that the axis extends beyond them.
+const MARGIN: f64 = 0.05;
 
 const VISIBLE: f64 = 3.0;
 
+/// Where bars start, and what their axis shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Origin {
+    Zero,
+    /// The value to compare with.
+    Reference(f64),
+    /// The baseline's value; the axis shows the difference in percent.
+    Baseline(f64),
+}
+
+impl Origin {
+    /// What the axis shows of a value.
+    fn shown(self, value: f64) -> f64 {
+        match self {
+            Self::Zero | Self::Reference(_) => value,
+            Self::Baseline(base) => (value / base - 1.0) * 100.0,
+        }
+    }
+
+    /// Where bars start on the axis.
+    fn start(self) -> f64 {
+        match self {
+            Self::Zero | Self::Baseline(_) => 0.0,
+            Self::Reference(value) => value,
+        }
+    }
+}
+
 impl BarChart {
     pub(super) fn draw(&self) -> Drawing {
-        let names = self.names();
-        let left = widest(names.iter().map(String::as_str)).clamp(60.0, WIDEST_SHORT_NAME) + 20.0;
-        let right = widest(self.bars.iter().map(|b| b.shown.as_str())) + 28.0;
+        let Names { drawn: names, axes } = self.names();
+        let left = widest(names.iter().map(String::as_str)).clamp(NARROWEST_NAME, WIDEST_NAME) + 20.0;
+        let origin = self.origin();
+        let values: Vec<String> = self.bars.iter().map(|bar| value_text(bar, origin)).collect();
+        let right = widest(values.iter().map(String::as_str)) + 28.0;
         let height = STEP * self.bars.len() as f64;
-        let least = self.bars.iter().map(|b| b.low).chain(self.reference).fold(f64::INFINITY, f64::min);
-        let most = self.bars.iter().map(|b| b.high).chain(self.reference).fold(0.0, f64::max);
-        let x = Scale::of_values((least, most), (left, left + WIDTH));
-        let x_label = format!("{}{}", self.x_label, x.remark());
+        let x = self.scale(origin, (left, left + WIDTH));
+        let axis = if matches!(origin, Origin::Baseline(_)) { ", difference from the baseline" } else { "" };
+        let x_label = format!("{}{axis}{}", self.x_label, x.remark());
         let mut drawing = Drawing {
-            width: f(left + WIDTH + right),
+            width: f((left + WIDTH + right).max(widest(axes.iter().map(String::as_str)) + 24.0)),
             height: f(TOP + height + BOTTOM - 10.0),
             title: self.title.clone(),
             description: self.description(x),
             x_label: Some(text(left + WIDTH / 2.0, TOP + height + 34.0, "middle", "label", x_label)),
+            y_label: axes.map(|axes| text(12.0, TOP - 14.0, "start", "label", axes)),
             ..Drawing::default()
         };
         for tick in x.ticks(6) {
+            let shown = if let Origin::Baseline(_) = origin { percent(tick, tick_text) } else { tick_text(tick) };
             drawing.rules.push(rule((x.place(tick), TOP - 6.0), (x.place(tick), TOP + height), "grid"));
-            drawing.texts.push(text(x.place(tick), TOP + height + 16.0, "middle", "tick", tick_text(tick)));
+            drawing.texts.push(text(x.place(tick), TOP + height + 16.0, "middle", "tick", shown));
         }
         for (i, (bar, name)) in self.bars.iter().zip(&names).enumerate() {
             let middle = TOP + STEP * (i as f64 + 0.5);
-            draw_bar(&mut drawing, bar, x, (left, middle));
+            draw_bar(&mut drawing, bar, (x, origin), (left, middle));
             let class = if bar.is_best { "best-name" } else { "name" };
             drawing.texts.push(text(left - 8.0, middle + 4.0, "end", class, name));
             // The value is in a column of its own, beyond the bars.
-            drawing.texts.push(text(left + WIDTH + right - 12.0, middle + 4.0, "end", "tick", &bar.shown));
+            drawing.texts.push(text(left + WIDTH + right - 12.0, middle + 4.0, "end", "tick", &values[i]));
         }
         // Drawn over the bars, so that the line can be followed through them.
         let baselines = self.bars.iter().filter(|bar| bar.is_baseline).map(|bar| bar.value);
         for value in baselines.chain(self.reference) {
-            let at = x.place(value);
+            let at = x.place(origin.shown(value));
             drawing.rules.push(rule((at, TOP - 6.0), (at, TOP + height), "baseline"));
         }
         drawing
     }
 
-    /// Names as drawn.
-    fn names(&self) -> Vec<String> {
-        let drawn = |bar: &Bar, name: &str| marked(name, bar.is_baseline);
-        let whole: Vec<String> = self.bars.iter().map(|bar| drawn(bar, &bar.name)).collect();
-        if widest(whole.iter().map(String::as_str)) <= WIDEST_NAME {
-            return whole;
+    fn origin(&self) -> Origin {
+        if let Some(reference) = self.reference {
+            return Origin::Reference(reference);
         }
-        let parts: Vec<Vec<&str>> = self.bars.iter().map(|bar| parts(&bar.name)).collect();
-        let is_common = |part: &&str| parts.iter().all(|others| others.contains(part));
+        let base = self.bars.iter().find(|bar| bar.is_baseline).map(|bar| bar.value);
+        let is_near = |bar: &Bar, base: f64| bar.low * NEAR >= base && bar.high <= base * NEAR;
+        base.filter(|base| self.bars.iter().all(|bar| is_near(bar, *base))).map_or(Origin::Zero, Origin::Baseline)
+    }
+
+    /// From zero or logarithmic, as the values span; around the start of the bars if that is not zero.
+    fn scale(&self, origin: Origin, range: (f64, f64)) -> Scale {
+        let least = self.bars.iter().map(|bar| bar.low).chain(self.reference).fold(f64::INFINITY, f64::min);
+        let most = self.bars.iter().map(|bar| bar.high).chain(self.reference).fold(0.0, f64::max);
+        let scale = Scale::of_values((least, most), range);
+        if origin == Origin::Zero || scale.is_logarithmic() {
+            return scale;
+        }
+        let (least, most) = (origin.shown(least), origin.shown(most));
+        let margin = MARGIN * (most - least);
+        Scale::new(ScaleKind::Linear, (least - margin, most + margin), range)
+    }
+
+    /// Names as drawn. If one is too wide, all lose the parts that they have in common; then the names of the axes, which
+    /// are stated once; then their middle.
+    fn names(&self) -> Names {
+        let drawn = |name: &dyn Fn(&Bar) -> String| -> Vec<String> {
+            self.bars.iter().map(|bar| marked(&name(bar), bar.is_baseline)).collect()
+        };
+        let fits = |names: &[String]| widest(names.iter().map(String::as_str)) <= WIDEST_NAME;
+        let whole = drawn(&|bar| bar.name.clone());
+        if fits(&whole) {
+            return Names { drawn: whole, axes: None };
+        }
+        let all: Vec<Vec<&str>> = self.bars.iter().map(|bar| parts(&bar.name)).collect();
+        let is_common = |part: &&str| all.iter().all(|others| others.contains(part));
         let own =
-            |parts: &Vec<&str>| parts.iter().filter(|part| !is_common(part)).copied().collect::<Vec<_>>().join(", ");
-        self.bars.iter().zip(&parts).map(|(bar, parts)| drawn(bar, &own(parts))).collect()
+            |bar: &Bar| parts(&bar.name).into_iter().filter(|part| !is_common(part)).collect::<Vec<_>>().join(", ");
+        let short = drawn(&own);
+        if fits(&short) {
+            return Names { drawn: short, axes: None };
+        }
+        let keys = |bar: &Bar| own(bar).split(", ").map(|part| Some(part.split_once('=')?.0.to_owned())).collect();
+        let first: Option<Vec<String>> = self.bars.first().and_then(keys);
+        let axes = first.filter(|first| self.bars.iter().all(|bar| keys(bar).as_ref() == Some(first)));
+        let values = |bar: &Bar| {
+            own(bar).split(", ").filter_map(|part| Some(part.split_once('=')?.1)).collect::<Vec<_>>().join(", ")
+        };
+        let named = if axes.is_some() { drawn(&values) } else { short };
+        Names { drawn: named.iter().map(|name| cut(name)).collect(), axes: axes.map(|axes| axes.join(", ")) }
     }
 
     fn description(&self, x: Scale) -> String {
@@ -110,6 +184,13 @@ impl BarChart {
     }
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Names {
+    drawn: Vec<String>,
+    /// Axes whose values the names are, if they are only values.
+    axes: Option<String>,
+}
+
 /// The variant and each `axis=value` of a name such as `plain[n=4, k=1]`.
 fn parts(name: &str) -> Vec<&str> {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
@@ -118,17 +199,48 @@ fn parts(name: &str) -> Vec<&str> {
     }
 }
 
-fn draw_bar(drawing: &mut Drawing, bar: &Bar, x: Scale, (left, middle): (f64, f64)) {
+/// A name without its middle, if it is too wide.
+fn cut(name: &str) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    let most = (WIDEST_NAME / text_width("0")) as usize;
+    if characters.len() <= most {
+        return name.to_owned();
+    }
+    let half = most / 2 - 1;
+    let end: String = characters[characters.len() - half..].iter().collect();
+    format!("{}…{end}", characters[..half].iter().collect::<String>())
+}
+
+/// Percentages with a sign, such as `+2.5 %`.
+fn percent(value: f64, shown: impl Fn(f64) -> String) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    let shown = shown(value.abs());
+    if shown == "0" { "0 %".to_owned() } else { format!("{sign}{shown} %") }
+}
+
+/// The value of a bar, with its difference from the baseline if bars start there.
+fn value_text(bar: &Bar, origin: Origin) -> String {
+    match origin {
+        Origin::Baseline(_) if !bar.is_baseline => {
+            format!("{}, {}", bar.shown, percent(origin.shown(bar.value), |value| format!("{value:.1}")))
+        }
+        _ => bar.shown.clone(),
+    }
+}
+
+fn draw_bar(drawing: &mut Drawing, bar: &Bar, (x, origin): (Scale, Origin), (left, middle): (f64, f64)) {
+    let place = |value: f64| x.place(origin.shown(value));
     let about = Some(format!("{}: {}", bar.name, bar.shown));
-    let (colour, end) = (if bar.is_best { BEST_BAR } else { BAR }, x.place(bar.value));
+    let (colour, end) = (if bar.is_best { BEST_BAR } else { BAR }, place(bar.value));
     if x.is_logarithmic() {
         drawing.rules.push(rule((left, middle), (end, middle), "guide"));
         drawing.marks.push(Mark { outline: disc(end, middle, 5.0), fill: colour, about });
     } else {
+        let start = x.place(origin.start());
         drawing.boxes.push(Area {
-            x: f(left),
+            x: f(start.min(end)),
             y: f(middle - 8.0),
-            width: f(end - left),
+            width: f((end - start).abs()),
             height: f(16.0),
             fill: colour.to_owned(),
             opacity: "1",
@@ -136,7 +248,7 @@ fn draw_bar(drawing: &mut Drawing, bar: &Bar, x: Scale, (left, middle): (f64, f6
             about,
         });
     }
-    let (low, high) = (x.place(bar.low), x.place(bar.high));
+    let (low, high) = (place(bar.low), place(bar.high));
     if high - low > VISIBLE {
         drawing.rules.push(rule((low, middle), (high, middle), "interval"));
         drawing.rules.extend([low, high].map(|at| rule((at, middle - 4.0), (at, middle + 4.0), "interval")));
@@ -144,35 +256,77 @@ fn draw_bar(drawing: &mut Drawing, bar: &Bar, x: Scale, (left, middle): (f64, f6
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
 
-    fn chart(names: &[&str]) -> BarChart {
-        let bar = |name: &&str| Bar {
-            name: (*name).to_owned(),
-            is_baseline: false,
-            is_best: false,
-            value: 1.0,
-            low: 1.0,
-            high: 1.0,
-            shown: "1".to_owned(),
-        };
-        let bars = names.iter().map(bar).collect();
-        BarChart { title: String::new(), x_label: String::new(), bars, reference: None }
+    fn bar(name: &str, value: f64) -> Bar {
+        let (low, high, shown) = (value, value, value.to_string());
+        Bar { name: name.to_owned(), is_baseline: false, is_best: false, value, low, high, shown }
+    }
+
+    fn chart(bars: Vec<Bar>) -> BarChart {
+        BarChart { title: String::new(), x_label: "time (µs)".to_owned(), bars, reference: None }
+    }
+
+    fn names(names: &[&str]) -> Names {
+        chart(names.iter().map(|name| bar(name, 1.0)).collect()).names()
     }
 
     #[test]
     fn long_names_lose_what_all_bars_have() {
-        let long = |x, y| {
-            format!("convolve[block_size_x={x}, tile_size_x=1, tile_size_y={y}, read_only=0, use_shared_memory=1]")
-        };
+        let long =
+            |x, y| format!("convolve[block_size_x={x}, tile_size_x=1, tile_y={y}, read_only=0, use_shared_memory=1]");
         let (one, other) = (long(16, 4), long(32, 4));
-        assert_eq!(chart(&[&one, &other]).names(), ["block_size_x=16", "block_size_x=32"]);
+        assert_eq!(names(&[&one, &other]).drawn, ["block_size_x=16", "block_size_x=32"]);
         let other = long(32, 1);
-        assert_eq!(
-            chart(&[&one, &other]).names(),
-            ["block_size_x=16, tile_size_y=4", "block_size_x=32, tile_size_y=1"]
-        );
-        assert_eq!(chart(&["plain[n=4]", "plain[n=8]"]).names(), ["plain[n=4]", "plain[n=8]"]);
+        assert_eq!(names(&[&one, &other]).drawn, ["block_size_x=16, tile_y=4", "block_size_x=32, tile_y=1"]);
+        assert_eq!(names(&["plain[n=4]", "plain[n=8]"]).drawn, ["plain[n=4]", "plain[n=8]"]);
+    }
+
+    /// Seven axes would take half of the chart.
+    #[test]
+    fn names_of_many_axes_are_their_values_and_the_axes_are_named_once() {
+        let long = |x, y, z| format!("convolve[block_size_x={x}, block_size_y={y}, tile_size_x={z}, read_only=0]");
+        let found = names(&[&long(16, 4, 1), &long(32, 1, 2)]);
+        assert_eq!(found.drawn, ["16, 4, 1", "32, 1, 2"]);
+        assert_eq!(found.axes.as_deref(), Some("block_size_x, block_size_y, tile_size_x"));
+    }
+
+    #[test]
+    fn names_take_at_most_a_third_of_the_chart() {
+        let drawing = chart(vec![bar(&"a".repeat(200), 1.0), bar("b", 2.0)]).draw();
+        let name = drawing.texts.iter().find(|text| text.text.starts_with("aa")).unwrap();
+        assert!(name.text.contains('…'), "{}", name.text);
+        let [end, width] = [&name.x, &drawing.width].map(|text| text.parse::<f64>().unwrap());
+        assert!(end <= width / 2.0 && text_width(&name.text) <= width / 3.0 + 14.0, "{end} {width}");
+    }
+
+    /// 100 is the baseline. From zero, 99 and 102 would have bars of nearly its length.
+    #[test]
+    fn bars_that_differ_by_little_start_from_the_baseline_and_show_the_difference() {
+        let near = |worst: f64| {
+            let base = Bar { is_baseline: true, ..bar("base", 100.0) };
+            chart(vec![base, bar("faster", 99.0), bar("slower", worst)]).draw()
+        };
+        let drawing = near(102.0);
+        let shown: Vec<&str> = drawing.texts.iter().map(|text| text.text.as_str()).collect();
+        for text in ["99, −1.0 %", "102, +2.0 %", "100", "+1 %", "0 %", "−1 %"] {
+            assert!(shown.contains(&text), "{text} {shown:?}");
+        }
+        let label = drawing.x_label.unwrap().text;
+        assert_eq!(label, "time (µs), difference from the baseline");
+        // The axis goes from -1.15 to 2.15: 3.3 % are 440 wide.
+        let sizes = drawing.boxes.iter().map(|area| [&area.x, &area.width].map(|text| text.parse::<f64>().unwrap()));
+        // `base (baseline)` is the widest name, of 15 characters.
+        let zero = 15.0 * 7.2 + 20.0 + 440.0 * 1.15 / 3.3;
+        let expected = [[zero, 0.0], [zero - 440.0 / 3.3, 440.0 / 3.3], [zero, 880.0 / 3.3]];
+        for (found, expected) in sizes.zip(expected) {
+            assert!((found[0] - expected[0]).abs() < 0.1 && (found[1] - expected[1]).abs() < 0.1, "{found:?}");
+        }
+        // A bar of twice the length says by itself that it is twice as long.
+        let far = near(200.0);
+        assert_eq!(far.x_label.unwrap().text, "time (µs)");
+        assert!(far.texts.iter().all(|text| !text.text.contains('%')));
     }
 }

@@ -35,13 +35,12 @@ const TALL: f64 = 36.0;
 /// Colour steps in the legend.
 const STEPS: usize = 24;
 const LEGEND: f64 = 240.0;
-/// Values this many times worse than the best have the last colour, so that an outlier does not hide all other
-/// differences.
-const WORST: f64 = 3.0;
+/// Values within this factor of the best have colours near its own, whatever their rank.
+const NEAR: f64 = 1.05;
 
 impl HeatMap {
     pub(super) fn draw(&self) -> Drawing {
-        let (best, worst) = self.extremes();
+        let ranked = self.ranked();
         let (width, height) = (WIDE * self.across.len() as f64, TALL * self.down.len() as f64);
         let top = TOP + 20.0;
         let mut drawing = Drawing {
@@ -61,20 +60,24 @@ impl HeatMap {
             drawing.texts.push(text(LEFT - 8.0, y + TALL / 2.0 + 4.0, "end", "tick", name));
             for (column, cell) in cells.iter().enumerate() {
                 let Some(cell) = cell else { continue };
-                let share = cell.value.map(|value| share_of(value, best, worst));
+                let share = cell.value.map(|value| share_of(value, &ranked));
                 draw_cell(&mut drawing, cell, share, (LEFT + WIDE * column as f64, y));
             }
         }
-        if best.is_finite() {
-            self.draw_legend(&mut drawing, (best, worst), top + height + 40.0);
+        if !ranked.is_empty() {
+            self.draw_legend(&mut drawing, &ranked, top + height + 40.0);
         }
         drawing
     }
 
-    fn extremes(&self) -> (f64, f64) {
-        let values = || self.cells.iter().flatten().flatten().filter_map(|cell| cell.value);
-        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-        if self.more_is_better && least.is_finite() { (most, least) } else { (least, most) }
+    /// All values, the best first.
+    fn ranked(&self) -> Vec<f64> {
+        let mut values: Vec<f64> = self.cells.iter().flatten().flatten().filter_map(|cell| cell.value).collect();
+        values.sort_by(f64::total_cmp);
+        if self.more_is_better {
+            values.reverse();
+        }
+        values
     }
 
     fn description(&self) -> String {
@@ -92,9 +95,8 @@ impl HeatMap {
         said.join(" ")
     }
 
-    /// Draws the colours with the values at both ends.
-    fn draw_legend(&self, drawing: &mut Drawing, (best, worst): (f64, f64), y: f64) {
-        let last = limit(best, worst);
+    /// Draws the colours with the values at both ends and in the middle.
+    fn draw_legend(&self, drawing: &mut Drawing, ranked: &[f64], y: f64) {
         let wide = LEGEND / STEPS as f64;
         for i in 0..STEPS {
             drawing.boxes.push(Area {
@@ -108,12 +110,12 @@ impl HeatMap {
                 about: None,
             });
         }
-        let sign = if self.more_is_better { "≤" } else { "≥" };
-        let cut = if (last - worst).abs() > 1e-9 * worst { format!("{sign} ") } else { String::new() };
-        drawing.texts.push(text(LEFT, y + 26.0, "start", "tick", format!("best {}", rough(best))));
-        let end = format!("{cut}{}", rough(last));
-        drawing.texts.push(text(LEFT + LEGEND, y + 26.0, "end", "tick", end));
-        let label = format!("{}, log scale", self.value_label);
+        let ends = [("start", LEFT, "best", 0), ("middle", LEFT + LEGEND / 2.0, "", ranked.len() / 2)];
+        for (anchor, x, name, place) in ends.into_iter().chain([("end", LEFT + LEGEND, "worst", ranked.len() - 1)]) {
+            let shown = format!("{name} {}", rough(ranked[place]));
+            drawing.texts.push(text(x, y + 26.0, anchor, "tick", shown.trim_start()));
+        }
+        let label = format!("{}, by rank", self.value_label);
         drawing.texts.push(text(LEFT + LEGEND + 10.0, y + 9.0, "start", "label", label));
         if self.cells.iter().flatten().flatten().any(|cell| cell.is_baseline) {
             drawing.texts.push(text(LEFT + LEGEND + 10.0, y + 26.0, "start", "tick", "dashed frame: baseline"));
@@ -143,33 +145,42 @@ fn draw_cell(drawing: &mut Drawing, cell: &MapCell, share: Option<f64>, (x, y): 
     drawing.texts.push(text(x + WIDE / 2.0, y + TALL / 2.0 + 4.5, "middle", class, &cell.shown));
 }
 
-/// Value from which on the colour does not change.
-fn limit(best: f64, worst: f64) -> f64 {
-    if worst >= best { worst.min(WORST * best) } else { worst.max(best / WORST) }
-}
-
-/// Position of a value between the best (0) and the worst (1), by ratio.
-fn share_of(value: f64, best: f64, worst: f64) -> f64 {
-    let whole = (limit(best, worst) / best).ln();
-    if best > 0.0 && whole != 0.0 { ((value / best).ln() / whole).min(1.0) } else { 0.0 }
+/// Position of a value between the best (0) and the worst (1): the share of values that are better, so that an outlier does
+/// not hide all other differences. Values near the best are at most as far as their ratio to it.
+fn share_of(value: f64, ranked: &[f64]) -> f64 {
+    let (Some(best), Some(worst)) = (ranked.first(), ranked.last()) else { return 0.0 };
+    let is_better = |other: &&f64| (*other - value) * (worst - best) < 0.0;
+    let better = ranked.iter().filter(is_better).count();
+    let equal = ranked.iter().filter(|other| (**other - value).abs() <= f64::EPSILON * value.abs()).count();
+    // The middle of equal values, except at the ends.
+    let share = match better {
+        0 => 0.0,
+        _ if better + equal == ranked.len() => 1.0,
+        _ => (better as f64 + (equal as f64 - 1.0) / 2.0) / (ranked.len() as f64 - 1.0),
+    };
+    let apart = (value / best).ln().abs() / NEAR.ln();
+    if *best > 0.0 { share * apart.min(1.0) } else { share }
 }
 
 #[cfg(test)]
 mod tests {
     use super::share_of;
 
+    fn shares(ranked: &[f64]) -> Vec<f64> {
+        ranked.iter().map(|value| share_of(*value, ranked)).collect()
+    }
+
+    /// By ratio, the three in the middle would have the colour of the best.
     #[test]
-    fn shares_go_by_ratio() {
-        assert!((share_of(1.21, 1.0, 1.4641) - 0.5).abs() < 1e-12);
-        assert!((share_of(2.0, 1.0, 40.0) - 2_f64.ln() / 3_f64.ln()).abs() < 1e-12);
-        assert!((share_of(40.0, 1.0, 40.0) - 1.0).abs() < 1e-12);
-        assert!((share_of(3.0, 3.0, 3.0)).abs() < 1e-12);
+    fn an_outlier_hides_no_other_differences() {
+        assert_eq!(shares(&[1.0, 1.2, 1.4, 1.6, 40.0]), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(shares(&[40.0, 3.0, 2.0, 2.0, 1.0]), [0.0, 0.25, 0.625, 0.625, 1.0]);
     }
 
     #[test]
-    fn of_rates_the_greatest_is_the_best() {
-        assert!((share_of(1.0, 1.21, 1.0) - 1.0).abs() < 1e-12);
-        assert!((share_of(1.1, 1.21, 1.0) - 0.5).abs() < 1e-12);
-        assert!((share_of(1.0, 40.0, 1.0) - 1.0).abs() < 1e-12);
+    fn values_near_the_best_keep_its_colour() {
+        assert_eq!(shares(&[3.0, 3.0, 3.0]), [0.0; 3]);
+        let [best, middle, worst] = shares(&[1.0, 1.001, 1.002])[..] else { panic!("three values") };
+        assert!(best == 0.0 && middle < 0.02 && worst < 0.05, "{middle} {worst}");
     }
 }

@@ -1,6 +1,6 @@
 //! The comparison as one HTML file: the page of a pull request, and all rows with the distributions of their times.
 
-use super::view::{Section, View, point, unit_of, view};
+use super::view::{self, Section, View, point, unit_of, view};
 use super::{Compared, claims, rollup, words};
 use crate::RenderError;
 use crate::html::Samples;
@@ -24,13 +24,14 @@ struct Row<'a> {
 pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
     let View { headline, changed, facts, warnings, claims, sections, unaffected, places, method } =
         view(compared, usize::MAX);
-    let rows: Vec<Row<'_>> = compared
-        .comparison
-        .reports
+    // The rows that matter most come first, as in the sections.
+    let rows: Vec<Row<'_>> = Kind::ALL
         .iter()
-        .enumerate()
-        .flat_map(|(i, report)| report.changes.iter().map(move |change| (i, report, change)))
-        .map(|(i, report, change)| Row { report, change, samples: samples.get(i) })
+        .flat_map(|kind| view::rows(compared, *kind))
+        .map(|(report, change)| {
+            let place = compared.comparison.reports.iter().position(|other| std::ptr::eq(other, report));
+            Row { report, change, samples: place.and_then(|place| samples.get(place)) }
+        })
         .collect();
     let unit = unit_of(rows.iter().map(|row| row.change));
     let details = rows.iter().map(|row| details(row, compared.labels)).collect();
@@ -114,6 +115,7 @@ fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Colu
     columns.push(texts("verdict", rows, |row| {
         format!("{} {}", words::mark(row.change.kind), words::heading(row.change.kind).to_lowercase())
     }));
+    columns.push(numbers("change", "change", rows, |row| changed(row.change)));
     let times = [("base", 0), ("new", 1)].map(|(key, side)| Column {
         scale: Some(unit.nanoseconds()),
         ..numbers(key, format!("{key} ({})", unit.symbol()), rows, |row| {
@@ -121,7 +123,6 @@ fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Colu
         })
     });
     columns.extend(times);
-    columns.push(numbers("change", "change", rows, |row| changed(row.change)));
     columns.push(texts("why", rows, |row| words::why(row.change, row.report)));
     columns.retain(|column| match (&column.texts, &column.values) {
         (Some(texts), _) => texts.iter().any(|text| !text.is_empty()),

@@ -6,7 +6,7 @@ use super::rollup::{self, Row, Totals};
 use super::{Compared, words};
 use crate::wording;
 use runner_lang::format::{plural, plural_of};
-use runner_results::analyse::compare::{Change, Kind};
+use runner_results::analyse::compare::Kind;
 
 /// Kinds that are no change.
 const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];

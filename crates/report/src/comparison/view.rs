@@ -103,7 +103,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
 }
 
 /// Rows of a kind: the largest changes of time or counts first, others in the order of the reports.
-fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
+pub fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     let all = compared.comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |c| (report, c)));
     let mut rows: Vec<Row<'_>> = all.filter(|(_, change)| change.kind == kind).collect();
     if matches!(kind, Kind::Slower | Kind::Faster) {
@@ -307,13 +307,21 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         None => partial.push((caveat, vec![subject.to_owned()])),
     };
     for report in &compared.comparison.reports {
-        for (limits, side) in report.limits.iter().zip(["base", "new"]) {
-            let subject = format!("{}, {}", report.experiment, report.device);
+        let subject = format!("{}, {}", report.experiment, report.device);
+        let sides = [("The base report is", &report.limits[0]), ("The new report is", &report.limits[1])];
+        let [base, new] = &report.limits;
+        // What is true of both is said once.
+        let sides = if (base.is_incomplete, &base.narrowed) == (new.is_incomplete, &new.narrowed) {
+            vec![("Both reports are", new)]
+        } else {
+            sides.to_vec()
+        };
+        for (lead, limits) in sides {
             if limits.is_incomplete {
-                add(format!("The {side} report is of a run that did not finish"), &subject);
+                add(format!("{lead} of a run that did not finish"), &subject);
             }
             if let Some(options) = &limits.narrowed {
-                add(format!("The {side} report is partial: {options} only"), &subject);
+                add(format!("{lead} partial: {options} only"), &subject);
             }
         }
     }
@@ -334,8 +342,8 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     };
     if let Some(which) = sides(|limits| limits.without_hashes > 0) {
         warnings.push(format!(
-            "Records of {which} have no hashes, as those of older versions: whether source, options, inputs and check \
-             differ is not known."
+            "Records of {which} were written by an older version without hashes: whether source, options, inputs and \
+             check differ is not known."
         ));
     }
     if let Some(which) = sides(|limits| limits.lacks_spread) {

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::findings::{Finding, main_finding};
 use super::report::{Report, report};
 use super::{RenderError, Templates};
 use runner_types::Records;
@@ -69,6 +70,8 @@ struct Section {
     index: usize,
     place: String,
     device: String,
+    /// Main result, for the index.
+    found: Finding,
     view: Report,
     /// Charts, the most informative first.
     charts: Vec<Figure>,
@@ -107,6 +110,7 @@ fn section(index: usize, page: Page<'_>, templates: &Templates) -> Result<Sectio
         index,
         place: page.place.to_owned(),
         device: page.records.environment.device.name.clone(),
+        found: main_finding(page.records),
         charts: charts.collect::<Result<Vec<Figure>, RenderError>>()?,
         data: embedded(&data::data(page.records, page.beside))?,
         view,

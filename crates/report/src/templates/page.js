@@ -99,7 +99,9 @@
   function head(report, section) {
     const cells = report.columns.map((column) => {
       const sorted = column.key === state.sort;
-      const button = make("button", column.title + (sorted ? (state.desc ? " ▼" : " ▲") : ""));
+      // A long title is broken after its underscores.
+      const words = column.title.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
+      const button = make("button", [...words, sorted ? (state.desc ? " ▼" : " ▲") : ""]);
       button.type = "button";
       button.onclick = () => {
         const order = sorted ? (state.desc ? { sort: "", desc: "" } : { desc: "1" }) : { sort: column.key, desc: "" };

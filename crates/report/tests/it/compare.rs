@@ -205,7 +205,9 @@ fn a_count_that_fell_and_does_not_decide_is_named() {
     assert!(said(64.0, 256.0).contains("\nNo count changed.\n"));
     let fell = said(32.0, 256.0);
     assert!(
-        fell.contains("\nNo count that decides changed by more than the threshold; gld_requests changed in 2 of 2 rows."),
+        fell.contains(
+            "\nNo count that decides changed by more than the threshold; gld_requests changed in 2 of 2 rows."
+        ),
         "{fell}"
     );
     let decided = said(64.0, 128.0);

@@ -411,7 +411,30 @@ fn cells_that_do_not_do_the_same_work_are_charted_by_their_rate() {
     }
     let (file, chart) = charts(&records).remove(0);
     assert!(file.starts_with("plots/arithmetic-"), "{file}");
-    assert!(chart.contains("arithmetic (GFLOP/s), log scale</text>"), "{chart}");
+    assert!(chart.contains("arithmetic (GFLOP/s), by rank</text>"), "{chart}");
+}
+
+/// Every case does its additions over the same bytes: a roofline would be one column of points.
+#[test]
+fn a_roofline_needs_cases_of_different_intensity() {
+    let mut records = records(&fixture::reduce());
+    records.environment.machine.ceilings = Some(Ceilings {
+        read: 3.2e12,
+        write: None,
+        copy: 3e12,
+        l2_read: 6e12,
+        fma_f32: 6e13,
+        fma_f64: 3e13,
+        fma_f16: 1.2e14,
+    });
+    let mut has_roofline = |of_baseline: f64| {
+        for record in &mut records.cases {
+            let flops = if record.case.key.variant == "neighbored" { of_baseline } else { 1e6 };
+            record.work = WorkAmount { bytes: Some(1 << 20), flops: Some(flops) };
+        }
+        charts(&records).iter().any(|(file, _)| file.ends_with("roofline.svg"))
+    };
+    assert_eq!([1e6, 1.5e6, 4e6].map(&mut has_roofline), [false, false, true]);
 }
 
 #[test]
