@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use runner_compile::pinned;
 
 /// Commit, if the build script found one. A build from a tarball has none.
-pub const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");
+const COMMIT: Option<&str> = option_env!("RUNNER_COMMIT");
 
 static LONG: LazyLock<String> = LazyLock::new(|| long(COMMIT));
 

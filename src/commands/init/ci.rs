@@ -1,9 +1,11 @@
 //! Files of a CI service: jobs that compare a pull request with its base, and one that comments on it.
 
 use std::path::Path;
+use std::{fs, io};
+
+use runner_types::sha256_hex;
 
 use crate::cli::CiService;
-use crate::cli::version;
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
@@ -29,8 +31,8 @@ const fn files(service: CiService) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Placeholder for the commit that the jobs install.
-const REVISION: &str = "@revision@";
+/// Placeholder for the hash of the program that the jobs download.
+const HASH: &str = "@sha256@";
 
 /// Writes the files below the working directory: all of them, or none if one exists.
 pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<Exit, Failure> {
@@ -40,17 +42,21 @@ pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<E
         let existing = existing.join(", ");
         return Err(Failure::usage(format!("{existing}: already there; --force replaces what is there")));
     }
-    let commit = version::COMMIT.unwrap_or_default();
+    let program = std::env::current_exe().map_err(|error| unreadable(Path::new("runner"), &error))?;
+    let hash = sha256_hex(&fs::read(&program).map_err(|error| unreadable(&program, &error))?);
     for (path, template) in files {
-        write_new("--ci", Path::new(path), &with_scripts(&template.replace(REVISION, commit)), true)?;
+        write_new("--ci", Path::new(path), &with_scripts(&template.replace(HASH, &hash)), true)?;
         console.say(&format!("wrote {path}"));
     }
-    let revision = if commit.is_empty() { " and RUNNER_REVISION to a commit of it" } else { "" };
     console.say(&format!(
-        "set RUNNER_SOURCE at the top of each to the URL of runner's repository{revision}; their comments say what else \
-         to set"
+        "publish {} and set RUNNER_URL at the top of each to its address; their comments say what else to set",
+        program.display()
     ));
     Ok(Exit::Success)
+}
+
+fn unreadable(program: &Path, error: &io::Error) -> Failure {
+    Failure::environment(format!("{}: cannot be read, so the jobs would not know its hash: {error}", program.display()))
 }
 
 /// The template with scripts in place of their lines, indented alike; a script may have lines of others.

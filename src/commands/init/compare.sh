@@ -3,6 +3,7 @@ rm -rf target/ci
 mkdir -p target/ci/pages
 printf '%s\n' "$NUMBER" > target/ci/number
 @changed.sh@
+export PATH="$PWD/target/program:$PATH"
 # Notes how a comparison ended: its page, its exit code, and what it is called in the comment.
 note() {
   # On the default branch a slowdown has been merged: it is shown, and fails nothing.

@@ -205,7 +205,7 @@ fn a_change_of_nothing_that_is_compared_ends_the_jobs_at_once_and_as_a_success()
     let [gitlab] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
     let readme = pull_request(|repository| repository.write("README.md", "words"));
     let programs = Programs(tempfile::tempdir().unwrap());
-    for name in ["runner", "cargo"] {
+    for name in ["runner", "curl"] {
         programs.add(name, "#!/bin/bash\necho \"ran $0\"; exit 9\n");
     }
     for (file, job) in [(&workflow, "simulator"), (&gpu, "gpu")] {

@@ -1,5 +1,5 @@
 //! The jobs of `runner init --ci`, run step by step as the services do: from an empty home, then with what was cached, and
-//! with a change that fails.
+//! with a change that fails. The program is published, and each job downloads it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,16 @@ use tempfile::TempDir;
 
 use super::against::{LOADS_TWICE, Repository};
 use super::ci::{Programs, comment_on_github, commented, github, pull_request, written};
-use crate::programs::write_program;
 
-/// What outlives the jobs of a service: its caches, and the artifacts of the last job.
+/// What outlives the jobs of a service: its caches, and what is published.
 struct Service {
-    /// A program `cargo` that installs the `runner` of this build, if it is asked for a commit.
+    /// A program `curl` that downloads the `runner` of this build from its address.
     programs: Programs,
     caches: TempDir,
 }
+
+/// Where the program is published.
+const URL: &str = "https://example.org/runner";
 
 /// How a job ended.
 struct Ended {
@@ -26,15 +28,13 @@ struct Ended {
     log: String,
     /// The folder of the checkout, and the home beside it.
     root: TempDir,
+    /// Jobs whose cache it had.
+    others: Vec<String>,
 }
 
 impl Ended {
     fn comment(&self) -> String {
         fs::read_to_string(self.root.path().join("checkout/target/ci/comment.md")).unwrap_or_default()
-    }
-
-    fn installed(&self) -> bool {
-        self.log.contains("installed runner")
     }
 }
 
@@ -42,30 +42,27 @@ impl Service {
     fn new() -> Self {
         let programs = Programs(tempfile::tempdir().unwrap());
         let runner = env!("CARGO_BIN_EXE_runner");
-        // As cargo: a revision is a commit, and the program goes below its root.
+        // As curl: a file of the registry needs the token of the job.
         programs.add(
-            "cargo",
+            "curl",
             &format!(
                 "#!/bin/bash\n\
-                 if [ \"${{*:1:6}} ${{*:8}}\" != 'install --locked --force --git https://example.org/runner.git --rev runner' ]\n\
-                 then echo \"unexpected: cargo $*\"; exit 9; fi\n\
-                 if ! [[ $7 =~ ^[0-9a-f]{{40}}$ ]]; then echo \"revision $7 not found\"; exit 101; fi\n\
-                 bin=${{CARGO_INSTALL_ROOT:-$HOME/.cargo}}/bin; mkdir -p \"$bin\"\n\
-                 ln -sf '{runner}' \"$bin/runner\"; echo 'installed runner'\n"
+                 while [ $# -gt 1 ]; do\n\
+                 case \"$1\" in --output) shift; output=$1 ;; --header) shift; header=$1 ;; --retry) shift ;; esac; shift\n\
+                 done\n\
+                 case \"$1 $header\" in\n\
+                 '{URL} '|'https://git.example.org/api/v4/packages/runner JOB-TOKEN: secret') ln -f '{runner}' \"$output\" ||\n\
+                 cp '{runner}' \"$output\"; echo 'downloaded runner' ;;\n\
+                 *) echo \"unexpected: $1 $header\"; exit 22 ;; esac\n"
             ),
         );
-        programs.add("apt-get", "#!/bin/bash\nexit 0\n");
         Self { programs, caches: tempfile::tempdir().unwrap() }
     }
 
     /// Runs a script in the checkout; whether it succeeded.
     fn run(&self, root: &Path, script: &str, variables: &BTreeMap<String, String>, log: &mut String) -> bool {
         let home = root.join("home");
-        let path = format!(
-            "{}:{}:/usr/local/bin:/usr/bin:/bin",
-            home.join(".cargo/bin").display(),
-            self.programs.0.path().display()
-        );
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.0.path().display());
         // The compiler is downloaded once for all tests.
         let cache = std::env::var("RUNNER_CACHE")
             .map_or_else(|_| PathBuf::from(std::env::var("HOME").unwrap()).join(".cache/runner"), PathBuf::from);
@@ -76,6 +73,15 @@ impl Service {
         let output = command.output().unwrap();
         log.push_str(&String::from_utf8_lossy(&[output.stdout, output.stderr].concat()));
         output.status.success()
+    }
+
+    /// Keys of the caches, the oldest first.
+    fn saved(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.caches.path()).unwrap().map(|entry| entry.unwrap());
+        let mut saved: Vec<_> =
+            entries.map(|entry| (entry.metadata().unwrap().modified().unwrap(), entry.file_name())).collect();
+        saved.sort();
+        saved.into_iter().map(|(_, name)| name.into_string().unwrap()).collect()
     }
 
     fn restore(&self, key: &str, to: &Path) {
@@ -106,27 +112,67 @@ fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").args(["-a", &all]).arg(to).status().unwrap().success());
 }
 
-/// Runs the job of a workflow for a pull request.
-fn run_github(service: &Service, workflow: &Value, repository: &Repository, commit: &str) -> Ended {
+/// What starts a job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Event {
+    /// A pull request of this number.
+    Request(u32),
+    /// A commit on the default branch.
+    Push,
+}
+
+impl Event {
+    fn number(self) -> String {
+        if let Self::Request(number) = self { number.to_string() } else { String::new() }
+    }
+}
+
+/// Writes below the cache of a job what it left there, as the program writes compiled kernels.
+fn leave(cache: &Path, job: &str) {
+    fs::create_dir_all(cache).unwrap();
+    fs::write(cache.join(job), "").unwrap();
+}
+
+/// What other jobs left in the cache that a job has.
+fn found(cache: &Path) -> Vec<String> {
+    let entries = fs::read_dir(cache).into_iter().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The condition of the step that saves the cache.
+const SAVED_IF: &str = "${{ !cancelled() && github.event_name == 'push' && steps.cache.outputs.cache-hit != 'true' }}";
+
+/// Runs the job of a workflow under a name.
+fn run_github(service: &Service, workflow: &Value, repository: &Repository, (name, event): (&str, Event)) -> Ended {
     let root = check_out(repository);
     let mut variables: BTreeMap<String, String> =
         workflow["env"].as_object().unwrap().iter().map(|(name, value)| (name.clone(), text(value))).collect();
-    variables.insert("RUNNER_SOURCE".to_owned(), "https://example.org/runner.git".to_owned());
-    let revision = variables["RUNNER_REVISION"].clone();
+    assert_eq!(variables["RUNNER_SHA256"].len(), 64);
+    variables.insert("RUNNER_URL".to_owned(), URL.to_owned());
+    let hash = variables["RUNNER_SHA256"].clone();
+    let mut git = Command::new("git");
+    let kernels = git.current_dir(repository.folder()).args(["rev-parse", "HEAD:experiments", "HEAD:kernels"]);
+    let kernels = String::from_utf8(kernels.output().unwrap().stdout).unwrap().replace('\n', "");
     let expand = |text: &str| {
         text.replace("${{ runner.os }}", "Linux")
-            .replace("${{ env.RUNNER_REVISION }}", &revision)
-            .replace("${{ github.sha }}", commit)
-            .replace("${{ github.event.pull_request.number }}", "7")
+            .replace("${{ env.RUNNER_SHA256 }}", &hash)
+            .replace("${{ hashFiles('experiments/**', 'kernels/**') }}", &kernels)
+            .replace("${{ github.event.pull_request.number }}", &event.number())
     };
     let (mut is_right, mut log) = (true, String::new());
     let home = root.path().join("home");
+    let cache = home.join(".cache/runner");
+    let (mut key, mut others, mut is_hit) = (String::new(), Vec::new(), false);
     for step in workflow["jobs"]["simulator"]["steps"].as_array().unwrap() {
-        let is_due = is_right || step["if"] == "${{ !cancelled() }}";
-        assert!(step["if"].is_null() || step["if"] == "${{ !cancelled() }}", "{step}");
+        let is_due = match step["if"].as_str() {
+            None => is_right,
+            Some("${{ !cancelled() }}") => true,
+            Some(SAVED_IF) => event == Event::Push && !is_hit,
+            Some(other) => panic!("{other} is not known here"),
+        };
         let action = step["uses"].as_str().map(|uses| uses.split_once('@').unwrap().0);
-        let key = expand(step["with"]["key"].as_str().unwrap_or_default());
-        assert!(!key.contains("${{"), "{key}");
         match action {
             _ if !is_due => {}
             None => {
@@ -138,52 +184,83 @@ fn run_github(service: &Service, workflow: &Value, repository: &Repository, comm
             }
             Some("actions/checkout") => assert_eq!(step["with"]["fetch-depth"], 2),
             Some("actions/cache/restore") => {
+                assert_eq!((&step["with"]["path"], &step["id"]), (&"~/.cache/runner".into(), &"cache".into()));
+                key = expand(step["with"]["key"].as_str().unwrap());
+                assert!(!key.contains("${{"), "{key}");
                 let beginning = expand(step["with"]["restore-keys"].as_str().unwrap());
-                let saved = fs::read_dir(service.caches.path()).unwrap().map(|entry| entry.unwrap().file_name());
-                let mut saved: Vec<String> = saved.map(|name| name.into_string().unwrap()).collect();
-                saved.sort();
-                let found = saved.iter().rev().find(|name| **name == key || name.starts_with(&beginning));
-                if let Some(found) = found {
-                    service.restore(found, &home);
+                let saved = service.saved();
+                is_hit = saved.contains(&key);
+                if let Some(found) = saved.iter().rev().find(|name| **name == key || name.starts_with(beginning.trim()))
+                {
+                    service.restore(found, &cache);
                 }
+                others = found(&cache);
             }
             Some("actions/cache/save") => {
-                assert!(text(&step["with"]["path"]).contains("~/.cargo/bin/runner"));
-                service.save(&key, &home);
+                assert_eq!(step["with"]["key"], "${{ steps.cache.outputs.cache-primary-key }}");
+                leave(&cache, name);
+                service.save(&key, &cache);
             }
             Some("actions/upload-artifact") => assert_eq!(step["with"]["path"], "target/ci"),
             Some(other) => panic!("{other} is not known here"),
         }
     }
-    Ended { is_right, log, root }
+    Ended { is_right, log, root, others }
 }
 
-/// Runs the job of a merge request, or the one of the default branch.
-fn run_gitlab(service: &Service, file: &Value, repository: &Repository) -> Ended {
+/// Runs a job that compares under a name.
+fn run_gitlab(
+    service: &Service,
+    file: &Value,
+    repository: &Repository,
+    (name, job, event): (&str, &str, Event),
+) -> Ended {
     let root = check_out(repository);
+    let compare = &file[".runner-compare"];
     let mut variables: BTreeMap<String, String> = BTreeMap::new();
-    for layer in [&file["variables"], &file[".runner-compare"]["variables"], &file["runner-simulator"]["variables"]] {
+    let mut layers = vec![&file["variables"], &compare["variables"], &file[job]["variables"]];
+    if event == Event::Push {
+        let rules = file[job]["rules"].as_array().unwrap();
+        let of_default = rules.iter().find(|rule| rule["if"] == "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH").unwrap();
+        layers.push(&of_default["variables"]);
+    }
+    for layer in layers {
         variables.extend(layer.as_object().unwrap().iter().map(|(name, value)| (name.clone(), text(value))));
     }
     let checkout = root.path().join("checkout");
-    for value in variables.values_mut() {
-        *value = value
+    let source = if event == Event::Push { "push" } else { "merge_request_event" };
+    let expand = |value: &str| {
+        value
             .replace("$CI_PROJECT_DIR", checkout.to_str().unwrap())
             .replace("$CI_MERGE_REQUEST_DIFF_BASE_SHA", "HEAD^1")
-            .replace("$CI_MERGE_REQUEST_IID", "7");
+            .replace("$CI_MERGE_REQUEST_IID", &event.number())
+            .replace("$CI_JOB_NAME", job)
+            .replace("$CI_PIPELINE_SOURCE", source)
+    };
+    for value in variables.values_mut() {
+        *value = expand(value);
     }
-    variables.insert("RUNNER_SOURCE".to_owned(), "https://example.org/runner.git".to_owned());
-    let cache = &file[".runner-compare"]["cache"];
-    let key = text(&cache["key"]).replace("$RUNNER_REVISION", &variables["RUNNER_REVISION"]);
+    // A private registry.
+    variables.insert("RUNNER_URL".to_owned(), "https://git.example.org/api/v4/packages/runner".to_owned());
+    variables.insert("CI_API_V4_URL".to_owned(), "https://git.example.org/api/v4".to_owned());
+    variables.insert("CI_JOB_TOKEN".to_owned(), "secret".to_owned());
+    // This machine simulates the GPU.
+    variables.insert("BACKEND".to_owned(), "sim".to_owned());
+    let cache = &compare["cache"];
+    let key = expand(cache["key"].as_str().unwrap());
+    assert!(!key.contains('$'), "{key}");
     let folder = checkout.join(cache["paths"][0].as_str().unwrap());
+    assert_eq!(variables["RUNNER_CACHE"], folder.display().to_string());
     service.restore(&key, &folder);
-    let lines = ["before_script", "script"].map(|part| file[".runner-compare"][part].as_array().unwrap());
+    let others = found(&folder);
+    let lines = ["before_script", "script"].map(|part| compare[part].as_array().unwrap());
     let script: Vec<String> = lines.into_iter().flatten().map(text).collect();
     let mut log = String::new();
     let is_right = service.run(root.path(), &script.join("\n"), &variables, &mut log);
     assert_eq!(cache["when"], "always");
+    leave(&folder, name);
     service.save(&key, &folder);
-    Ended { is_right, log, root }
+    Ended { is_right, log, root, others }
 }
 
 fn text(value: &Value) -> String {
@@ -216,29 +293,42 @@ fn slower_with_report() -> Repository {
     })
 }
 
-fn is_as_it_should_be(first: &Ended, warm: &Ended, failing: &Ended, after: &Ended) {
-    assert!(first.is_right && first.installed(), "{}", first.log);
-    assert!(first.comment().starts_with("## ✓ 0 of 2 experiments changed ("), "{}", first.comment());
-    assert!(warm.is_right && !warm.installed(), "{}", warm.log);
-    assert!(!failing.is_right && failing.installed(), "{}", failing.log);
+fn assert_red(failing: &Ended) {
+    assert!(!failing.is_right && failing.log.contains("downloaded runner"), "{}", failing.log);
     let comment = failing.comment();
     assert!(comment.starts_with("## ✗ 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{comment}");
     assert!(comment.contains("### `committed reports, compared`: ✗ 2 with more work counted ("), "{comment}");
     assert!(comment.contains("<code>committed reports</code>: ✓ What their records make"), "{comment}");
-    // The job that failed left its cache.
-    assert!(after.is_right && !after.installed(), "{}", after.log);
 }
 
+fn assert_green(ended: &Ended) {
+    assert!(ended.is_right && ended.log.contains("downloaded runner"), "{}", ended.log);
+    assert!(ended.comment().starts_with("## ✓ 0 of 2 experiments changed ("), "{}", ended.comment());
+}
+
+/// Pull requests read the cache of the default branch, and write none. Another commit with the same kernels needs no other.
 #[test]
-fn the_job_for_github_installs_once_and_caches_what_a_failing_job_made() {
+fn the_jobs_for_github_keep_one_cache_for_each_state_of_the_kernels() {
     let [workflow, ..] = github();
     let (unchanged, slower) = (commented(), slower_with_report());
     let service = Service::new();
-    let [first, warm] = ["1", "2"].map(|commit| run_github(&service, &workflow, &unchanged, commit));
-    let service = Service::new();
-    let failing = run_github(&service, &workflow, &slower, "3");
-    let after = run_github(&service, &workflow, &unchanged, "4");
-    is_as_it_should_be(&first, &warm, &failing, &after);
+    let run = |repository, name, event| run_github(&service, &workflow, repository, (name, event));
+    let request = run(&unchanged, "request", Event::Request(7));
+    assert_green(&request);
+    assert_eq!((request.others.len(), service.saved().len()), (0, 0));
+    let merged = run(&unchanged, "merged", Event::Push);
+    assert_green(&merged);
+    assert_eq!((merged.others.len(), service.saved().len()), (0, 1));
+    let failing = run(&slower, "failing", Event::Request(8));
+    assert_red(&failing);
+    assert_eq!((failing.others, service.saved().len()), (vec!["merged".to_owned()], 1));
+    let again = run(&unchanged, "again", Event::Push);
+    assert_green(&again);
+    assert_eq!((again.others, service.saved().len()), (vec!["merged".to_owned()], 1));
+    // The slowdown was merged.
+    let shown = run(&slower, "shown", Event::Push);
+    assert!(shown.is_right && shown.comment().starts_with("## ✗ 1 of 2 experiments changed"), "{}", shown.log);
+    assert_eq!((shown.others, service.saved().len()), (vec!["merged".to_owned()], 2));
 }
 
 /// The job that runs the code of a fork reads the cache of the default branch. Its variables are those of the workflow
@@ -247,9 +337,10 @@ fn the_job_for_github_installs_once_and_caches_what_a_failing_job_made() {
 fn a_pull_request_of_a_fork_is_compared_by_one_job_and_commented_by_another() {
     let [workflow, ..] = github();
     let service = Service::new();
-    assert!(run_github(&service, &workflow, &commented(), "1").is_right);
-    let fork = run_github(&service, &workflow, &slower_with_report(), "2");
-    assert!(!fork.is_right && !fork.installed(), "{}", fork.log);
+    assert_green(&run_github(&service, &workflow, &commented(), ("merged", Event::Push)));
+    let fork = run_github(&service, &workflow, &slower_with_report(), ("fork", Event::Request(7)));
+    assert_red(&fork);
+    assert_eq!(fork.others, ["merged"]);
     let (code, said, posted) = comment_on_github(&fork.root.path().join("checkout/target/ci"));
     let (method, text) = posted.unwrap_or_else(|| panic!("nothing posted: {code} {said}"));
     assert_eq!((code, method.as_str()), (0, "POST"), "{said}");
@@ -268,38 +359,59 @@ fn no_note_is_posted_for_a_fork_on_gitlab() {
     }
 }
 
+/// What a job of a merge request writes into its cache, no other merge request reads, no GPU, and not the default branch.
 #[test]
-fn the_job_for_gitlab_installs_once_and_caches_what_a_failing_job_made() {
+fn the_jobs_for_gitlab_have_caches_that_no_other_job_reads() {
     let [file] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
     let (unchanged, slower) = (commented(), slower_with_report());
     let service = Service::new();
-    let [first, warm] = [(); 2].map(|()| run_gitlab(&service, file, &unchanged));
-    let service = Service::new();
-    let failing = run_gitlab(&service, file, &slower);
-    let after = run_gitlab(&service, file, &unchanged);
-    is_as_it_should_be(&first, &warm, &failing, &after);
+    let run = |repository, name, job, event| run_gitlab(&service, file, repository, (name, job, event));
+    let first = run(&slower, "first", "runner-simulator", Event::Request(7));
+    assert_red(&first);
+    for (job, event) in
+        [("runner-simulator", Event::Push), ("runner-gpu", Event::Request(7)), ("runner-simulator", Event::Request(8))]
+    {
+        let other = run(&unchanged, "other", job, event);
+        assert_green(&other);
+        assert!(other.others.is_empty(), "{job} {event:?}: {:?}", other.others);
+    }
+    // The job that failed left its cache for the next of its merge request.
+    let after = run(&unchanged, "after", "runner-simulator", Event::Request(7));
+    assert_green(&after);
+    assert_eq!(after.others, ["first"]);
+    assert!(service.saved().iter().all(|key| !service.caches.path().join(key).join("program").exists()));
+}
+
+/// A tag such as `python:3` is another image tomorrow.
+#[test]
+fn images_are_pinned_to_a_release() {
+    let [file] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
+    let images: Vec<&str> = file.as_object().unwrap().values().filter_map(|job| job["image"].as_str()).collect();
+    assert_eq!(images.len(), 2, "{images:?}");
+    for image in images {
+        let (_, tag) = image.split_once(':').unwrap();
+        let (version, _) = tag.split_once('-').unwrap();
+        assert!(version.split('.').filter(|part| part.parse::<u32>().is_ok()).count() == 3, "{image}");
+    }
 }
 
 #[test]
-fn a_job_without_the_source_or_the_commit_says_what_to_set() {
+fn a_job_without_the_program_or_with_another_one_says_what_to_set() {
     let [workflow, ..] = github();
     let install = workflow["jobs"]["simulator"]["steps"].as_array().unwrap();
     let install = install.iter().find(|step| step["name"] == "Install").unwrap()["run"].as_str().unwrap();
     let service = Service::new();
     let root = check_out(&pull_request(|_| {}));
-    for (source, revision) in [("", "1"), ("https://example.org/runner.git", "")] {
-        let pairs = [("RUNNER_SOURCE", source), ("RUNNER_REVISION", revision)];
-        let variables = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    for (url, hash, said) in [
+        ("", "1", "set RUNNER_URL at the top of this file"),
+        (URL, "", "set RUNNER_URL at the top of this file"),
+        (URL, &"0".repeat(64), "what is at RUNNER_URL has another hash than RUNNER_SHA256: "),
+        ("https://example.org/gone", &"0".repeat(64), "unexpected: https://example.org/gone"),
+    ] {
+        let variables = [("RUNNER_URL", url), ("RUNNER_SHA256", hash)];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut log = String::new();
-        assert!(!service.run(root.path(), install, &variables, &mut log) && log.contains("set RUNNER_SOURCE"), "{log}");
+        assert!(!service.run(root.path(), install, &variables, &mut log) && log.contains(said), "{said}: {log}");
+        assert!(!root.path().join("checkout/target/program/runner").exists(), "{said}");
     }
-    // Another build is replaced.
-    let bin = root.path().join("home/.cargo/bin");
-    fs::create_dir_all(&bin).unwrap();
-    let other = "#!/bin/bash\necho 'runner 0.1.0 (0123456789ab, CUDA toolkit 13.0.88)'\n";
-    write_program(&bin.join("runner"), other);
-    let pairs = [("RUNNER_SOURCE", "https://example.org/runner.git"), ("RUNNER_REVISION", &"a".repeat(40))];
-    let variables = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let mut log = String::new();
-    assert!(service.run(root.path(), install, &variables, &mut log) && log.contains("installed runner"), "{log}");
 }
