@@ -1,6 +1,6 @@
-//! When a buffer's memory is allocated, and what happens to its content.
+//! How kernels access a buffer, when its memory is allocated, and how its content varies.
 
-/// What happens to a buffer before every launch.
+/// How kernels access a buffer; decides how its content is reset before every launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
@@ -10,7 +10,7 @@ pub enum Access {
     Out,
     /// Read and written: restored before every launch.
     InOut,
-    /// The content is undefined and never checked; poisoned before every launch on request.
+    /// Undefined content that is never checked; poisoned before every launch on request.
     Scratch,
 }
 
@@ -20,20 +20,20 @@ pub enum Access {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Allocation {
-    /// The memory is allocated before the first run and freed after the last.
+    /// Allocated before the first run and freed after the last.
     #[default]
     Once,
-    /// Every run allocates and frees the memory, by `cuMemAlloc` and `cuMemFree`.
+    /// Allocated and freed in every run, with `cuMemAlloc` and `cuMemFree`.
     EachRun,
-    /// Every run allocates and frees the memory, by `cuMemAllocAsync` and `cuMemFreeAsync` in the stream of the
-    /// launches, from the device's pool.
+    /// Allocated and freed in every run from the device's pool, with `cuMemAllocAsync` and `cuMemFreeAsync` in the
+    /// stream of the launches.
     EachRunAsync,
 }
 
-/// How the content of a buffer that is not random differs between the sets of inputs.
+/// How the content of a non-random buffer differs between sets of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {
-    /// Each set of inputs has the elements in another order.
+    /// The same elements in a different order for each set of inputs.
     Permute,
 }

@@ -1,11 +1,11 @@
-//! Clamps times to those that RFC 3339 can write, with a year of four digits.
+//! Clamps times to the range of RFC 3339, whose years have four digits.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Last second of the year 9999, counted from the beginning of 1970.
+/// Last second of the year 9999, as a Unix timestamp.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// The time, clamped to the years 1970 to 9999: a machine's clock may be wrong, and RFC 3339 has no other years.
+/// Clamps a time to the years 1970 to 9999. A machine's clock may be wrong, and RFC 3339 cannot write other years.
 pub fn calendar_time(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(LAST_SECOND))
 }

@@ -1,7 +1,7 @@
 //! Cases: their names, fingerprints and hashes.
 //!
-//! The key matches results of different runs. The fingerprint says whether a stored result still applies, and the
-//! hashes say what changed.
+//! The key matches results of different runs. The fingerprint tells whether a stored result is still current, and the
+//! hashes tell what changed.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// Names one cell of the matrix. Results are matched by this key.
+/// Identifies a cell of the matrix. Results of different runs are matched by this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseKey {
     pub experiment: String,
@@ -19,19 +19,19 @@ pub struct CaseKey {
 }
 
 impl fmt::Display for CaseKey {
-    /// Writes the key like `interleaved[n=1024, block=256]`.
+    /// Formats the key like `interleaved[n=1024, block=256]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.variant)?;
         write_axes(f, &self.axes)
     }
 }
 
-/// Names one group by the axes that are not compared, in the manifest's order.
+/// Identifies a group by the axes that are not compared, in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupKey(pub Vec<(String, Value)>);
 
 impl fmt::Display for GroupKey {
-    /// Writes the axes of the group, as in `n=1024, type=i32`; nothing if every axis is compared.
+    /// Formats the axes like `n=1024, type=i32`. Empty if every axis is compared.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, value)) in self.0.iter().enumerate() {
             write!(f, "{}{name}={value}", if i == 0 { "" } else { ", " })?;
@@ -51,43 +51,43 @@ fn write_axes(f: &mut fmt::Formatter<'_>, axes: &[(String, Value)]) -> fmt::Resu
     f.write_str("]")
 }
 
-/// SHA-256 over source, included files, options, launch, toolkit, driver and device, hexadecimal. A stored result with
-/// the same fingerprint still applies, so `--resume` keeps it.
+/// SHA-256 over source, included files, options, launch, toolkit, driver and device, hexadecimal. `--resume` keeps a
+/// stored result if its fingerprint is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(pub String);
 
-/// Hashes of the parts of a case, so that a comparison can say what changed. Each is the first 12 hexadecimal digits of
-/// a SHA-256 and does not depend on paths.
+/// Hashes of the parts of a case, so that a comparison can tell what changed. Each is the first 12 hexadecimal digits
+/// of a SHA-256 and does not depend on paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CaseHashes {
-    /// Sources of its launches with the project files that they include. For a case without sources, what it does.
+    /// Sources of the launches with the project files that they include. For a case without sources, its body.
     pub source: String,
     pub options: String,
     /// Buffers, their fills and input files, and the launches' arguments.
     pub inputs: String,
-    /// Expected result, its tolerance, and the files of expected values.
+    /// Expected result, tolerance and files of expected values.
     pub check: String,
-    /// Machine code of its launches without line information; `None` if unknown.
+    /// Machine code of the launches without line information; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Instruction counts per operation of the kernels' machine code, such as `BAR 2 LDG 4`, followed by the list of
-    /// instructions if it is short. Not a hash, so that two runs can be compared; `None` if unknown.
+    /// Opcode counts of the kernels' machine code, such as `BAR 2 LDG 4`, followed by the list of instructions if it is
+    /// short. Kept as text so that two runs can be compared; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<String>,
 }
 
-/// A point of the matrix for one variant, with its position in the manifest's order.
+/// A cell of the matrix: one variant at one point of the axes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Position in the expansion, which is the order of reports.
+    /// Position in the expanded matrix, which is the order of reports.
     pub ordinal: u64,
     pub key: CaseKey,
-    /// Group of cases that it is compared with.
+    /// Cases with the same group are compared with each other.
     pub group: GroupKey,
 }
 
-/// Writes an axis value for display. Powers of two from 2^16 on are written as such.
+/// Formats an axis value for display. Powers of two from 2^16 on are written as powers.
 pub fn axis_value(value: &Value) -> String {
     match value {
         Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),
@@ -95,13 +95,13 @@ pub fn axis_value(value: &Value) -> String {
     }
 }
 
-/// Writes axes as reports do: `n = 2^20, block = 256`.
+/// Formats axes as in reports: `n = 2^20, block = 256`.
 pub fn axes_text<'a>(axes: impl IntoIterator<Item = &'a (String, Value)>) -> String {
     let each: Vec<String> = axes.into_iter().map(|(name, v)| format!("{name} = {}", axis_value(v))).collect();
     each.join(", ")
 }
 
-/// Writes the name of a case as reports do: `sum[n = 2^20]`.
+/// Formats a case's name as in reports: `sum[n = 2^20]`.
 pub fn case_name(key: &CaseKey) -> String {
     if key.axes.is_empty() { key.variant.clone() } else { format!("{}[{}]", key.variant, axes_text(&key.axes)) }
 }

@@ -4,18 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{BackendKind, Regime};
 
-/// One claim, as written in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Comparison, e.g. `speedup("vector", "neighbored") >= 5`.
+    /// Comparison as written in the manifest, e.g. `speedup("vector", "neighbored") >= 5`.
     pub text: String,
-    /// Condition on the shared axes of groups; `None` for every group.
+    /// Condition on the group's axes; `None` for every group.
     #[serde(rename = "where", default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// Regime; `None` for every measured one.
+    /// `None` for every measured regime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
-    /// Backend; `None` for every one that can judge the claim.
+    /// `None` for every backend that can judge the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendKind>,
 }

@@ -1,16 +1,16 @@
-//! Commits of a repository.
+//! Git commits, as reports show them.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     pub id: String,
-    /// In the form `2026-11-22`.
+    /// Date in the form `2026-11-22`.
     pub date: String,
     /// First line of the commit message.
     pub subject: String,
 }
 
 impl Commit {
-    /// Abbreviated hash, for readers.
+    /// Abbreviated hash for display.
     pub fn short(&self) -> &str {
         self.id.get(..8).unwrap_or(&self.id)
     }

@@ -1,6 +1,6 @@
 //! Requests to the compiler and their results.
 //!
-//! They are data, since compilers run in other processes and results are cached on disk.
+//! They are plain data, since compilers run in other processes and results are cached on disk.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,27 +21,27 @@ impl fmt::Display for CompileKey {
     }
 }
 
-/// One translation unit: a source with one set of options, and the kernels needed from it.
+/// A translation unit: a source with one set of options, and the kernels needed from it.
 ///
 /// All launches of a variant with the same source and options share a unit, so that they share its `__device__`
 /// variables. Different variants never share one, so that an error in a template affects only its variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CompileUnit {
-    /// CUDA C++ file, or a file that another compiler made.
+    /// CUDA C++ file, or output of another compiler (PTX or machine code).
     pub source: PathBuf,
     /// C++ name expressions of kernels, sorted.
     pub kernels: Vec<String>,
     /// C++ names of `__device__` variables, sorted.
     pub symbols: Vec<String>,
     pub defines: Vec<(String, String)>,
-    /// Options of the manifest in order, placeholders filled in.
+    /// Options from the manifest in order, with placeholders filled in.
     pub options: Vec<String>,
     pub include_paths: Vec<PathBuf>,
     #[serde(flatten)]
     pub settings: CompileSettings,
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub compiler: KernelCompiler,
-    /// Further sources, compiled alike and linked with it.
+    /// Additional sources, compiled with the same options and linked with this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub linked: Vec<PathBuf>,
     /// Set if `kernels` are host functions, which nvcc builds into a shared library.
@@ -50,13 +50,13 @@ pub struct CompileUnit {
 }
 
 impl CompileUnit {
-    /// A unit of kernels of a source, without further options.
+    /// A unit with default options.
     pub fn from_kernels<S: Into<String>>(source: impl Into<PathBuf>, kernels: impl IntoIterator<Item = S>) -> Self {
         Self { source: source.into(), kernels: kernels.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// The author's file that the compiler knew by `path`; `None` for other files. Cached code may have been compiled
-    /// elsewhere, so the end of the path is looked up next to the source and in the include folders.
+    /// The author's file that the compiler called `path`; `None` for other files. Cached code may have been compiled in
+    /// another folder, so the end of the path is looked up next to the source and in the include folders.
     pub fn find_own(&self, path: &str) -> Option<PathBuf> {
         if path == self.source.to_str()? {
             return Some(self.source.clone());
@@ -74,7 +74,7 @@ impl CompileUnit {
         SourceForm::from_path(&self.source)
     }
 
-    /// Whether the manifest's options let the code flush subnormal results of f32 to zero.
+    /// Whether the manifest's options allow the code to flush subnormal f32 results to zero.
     pub fn flushes_subnormals(&self) -> bool {
         let flushes = |option: &String| match option.trim_start_matches('-') {
             "use_fast_math" | "ffast-math" | "fgpu-flush-denormals-to-zero" | "ftz=true" => Some(true),
@@ -84,14 +84,14 @@ impl CompileUnit {
         self.options.iter().rev().find_map(flushes).unwrap_or(false)
     }
 
-    /// Architecture in the manifest's options, which replaces the device's: `sm_90a`.
+    /// Architecture from the manifest's options, e.g. `sm_90a`, which overrides the device's.
     pub fn architecture(&self) -> Option<&str> {
         let named = ["-arch=", "--gpu-architecture="];
         self.options.iter().rev().find_map(|option| named.iter().find_map(|name| option.strip_prefix(name)))
     }
 }
 
-/// What compiles a CUDA C++ source.
+/// Compiler for CUDA C++ sources.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -99,12 +99,12 @@ impl CompileUnit {
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum KernelCompiler {
-    /// The toolkit's library.
+    /// NVRTC, the toolkit's compiler library.
     #[default]
     Nvrtc,
-    /// The toolkit's program.
+    /// nvcc, the toolkit's compiler program.
     Nvcc,
-    /// LLVM's program, with the headers and the assembler of a toolkit.
+    /// LLVM's clang, with the headers and the assembler of a toolkit.
     Clang,
 }
 
@@ -115,7 +115,7 @@ impl KernelCompiler {
     }
 }
 
-/// Kind of a source file, by its extension.
+/// Kind of a source file, from its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceForm {
     Cuda,
@@ -135,10 +135,10 @@ impl SourceForm {
     }
 }
 
-/// Libraries to link with host functions, besides the CUDA runtime.
+/// Shared library of host functions, linked with the CUDA runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Plugin {
-    /// Libraries as the linker names them, e.g. `cublas`.
+    /// Further libraries to link, as the linker names them, e.g. `cublas`.
     pub libraries: Vec<String>,
 }
 
@@ -153,10 +153,9 @@ pub enum CodeKind {
     Plugin,
 }
 
-/// Resources of a kernel, from its cubin. Absent fields are unknown, since PTX does not state registers.
+/// Resources of a kernel, from its cubin. Absent fields are unknown, e.g. registers if there is only PTX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KernelResources {
-    /// Registers per thread.
     pub registers: Option<u32>,
     /// Static shared memory per block, in bytes.
     pub shared_static: Option<u32>,
@@ -166,7 +165,7 @@ pub struct KernelResources {
     pub spill_stores: Option<u32>,
     /// Bytes of spilled registers that each thread loads from local memory.
     pub spill_loads: Option<u32>,
-    /// Maximum number of threads per block in a launch.
+    /// Maximum threads per block in a launch.
     pub max_threads: Option<u32>,
     /// Blocks per cluster along each axis, if the kernel was compiled for clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,41 +193,41 @@ pub struct Compiled {
     /// Hash of each kernel's machine code without line information, by name expression; empty if unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub digests: BTreeMap<String, String>,
-    /// Instruction counts of each kernel's machine code by name expression, such as `BAR 2 LDG 4`, with a list of the
-    /// instructions if it is short. Empty if unknown; known for PTX in `code` too if an assembler ran.
+    /// Opcode counts of each kernel's machine code, such as `BAR 2 LDG 4`, by name expression; short kernels also list
+    /// their instructions. Empty if unknown. Also known for PTX in `code` if an assembler ran.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, String>,
-    /// The machine code that was made of the PTX in `code`; `None` if there is none.
+    /// Machine code assembled from the PTX in `code`, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<PathBuf>,
-    /// The machine instructions of its kernels, where `code` is PTX for the simulator; `None` if they were not asked for.
+    /// Machine instructions of the kernels if `code` is PTX for the simulator; `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listing: Option<ListedCode>,
-    /// The toolkit whose compiler built it.
+    /// Toolkit whose compiler built the unit.
     pub toolkit: ToolkitInfo,
     pub log: String,
-    /// Library to link before a GPU can load code that launches kernels itself: the toolkit's `libcudadevrt.a`.
+    /// The toolkit's `libcudadevrt.a`, which must be linked before a GPU can load kernels that launch kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_runtime: Option<PathBuf>,
-    /// Code of every source if there are several, `code` first. They are linked when they are loaded.
+    /// Code of each source if there are several, `code` first. Linked when loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CodePart>,
-    /// Whether it came from the cache in this run.
+    /// Whether this run found it in the cache.
     #[serde(skip)]
     pub cached: bool,
 }
 
-/// The machine instructions of a unit's kernels.
+/// Disassembly of a unit's kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListedCode {
-    /// The file that lists them.
+    /// Path of the listing.
     File(PathBuf),
-    /// Why they are not known, and what to do.
+    /// Why there is no listing, and what to do about it.
     Unknown(String),
 }
 
-/// The code of one of several sources that are linked.
+/// Code of one source of a unit with several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePart {
     /// Source file name, for messages.

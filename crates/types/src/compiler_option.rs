@@ -2,18 +2,18 @@
 //!
 //! A manifest comes with a checkout, and compiler options can write files (`--create-pch`, `--time`, `-o`) and run
 //! programs (`-ccbin`, `-fplugin`). So only options that change the code or its diagnostics are allowed. Sources: the
-//! option lists of the NVRTC manual, of `nvcc --help` and of `ptxas --help`; NVRTC and nvcc 13.0 accept all of them.
+//! option lists in the NVRTC manual, `nvcc --help` and `ptxas --help`; NVRTC and nvcc 13.0 accept all of them.
 
 use super::KernelCompiler;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedOption {
-    /// What is wrong, with the option as written.
+    /// The error, with the option as written.
     pub message: String,
     pub hint: String,
 }
 
-/// What may follow the name of an option.
+/// Syntax of an option's value.
 #[derive(Debug, Clone, Copy)]
 enum Takes {
     Nothing,
@@ -33,7 +33,7 @@ enum Takes {
 
 type Allowed = (&'static [&'static str], Takes);
 
-/// Options of NVRTC and nvcc, without leading dashes; one or two are accepted.
+/// Options that both NVRTC and nvcc accept, without the leading one or two dashes.
 const NVRTC_AND_NVCC: &[Allowed] = &[
     (&["std"], Takes::OneOf(&["c++03", "c++11", "c++14", "c++17", "c++20", "c++23"])),
     (&["ftz", "prec-div", "prec-sqrt", "fmad"], Takes::Bool),
@@ -112,7 +112,7 @@ const HOST_COMPILER: &[Allowed] = &[
     (&["march", "mtune", "mcpu"], Takes::Words),
 ];
 
-/// Options that manifest keys set, and what to write instead.
+/// Options that manifest keys set, with the key to use instead.
 const SET_BY_KEYS: [(&[&str], &str); 8] = [
     (&["arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"], ARCHITECTURE_HINT),
     (&["G", "device-debug"], "write `debug = true`"),
@@ -127,11 +127,11 @@ const SET_BY_KEYS: [(&[&str], &str); 8] = [
 const ARCHITECTURE_HINT: &str =
     "the architecture is that of the device; one with its own instructions may be named, `-arch=sm_90a`";
 
-/// Options of later versions.
+/// Options that a later version may support.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
 
 impl KernelCompiler {
-    /// Checks an option, both as a manifest writes it and with placeholders filled in. The error says why it is refused
+    /// Checks an option, as written in the manifest or with placeholders filled in. The error says why it is rejected
     /// and what to write instead.
     pub fn check_option(self, option: &str) -> Result<(), RefusedOption> {
         let refused = |message: String, hint: &str| Err(RefusedOption { message, hint: hint.to_owned() });
@@ -195,7 +195,7 @@ impl Takes {
     }
 }
 
-/// Checks comma-separated options within an option.
+/// Checks the comma-separated options that an option passes to another tool.
 fn nested(option: &str, whose: &str, allowed: &[Allowed], list: &str) -> Result<(), RefusedOption> {
     for inner in list.split(',') {
         let known = bare(inner).map(split).and_then(|(name, value)| Some((find(&[allowed], name)?, value)));
@@ -216,7 +216,7 @@ fn find(tables: &[&[Allowed]], name: &str) -> Option<Takes> {
     entries.find(|(names, _)| names.contains(&name)).map(|(_, takes)| *takes)
 }
 
-/// An option without its dashes; `None` for a text that is not an option, or that a compiler could read as two.
+/// The option without its dashes; `None` if it is not an option, or if a compiler could read it as two.
 fn bare(option: &str) -> Option<&str> {
     let bare = option.strip_prefix("--").or_else(|| option.strip_prefix('-'))?;
     let begins = bare.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -227,7 +227,7 @@ fn split(bare: &str) -> (&str, Option<&str>) {
     bare.split_once('=').map_or((bare, None), |(name, value)| (name, Some(value)))
 }
 
-/// Whether an option belongs to a key: `-DNAME`, `-Ifolder` and `-lname` have no separator before their value.
+/// Whether the option is spelled `key`. `-DNAME` and `-Ifolder` have no separator before their value.
 fn is_key(key: &str, bare: &str, name: &str) -> bool {
     key == name || (matches!(key, "D" | "I") && bare.starts_with(key))
 }
@@ -240,8 +240,8 @@ fn is_words(text: &str) -> bool {
     text.split(',').all(word)
 }
 
-/// Whether an option such as `-arch=sm_90a` requests instructions of one architecture or family. On other devices the
-/// case is excluded.
+/// Whether an option such as `-arch=sm_90a` requests instructions specific to one architecture or family. The case is
+/// excluded on other devices.
 fn is_own_architecture(name: &str, value: Option<&str>) -> bool {
     let digits = value.and_then(|value| value.strip_prefix("sm_")).and_then(|value| value.strip_suffix(['a', 'f']));
     matches!(name, "arch" | "gpu-architecture")

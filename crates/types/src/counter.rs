@@ -1,7 +1,7 @@
-//! Vocabulary of counters: one set of names for the counts of the simulator and of the hardware.
+//! Vocabulary of counters: common names for the simulator's and the hardware's counts.
 //!
-//! A count is summed over the launches of a body. A ratio is recomputed from the counts of the whole body or, if the
-//! profiler does not give these, averaged with the weight of its denominator. `docs/reference/metrics.md` describes
+//! A count is summed over the launches of a body. A ratio is recomputed from the counts of the whole body. If the
+//! profiler does not report these, it is averaged, weighted by its denominator. `docs/reference/metrics.md` describes
 //! each counter.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use super::Real;
 pub enum CounterUnit {
     Count,
     Bytes,
-    /// A share, 0 to 100.
+    /// A fraction of a whole, 0 to 100.
     Percent,
     /// A ratio of two counts.
     PerOne,
@@ -27,24 +27,24 @@ pub enum CounterUnit {
     BytesPerSecond,
 }
 
-/// Heading under which a report shows a counter.
+/// Section of a report that shows a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CounterTheme {
     /// Instructions, branches, barriers and warps.
     Instructions,
-    /// Requests to global memory, atomic operations and device memory.
+    /// Requests to global memory, atomic operations and device memory traffic.
     Global,
     /// Requests to shared and local memory, and bank conflicts.
     SharedAndLocal,
     /// Warp instructions by the pipeline that executes them.
     Pipelines,
-    /// The counter says how the machine is used, which only hardware counts.
+    /// Utilisation of the machine, which only hardware counts.
     Activity,
-    /// Counts of the PTX, which the simulator executes.
+    /// PTX instruction counts from the simulator.
     Ptx,
 }
 
-/// How to compute the value of a whole body.
+/// How to compute a counter for a whole body.
 #[derive(Debug, Clone, Copy)]
 pub enum CounterKind {
     /// Sum over the launches.
@@ -61,24 +61,23 @@ pub struct CounterInfo {
     pub name: &'static str,
     pub unit: CounterUnit,
     pub theme: CounterTheme,
-    /// How to combine several launches.
     pub kind: CounterKind,
     /// Name in nvprof; empty if nvprof had no such metric.
     pub nvprof: &'static str,
-    /// The profiler's metrics to add up; empty if it is computed from other counters or the hardware does not count it.
+    /// Profiler metrics to add up; empty if the counter is computed from others or hardware does not count it.
     pub nsight: &'static [&'static str],
     pub simulated: bool,
 }
 
 impl CounterInfo {
-    /// Whether a higher count means more work, executed or transferred by kernels. The number of warps is not work,
-    /// since the launch states it, and neither is how busy the machine was.
+    /// Whether a higher count means more work, executed or transferred by kernels. Excludes the number of warps, which
+    /// the launch determines, and utilisation.
     pub fn is_cost(&self) -> bool {
         matches!(self.kind, Count) && ![Activity, Pipelines, Ptx].contains(&self.theme) && self.name != "warps_launched"
     }
 
-    /// Whether this counter alone shows more or less work: instructions, sectors and atomics of memory, bank conflicts
-    /// and barriers. The other counts of work follow from these, or explain them.
+    /// Whether this counter by itself shows more or less work: instructions, memory sectors and atomics, bank conflicts
+    /// and barriers. The other work counts follow from these or explain them.
     pub fn decides(&self) -> bool {
         const DECIDING: [&str; 8] = [
             "inst_executed",
@@ -93,12 +92,12 @@ impl CounterInfo {
         DECIDING.contains(&self.name)
     }
 
-    /// Whether the simulator derives it from the machine code.
+    /// Whether the simulator derives the count from machine code.
     pub fn is_derived(&self) -> bool {
         self.simulated && matches!(self.kind, Count) && (self.theme == Pipelines || self.of_ptx().is_some())
     }
 
-    /// Returns the name of the same count of the PTX, where the machine code may have another one.
+    /// Name of the corresponding PTX count, if any. Machine code may have a different count.
     pub fn of_ptx(&self) -> Option<&'static str> {
         static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
             VOCABULARY.iter().filter_map(|info| Some((info.name.strip_prefix(OF_PTX)?, info.name))).collect()
@@ -106,16 +105,16 @@ impl CounterInfo {
         NAMES.get(self.name).copied()
     }
 
-    /// Returns the counter of a name; `None` for a name outside the vocabulary.
+    /// Looks up a counter; `None` for a name outside the vocabulary.
     pub fn named(name: &str) -> Option<&'static Self> {
         VOCABULARY.iter().find(|info| info.name == name)
     }
 }
 
-/// How the names of counts of the PTX begin.
+/// Prefix of the names of PTX counts.
 const OF_PTX: &str = "ptx_";
 
-/// A counter's name: without memory of its own if it is of the vocabulary.
+/// A counter's name; needs no allocation if it is in the vocabulary.
 pub type CounterName = Cow<'static, str>;
 
 /// The vocabulary's own string for a name, or an owned copy.
@@ -128,7 +127,7 @@ use CounterKind::{Count, Formed, Weighted};
 use CounterTheme::{Activity, Global, Instructions, Pipelines, Ptx, SharedAndLocal};
 use CounterUnit as Unit;
 
-/// Counters in the order of the report within each theme.
+/// Counters, within each theme in the order of the report.
 pub const VOCABULARY: &[CounterInfo] = &[
     simulated("inst_executed", Instructions, "inst_executed", &["smsp__inst_executed.sum"]),
     formed("inst_per_warp", Unit::PerOne, Instructions, "inst_per_warp", |c| {
@@ -272,13 +271,12 @@ pub const VOCABULARY: &[CounterInfo] = &[
     simulated("ptx_local_st_requests", Ptx, "", &[]),
 ];
 
-/// `part` divided by `whole`, times `scale`.
 fn quotient(counters: &Counters, part: &str, whole: &str, scale: f64) -> Option<f64> {
     let (part, whole) = (counters.get(part)?, counters.get(whole)?);
     (whole > 0.0).then(|| part * scale / whole)
 }
 
-/// What is left of `whole` without `part`, in percent.
+/// What remains of `whole` without `part`, in percent.
 fn rest(counters: &Counters, part: &str, whole: &str) -> Option<f64> {
     Some(100.0 - quotient(counters, part, whole, 100.0)?)
 }
@@ -292,7 +290,7 @@ const fn count(
     CounterInfo { name, unit: Unit::Count, theme, kind: Count, nvprof, nsight, simulated: false }
 }
 
-/// A count that the simulator has too.
+/// A count that the simulator provides too.
 const fn simulated(
     name: &'static str,
     theme: CounterTheme,
@@ -317,7 +315,7 @@ const fn weighted(name: &'static str, unit: Unit, nsight: &'static [&'static str
 }
 
 impl CounterInfo {
-    /// A counter that only hardware has.
+    /// Marks a counter that only hardware provides.
     const fn by_hardware(self) -> Self {
         Self { simulated: false, ..self }
     }
@@ -327,9 +325,9 @@ impl CounterInfo {
     }
 }
 
-/// Counts of the hardware or the simulator, named as in the [vocabulary](VOCABULARY) or, for metrics that the manifest
-/// requests, as in the profiler. The environment tells which of the two counted: a simulated device, or the [counting
-/// method](super::Environment::counting_method) of a real one.
+/// Counts from hardware or the simulator, named as in the [vocabulary](VOCABULARY) or, for metrics that the manifest
+/// requests, as in the profiler. The environment tells which of the two counted: a simulated device, or a real device's
+/// [counting method](super::Environment::counting_method).
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Counters(#[serde(serialize_with = "super::real::serialize")] pub BTreeMap<CounterName, f64>);
@@ -340,8 +338,8 @@ impl Counters {
         self.0.get(name).copied()
     }
 
-    /// Gives a simulator's counts the names of the PTX that it executed. Versions that derived nothing of the machine
-    /// code gave them plain names.
+    /// Renames a simulator's plain counts to PTX counts. Older versions, which did not derive counts from machine code,
+    /// stored the PTX counts under plain names.
     #[must_use]
     pub fn of_simulator(mut self) -> Self {
         if self.0.keys().any(|name| name.starts_with(OF_PTX)) {
@@ -354,14 +352,14 @@ impl Counters {
                 self.0.insert(name.into(), count);
             }
         }
-        // Ratios of counts that now have another name.
+        // Drop ratios of counts that have been renamed.
         self.0.retain(|name, _| {
             CounterInfo::named(name).is_none_or(|info| !matches!(info.kind, Formed(_)) || info.theme == Ptx)
         });
         self
     }
 
-    /// Computes every ratio of the vocabulary whose counts are present.
+    /// Computes every ratio of the vocabulary whose operands are present.
     pub fn form_ratios(&mut self) {
         for info in VOCABULARY {
             if let Formed(form) = info.kind {
@@ -384,7 +382,7 @@ impl<'de> Deserialize<'de> for Counters {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counters, A::Error> {
-                // Allocating at the final size takes less memory than growing.
+                // Sizing the map once takes less memory than growing it.
                 let mut counts = Vec::with_capacity(VOCABULARY.len());
                 while let Some((Known(name), Real(count))) = map.next_entry()? {
                     counts.push((name, count));
@@ -397,7 +395,7 @@ impl<'de> Deserialize<'de> for Counters {
     }
 }
 
-/// A name that may be in the vocabulary.
+/// A counter name, borrowed if it is in the vocabulary.
 struct Known(CounterName);
 
 impl<'de> Deserialize<'de> for Known {

@@ -1,7 +1,7 @@
 //! Devices, their capabilities, and the environment of a run.
 //!
-//! What is the same on every run is in [`Environment`], which is committed. What changes is in [`RunContext`], for the
-//! journal only.
+//! [`Environment`] holds what is the same in every run and is committed. [`RunContext`] holds what changes, and goes
+//! only into the journal.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +15,19 @@ pub enum BackendKind {
     Cuda,
     /// The embedded SIMT simulator.
     Sim,
-    /// The tests' device, with host functions instead of kernels.
+    /// Test device that runs host functions instead of kernels.
     Fake,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
-    /// Index by which the backend opens it, from 0.
+    /// Index that the backend opens it by, 0-based.
     pub ordinal: u32,
-    /// UUID as the driver writes it; `None` for a simulated device.
+    /// UUID as the driver formats it; `None` for a simulated device.
     pub uuid: Option<String>,
 }
 
-/// Capabilities of a device. `execute` asks for these, never for the backend.
+/// Capabilities of a device. `execute` checks these, never the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Capabilities {
     pub has_clock: bool,
@@ -45,7 +45,7 @@ pub struct DeviceInfo {
     /// Compute capability, e.g. `(9, 0)`.
     pub compute_capability: (u32, u32),
     pub sm_count: u32,
-    /// FP32 lanes per SM; `None` for an architecture that the table lacks.
+    /// FP32 lanes per SM; `None` if the architecture is not in the table.
     pub cores_per_sm: Option<u32>,
     pub warp_size: u32,
     pub max_threads_per_block: u32,
@@ -53,7 +53,7 @@ pub struct DeviceInfo {
     pub max_blocks_per_sm: u32,
     pub max_block_dim: Dim3,
     pub max_grid_dim: Dim3,
-    /// 32-bit registers that one block may use.
+    /// 32-bit registers available to one block.
     pub registers_per_block: u32,
     pub registers_per_sm: u32,
     /// Shared memory per block without opting in, in bytes.
@@ -62,21 +62,21 @@ pub struct DeviceInfo {
     pub shared_per_block_optin: u32,
     /// Shared memory per SM, in bytes.
     pub shared_per_sm: u32,
-    /// Shared memory that the system reserves in each block, in bytes.
+    /// Shared memory that the system reserves per block, in bytes.
     pub shared_reserved_per_block: u32,
     /// Memory for `__constant__` variables, in bytes.
     pub constant_memory: u32,
     pub l2_bytes: u64,
     pub memory_bytes: Bytes,
-    /// Memory that was free when the device was opened; not part of the committed environment.
+    /// Free memory when the device was opened; not part of the committed environment.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_free: Option<Bytes>,
     pub memory_bus_bits: u32,
     pub memory_clock_khz: u32,
     pub sm_clock_khz: u32,
-    /// Whether all blocks of a grid can wait for each other.
+    /// Whether the device supports grids that synchronise as a whole.
     pub cooperative_launch: bool,
-    /// Whether error correction of the device memory is on.
+    /// Whether ECC is enabled for the device memory.
     pub ecc: bool,
     pub capabilities: Capabilities,
 }
@@ -99,7 +99,7 @@ const ATTRIBUTES: [Attribute; 12] = [
 ];
 
 impl DeviceInfo {
-    /// Data-sheet peak of the device memory in bytes per second: clock × 2 (double data rate) × bus width ÷ 8.
+    /// Data-sheet peak memory bandwidth in bytes per second: clock × 2 (double data rate) × bus width ÷ 8.
     ///
     /// `None` if the driver reports no memory clock, or for a device without a clock.
     pub fn peak_bandwidth(&self) -> Option<f64> {
@@ -108,24 +108,24 @@ impl DeviceInfo {
         (self.capabilities.has_clock && peak > 0.0).then_some(peak)
     }
 
-    /// Data-sheet peak of f32 operations per second: SMs × lanes × 2 (fused multiply-add) × clock.
+    /// Data-sheet peak f32 operations per second: SMs × lanes × 2 (fused multiply-add) × clock.
     pub fn peak_flops(&self) -> Option<f64> {
         let lanes = f64::from(self.sm_count) * f64::from(self.cores_per_sm?);
         let peak = lanes * 2.0 * f64::from(self.sm_clock_khz) * 1e3;
         (self.capabilities.has_clock && peak > 0.0).then_some(peak)
     }
 
-    /// Name of the architecture: `sm_90` for `(9, 0)`.
+    /// Architecture name: `sm_90` for `(9, 0)`.
     pub fn architecture(&self) -> String {
         format!("sm_{}{}", self.compute_capability.0, self.compute_capability.1)
     }
 
-    /// Device attributes that expressions may name, with their values.
+    /// Device attributes that expressions may use, with their values.
     pub fn attributes(&self) -> impl Iterator<Item = (&'static str, i64)> {
         ATTRIBUTES.into_iter().map(|(name, value)| (name, value(self)))
     }
 
-    /// Names of [`Self::attributes`], which need no device.
+    /// Names of [`Self::attributes`]; needs no device.
     pub fn attribute_names() -> impl Iterator<Item = &'static str> {
         ATTRIBUTES.into_iter().map(|(name, _)| name)
     }
@@ -151,7 +151,8 @@ pub struct Occupancy {
     pub limiter: Option<OccupancyLimiter>,
 }
 
-/// What results depend on and what does not change from run to run. Committed as `environment.json`.
+/// The part of a run's environment that results depend on and that does not change from run to run. Committed as
+/// `environment.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     pub device: DeviceInfo,
@@ -159,40 +160,39 @@ pub struct Environment {
     pub driver: Option<String>,
     /// CUDA version that the driver supports, e.g. `(13, 0)`.
     pub driver_cuda: Option<(u32, u32)>,
-    /// Compiler of the kernels.
     pub toolkit: ToolkitInfo,
     /// Compiler of the host functions, e.g. `nvcc 13.0.88`; `None` without host functions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_compiler: Option<String>,
     /// Version of `runner`.
     pub runner: String,
-    /// How times were taken, in one sentence; `None` if nothing was timed.
+    /// How times were measured, in one sentence; `None` if nothing was timed.
     pub timing_method: Option<String>,
-    /// How hardware counters were taken, in one sentence; `None` without hardware counters.
+    /// How hardware counters were collected, in one sentence; `None` without hardware counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_method: Option<String>,
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub machine: Machine,
 }
 
-/// What changes from run to run. For the journal only.
+/// The part of a run's environment that changes from run to run. Kept only in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
     pub host: String,
-    /// Revision of the manifest's git checkout, with `-dirty` if it has changes.
+    /// Git revision of the manifest's checkout, with `-dirty` if it has changes.
     pub revision: Option<String>,
-    /// Start of the run: RFC 3339, UTC.
+    /// Start time in RFC 3339, UTC.
     pub started: String,
     /// Command line, one entry per argument.
     pub arguments: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_uuid: Option<String>,
-    /// Part of the plan that this run covers; absent for all of it.
+    /// Part of the plan that this run covers; `None` for the whole plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
 }
 
-/// An H100 SXM as its driver describes it: an example for tests.
+/// An H100 SXM as its driver reports it, for tests.
 pub fn h100() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Cuda,

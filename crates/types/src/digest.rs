@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of `bytes`, hexadecimal.
+/// SHA-256 of `bytes` in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Writes bytes in lower-case hexadecimal.
+/// Formats bytes in lowercase hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a String cannot fail.
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn the_digest_of_abc_is_the_standards_example() {
-        // The digest is in FIPS 180-2, appendix B.1.
+        // Test vector from FIPS 180-2, appendix B.1.
         assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

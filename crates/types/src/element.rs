@@ -6,31 +6,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray, VariantNames};
 
-/// The type that an element of a buffer has, or a scalar argument.
+/// Type of a buffer's elements or of a scalar argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[derive(Display, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum ElementType {
-    /// Signed integer of 8 bits.
+    /// 8-bit signed integer.
     I8,
-    /// Signed integer of 16 bits.
+    /// 16-bit signed integer.
     I16,
-    /// Signed integer of 32 bits.
+    /// 32-bit signed integer.
     I32,
-    /// Signed integer of 64 bits.
+    /// 64-bit signed integer.
     I64,
-    /// Unsigned integer of 8 bits.
+    /// 8-bit unsigned integer.
     U8,
-    /// Unsigned integer of 16 bits.
+    /// 16-bit unsigned integer.
     U16,
-    /// Unsigned integer of 32 bits.
+    /// 32-bit unsigned integer.
     U32,
-    /// Unsigned integer of 64 bits.
+    /// 64-bit unsigned integer.
     U64,
     /// IEEE 754 binary16: `__half`.
     F16,
-    /// Float of 16 bits with the exponent of binary32: `__nv_bfloat16`.
+    /// 16-bit float with the exponent of binary32: `__nv_bfloat16`.
     Bf16,
     /// IEEE 754 binary32: `float`.
     F32,
@@ -85,7 +85,7 @@ impl ElementType {
     }
 }
 
-/// CUDA's names of the scalar types that vectors consist of.
+/// CUDA's names for the scalar types that vectors consist of.
 const COMPONENTS: [(&str, ElementType); 10] = [
     ("char", ElementType::I8),
     ("uchar", ElementType::U8),
@@ -103,7 +103,7 @@ impl ElementType {
     /// Regular expression for the names of vector types: `float4`, `half2`.
     pub const VECTORS: &str = "(u?(char|short|int|longlong)|float|double)[234]|half2|bfloat162";
 
-    /// Component type and number of components of a vector type: f32 and 4 for `float4`.
+    /// Component type and component count of a vector type: f32 and 4 for `float4`.
     pub fn of_vector(text: &str) -> Option<(Self, u64)> {
         match text {
             "half2" => return Some((Self::F16, 2)),

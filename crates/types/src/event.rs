@@ -1,7 +1,7 @@
 //! Events of a run. Workers, the dispatcher and the commands emit them; the journal writes them and the progress
 //! display draws them.
 //!
-//! No emitter knows its receivers.
+//! Emitters do not know who receives their events.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,21 +13,21 @@ use super::{
     GroupKey, LaunchRecord, Measurement, Note, Outcome, ResultError, RunContext, RunHeader, Verdict,
 };
 
-/// Step of a case that a worker is in.
+/// Step of a case that a worker is executing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Makes and uploads inputs, and computes references.
+    /// Creates and uploads inputs, and computes references.
     Preparing,
     /// Loads the module and checks the first launch.
     Checking,
-    /// Warm-up launches and samples, with the passes for energy and counters.
+    /// Runs warm-up launches, samples, and passes for energy and counters.
     Measuring,
-    /// Checks of later launches: the second one, and timed ones.
+    /// Checks the second launch and timed launches.
     Rechecking,
 }
 
-/// Part of a run's wall time.
+/// A share of a run's wall time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -36,14 +36,14 @@ pub enum Phase {
     Plan,
     /// Waiting for compiled kernels.
     Compile,
-    /// Making, uploading and downloading inputs.
+    /// Creating, uploading and downloading inputs.
     Transfer,
-    /// Launches that are checked, references and comparisons.
+    /// Checked launches, references and comparisons.
     Check,
     Measure,
 }
 
-/// A launch as a profiler names it.
+/// A launch as the profiler identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedLaunch {
     pub kernel: String,
@@ -51,10 +51,10 @@ pub struct MarkedLaunch {
     pub block: Dim3,
 }
 
-/// Compiled code of a kernel, which maps each machine instruction to a source line.
+/// Code of a kernel, for mapping its machine instructions to source lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelCode {
-    /// Sources and options that the code was compiled from.
+    /// Sources and options of the code.
     pub unit: CompileUnit,
     pub path: PathBuf,
 }
@@ -62,24 +62,22 @@ pub struct KernelCode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum Event {
-    /// A command began to execute a plan.
+    /// A command started executing a plan.
     RunStarted {
-        /// Facts that a reader of the records needs first.
         header: Box<RunHeader>,
-        /// What results depend on: device, driver, toolkit.
+        /// Device, driver, toolkit: everything that results depend on.
         environment: Box<Environment>,
         /// Where, when and how the run was started.
         context: RunContext,
         cases: u64,
         groups: u32,
     },
-    /// Cells of the plan, once per run and before any of them is settled. A cell that is never settled is shown as not
-    /// run, so that a truncated journal misses none.
+    /// Cells of the plan, listed once per run before any of them finishes. A cell that never finishes is shown as not
+    /// run, so a truncated journal still lists every cell.
     CasesPlanned {
-        /// Cases to be run, or settled without running (excluded, unresolved). Results of an earlier run no longer
-        /// apply.
+        /// Cases that will run, or finish without running (excluded, unresolved). Results of earlier runs are void.
         todo: Vec<Case>,
-        /// Cases that are not run again. Their last result in the continued journal still applies.
+        /// Cases that are not run again. Their last result in the continued journal stays valid.
         held: Vec<Case>,
     },
     CompileStarted {
@@ -95,7 +93,7 @@ pub enum Event {
         cached: bool,
         failed: bool,
     },
-    /// No unit is left to compile. Groups may have run at the same time.
+    /// All units are compiled. Groups may have run in the meantime.
     CompileFinished {
         /// Wall time since `CompileStarted`.
         #[serde(with = "super::real")]
@@ -107,27 +105,27 @@ pub enum Event {
         /// Number of cases to run.
         cases: u32,
     },
-    /// A step of the case starts now and must end within `limit` seconds. A heartbeat, which the journal does not keep.
+    /// A step of the case starts now and must end within `limit` seconds. This heartbeat is not written to the journal.
     CaseActive {
         case: Case,
         activity: Activity,
-        /// Seconds from now that the step may take.
+        /// Time limit of the step, in seconds from now.
         #[serde(with = "super::real")]
         limit: f64,
     },
-    /// The first check is done. Written at once, so that a later crash does not lose it.
+    /// The first check is done. Written immediately, so that a later crash does not lose it.
     CaseChecked {
         case: Case,
-        /// Fingerprint of the case; `None` if the code is unknown.
+        /// `None` if the code is unknown.
         fingerprint: Option<Fingerprint>,
-        /// Hashes of its parts; `None` if the code is unknown.
+        /// `None` if the code is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hashes: Option<CaseHashes>,
         verdict: Verdict,
-        /// Launches of the body as they were made.
+        /// Launches of the body with their actual configuration.
         launches: Vec<LaunchRecord>,
     },
-    /// The samples of a case in one regime were taken.
+    /// A case was sampled in one regime.
     CaseMeasured {
         case: Case,
         measurement: Measurement,
@@ -135,36 +133,36 @@ pub enum Event {
     CaseCounted {
         case: Case,
         counters: Counters,
-        /// Counters of each launch of a sequence; empty for a body of one.
+        /// Counters of each launch of a sequence; empty if the body is a single launch.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         each: Vec<Counters>,
         /// Counts by source line; empty if lines were not counted.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lines: Vec<CountedLine>,
     },
-    /// The process is about to make these launches between marks for an external profiler. Not kept in the journal,
-    /// unlike the profiler's counts, which follow as `CaseCounted`.
+    /// The process is about to make these launches between marks for an external profiler. Not written to the journal;
+    /// the profiler's counts follow as `CaseCounted`.
     LaunchesMarked {
         case: Case,
         /// Process id of the worker.
         process: u32,
         launches: Vec<MarkedLaunch>,
-        /// Whether only the counters of the whole body are wanted.
+        /// Whether to collect counters only for the body as a whole.
         #[serde(default)]
         whole_only: bool,
-        /// Code of the kernels by mangled name, if counts by source line are wanted.
+        /// Code of the kernels by mangled name, if counts by source line are requested.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         code: BTreeMap<String, KernelCode>,
     },
-    /// The first process that measures a group took its share of the samples, since others are to follow. For the
-    /// dispatcher alone, and not kept in the journal.
+    /// The first process that measures a group took only its share of the samples; others follow. Only for the
+    /// dispatcher, and not written to the journal.
     SamplesShared {
-        /// All processes, this one included.
+        /// Total number of processes, including this one.
         processes: u32,
     },
-    /// Counters were requested, but there are none.
+    /// Counters were requested, but none are available.
     CountersMissing {
-        /// The reason and what to do, in sentences.
+        /// The reason and what to do, in full sentences.
         why: String,
     },
     CaseMetered {
@@ -175,15 +173,15 @@ pub enum Event {
     EnergyMissing {
         why: String,
     },
-    /// Error of correct results relative to the reference, if the manifest asks for it.
+    /// Error of a correct result relative to the reference, if the manifest asks for it.
     CaseErred {
         case: Case,
         error: ResultError,
     },
-    /// The checked launch printed something on the device.
+    /// The checked launch called `printf` on the device.
     CasePrinted {
         case: Case,
-        /// All lines, as they were printed.
+        /// All printed lines, verbatim.
         text: String,
     },
     CaseNote {
@@ -193,26 +191,26 @@ pub enum Event {
     /// The case finished.
     CaseSettled {
         case: Case,
-        /// Fingerprint of the case; `None` if the code is unknown.
+        /// `None` if the code is unknown.
         fingerprint: Option<Fingerprint>,
         outcome: Outcome,
         work: super::WorkAmount,
     },
-    /// Every case of a group has its outcome.
+    /// Every case of a group is finished.
     GroupFinished {
         ordinal: u32,
         key: GroupKey,
     },
-    /// Ratios of a group's samples. Bootstrapping them takes long, so it is done once, in the process that measured.
+    /// Ratios of a group's samples. Bootstrapping them is slow, so it is done once, in the measuring process.
     RatiosFormed {
         key: GroupKey,
         #[serde(with = "super::real")]
         ratios: FormedRatios,
     },
-    /// A phase of the run took this long.
+    /// Time that a group spent in a phase of the run.
     PhaseSpent {
         phase: Phase,
-        /// Wall time, to be added to the same phase's in other groups.
+        /// Wall time; the times of all groups are added up.
         #[serde(with = "super::real")]
         seconds: f64,
     },
@@ -226,7 +224,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The case that the event is about; `None` for events of a group or a run.
+    /// The case that the event is about; `None` for events about a group or a run.
     pub fn case(&self) -> Option<&Case> {
         match self {
             Self::CaseActive { case, .. }

@@ -1,6 +1,6 @@
 //! Initial content of buffers, with its numbers evaluated.
 //!
-//! A fill describes content instead of holding it: the worker makes the elements, on the device if it can.
+//! A fill describes content instead of holding it: the worker generates the elements, on the device if possible.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,9 @@ pub enum FillPlan {
     },
     /// Elements of an `.npy` file.
     Npy(PathBuf),
-    /// File of little-endian elements.
+    /// Elements of a binary file, little-endian.
     Raw(PathBuf),
-    /// Little-endian elements within a file.
+    /// Elements of a section of a binary file, little-endian.
     Part(FilePart),
     List(Vec<Value>),
     /// Same content as another buffer.
@@ -48,20 +48,19 @@ pub enum FillPlan {
         structure: Structure,
         seed: u64,
     },
-    /// Elements of another fill in an order that a seed determines. Not stated by manifests: see
-    /// [`Vary::Permute`](super::Vary).
+    /// Elements of another fill, permuted with a seed. Not available in manifests: see [`Vary::Permute`](super::Vary).
     Permuted {
         fill: Box<Self>,
-        /// Seed of the order.
         seed: u64,
         stretch: Range<u64>,
     },
-    /// A random fill with a different seed in a range of elements. Not stated by manifests: see [`FillPlan::spliced`].
+    /// A random fill with a different seed in a range of elements. Not available in manifests: see
+    /// [`FillPlan::spliced`].
     Spliced {
         fill: Box<Self>,
         /// Seed within `stretch`.
         seed: u64,
-        /// Elements with the other seed.
+        /// Elements that use the other seed.
         stretch: Range<u64>,
     },
 }
@@ -81,26 +80,26 @@ pub enum Structure {
     Sorted { low: Value, high: Value },
     /// The numbers 0, 1, …, length - 1 in random order.
     Permutation,
-    /// Rows of this many elements, one of which is 1 and the others 0.
+    /// Rows of this length, each with a single 1 and otherwise 0.
     OneHot(u64),
     /// Identity matrix with this many columns.
     Identity(u64),
-    /// Random matrix with this many columns whose rows are dominated by the diagonal.
+    /// Random diagonally dominant matrix with this many columns.
     Dominant(u64),
-    /// Ranks 0 to `values - 1`: rank r has a probability proportional to `1 / (r + 1)^exponent`.
+    /// Ranks 0 to `values - 1`: the probability of rank r is proportional to `1 / (r + 1)^exponent`.
     Zipf {
         values: u64,
-        /// How fast probabilities fall; positive.
+        /// Positive.
         #[serde(with = "super::real")]
         exponent: f64,
     },
-    /// Row offsets of a sparse matrix: one more than rows, the last is the number of nonzeros.
+    /// Row offsets of a CSR matrix: rows + 1 numbers, the last of which is the number of nonzeros.
     CsrRows(Sparse),
-    /// Columns of the nonzeros of a sparse matrix, ascending within each row.
+    /// Column indices of a CSR matrix, ascending within each row.
     CsrColumns(Sparse),
 }
 
-/// A sparse matrix in compressed row storage.
+/// A sparse matrix in CSR (compressed sparse row) format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sparse {
     pub rows: u64,
@@ -109,7 +108,7 @@ pub struct Sparse {
 }
 
 impl FillPlan {
-    /// Seed, if the content is random.
+    /// Seed of random content.
     pub fn seed(&self) -> Option<u64> {
         match self {
             Self::Uniform { seed, .. } | Self::Normal { seed, .. } | Self::Structured { seed, .. } => Some(*seed),
@@ -126,8 +125,7 @@ impl FillPlan {
         }
     }
 
-    /// The same elements with those in `stretch` in an order that a seed determines. Buffers with equal content stay
-    /// equal.
+    /// The same fill with the elements in `stretch` permuted by a seed. Buffers with equal content stay equal.
     #[must_use]
     pub fn permuted(self, seed: u64, stretch: Range<u64>) -> Self {
         match self {
@@ -136,7 +134,7 @@ impl FillPlan {
         }
     }
 
-    /// The same fill, but with a seed that differs by `secret` for the elements in `stretch`. Returns the fill itself
+    /// The same fill, but with the seed changed by `secret` for the elements in `stretch`. Returns the fill unchanged
     /// if its elements depend on each other.
     #[must_use]
     pub fn spliced(self, secret: u64, stretch: Range<u64>) -> Self {
@@ -149,7 +147,7 @@ impl FillPlan {
         }
     }
 
-    /// Whether the content is random and stays valid if some elements are drawn with another seed.
+    /// Whether the content is random and stays valid if some elements are drawn with a different seed.
     pub fn is_random_by_element(&self) -> bool {
         match self {
             Self::Uniform { .. } | Self::Normal { .. } => true,

@@ -1,6 +1,6 @@
 //! Cases that are ready to run: every expression evaluated, every path resolved.
 //!
-//! This is what a worker process receives. The corresponding types of `experiment` still have expressions.
+//! This is what a worker process receives. The corresponding types of `experiment` still contain expressions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,39 +16,39 @@ use super::{
 /// Size of the guard zones before and after every buffer, which detect stray writes.
 pub const GUARD_BYTES: u64 = 64 * 1024;
 
-/// Unit of work of a worker: cases that are compared with each other.
+/// A worker's unit of work: cases that are compared with each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupJob {
     pub ordinal: u32,
     pub key: GroupKey,
     pub cases: Vec<CaseJob>,
-    /// Index into `cases`; `None` if the baseline was filtered out, excluded or failed before.
+    /// Index into `cases`; `None` if the baseline was filtered out, was excluded or has already failed.
     pub baseline: Option<usize>,
-    /// Seed of the random order in which variants are interleaved.
+    /// Seed for the random order in which variants are interleaved.
     pub seed: u64,
     #[serde(default)]
     pub sharing: Sharing,
 }
 
-/// Whether other processes measure a group after the one that gets the job.
+/// Whether more processes measure a group after the one that receives the job.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
-    /// This process takes all samples that the job asks for.
+    /// This process takes all the requested samples.
     #[default]
     Alone,
-    /// This is the first process, and takes its share of the samples: as many processes follow as the cases state, or as
-    /// the difference between processes requires.
+    /// This process is the first and takes only its share of the samples. The cases state how many processes follow;
+    /// otherwise the spread between processes decides.
     First { spread: Option<Spread> },
 }
 
-/// Number of launches that certainly fit behind a gate, with the events between them. A longer body may wait for the
+/// Number of launches, with the events between them, that are sure to fit behind a gate. A longer body may wait for the
 /// host.
 const GATED_LAUNCHES: usize = 64;
 
 impl GroupJob {
-    /// Whether the host's speed affects the device's times: the host's clock takes them, or queued launches may wait
-    /// for the host. A host function counts, since its launches are unknown before it has run.
+    /// Whether the host's speed affects the measured times: the host's clock is used, or queued launches may wait for
+    /// the host. Includes host functions, whose launches are unknown before they run.
     pub fn needs_host(&self) -> bool {
         self.cases.iter().any(|case| {
             let steps = case.steps.as_ref();
@@ -80,27 +80,27 @@ pub struct CaseJob {
     /// Set together with `fingerprint`.
     #[serde(default)]
     pub hashes: Option<CaseHashes>,
-    /// Buffers that the body and the checks use.
+    /// Buffers used by the body and the checks.
     pub buffers: Vec<BufferPlan>,
     pub body: BodyPlan,
-    /// Order of the launches; `None` if each is made once, in order.
+    /// Order of the launches; `None` to make each once, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepsPlan>,
     /// Checks after a run; empty if nothing is compared.
     pub checks: Vec<CheckPlan>,
-    /// Expected printed lines; `None` if they are not checked.
+    /// Expected printed lines; `None` to skip the check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<PrintedPlan>,
-    /// Least work, from which rates are computed.
+    /// Minimum work, from which rates are computed.
     pub work: WorkAmount,
     pub measure: MeasurePlan,
-    /// Folder for the buffers and output of the first run, for inspection.
+    /// Folder that receives the buffers and output of the first run, for inspection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<PathBuf>,
-    /// Folder for the counts of each PTX line, for a page with the sources.
+    /// Folder that receives the counts of each PTX line, for the source page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_counts: Option<PathBuf>,
-    /// What the simulator's sanitizer ignores in this case; `None` if it is fully on.
+    /// Sanitizer findings to ignore in the simulator; `None` to report all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsanitized: Option<Unsanitized>,
     /// Whether the simulator runs only a sample of the blocks.
@@ -109,13 +109,13 @@ pub struct CaseJob {
     /// Whether to keep counts by source line too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lines: bool,
-    /// Whether the simulator checks a second set of inputs at any cost.
+    /// Whether the simulator checks a second set of inputs, whatever the cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thorough: bool,
 }
 
 impl CaseJob {
-    /// Whether its kernels are linked with the device runtime, with which kernels launch kernels.
+    /// Whether the kernels are linked with the device runtime, so that they can launch kernels.
     pub fn has_device_runtime(&self) -> bool {
         match &self.body {
             BodyPlan::Launches(launches) => launches.iter().any(|launch| launch.unit.settings.relocatable),
@@ -137,32 +137,32 @@ pub struct BufferPlan {
     /// Content before every launch; `None` for `out` and `scratch`.
     pub fill: Option<FillPlan>,
     pub access: Access,
-    /// `__device__` variable that is its memory; `None` for an allocation.
+    /// `__device__` variable that provides the memory; `None` for an allocation.
     pub symbol: Option<SymbolPlan>,
-    /// When the memory is allocated and freed, which shows only in times of the host's clock.
+    /// When the memory is allocated and freed. Only times of the host's clock include this.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub allocate: Allocation,
-    /// How the second set of inputs differs from the first, if a seed does not change it.
+    /// How the second set of inputs differs from the first if the fill has no seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Vary>,
-    /// Whether `scratch` memory is poisoned before every launch.
+    /// Whether to poison `scratch` memory before every launch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub poison: bool,
 }
 
 impl BufferPlan {
-    /// Size, which saturates, so that an overflowing length is refused as out of memory.
+    /// Size in bytes. Saturates, so that an overflowing length is rejected as out of memory.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.len.saturating_mul(self.element.size() as u64))
     }
 }
 
-/// A static `__device__` variable that is the memory of a buffer.
+/// A `__device__` variable that provides the memory of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolPlan {
-    /// C++ name, which is a key of `Compiled::symbols`.
+    /// C++ name, a key of `Compiled::symbols`.
     pub name: String,
-    /// Index into the launches of the case, whose module holds the variable.
+    /// Index of the launch whose module contains the variable.
     pub launch: usize,
 }
 
@@ -170,7 +170,7 @@ pub struct SymbolPlan {
 #[serde(rename_all = "snake_case")]
 pub enum BodyPlan {
     Launches(Vec<LaunchPlan>),
-    /// Device copies in order, each `(from, to)`.
+    /// Copies between device buffers in order, each as `(from, to)`.
     Memcpy(Vec<(String, String)>),
     /// A reference function timed on the host.
     Cpu(RefExpr),
@@ -193,7 +193,7 @@ pub struct HostPlan {
     pub unit: CompileUnit,
     /// Set by the compile stage.
     pub compiled: Option<Compiled>,
-    /// C name, which is the only one of `unit.kernels`.
+    /// C name, the only element of `unit.kernels`.
     pub function: String,
     pub args: Vec<ArgPlan>,
 }
@@ -204,14 +204,14 @@ pub struct LaunchPlan {
     pub unit: CompileUnit,
     /// Set by the compile stage.
     pub compiled: Option<Compiled>,
-    /// Name expression, which is an element of `unit.kernels`.
+    /// Name expression, an element of `unit.kernels`.
     pub kernel: String,
     pub grid: GridPlan,
     pub block: BlockPlan,
     #[serde(flatten)]
     pub settings: LaunchSettings,
     pub args: Vec<ArgPlan>,
-    /// Blocks per cluster; `None` for those that the kernel was compiled for.
+    /// Blocks per cluster; `None` for the kernel's compiled-in cluster size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<[u32; 3]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,7 +219,7 @@ pub struct LaunchPlan {
 }
 
 impl LaunchPlan {
-    /// Mangled name of the kernel; its name expression if there is no code.
+    /// Mangled name of the kernel, or its name expression if it is not compiled.
     pub fn mangled(&self) -> &str {
         let known = self.compiled.as_ref().and_then(|code| code.kernels.get(&self.kernel));
         known.unwrap_or(&self.kernel)
@@ -230,11 +230,11 @@ impl LaunchPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GridPlan {
-    /// A fixed number. It has 64 bits so that a grid above the device's limit is reported instead of overflowing.
+    /// Fixed extents. 64 bits, so that a grid above the device's limit is reported instead of overflowing.
     Fixed([u64; 3]),
-    /// As many blocks as are resident on the whole device at once.
+    /// As many blocks as can be resident on the whole device at once.
     Occupancy,
-    /// Expressions that name `occupancy_block`.
+    /// Expressions that use `occupancy_block`.
     AfterBlock {
         dims: Vec<String>,
         /// Values of the other names in the expressions.
@@ -246,7 +246,7 @@ pub enum GridPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockPlan {
-    /// A fixed number, with 64 bits for the reason at [`GridPlan::Fixed`].
+    /// Fixed extents, 64 bits as in [`GridPlan::Fixed`].
     Fixed([u64; 3]),
     Occupancy,
 }
@@ -257,22 +257,21 @@ pub enum ArgPlan {
     Buffer(String),
     Offset {
         buffer: String,
-        /// Offset in bytes.
         bytes: u64,
     },
     Struct(Vec<u8>),
-    /// A struct, passed by value, that contains addresses of buffers.
+    /// A struct, passed by value, that contains buffer addresses.
     Addressed {
-        /// Bytes of the struct, zero at the addresses.
+        /// Bytes of the struct, with zeros in place of addresses.
         bytes: Vec<u8>,
-        /// Addresses, in the order of the fields.
+        /// Addresses, in field order.
         addresses: Vec<FieldAddress>,
     },
-    /// A struct, passed by value, whose fields have names.
+    /// A struct, passed by value, with named fields.
     Named {
-        /// Variable whose mangled name gives the offsets of the fields.
+        /// Variable whose mangled name encodes the field offsets.
         layout: String,
-        /// Fields that are not zero.
+        /// Fields with nonzero values.
         fields: Vec<NamedField>,
     },
     Scalar(ScalarValue),
@@ -280,7 +279,7 @@ pub enum ArgPlan {
 }
 
 impl ArgPlan {
-    /// Largest struct passed by value, in bytes: the limit for kernel parameters from CUDA 12.1 on.
+    /// Maximum size of a struct passed by value, in bytes: the limit for kernel parameters since CUDA 12.1.
     pub const MOST_STRUCT_BYTES: usize = 32_764;
 
     /// Buffers that the argument points to.
@@ -297,7 +296,7 @@ impl ArgPlan {
         }
     }
 
-    /// Names of those buffers, to be replaced.
+    /// Mutable names of those buffers, for renaming.
     pub fn buffers_mut(&mut self) -> Vec<&mut String> {
         match self {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],
@@ -312,27 +311,27 @@ impl ArgPlan {
     }
 }
 
-/// A comparison of a result with its expected value, with numbers evaluated.
+/// A comparison of a result with its expected value, with its numbers evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckPlan {
-    /// Text of the manifest, for messages.
+    /// The check as written in the manifest, for messages.
     pub text: String,
     /// Computed side of the comparison.
     pub actual: RefExpr,
     pub expect: ExpectPlan,
     pub tolerance: Tolerance,
-    /// Tolerance for the array as a whole, if elements differ more.
+    /// Tolerance for the array as a whole, if elements exceed theirs.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub whole: WholeTolerance,
-    /// Mask of the comparison: only elements where it is not 0 are compared. It is arithmetic on [`INDEX`] and on
-    /// buffers as they were before the launch.
+    /// Mask of the comparison: only elements where it is nonzero are compared. An arithmetic expression over [`INDEX`]
+    /// and the buffers' contents before the launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<RefExpr>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
 }
 
-/// Name of an element's index in a check's `where`, from 0, unless a buffer has this name.
+/// Name of the element index (0-based) in a check's `where`, unless a buffer has this name.
 pub const INDEX: &str = "index";
 
 /// Lines that the checked launch must print, in any order.
@@ -347,22 +346,22 @@ pub enum PrintedPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectPlan {
-    /// Reference functions over the buffers as they were before the launch, computed on the host.
+    /// Reference functions over the buffers' contents before the launch, computed on the host.
     Reference(RefExpr),
-    /// Value of `actual` in this case of the group.
+    /// The same value, computed by this variant of the group.
     Variant(String),
     /// Elements of an `.npy` file.
     Npy(PathBuf),
-    /// File of little-endian elements.
+    /// Elements of a binary file, little-endian.
     Raw(PathBuf),
-    /// Little-endian elements within a file.
+    /// Elements of a section of a binary file, little-endian.
     Part(FilePart),
     List(Vec<Value>),
     Python(FunctionPlan),
     Cpp(FunctionPlan),
 }
 
-/// A call of a user's function.
+/// A call of a user-defined reference function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionPlan {
     pub path: PathBuf,
@@ -373,7 +372,7 @@ pub struct FunctionPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FunctionArgument {
-    /// A buffer as it was before the launch, as an array.
+    /// The content of a buffer before the launch, as an array.
     Buffer(String),
     /// Value of an axis or a binding.
     Value(Value),
@@ -399,31 +398,30 @@ impl ExpectPlan {
     }
 }
 
-/// Permitted difference of a float from its reference: it passes if any of these allows it, or if it is what the
-/// reference rounds to in its type.
+/// Permitted difference of a float from its reference. An element passes if any part allows it, or if it equals the
+/// reference rounded to its type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
-    /// Absolute difference.
     #[serde(with = "super::real")]
     pub abs: f64,
-    /// Difference as a fraction of the reference.
+    /// Relative to the reference.
     #[serde(with = "super::real")]
     pub rel: f64,
-    /// Units in the last place of the element type, from what the reference rounds to.
+    /// Units in the last place (ulp) of the element type, from the rounded reference.
     pub ulp: u64,
-    /// Whether an absolute difference that follows from the terms of the reference is allowed, as without a tolerance in
-    /// the manifest. Left out if not, so that hashes of cases stay the same as before this field existed.
+    /// Whether to also allow an absolute difference derived from the terms of the reference, as if the manifest stated
+    /// no tolerance. Not serialized if false, so that case hashes stay the same as before this field existed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub derived: bool,
 }
 
 impl Tolerance {
-    /// Exactly what the reference rounds to.
+    /// Accepts only the rounded reference.
     pub const EXACT: Self = Self { abs: 0.0, rel: 0.0, ulp: 0, derived: false };
 
-    /// Default tolerance of a type. Integers are exact. A float may be some roundings away from the reference, relative
-    /// to it: a tree of additions over 2^28 elements of one sign stays within that. The absolute part follows from the
-    /// data, because a constant would let zeros pass when the expected values are small.
+    /// Default tolerance of a type. Integers are exact. A float may differ from the reference by some roundings,
+    /// relative to it: a reduction tree over 2^28 elements of one sign stays within that. The absolute part is derived
+    /// from the data, because a constant would let zeros pass when the expected values are small.
     pub const fn default_for(element: ElementType) -> Self {
         let rel = match element {
             ElementType::F64 => 1e-12,
@@ -435,18 +433,18 @@ impl Tolerance {
         if rel > 0.0 { Self { rel, ulp: 1, derived: true, ..Self::EXACT } } else { Self::EXACT }
     }
 
-    /// Whether no part is negative, infinite or NaN, with which everything or nothing would pass.
+    /// Whether no part is negative, infinite or NaN; otherwise everything or nothing would pass.
     pub fn is_sound(&self) -> bool {
         [self.abs, self.rel].iter().all(|part| part.is_finite() && *part >= 0.0)
     }
 }
 
-/// Least work that the job requires.
+/// Minimum work that the job requires.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct WorkAmount {
-    /// Bytes that must be read or written per run of the body; `None` if not stated.
+    /// Bytes that each run of the body must read or write, if stated.
     pub bytes: Option<u64>,
-    /// Floating-point operations per run of the body; `None` if not stated.
+    /// Floating-point operations per run of the body, if stated.
     #[serde(default, with = "super::real")]
     pub flops: Option<f64>,
 }
@@ -454,7 +452,7 @@ pub struct WorkAmount {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasurePlan {
     pub regimes: Vec<Regime>,
-    /// Requested half-width of the median's interval, as a fraction of the median.
+    /// Requested half-width of the median's confidence interval, as a fraction of the median.
     #[serde(with = "super::real")]
     pub precision: f64,
     /// Time limit of each step of the case, in seconds.
@@ -463,17 +461,17 @@ pub struct MeasurePlan {
     pub warmup: u32,
     pub min_samples: u32,
     pub max_samples: u32,
-    /// Device time for the samples of the case, in seconds.
+    /// Device time for the case's samples, in seconds.
     #[serde(with = "super::real")]
     pub budget: f64,
-    /// Whether to measure energy too. Omitted if not, so that hashes of cases stay the same as before this field
+    /// Whether to measure energy too. Not serialized if false, so that case hashes stay the same as before this field
     /// existed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub energy: bool,
-    /// Number of processes that take the samples, one after the other; `None` for as many as the precision requires.
+    /// Number of processes that take the samples one after another; `None` for as many as the precision requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Time in nanoseconds. A search stops sampling a case after two or more samples, if all of them exceed this.
+    /// Time in nanoseconds. A search stops sampling a case once it has two or more samples that all exceed this.
     #[serde(with = "super::real", default, skip_serializing_if = "Option::is_none")]
     pub drop_above: Option<f64>,
 }

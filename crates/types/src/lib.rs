@@ -1,7 +1,7 @@
 //! Shared types of `runner`.
 //!
 //! Every stage imports these types; none of them imports a stage. They carry data and the rules that make the data
-//! valid. They read no file, use no device and format nothing beyond `Display` of a name.
+//! valid. They read no files, use no device and only format names, for `Display`.
 
 mod buffer;
 mod calendar;
@@ -104,7 +104,7 @@ pub use unsanitized::{SanitizerClass, Unsanitized};
 pub use value::Value;
 pub use whole::WholeTolerance;
 
-/// Whether a field has its default, so that JSON leaves it out.
+/// Whether a field has its default value, so that JSON can omit it.
 pub fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }

@@ -1,12 +1,12 @@
-//! Compares a launch with the limits of a device, and words the messages.
+//! Checks a launch against the limits of a device, with uniform error messages.
 //!
-//! The plan checks what it knows without a device, a group checks when the kernel is loaded, and the CUDA backend
-//! checks once more before it launches. All of them use these functions, so that the messages are the same. The
-//! functions only compare numbers, so a driver may still refuse a launch that passes here.
+//! The plan checks what is known without a device, a group checks when the kernel is loaded, and the CUDA backend
+//! checks once more before launching. All use these functions, so the messages are the same. The functions only compare
+//! numbers, so a driver may still reject a launch that passes here.
 
 use super::{DeviceInfo, Dim3, KernelResources};
 
-/// The block if the device allows it; otherwise the first limit that it exceeds.
+/// Checks a block's extents against the device and the kernel. The error names the first limit exceeded.
 pub fn block(info: &DeviceInfo, kernel: &KernelResources, dims: [u64; 3]) -> Result<Dim3, String> {
     let threads = dims.iter().copied().fold(1, u64::saturating_mul);
     let most = u64::from(info.max_threads_per_block);
@@ -21,12 +21,12 @@ pub fn block(info: &DeviceInfo, kernel: &KernelResources, dims: [u64; 3]) -> Res
     Ok(dims)
 }
 
-/// The grid if the device allows it; otherwise the first limit that it exceeds.
+/// Checks a grid's extents against the device. The error names the first limit exceeded.
 pub fn grid(info: &DeviceInfo, dims: [u64; 3]) -> Result<Dim3, String> {
     extents("grid", dims, info.max_grid_dim)
 }
 
-/// Checks that each extent is at least one and at most the device's maximum.
+/// Checks that each extent is between 1 and the device's maximum.
 fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     for ((axis, asked), most) in ["x", "y", "z"].into_iter().zip(dims).zip([most.x, most.y, most.z]) {
         if asked == 0 {
@@ -40,10 +40,11 @@ fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     Ok(Dim3::new(x, y, z))
 }
 
-/// Blocks per cluster that every device with clusters supports. Source: CUDA's guide, on thread block clusters.
+/// Portable maximum of blocks per cluster, supported by every device with clusters. Source: CUDA C++ Programming Guide,
+/// thread block clusters.
 const MOST_OF_CLUSTER: u64 = 8;
 
-/// Checks that the grid consists of whole clusters, if the kernel was compiled for clusters.
+/// Checks that the grid is a multiple of the cluster size, if the kernel was compiled for clusters.
 pub fn clusters(kernel: &KernelResources, grid: Dim3) -> Result<(), String> {
     let Some(cluster @ [x, y, z]) = kernel.cluster else { return Ok(()) };
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
@@ -61,7 +62,7 @@ pub fn clusters(kernel: &KernelResources, grid: Dim3) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the kernel's static and the launch's dynamic shared memory fit the limit per block.
+/// Checks that static plus dynamic shared memory fits the limit per block.
 pub fn shared(info: &DeviceInfo, kernel: &KernelResources, dynamic: u64) -> Result<(), String> {
     let fixed = kernel.shared_static.unwrap_or(0);
     let asked = dynamic.saturating_add(u64::from(fixed));
@@ -81,7 +82,7 @@ pub fn cooperative(info: &DeviceInfo) -> Result<(), String> {
     if info.cooperative_launch { Ok(()) } else { Err("a cooperative launch, the device allows none".to_owned()) }
 }
 
-/// Checks that a cooperative grid is resident as a whole on a device that holds `at_once` of its blocks.
+/// Checks that all blocks of a cooperative grid fit on a device that holds `at_once` of them.
 pub fn resident(grid: Dim3, at_once: u64) -> Result<(), String> {
     let asked = grid.count();
     if asked <= at_once {
@@ -90,8 +91,8 @@ pub fn resident(grid: Dim3, at_once: u64) -> Result<(), String> {
     Err(format!("a cooperative grid of {asked} blocks, {at_once} are resident on the device at once"))
 }
 
-/// Checks that the device runs code with architecture-specific instructions: `sm_90a` needs exactly compute capability
-/// 9.0, `sm_100f` its family, 10.0 and later of the same major version. Source: NVCC's manual on GPU feature sets.
+/// Checks that the device can run architecture-specific code: `sm_90a` needs exactly compute capability 9.0; `sm_100f`
+/// needs its family, 10.0 and later of the same major version. Source: the NVCC manual on GPU feature sets.
 pub fn architecture(info: &DeviceInfo, named: &str) -> Result<(), String> {
     let digits = named.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
     let (major, minor) = info.compute_capability;
@@ -199,7 +200,6 @@ mod tests {
             refused(shared(&h100(), &PLAIN, 232_449)),
             "232449 bytes of shared memory per block, the device allows 232448"
         );
-        // More than any launch can request.
         assert!(shared(&h100(), &tiled, u64::MAX).is_err());
     }
 

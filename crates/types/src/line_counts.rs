@@ -1,39 +1,39 @@
-//! Counts per line of code: of the PTX for a page with sources, and of the author's sources for records.
+//! Counts per line: of the PTX for the source page, and of the author's sources for records.
 
 use serde::{Deserialize, Serialize};
 
 use super::{CompileUnit, Counters, SourceForm};
 
-/// Counts for one line of the PTX, as stored in `lines.json`.
+/// Counts for a line of PTX, as stored in `lines.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LineCounts {
-    /// Kernel that ran the line, by its name in the manifest.
+    /// Name in the manifest of the kernel that executed the line.
     pub kernel: String,
-    /// Counted from one.
+    /// 1-based.
     pub ptx_line: u32,
-    /// Path of the author's source. Code inlined from elsewhere belongs to the author's call.
+    /// Path of the author's source. Code inlined from other files is attributed to the author's call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Counted from one.
+    /// 1-based.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Counts that are not zero.
+    /// Nonzero counts.
     pub counters: Counters,
-    /// For a branch that closes a loop: numbers of rounds, each with how many warps made them.
+    /// For a loop's back edge: iteration counts, each with the number of warps that made so many iterations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<(u64, u64)>,
-    /// Bank conflicts of loads and of stores if each access were the 8 or the 16 bytes around it, as where a compiler merges
-    /// accesses.
+    /// Bank conflicts of loads and of stores if each access covered the surrounding 8 or 16 bytes, as when a compiler
+    /// merges accesses.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub wide: [[u64; 2]; 2],
 }
 
 impl LineCounts {
-    /// File with the counts of all lines, in a case's folder.
+    /// File in a case's folder with the counts of all lines.
     pub const FILE: &str = "lines.json";
 
-    /// Path and source line that the counts belong to, if known. A PTX source is its own source, unless it names lines
-    /// of one of the author's files.
+    /// Path and line that the counts belong to, if known. For a PTX source this is the PTX itself, unless it names
+    /// lines of one of the author's files.
     pub fn place<'a>(&'a self, units: &[&'a CompileUnit]) -> Option<(&'a str, u32)> {
         let named = self.file.as_deref().zip(self.line);
         let is_own = |unit: &CompileUnit| unit.kernels.contains(&self.kernel) && unit.form() == SourceForm::Ptx;
@@ -46,16 +46,16 @@ impl LineCounts {
     }
 }
 
-/// Counts for one source line, as stored in records.
+/// Counts for a source line, as stored in records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CountedLine {
-    /// Path relative to the folder of the kernel's source, or the file name if it is not below.
+    /// Path relative to the folder of the kernel's source, or the file name if the file is outside it.
     pub file: String,
-    /// Counted from one.
+    /// 1-based.
     pub line: u32,
-    /// Trimmed text of the line, cut off if it is long. Lines of two revisions are matched by it.
+    /// Trimmed text of the line, truncated if long. Lines of two revisions are matched by it.
     pub text: String,
-    /// Counts of work that are not zero.
+    /// Nonzero work counts.
     pub counters: Counters,
 }
 

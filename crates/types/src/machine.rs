@@ -1,7 +1,7 @@
 //! Measured properties of a machine, per device and driver: ceilings, the clock's calibration, and the spread between
 //! processes.
 //!
-//! Also what a survey of a device asks for and returns.
+//! Also the request and the result of a device survey.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use super::Compiled;
 
-/// What measurements show of a device beyond its driver's data. Unknown values are absent.
+/// What measurements reveal about a device beyond its driver's data. Unknown values are absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Distinguishes GPUs of one model: the first 12 hexadecimal digits of the SHA-256 of its UUID. Absent without a
-    /// UUID, and in results of several GPUs.
+    /// Distinguishes GPUs of one model: the first 12 hexadecimal digits of the SHA-256 of the UUID. Absent without a
+    /// UUID, and in results from several GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     /// Highest measured rates; absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,
-    /// How times are corrected; absent for a device without a clock.
+    /// Calibration of the device's clock; absent for a device without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
-    /// Absent if fewer than three processes measured the device.
+    /// Spread between processes; absent if fewer than three measured the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
-    /// What an administrator can change; absent without NVML.
+    /// Settings that an administrator can change; absent without NVML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
-    /// Number of other processes that had the device open when the run started; absent if there were none.
+    /// Number of other processes that had the device open when the run started, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_processes: Option<u32>,
 }
@@ -36,48 +36,48 @@ pub struct Machine {
 /// Highest rates that purpose-built kernels reached on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ceilings {
-    /// Device memory read once, bytes per second.
+    /// Read bandwidth of device memory, bytes per second.
     #[serde(with = "super::real")]
     pub read: f64,
-    /// Device memory written once, bytes per second; older surveys did not measure it.
+    /// Write bandwidth of device memory, bytes per second; older surveys did not measure it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::real")]
     pub write: Option<f64>,
-    /// Device memory copied, bytes read and written per second.
+    /// Copy bandwidth of device memory: bytes read plus bytes written, per second.
     #[serde(with = "super::real")]
     pub copy: f64,
-    /// L2 cache read, bytes per second.
+    /// Read bandwidth of the L2 cache, bytes per second.
     #[serde(with = "super::real")]
     pub l2_read: f64,
-    /// f32 fused multiply-adds outside matrix units, operations per second; each counts as two.
+    /// f32 fused multiply-adds outside tensor cores, operations per second. Each counts as two.
     #[serde(with = "super::real")]
     pub fma_f32: f64,
     /// The same for f64.
     #[serde(with = "super::real")]
     pub fma_f64: f64,
-    /// The same for f16, with two values in a register, as on every architecture since 5.3.
+    /// The same for f16, with two values per register, as on every architecture since 5.3.
     #[serde(with = "super::real")]
     pub fma_f16: f64,
 }
 
 impl Ceilings {
-    /// Highest rate of device memory, bytes per second.
+    /// Highest of the device memory bandwidths, bytes per second.
     pub fn memory(&self) -> f64 {
         self.read.max(self.copy).max(self.write.unwrap_or_default())
     }
 }
 
-/// Settings of a device, which are never changed here. Source: NVML; unknown values are absent.
+/// Device settings, which are never changed here. Source: NVML; unknown values are absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Settings {
     pub max_sm_clock_mhz: Option<u32>,
     pub max_memory_clock_mhz: Option<u32>,
-    /// SM clock that an administrator chose, or the default one.
+    /// SM clock set by an administrator, or the default.
     pub application_sm_clock_mhz: Option<u32>,
     pub application_memory_clock_mhz: Option<u32>,
-    /// Power above which the driver lowers the clocks.
+    /// Power above which the driver throttles the clocks.
     #[serde(default, with = "super::real")]
     pub power_limit_watts: Option<f64>,
-    /// Whether the driver stays loaded without a client.
+    /// Persistence mode: whether the driver stays loaded without clients.
     pub persistence: Option<bool>,
     /// Compute mode, such as `default` or `exclusive process`.
     pub compute_mode: Option<String>,
@@ -91,7 +91,7 @@ pub struct DeviceState {
     #[serde(default, with = "super::real")]
     pub power_watts: Option<f64>,
     pub temperature_celsius: Option<u32>,
-    /// Why its clocks were limited; empty if they were not.
+    /// Why the clocks were limited; empty if they were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttled_by: Vec<ThrottleReason>,
 }
@@ -102,71 +102,71 @@ pub enum ThrottleReason {
     PowerCap,
     /// Hardware slowdown for any reason.
     HardwareSlowdown,
-    /// Waiting for a slower GPU of its group.
+    /// Sync boost: clocks follow the slowest GPU of the group.
     SyncBoost,
     Temperature,
     HardwareTemperature,
-    /// Demand of the server's power supply.
+    /// External power brake, e.g. by the server's power supply.
     PowerBrake,
 }
 
-/// Calibration of the clock that takes times, or why there is none.
+/// Calibration of the measuring clock, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// A constant is subtracted from every interval.
     Calibrated(Calibration),
-    /// Times are reported as they were read.
+    /// Times are reported as read.
     Uncalibrated {
-        /// Why there is no calibration, in a sentence.
+        /// Reason, in a sentence.
         why: String,
-        /// Reading of an empty interval, in nanoseconds.
+        /// Measured length of an empty interval, in nanoseconds.
         #[serde(with = "super::real")]
         empty: f64,
     },
 }
 
-/// Excess of a clock interval over the time of its kernel, found by comparison with a reference clock that reads only
+/// Excess of a clock interval over the kernel's own time, found by comparison with a reference clock that times only
 /// the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Nanoseconds to subtract from every interval of this process.
+    /// Nanoseconds to subtract from every interval in this process.
     #[serde(with = "super::real")]
     pub constant: f64,
     /// Largest difference between a calibrated time and the reference clock, in nanoseconds: the accuracy of every
-    /// time. It is not part of the intervals of medians and speedups, which say how well a time repeats.
+    /// time. Not part of the confidence intervals of medians and speedups, which describe repeatability.
     #[serde(with = "super::real")]
     pub uncertainty: f64,
     pub kernels: u32,
     /// Name of the clock, e.g. `CUPTI 13.0`.
     pub reference_clock: String,
-    /// Reading of an empty interval, in nanoseconds.
+    /// Measured length of an empty interval, in nanoseconds.
     #[serde(with = "super::real")]
     pub empty: f64,
 }
 
-/// How much the time of one kernel differs from process to process on one device, after each process subtracted its own
-/// constant. No interval from within one process can include that. The numbers are upper limits of the standard
-/// deviations, at 95 % confidence.
+/// Variation of a kernel's time between processes on one device, after each process subtracted its own constant. An
+/// interval computed within one process cannot include it. The numbers are upper limits of the standard deviations, at
+/// 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Deviation of every time, in nanoseconds.
+    /// Constant part of the standard deviation, in nanoseconds.
     #[serde(with = "super::real")]
     pub nanoseconds: f64,
-    /// Deviation of a long time, as a fraction of it.
+    /// Part proportional to the time, as a fraction of it.
     #[serde(with = "super::real")]
     pub relative: f64,
     pub processes: u32,
 }
 
 impl Spread {
-    /// Standard deviation of a sample's time, as a fraction of it, if its two events surround `launches` runs.
+    /// Standard deviation of a sample, as a fraction of its time, if its two events enclose `launches` runs.
     pub fn deviation_at(&self, nanoseconds: f64, launches: u32) -> f64 {
         (self.nanoseconds / (nanoseconds * f64::from(launches.max(1)))).hypot(self.relative)
     }
 }
 
-/// Times of the calibration kernels by the reference clock.
+/// Times of the calibration kernels, measured by the reference clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceTimes {
     /// Name of the clock, e.g. `CUPTI 13.0`.
@@ -177,26 +177,26 @@ pub struct ReferenceTimes {
     pub times: BTreeMap<String, f64>,
 }
 
-/// A kernel that both clocks timed, in nanoseconds.
+/// A kernel timed by both clocks, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationPoint {
-    /// Grid, block and length of the kernel: `132×256, 1000 cycles`.
+    /// Grid, block and duration of the kernel: `132×256, 1000 cycles`.
     pub label: String,
     #[serde(with = "super::real")]
     pub read: f64,
-    /// Standard error of the time, from the samples of the process.
+    /// Standard error of the time, from the process's samples.
     #[serde(with = "super::real")]
     pub error: f64,
-    /// Time by the reference clock, if there is one.
+    /// Time measured by the reference clock, if available.
     #[serde(default, with = "super::real")]
     pub reference: Option<f64>,
 }
 
-/// Tasks of a worker that surveys its device.
+/// Request to a worker to survey its device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyRequest {
     pub code: Compiled,
-    /// Whether to time the kernels for the comparison of processes too.
+    /// Whether to time the kernels that show the spread between processes too.
     pub spread: bool,
     pub ceilings: bool,
 }
@@ -205,14 +205,14 @@ pub struct SurveyRequest {
 pub struct Survey {
     /// Highest measured rates; `None` if not requested.
     pub ceilings: Option<Ceilings>,
-    /// Times of the same kernels in every survey, by the uncorrected clock.
+    /// Times of the calibration kernels, which are the same in every survey, from the uncorrected clock.
     pub points: Vec<CalibrationPoint>,
-    /// Times of kernels of a few microseconds, which show how much processes differ. The reference clock is off for
-    /// these, since tracing slows some of them.
+    /// Times of kernels of a few microseconds, which show the spread between processes. Measured without the reference
+    /// clock, since tracing slows some of them.
     pub short: Vec<CalibrationPoint>,
-    /// Times of longer kernels, for the relative part of the spread.
+    /// Times of longer kernels, for the proportional part of the spread.
     pub long: Vec<CalibrationPoint>,
-    /// Reading of an empty interval, in nanoseconds.
+    /// Measured length of an empty interval, in nanoseconds.
     #[serde(with = "super::real")]
     pub empty: f64,
     /// Name of the reference clock; `None` without one.

@@ -1,28 +1,28 @@
-//! A difference between two manifests of one experiment.
+//! Differences between two versions of an experiment's manifest.
 
 use serde::Serialize;
 
-/// What a manifest states at a place, in the order in which pages list changes.
+/// Part of a manifest, in the order in which pages list changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ManifestPart {
     Experiment,
     Baseline,
-    /// A check, by its computed side.
+    /// A check, identified by its computed side.
     Check,
     Tolerance,
-    /// The elements that a check compares.
+    /// Which elements a check compares.
     Mask,
     Printed,
     ExpectedFailure,
-    /// What the sanitizer ignores.
+    /// Which findings the sanitizer ignores.
     Sanitizer,
     Claim,
     /// An accepted slowdown.
     Acceptance,
     Threshold,
     Axis,
-    /// Axes that advance together.
+    /// Axes that advance in lockstep.
     Zip,
     Compared,
     Exclude,
@@ -40,7 +40,7 @@ pub enum ManifestPart {
     Grid,
     Block,
     Arguments,
-    /// A key of a launch or of its compiler.
+    /// A key of a launch or its compiler.
     Setting,
     Steps,
     Work,
@@ -51,15 +51,15 @@ pub enum ManifestPart {
     Report,
 }
 
-/// What a change does to what the experiment proves.
+/// How a change affects what the experiment proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Accepts what was refused before.
+    /// Accepts what was rejected before.
     Loosened,
-    /// Neither, or not known to be one.
+    /// Neither, or not known.
     Neutral,
-    /// Refuses what was accepted before.
+    /// Rejects what was accepted before.
     Tightened,
 }
 
@@ -67,19 +67,19 @@ pub enum Effect {
 pub struct ManifestChange {
     pub effect: Effect,
     pub part: ManifestPart,
-    /// Name of the axis, buffer, check or key; empty where a manifest has one of the kind.
+    /// Name of the axis, buffer, check or key; empty for parts that a manifest has only once.
     pub name: String,
-    /// Variants in which it changed; empty if in all of them, or if it belongs to none.
+    /// Variants in which it changed; empty if it changed in all of them or does not belong to a variant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<String>,
-    /// What the base states; `None` if nothing.
+    /// Value in the base, if any.
     pub base: Option<String>,
-    /// What the new manifest states; `None` if nothing.
+    /// Value in the new manifest, if any.
     pub new: Option<String>,
 }
 
 impl ManifestChange {
-    /// Whether a check accepts results that it refused before.
+    /// Whether a check now accepts results that it rejected before.
     pub const fn loosens_check(&self) -> bool {
         let is_of_check = matches!(
             self.part,
@@ -94,7 +94,7 @@ impl ManifestChange {
     }
 }
 
-/// What became of an experiment's manifest.
+/// How an experiment's manifest changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ManifestComparison {
     pub experiment: String,
@@ -108,7 +108,7 @@ pub enum ManifestState {
     Deleted,
     /// Never empty.
     Changed(Vec<ManifestChange>),
-    /// Why what changed is not known.
+    /// Why the changes are not known.
     Unknown(String),
 }
 

@@ -1,6 +1,7 @@
 //! Samples, measurements, estimates, energy and the counters of a body.
 //!
-//! A measurement has every sample of a case in one regime, for the journal. Records keep only what is computed from it.
+//! A measurement holds every sample of a case in one regime, for the journal. Records keep only the values computed
+//! from it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 use super::{CountedLine, Counters, DeviceState, Joules, Watts};
 
-/// The state of the caches in which a sample is taken.
+/// State of the caches while a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
@@ -17,13 +18,13 @@ use super::{CountedLine, Counters, DeviceState, Joules, Watts};
 pub enum Regime {
     /// L2 flushed before every launch.
     Cold,
-    /// Launches back to back.
+    /// Back-to-back launches.
     Warm,
     /// Replay of a CUDA graph.
     Graph,
-    /// Launches back to back, rotating over several sets of buffers that together exceed the L2.
+    /// Back-to-back launches that rotate over several sets of buffers, which together exceed the L2.
     Rotate,
-    /// One run at a time on the host's clock, including allocations.
+    /// Single runs timed by the host's clock, including allocations.
     Host,
 }
 
@@ -58,15 +59,15 @@ pub enum Unit {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Round {
-    /// Number of the round in which the group's variants were interleaved.
+    /// Index of the round in which the group's variants were interleaved.
     pub round: u32,
-    /// Position in the order of that round, from 0.
+    /// Position within that round, 0-based.
     #[serde(default)]
     pub place: u32,
-    /// Time of the whole body; for several launches, their mean.
+    /// Time of the whole body; the mean if there were several launches.
     #[serde(with = "super::real")]
     pub whole: f64,
-    /// Time of each launch of a sequence; empty for a body of one.
+    /// Time of each launch of a sequence; empty if the body is a single launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "super::real")]
     pub each: Vec<f64>,
     /// Index of the process that took the sample, among those that measured the group.
@@ -77,26 +78,26 @@ pub struct Round {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     pub regime: Regime,
-    /// Clock that took the samples.
+    /// Clock that timed the samples.
     pub unit: Unit,
-    /// Runs of the body in each sample, which is their mean.
+    /// Runs of the body per sample; the sample is their mean.
     #[serde(default = "one")]
     pub launches: u32,
-    /// Sets of buffers over which these runs rotate.
+    /// Number of buffer sets that these runs rotate over.
     #[serde(default = "one")]
     pub sets: u32,
-    /// Bytes of the buffers that a run uses; 0 if they are the host's.
+    /// Size of the buffers that a run uses, in bytes; 0 for host buffers.
     #[serde(default)]
     pub working_set: u64,
-    /// Valid samples, in the order in which they were taken.
+    /// Valid samples in chronological order.
     pub rounds: Vec<Round>,
-    /// Samples of the A/A control: the baseline's launches, measured as if they were another variant's.
+    /// Samples of the A/A control: the baseline's launches, measured as if they belonged to another variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control: Vec<Round>,
-    /// Whether the case ran alone although it has a group, so that it shares no rounds.
+    /// Whether the case ran alone although it belongs to a group, and so shares no rounds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// Samples taken while the device was throttled, which were then taken again. Not among `rounds`.
+    /// Samples taken while the device was throttled and then taken again. Not included in `rounds`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Round>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,13 +106,13 @@ pub struct Measurement {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Look {
-    /// Round that the look follows. Samples since the last observation have this state.
+    /// Round after which the state was observed. It applies to the samples since the previous observation.
     pub after: u32,
     pub state: DeviceState,
 }
 
 impl Measurement {
-    /// A measurement with samples of one run each, on one set of buffers.
+    /// A measurement whose samples are single runs on one set of buffers.
     pub const fn from_rounds(regime: Regime, unit: Unit, rounds: Vec<Round>) -> Self {
         Self {
             regime,
@@ -131,14 +132,14 @@ impl Measurement {
         self.rounds.iter().map(|round| round.process + 1).max().unwrap_or(1)
     }
 
-    /// Number of the first round after everything measured or observed.
+    /// Index of the first round after everything measured or observed.
     fn next_round(&self) -> u32 {
         let sampled = self.rounds.iter().chain(&self.control).chain(&self.discarded).map(|round| round.round + 1);
         sampled.chain(self.looks.iter().map(|look| look.after + 1)).max().unwrap_or(0)
     }
 
-    /// Appends another process's measurement of the same case. Its rounds are shifted to later ones, so that no sample
-    /// is compared with one of another process. All measurements of a group must be added with the same `first_round`.
+    /// Appends another process's measurement of the same case. Shifts its rounds, so that no samples of different
+    /// processes are compared. All measurements of a group must be added with the same `first_round`.
     pub fn extend(&mut self, other: Self, first_round: u32) {
         let process = self.processes();
         let moved = |rounds: Vec<Round>| {
@@ -150,12 +151,12 @@ impl Measurement {
         self.looks.extend(other.looks.into_iter().map(|look| Look { after: look.after + first_round, ..look }));
     }
 
-    /// First round that another process may use after all of these measurements.
+    /// First round available to another process after all these measurements.
     pub fn first_free_round<'a>(all: impl Iterator<Item = &'a Self>) -> u32 {
         all.map(Self::next_round).max().unwrap_or(0)
     }
 
-    /// SM clock of each observed sample, in MHz.
+    /// SM clock during each observed sample, in MHz.
     pub fn sm_clocks(&self) -> Vec<u32> {
         let clock = |round: &Round| self.looks.iter().find(|look| look.after >= round.round)?.state.sm_clock_mhz;
         self.rounds.iter().filter_map(clock).collect()
@@ -166,7 +167,8 @@ const fn one() -> u32 {
     1
 }
 
-/// Bootstrapped ratios of samples: point, low and high end of each, by a digest of the samples and the method.
+/// Bootstrapped ratios of samples (point estimate, lower and upper bound), keyed by a digest of the samples and the
+/// method.
 pub type FormedRatios = BTreeMap<String, [f64; 3]>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -182,18 +184,18 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Half the interval's width divided by the point.
+    /// Half-width of the interval divided by the point estimate.
     pub fn relative_half_width(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.point
     }
 }
 
-/// Energy of the board for the runs of a case, back to back and without flushing caches. It includes idle power.
+/// Board energy of a case's runs, back to back and without flushing caches. Includes idle power.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
     pub per_run: Joules,
     pub power: Watts,
-    /// Relative uncertainty of energy and power: one step of the counter.
+    /// Relative uncertainty of energy and power: one counter step.
     #[serde(with = "super::real")]
     pub uncertainty: f64,
     pub runs: u64,
@@ -202,7 +204,7 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// Energy per run in joules. The interval is one step of the counter, which is not a confidence interval.
+    /// Energy per run in joules. The interval is one counter step, not a confidence interval.
     pub fn estimate(&self) -> Estimate {
         let Joules(point) = self.per_run;
         let (low, high) = (point * (1.0 - self.uncertainty), point * (1.0 + self.uncertainty));
@@ -210,12 +212,12 @@ impl Energy {
     }
 }
 
-/// Counters of one run of a case's body.
+/// Counters for one run of a case's body.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BodyCounters {
-    /// Counters of the whole body: sums over its launches, and ratios of those sums.
+    /// Counters of the whole body: sums over its launches, and ratios of these sums.
     pub whole: Counters,
-    /// Counters of each launch of a sequence; empty for a body of one.
+    /// Counters of each launch of a sequence; empty if the body is a single launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Counters>,
     /// Counts by source line; empty if lines were not counted.

@@ -1,38 +1,38 @@
-//! Remarks in a report about a case, besides its outcome.
+//! Remarks on a case in a report, besides its outcome.
 //!
-//! They are data, so that records contain no sentences; `render` words them.
+//! They are plain data, so that records contain no sentences; `render` phrases them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Regime, ThrottleReason, WeakCheck};
 
-/// A note on a case. Fractions are of 1.
+/// A note on a case. Fractions are relative to 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// The samples became slower (positive) or faster (negative) from the first to the last.
+    /// The samples drifted from the first to the last.
     Trend {
         regime: Regime,
-        /// Change as a fraction of the median.
+        /// Drift as a fraction of the median; positive if the samples became slower.
         #[serde(with = "super::real")]
         drift: f64,
     },
-    /// The samples form two groups.
+    /// The samples form two clusters.
     Bimodal {
         regime: Regime,
         #[serde(with = "super::real")]
         share: f64,
-        /// How much slower that group's mean is, as a fraction of the faster group's.
+        /// How much slower the slower cluster's mean is, as a fraction of the faster one's.
         #[serde(with = "super::real")]
         slower: f64,
     },
-    /// Consecutive samples are correlated, so the median's interval is too narrow.
+    /// Consecutive samples are correlated, so the median's confidence interval is too narrow.
     Correlated {
         regime: Regime,
-        /// Correlation of consecutive samples, −1 to 1.
+        /// Lag-1 autocorrelation, −1 to 1.
         #[serde(with = "super::real")]
         correlation: f64,
-        /// Half the width of a fair interval, as a fraction of the median.
+        /// Half-width of an interval that accounts for the correlation, as a fraction of the median.
         #[serde(with = "super::real")]
         half_width: f64,
     },
@@ -40,39 +40,39 @@ pub enum Note {
     Throttled {
         regime: Regime,
         reasons: Vec<ThrottleReason>,
-        /// Samples that were discarded and taken again.
+        /// Samples discarded and taken again.
         discarded: u64,
-        /// Samples that count, since the throttling lasted.
+        /// Samples kept although throttled, since the throttling continued.
         kept: u64,
     },
     /// The case ran alone, after the others of its group.
     RanAlone {
         why: RanAloneReason,
-        /// Whether it was timed. If so, it shares no rounds with other cases.
+        /// Whether it was timed, in rounds shared with no other case.
         timed: bool,
     },
-    /// No input of the case changes between launches.
+    /// None of the case's inputs changes between launches.
     FixedInputs {
         why: FixedInputsReason,
     },
-    /// Launches followed each other as fast as the device starts them, so the time is not the kernel's.
+    /// The device cannot start launches any faster, so the time is launch overhead, not the kernel's time.
     LaunchBound {
         regime: Regime,
         /// Nanoseconds from one empty launch to the next.
         #[serde(with = "super::real")]
         interval: f64,
     },
-    /// The sets of buffers of `rotate` fit the L2 together.
+    /// All buffer sets of `rotate` together fit in the L2.
     RotatesInCache {
         sets: u32,
         bytes: Bytes,
         l2: Bytes,
     },
-    /// The simulator checked the case on one of its two sets of inputs.
+    /// The simulator checked the case on only one of its two sets of inputs.
     OneSet {
         why: Skipped,
     },
-    /// A host function waits for the work that it queues, so its launches cannot be gated.
+    /// A host function waits for the work that it queues, so its launches cannot be held behind a gate.
     NotGated {
         /// C name of the host function.
         function: String,
@@ -89,58 +89,56 @@ pub enum Note {
         ran: u64,
         of: u64,
     },
-    /// Counts of machine instructions that could not be derived for a kernel.
+    /// For some machine instructions of a kernel, counts could not be derived.
     Underived {
-        /// The kernel, as the linker knows it.
+        /// Kernel name as the linker knows it.
         kernel: String,
-        /// The number of machine instructions without a count.
+        /// Number of machine instructions without a count.
         unknown: u64,
-        /// The number of its machine instructions.
+        /// Number of all its machine instructions.
         of: u64,
     },
-    /// Counts of a kernel's accesses to memory that could not be derived for its machine code.
+    /// Memory access counts of a kernel's machine code could not be derived.
     UnderivedAccesses {
-        /// The kernel, as the linker knows it.
+        /// Kernel name as the linker knows it.
         kernel: String,
-        /// The names of the counters.
+        /// Names of the missing counters.
         counters: Vec<String>,
     },
-    /// There is no machine code whose counts could be derived.
+    /// There is no machine code to derive counts for.
     NoMachineCode {
         /// The reason and what to do, in a sentence.
         why: String,
     },
-    /// Elements of a check that were compared, where not all were: those that its `where` selects, and that the blocks
-    /// that ran have changed.
+    /// A check compared only some elements: those that its `where` selects and that the executed blocks changed.
     Judged {
         /// The check, as written in the manifest.
         check: String,
         elements: u64,
         of: u64,
     },
-    /// A check of the case accepts wrong results.
     Weak(WeakCheck),
     /// Energy was requested, but the device's counter changed too rarely.
     NoEnergy {
-        /// Observed changes of the counter.
+        /// Number of observed changes of the counter.
         moved: u64,
         #[serde(with = "super::real")]
         seconds: f64,
-        /// Changes needed to compute an energy.
+        /// Number of changes needed to compute an energy.
         needed: u64,
     },
     /// Hardware counters were requested, but this case has none.
     NoCounters {
         why: String,
     },
-    /// The case did not end well under compute-sanitizer, although that found nothing.
+    /// The case failed under compute-sanitizer, although the sanitizer reported nothing.
     NotMemchecked {
-        /// How it ended there.
+        /// Outcome under compute-sanitizer.
         outcome: String,
     },
-    /// The case ended differently under the profiler, so it has no hardware counters.
+    /// The case had a different outcome under the profiler, so it has no hardware counters.
     FailedUnderProfiler {
-        /// Name of its outcome there.
+        /// Name of the outcome under the profiler.
         outcome: String,
     },
     Printed {
@@ -148,33 +146,34 @@ pub enum Note {
     },
     /// The case was measured, but the journal has no usable samples.
     NoSamples,
-    /// Text of a device, such as the simulator's sanitizer, or a sentence from a record of version 1 that is unknown.
+    /// A message from the device, e.g. from the simulator's sanitizer, or an unrecognised sentence in a version 1
+    /// record.
     Text(String),
 }
 
-/// Why the inputs of a case stay the same in every launch.
+/// Why the inputs of a case are the same in every launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FixedInputsReason {
-    /// Constants, `iota`, lists and files have one content, unless they are permuted.
+    /// Constants, `iota`, lists and files always have the same content, unless they are permuted.
     NotRandom,
-    /// The expected values are in a file or a list, which is right for only one content of the inputs.
+    /// The expected values come from a file or a list, which is valid for only one set of inputs.
     Expected,
-    /// Device memory has no room for a second set.
+    /// The device has no memory for a second set.
     Memory,
 }
 
-/// Why the simulator checked a case on one set of inputs.
+/// Why the simulator checked a case on only one set of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skipped {
-    /// Another launch costs more than about a second.
+    /// Another launch would take more than about a second.
     Cost,
-    /// How long a reference in Python or C++ takes is unknown.
+    /// A reference in Python or C++ takes an unknown time.
     Function,
-    /// A sample of the blocks does not write all that another launch finds in a variable.
+    /// A sampled launch does not write everything that a second launch would read from a variable.
     Sample,
-    /// The host's memory has no room for the second set.
+    /// The host has no memory for the second set.
     Memory,
 }
 
@@ -182,8 +181,8 @@ pub enum Skipped {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RanAloneReason {
-    /// Device memory cannot hold its buffers in addition to its group's.
+    /// Device memory cannot hold its buffers in addition to the rest of the group's.
     Memory,
-    /// The variant that it is compared with ran alone.
+    /// The variant that serves as its reference ran alone.
     Reference(String),
 }

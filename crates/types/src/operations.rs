@@ -1,6 +1,6 @@
-//! Instruction counts per operation of machine code as a short text: `BAR 2 LDG 4`.
+//! Opcode counts of machine code in a compact text form: `BAR 2 LDG 4`.
 //!
-//! The instructions may follow in their order, each with its source line: `BAR 1 LDG 1 ; LDG k.cu:3 BAR :4`.
+//! The list of instructions may follow, each with its source line: `BAR 1 LDG 1 ; LDG k.cu:3 BAR :4`.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use serde::Serialize;
 /// Separator between the counts and the list of instructions.
 const LISTED: &str = " ; ";
 
-/// Marks an instruction without a line. A file name is written only if it differs from the previous instruction's.
+/// Marks an instruction without a source line. A file name is written only if it differs from the previous one.
 const NOWHERE: &str = "-";
 
 /// A machine instruction with its source line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedOperation {
-    /// Operation without its modifiers, such as `LDG`.
+    /// Opcode without modifiers, such as `LDG`.
     pub name: String,
-    /// File name and line, such as `k.cu:3`; `None` if unknown.
+    /// File name and line, such as `k.cu:3`, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
-/// Writes a list of instructions, each with its file and its line.
+/// Formats a list of instructions, each with its file and line.
 pub fn write_list<'a>(instructions: impl IntoIterator<Item = (&'a str, Option<(&'a str, u32)>)>) -> String {
     let mut before = "";
     let mut words = Vec::new();
@@ -40,13 +40,13 @@ pub fn write_list<'a>(instructions: impl IntoIterator<Item = (&'a str, Option<(&
     words.join(" ")
 }
 
-/// Appends the lists of kernels to the counts.
+/// Appends the kernels' instruction lists to their counts.
 pub fn with_lists<'a>(counts: String, lists: impl IntoIterator<Item = &'a str>) -> String {
     let lists: Vec<&str> = lists.into_iter().filter(|list| !list.is_empty()).collect();
     if lists.is_empty() { counts } else { format!("{counts}{LISTED}{}", lists.join(" ")) }
 }
 
-/// The list part of such a text; empty if it has none.
+/// The instruction list of such a text; empty if it has none.
 pub fn list_of(text: &str) -> &str {
     text.split_once(LISTED).map_or("", |(_, list)| list)
 }
@@ -70,7 +70,7 @@ pub fn write_operations(counts: &BTreeMap<&str, u32>) -> String {
     counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Parses the names and counts of such a text. Leaves out words that are not counts.
+/// Parses the opcodes and counts of such a text. Skips words that are not counts.
 pub fn operation_counts(text: &str) -> impl Iterator<Item = (&str, u32)> {
     let mut words = text.split(LISTED).next().unwrap_or_default().split(' ');
     std::iter::from_fn(move || Some((words.next()?, words.next()?)))

@@ -1,7 +1,6 @@
 //! Outcomes of cases and verdicts of checks.
 //!
-//! The verdict says what a check found. The outcome says how the whole case ended, and every planned case has exactly
-//! one.
+//! A verdict is the result of a check. An outcome is how the whole case ended; every planned case has exactly one.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,20 +35,19 @@ pub struct Mismatch {
     #[serde(default, with = "super::real")]
     pub error: Option<f64>,
     pub wrong: u64,
-    /// Number of all elements.
+    /// Total number of elements.
     pub of: u64,
-    /// The difference that is allowed at the element; `None` unless it is a float.
+    /// Tolerance for this element; `None` if it is not a float.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Box<Allowed>>,
 }
 
-/// How far an element may be from what is expected: any of these suffices.
+/// Permitted difference from the expected value. An element passes if it satisfies any of these.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Allowed {
-    /// The largest difference as a fraction of the expected value.
+    /// Relative to the expected value.
     #[serde(with = "super::real")]
     pub rel: f64,
-    /// The largest absolute difference.
     #[serde(with = "super::real")]
     pub abs: f64,
     /// Units in the last place.
@@ -62,19 +60,19 @@ pub enum Unchecked {
     /// The manifest has no `[check]`.
     NoCheck,
     NotRun,
-    /// The other variants are compared with this one, so it has no reference itself.
+    /// This variant is itself the reference of the others.
     IsReference,
-    /// Every output holds what it held before the launch, and what is expected. The device does not record whether a
-    /// launch stored that.
+    /// Every output already held the expected values before the launch. The device does not record whether the launch
+    /// stored them again.
     NothingChanged,
 }
 
-/// What bounds a time from below.
+/// Resource that limits how fast a case can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roof {
     Memory,
-    /// Rate of the L2 cache, through which every byte goes.
+    /// Bandwidth of the L2 cache, which every byte passes through.
     L2,
 }
 
@@ -83,82 +81,83 @@ pub enum Roof {
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Outcome {
-    /// Right and measured (on a device without a clock: right and counted).
+    /// Correct and measured (on a device without a clock: correct and counted).
     #[default]
     Measured,
-    /// Right, but measured with less precision than requested.
+    /// Correct, but measured with less precision than requested.
     Unstable {
-        /// Half the width of the median's interval, as a fraction of the median.
+        /// Achieved half-width of the median's confidence interval, as a fraction of the median.
         #[serde(with = "super::real")]
         reached: f64,
     },
-    /// Right, but measured to be faster than the device can do the least work of the job. Either the timed launch did
-    /// something else, or the manifest overstates the work. It has no measurement.
+    /// Correct, but faster than the device can perform the minimum work. Either the timed launch did something else, or
+    /// the manifest overstates the work. The measurement is dropped.
     Suspect {
-        /// Median of the times.
+        /// Median time.
         #[serde(with = "super::real")]
         nanoseconds: f64,
-        /// Least time that the device needs.
+        /// Minimum time that the device needs.
         #[serde(with = "super::real")]
         least: f64,
-        /// What sets that least time.
+        /// Resource that determines the minimum time.
         roof: Roof,
     },
-    /// Wrong: it has no measurement.
+    /// A check failed, so there is no measurement.
     Wrong { mismatch: Mismatch },
     Excluded {
-        /// The rule's reason, or `requires` with the condition that does not hold.
+        /// The rule's reason, or `requires` with the condition that is false.
         why: String,
     },
     /// The device does not allow the launch: `2048 threads per block, the device allows 1024`.
     Invalid {
-        /// The limit, with the value that exceeds it.
+        /// The limit and the value that exceeds it.
         limit: String,
     },
-    /// The compiler refused the source, crashed or reached its time limit.
+    /// The compiler rejected the source, crashed or timed out.
     CompileError {
         /// One line: the first error, or how the compiler failed.
         summary: String,
         log: String,
     },
-    /// The driver refused or aborted the launch.
+    /// The driver rejected or aborted the launch.
     LaunchError {
-        /// The driver's message, with the call.
+        /// The driver's message and the failed call.
         message: String,
     },
-    /// An expression of the manifest has no value at this point: `division by zero in ceil_div(n, block) where …`.
+    /// An expression in the manifest cannot be evaluated at this point: `division by zero in ceil_div(n, block) where
+    /// …`.
     Unresolved {
         /// The expression, the error and the values that caused it.
         message: String,
     },
-    /// The worker died while the case ran.
+    /// The worker died while running the case.
     Crashed {
-        /// How the process ended, with the end of its output.
+        /// How the process ended, and the end of its output.
         message: String,
     },
     TimedOut {
         #[serde(with = "super::real")]
         limit_seconds: f64,
-        /// Where the kernel was, as the device reports it; `None` if its process was killed.
+        /// Where the kernel was when it timed out, as the device reports it; `None` if the process was killed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// The case needs more memory than the device has, by arithmetic or by the device's own refusal.
+    /// The case needs more memory than the device has, either by calculation or because an allocation failed.
     OutOfMemory { needed: u64, available: u64 },
-    /// A fault that the simulator or compute-sanitizer detected.
+    /// The simulator or compute-sanitizer detected a fault.
     Trap {
-        /// The fault with kernel, source line, block and thread.
+        /// The fault with its kernel, source line, block and thread.
         message: String,
     },
-    /// The run ended before the case was run.
+    /// The run ended before this case started.
     NotRun { why: String },
-    /// The case failed as the manifest expects, which is not a failure of the run.
+    /// The case failed as the manifest expects, so the run does not fail.
     FailedAsExpected { end: Box<Outcome> },
-    /// The manifest expects a failure, but there was none.
+    /// The manifest expects a failure that did not occur.
     DidNotFail { fails: Vec<Failure> },
 }
 
-/// A way to fail that a manifest can expect.
+/// A failure that a manifest can expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -169,11 +168,11 @@ pub enum Failure {
     Invalid,
     /// The source does not compile.
     CompileError,
-    /// The driver refuses or aborts the launch.
+    /// The driver rejects or aborts the launch.
     LaunchError,
     /// The worker process dies.
     Crashed,
-    /// A step of the case does not end in time.
+    /// A step of the case times out.
     TimedOut,
     /// The simulator or compute-sanitizer detects a fault.
     Trap,
@@ -186,9 +185,9 @@ impl Failure {
 }
 
 impl Outcome {
-    /// Outcome of a case that the manifest expects to fail in one of these ways.
+    /// The outcome of a case that the manifest expects to fail in one of these ways.
     ///
-    /// A case that is excluded or not run stays so. A failure of another kind stays a failure.
+    /// An excluded case or one that was not run keeps its outcome. A failure of another kind remains a failure.
     #[must_use]
     pub fn expecting(self, fails: &[Failure]) -> Self {
         if fails.iter().any(|failure| failure.name() == self.name()) {
@@ -202,7 +201,7 @@ impl Outcome {
         }
     }
 
-    /// Message of the outcome; `None` if it has numbers instead, or nothing.
+    /// The outcome's message, if it has one.
     pub fn words(&self) -> Option<&str> {
         match self {
             Self::CompileError { summary: words, .. }
@@ -229,7 +228,7 @@ impl Outcome {
         )
     }
 
-    /// One word for tables and CSV.
+    /// Identifier for tables and CSV.
     pub fn name(&self) -> &'static str {
         self.into()
     }

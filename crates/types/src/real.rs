@@ -1,8 +1,8 @@
 //! Floats in JSON: the worker protocol, the journal and the records.
 //!
-//! JSON has no infinity and no NaN, and serde writes both as `null`, which cannot be read back as a number. So every
-//! `f64` of a stored or sent type is a field with `#[serde(with = "real")]`, or a [`Real`]: a finite number is written
-//! as a number, any other as a text.
+//! JSON has no infinity or NaN. serde writes both as `null`, which cannot be read back as a number. So every `f64` of a
+//! stored or sent type is either a field with `#[serde(with = "real")]` or a [`Real`]. Finite numbers are written as
+//! numbers, others as strings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Texts for the numbers that JSON does not have.
+/// Strings for numbers that JSON cannot represent.
 const INFINITE: &str = "inf";
 const NEGATIVE_INFINITE: &str = "-inf";
 const NOT_A_NUMBER: &str = "nan";
 
-/// A number, written as a number if it is finite and otherwise as `"inf"`, `"-inf"` or `"nan"`.
+/// A number, serialized as a number if finite, otherwise as `"inf"`, `"-inf"` or `"nan"`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Real(pub f64);
 
@@ -67,9 +67,9 @@ impl<'de> Deserialize<'de> for Real {
     }
 }
 
-/// A type with numbers, for `#[serde(with = "real")]`.
+/// A type that contains numbers and supports `#[serde(with = "real")]`.
 pub trait Numbers: Sized {
-    /// Form in JSON, with a [`Real`] for each number.
+    /// JSON representation, with a [`Real`] for each number.
     type Json: Serialize + DeserializeOwned;
 
     fn to_json(&self) -> Self::Json;
@@ -137,12 +137,12 @@ impl<K: Ord + Clone + Serialize + DeserializeOwned, T: Numbers> Numbers for BTre
     }
 }
 
-/// Writes a field, for `#[serde(with = "real")]`.
+/// Serializes a field, for `#[serde(with = "real")]`.
 pub fn serialize<T: Numbers, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.to_json().serialize(serializer)
 }
 
-/// Reads a field, for `#[serde(with = "real")]`.
+/// Deserializes a field, for `#[serde(with = "real")]`.
 pub fn deserialize<'de, T: Numbers, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::Json::deserialize(deserializer).map(T::from_json)
 }
@@ -175,7 +175,7 @@ mod tests {
         let text = serde_json::to_string(&held).unwrap();
         let expected = r#"{"one":"inf","perhaps":"-inf","list":["nan",1.0,-0.5],"named":{"a":[2.0,"inf",0.1]}}"#;
         assert_eq!(text, expected);
-        // NaN is not equal to itself, so the texts are compared.
+        // Compare the JSON, since NaN is not equal to itself.
         let read: Held = serde_json::from_str(&text).unwrap();
         assert_eq!(format!("{read:?}"), format!("{held:?}"));
     }

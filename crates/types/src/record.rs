@@ -1,6 +1,6 @@
 //! Committed results: one record per case and regime.
 //!
-//! Every report is made only from these, so they repeat what a reader needs of the manifest and the environment.
+//! Reports are rendered only from these, so they repeat what a reader needs from the manifest and the environment.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,9 @@ use super::{
     Fingerprint, KernelResources, Note, Occupancy, Outcome, Regime, Unit, Verdict, WorkAmount,
 };
 
-/// Everything that a report is made from.
+/// All data that a report is rendered from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Records {
-    /// Facts that a reader needs before the first case.
     pub header: RunHeader,
     pub environment: Environment,
     pub cases: Vec<CaseRecord>,
@@ -26,7 +25,7 @@ impl Records {
         let mut names = BTreeSet::new();
         let mut before: Option<&Counters> = None;
         for counters in self.cases.iter().flat_map(|case| case.counters.iter().chain(&case.each_counters)) {
-            // Most cases have the names of the case before.
+            // Most cases have the same counter names as the previous case.
             if before.is_none_or(|before| !before.0.keys().eq(counters.0.keys())) {
                 names.extend(counters.0.keys().map(AsRef::<str>::as_ref));
                 before = Some(counters);
@@ -36,12 +35,12 @@ impl Records {
     }
 }
 
-/// Whether a text can name an experiment, and so its reports folder: letters, digits, `-` and `_`.
+/// Whether a string can name an experiment, and so its reports folder: letters, digits, `-` and `_`.
 pub fn can_name_experiment(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Deserializes the name of an experiment. Others may have written the file, so the name is checked.
+/// Deserializes an experiment's name. Rejects invalid names, since the file may come from someone else.
 pub fn experiment_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if can_name_experiment(&name) {
@@ -50,25 +49,25 @@ pub fn experiment_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     Err(D::Error::custom(format!("`{name}` cannot name an experiment: only letters, digits, `-` and `_` can")))
 }
 
-/// Facts that a reader needs before the first case.
+/// Metadata that precedes the cases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
     #[serde(deserialize_with = "experiment_name")]
     pub experiment: String,
     pub title: String,
-    /// Question that the experiment answers; a paragraph of Markdown.
+    /// Question that the experiment answers: a paragraph of Markdown.
     pub question: Option<String>,
     pub backend: BackendKind,
     /// Shared axes in the manifest's order.
     pub axes: Vec<AxisColumn>,
     /// Names of the expanded variants in the manifest's order.
     pub variants: Vec<String>,
-    /// Variant of the baseline, with its values of the compared axes.
+    /// Variant of the baseline, with its values for the compared axes.
     pub baseline: Option<(String, Vec<(String, super::Value)>)>,
-    /// Whether each variant is a step after the one before it, which is the manifest's default.
+    /// Whether each variant is a step from the previous one, which is the manifest's default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub steps: bool,
-    /// Path of the manifest as the user named it, for the command line in the report.
+    /// Path of the manifest as the user gave it, for the command line in the report.
     pub manifest_path: String,
     pub manifest_text: String,
     /// SHA-256 of the manifest's text, hexadecimal.
@@ -77,16 +76,16 @@ pub struct RunHeader {
     pub narrowed: Option<String>,
     /// False if the run was interrupted.
     pub complete: bool,
-    /// Number of cases in the plan, if some are in none of the merged journals.
+    /// Number of cases in the plan; set if some are missing from the merged journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<u64>,
-    /// Command that reproduces the records, if it is not `runner run` of the manifest on the backend.
+    /// Command that reproduces the records, if it is not a plain `runner run` of the manifest on the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Why there are no counters although they were requested, and what to do.
+    /// Why requested counters are missing, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters_missing: Option<String>,
-    /// Why there is no energy although it was requested.
+    /// Why requested energy is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_missing: Option<String>,
     /// One entry per regime with an A/A control.
@@ -96,24 +95,24 @@ pub struct RunHeader {
     pub claims: Vec<Claim>,
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub comparison: ComparisonRules,
-    /// Template of `report.md`; `None` for the built-in one.
+    /// User's template for `report.md`; `None` for the built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<PageTemplate>,
 }
 
-/// A template of the user. Records contain its text, so that they reproduce the report anywhere.
+/// A user's template. Records contain its text, so that the report can be reproduced anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageTemplate {
     pub path: String,
     pub text: String,
 }
 
-/// What [`RunHeader::narrowed`] says of the cases that a search has chosen.
+/// Value of [`RunHeader::narrowed`] for the cases chosen by a search.
 pub const FINALISTS: &str = "the finalists of a search";
 
 impl RunHeader {
-    /// Whether each variant is compared with the one before it: only the variant is compared, with a baseline and along
-    /// steps.
+    /// Whether each variant is compared with the previous one: no other axis is compared, there is a baseline, and
+    /// variants are steps.
     pub fn has_steps(&self) -> bool {
         self.steps && self.baseline.is_some() && !self.axes.iter().any(|axis| axis.compared)
     }
@@ -131,7 +130,7 @@ const fn is_yes(value: &bool) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisColumn {
     pub name: String,
-    /// Whether its values are compared with each other.
+    /// Whether cases that differ in its value are compared with each other.
     pub compared: bool,
 }
 
@@ -140,35 +139,35 @@ pub struct CaseRecord {
     pub case: Case,
     /// `None` if the case was not run.
     pub fingerprint: Option<Fingerprint>,
-    /// Hashes of source, options, inputs and check; `None` if the case was not run.
+    /// `None` if the case was not run.
     pub hashes: Option<CaseHashes>,
     pub outcome: Outcome,
     pub verdict: Verdict,
-    /// Launches of the body as they were made; empty if there was none.
+    /// Launches of the body with their actual configuration; empty if there were none.
     pub launches: Vec<LaunchRecord>,
     pub work: WorkAmount,
-    /// Times; `None` if nothing was measured.
+    /// `None` if nothing was measured.
     pub result: Option<RegimeResult>,
     /// Counters of the whole body; `None` if nothing was counted.
     pub counters: Option<Counters>,
-    /// Counters of each launch of a sequence; empty for a body of one.
+    /// Counters of each launch of a sequence; empty if the body is a single launch.
     pub each_counters: Vec<Counters>,
     /// Counts by source line; empty if lines were not counted.
     pub lines: Vec<CountedLine>,
-    /// Differences from the reference; `None` if the manifest does not ask for them.
+    /// Differences from the reference, if the manifest asks for them.
     pub error: Option<ResultError>,
-    /// Energy per run of the body; `None` if not measured.
+    /// Energy per run of the body, if measured.
     pub energy: Option<Energy>,
     pub notes: Vec<Note>,
 }
 
 impl CaseRecord {
-    /// Numbers of executed blocks and of all blocks, if the counts are estimates from a sample.
+    /// Number of executed blocks and of all blocks, if the counts are estimated from a sample.
     pub fn sample(&self) -> Option<(u64, u64)> {
         self.notes.iter().find_map(|note| if let Note::Sampled { ran, of } = note { Some((*ran, *of)) } else { None })
     }
 
-    /// Number of input sets that the case was checked on, and how many it has, if that is more.
+    /// Number of input sets checked and number of input sets in total, if not all were checked.
     pub fn input_sets(&self) -> Option<(u32, u32)> {
         let is_one = |note: &Note| matches!(note, Note::OneSet { .. });
         self.notes.iter().any(is_one).then_some((1, 2))
@@ -179,7 +178,7 @@ impl CaseRecord {
         self.notes.iter().any(|note| matches!(note, Note::Weak(_)))
     }
 
-    /// The launch that all others repeat, perhaps in other streams, and the number of streams.
+    /// The launch that all others repeat, possibly in other streams, and the number of streams.
     pub fn repeated(&self) -> Option<(&LaunchRecord, usize)> {
         let (first, others) = self.launches.split_first().filter(|(_, others)| !others.is_empty())?;
         let alike = |other: &LaunchRecord| LaunchRecord { stream: first.stream, ..other.clone() } == *first;
@@ -188,19 +187,19 @@ impl CaseRecord {
     }
 }
 
-/// Difference of a correct result from its reference, over the elements whose difference is finite.
+/// Difference of a correct result from its reference, over elements with a finite difference.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ResultError {
-    /// Greatest absolute difference of any element.
+    /// Maximum absolute difference.
     #[serde(with = "super::real")]
     pub abs: f64,
-    /// Greatest difference as a fraction of the reference. Elements whose reference is 0 are left out.
+    /// Maximum relative difference. Excludes elements whose reference is 0.
     #[serde(with = "super::real")]
     pub rel: f64,
-    /// Mean of the differences as fractions of the reference.
+    /// Mean relative difference.
     #[serde(with = "super::real")]
     pub mean_rel: f64,
-    /// Greatest difference in units in the last place of the result's type, at the reference.
+    /// Maximum difference in units in the last place (ulp) of the result's type, at the reference.
     #[serde(with = "super::real")]
     pub ulp: f64,
 }
@@ -223,27 +222,27 @@ pub struct LaunchRecord {
 pub struct RegimeResult {
     pub regime: Regime,
     pub unit: Unit,
-    /// Median time with its interval.
+    /// Median with its confidence interval.
     pub time: Estimate,
     /// Number of samples behind the median.
     pub samples: u32,
-    /// Runs of the body in each sample, which is their mean.
+    /// Runs of the body per sample; the sample is their mean.
     pub launches: u32,
-    /// Sets of buffers over which these runs rotate.
+    /// Number of buffer sets that these runs rotate over.
     pub sets: u32,
-    /// Bytes of the buffers that a run uses, on the device.
+    /// Size of the device buffers that a run uses, in bytes.
     pub working_set: Option<u64>,
     /// SM clock during the samples, if known.
     pub sm_clock: Option<SmClock>,
-    /// Samples taken while the device was throttled, discarded and taken again.
+    /// Number of samples taken while the device was throttled, then discarded and taken again.
     pub discarded: u32,
-    /// How the processes that took the samples differ; `None` if there was only one.
+    /// Variation between the processes that took the samples; `None` if there was only one.
     pub processes: Option<Processes>,
-    /// Times of each launch of a sequence; empty for a body of one.
+    /// Time of each launch of a sequence; empty if the body is a single launch.
     pub each: Vec<Estimate>,
     /// Speedup: the baseline's time divided by this one's.
     pub against_baseline: Option<Ratio>,
-    /// Speedup over the variant before it in the manifest, if only the variant is compared.
+    /// Speedup over the previous variant of the manifest, if only the variant is compared.
     pub against_previous: Option<Ratio>,
 }
 
@@ -254,36 +253,36 @@ pub struct SmClock {
     pub least: u32,
 }
 
-/// How the processes that measured a case differ.
+/// Variation between the processes that measured a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Processes {
     pub count: u32,
-    /// Standard deviation of the logarithms of their medians.
+    /// Standard deviation of the log medians.
     pub deviation: f64,
 }
 
-/// Noise floor: what comparisons of the baseline with itself show. A speedup within it counts as none.
+/// Noise floor, from comparing the baseline with itself. A speedup within it is not significant.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
     pub regime: Regime,
-    /// Half-width as a fraction: a ratio of 1 ± this much is noise.
+    /// Half-width as a fraction: a ratio within 1 ± `width` is noise.
     #[serde(with = "super::real")]
     pub width: f64,
     /// Number of groups with an A/A control.
     pub comparisons: u32,
 }
 
-/// A speedup over another case, with its intervals.
+/// A speedup over another case, with its confidence intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ratio {
-    /// The case that it is compared with: the variant, followed by the values of compared axes.
+    /// Name of the other case: its variant, followed by its values of compared axes.
     pub against: String,
-    /// The speedup, whose interval says how well it repeats within the run.
+    /// The speedup with an interval that covers repeatability within this run.
     pub speedup: Estimate,
     /// The speedup with an interval that also covers other processes on a device of the same model; `None` if the
-    /// differences between processes are unknown.
+    /// spread between processes is unknown.
     pub reproducible: Option<Estimate>,
-    /// Noise that the speedup must exceed, as a fraction: the regime's noise floor, or what the A/A control shows in
-    /// the rounds of this comparison if that is more; `None` without a control.
+    /// Noise that the speedup must exceed, as a fraction: the regime's noise floor or, if larger, the noise of the A/A
+    /// control in the rounds of this comparison. `None` without a control.
     pub noise: Option<f64>,
 }

@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// Arguments of a reference function, as in the manual.
+/// Signature of a reference function, as shown in the manual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     /// Name in manifests.
     pub name: &'static str,
-    /// Names of the buffers, which come first.
+    /// Names of the buffer arguments, which come first.
     pub buffers: &'static [&'static str],
-    /// Names of the integers that follow them.
+    /// Names of the integer arguments that follow.
     pub integers: &'static [&'static str],
     /// How the arguments are interpreted; empty if that is obvious.
     pub note: &'static str,
 }
 
 impl fmt::Display for Signature {
-    /// Writes the signature, e.g. `transpose(a, rows, columns): row-major`.
+    /// Formats the signature, e.g. `transpose(a, rows, columns): row-major`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({})", self.name, [self.buffers, self.integers].concat().join(", "))?;
         if self.note.is_empty() { Ok(()) } else { write!(f, ": {}", self.note) }
     }
 }
 
-/// Declares the functions, each with its documentation: variant, name in manifests, buffers and, after a semicolon,
+/// Declares the functions, each with its documentation, variant, name in manifests, buffers and, after a semicolon,
 /// integers.
 ///
-/// [`Reduction`] and [`Map`] are matched without wildcards wherever a function is computed, so that a new function does
-/// not compile until all of these places handle it.
+/// [`Reduction`] and [`Map`] are matched without wildcards wherever a function is computed, so the compiler reports
+/// every place that does not handle a new function.
 macro_rules! reference_functions {
     (
         reductions { $(
@@ -43,16 +43,17 @@ macro_rules! reference_functions {
             $map:ident = $map_name:literal($($y:ident),+ $(; $($integer:ident),+)?) $(: $map_note:literal)?,
         )+ }
     ) => {
-        /// A function that references may call. Integers wrap as the element type does; floats are computed in f64.
+        /// A function that references may call. Integers wrap at the width of the element type; floats are computed in
+        /// f64.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum RefFunction { $($(#[$reduction_doc])+ $reduction,)+ $($(#[$map_doc])+ $map,)+ }
 
-        /// A function that computes one number from arrays of one length.
+        /// A function that reduces arrays of equal length to a number.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Reduction { $($(#[$reduction_doc])+ $reduction,)+ }
 
-        /// A function from arrays to an array.
+        /// A function that maps arrays to an array.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Map { $($(#[$map_doc])+ $map,)+ }
 
@@ -96,51 +97,52 @@ pub enum RefKind {
 
 reference_functions! {
     reductions {
-        /// The sum of all elements.
+        /// Sum of all elements.
         Sum = "sum"(x),
-        /// The least element.
+        /// Minimum element.
         Min = "min"(x),
-        /// The greatest element.
+        /// Maximum element.
         Max = "max"(x),
-        /// The product of all elements.
+        /// Product of all elements.
         Product = "product"(x),
-        /// The sum of the squares of all elements.
+        /// Sum of squares of all elements.
         SumSquares = "sum_squares"(x),
-        /// The bitwise and of all elements.
+        /// Bitwise AND of all elements.
         And = "and"(x): "bitwise, integers only",
-        /// The bitwise or of all elements.
+        /// Bitwise OR of all elements.
         Or = "or"(x): "bitwise, integers only",
-        /// The sum of the products of elements at the same index.
+        /// Dot product.
         Dot = "dot"(x, y),
     }
     maps {
-        /// The sum of elements at the same index.
+        /// Elementwise sum.
         Add = "add"(x, y): "element by element",
-        /// Every element as it is.
+        /// All elements unchanged.
         Copy = "copy"(x),
-        /// The product of a matrix of m×k and one of k×n: m×n elements.
+        /// Product of an m×k and a k×n matrix: m×n elements.
         Matmul = "matmul"(a, b; m, n, k): "row-major m×k times k×n",
-        /// A matrix with its rows and columns exchanged.
+        /// Transpose of a matrix.
         Transpose = "transpose"(a; rows, columns): "row-major",
-        /// The elements in ascending order.
+        /// Elements in ascending order.
         Sort = "sort"(x): "ascending",
-        /// The sums of all elements up to each one, itself included.
+        /// Inclusive prefix sums.
         Scan = "scan"(x): "inclusive sums",
-        /// How often each integer from 0 to `bins` - 1 occurs.
+        /// Number of occurrences of each integer from 0 to `bins` - 1.
         Histogram = "histogram"(x; bins): "integers from 0 to bins - 1",
-        /// The exponentials of each row, divided by their sum.
+        /// Softmax of each row.
         Softmax = "softmax"(x; columns): "of each row",
-        /// The exponential of each element.
+        /// Elementwise exponential.
         Exp = "exp"(x): "of each element",
-        /// The Gaussian error linear unit of each element, by the error function.
+        /// Elementwise GELU (Gaussian error linear unit), with the error function.
         Gelu = "gelu"(x): "of each element, by the error function",
-        /// The Gaussian error linear unit of each element, by the approximation with tanh.
+        /// Elementwise GELU, with the tanh approximation.
         GeluTanh = "gelu_tanh"(x): "of each element, by the approximation with tanh",
-        /// Each row without its mean, over its standard deviation, times `weight` and plus `bias`.
+        /// Each row normalised to mean 0 and standard deviation 1, times `weight`, plus `bias`.
         LayerNorm = "layernorm"(x, weight, bias; columns): "of each row; 1e-5 is added to the variance",
-        /// The convolution of an image with a filter, which is not mirrored; the image is 0 outside.
+        /// Convolution of an image with a filter that is not mirrored (cross-correlation). The image is 0 outside its
+        /// borders.
         Convolution = "convolution"(x, filter; rows, columns, filter_rows, filter_columns): "row-major, 0 outside",
-        /// The elements from index `from` to before index `to`.
+        /// Elements with indices in `from..to`.
         Slice = "slice"(x; from, to): "from index `from` to before `to`",
     }
 }
@@ -151,12 +153,12 @@ impl RefFunction {
         self.signature().name
     }
 
-    /// Number of buffers, which are the first arguments.
+    /// Number of buffer arguments, which come first.
     pub const fn buffers(self) -> usize {
         self.signature().buffers.len()
     }
 
-    /// Number of integers after the buffers.
+    /// Number of integer arguments, which follow the buffers.
     pub const fn integers(self) -> usize {
         self.signature().integers.len()
     }
@@ -166,30 +168,30 @@ impl RefFunction {
     }
 }
 
-/// A reference expression with its numbers evaluated: what `check` compares and `cpu` variants time.
+/// A reference expression with its numbers evaluated, as `check` compares and `cpu` variants time it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefExpr {
     Buffer(String),
-    /// A number that every element is compared with, or that a reduction must equal.
+    /// A number to compare every element with, or the expected result of a reduction.
     Constant(Value),
-    /// A function applied to buffers (which may be results of functions) and integers.
+    /// A function applied to buffers (or results of functions) and integers.
     Call {
         function: RefFunction,
-        /// Buffers, which are the first arguments.
+        /// Buffer arguments, which come first.
         buffers: Vec<RefExpr>,
-        /// Arguments after the buffers, e.g. sizes.
+        /// Integer arguments, e.g. sizes.
         integers: Vec<i64>,
     },
-    /// Arithmetic on elements at the same index. A number is the same for all of them.
+    /// Elementwise arithmetic. A number is broadcast to all elements.
     Elementwise {
         operation: Elementwise,
-        /// One operand or two, depending on the operation.
+        /// One or two operands, depending on the operation.
         operands: Vec<RefExpr>,
     },
 }
 
-/// An operation on elements of arrays. Integers wrap as the element type does; floats are computed in f64. Comparisons
+/// An elementwise operation. Integers wrap at the width of the element type; floats are computed in f64. Comparisons
 /// and logic give 1 or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -197,13 +199,12 @@ pub enum Elementwise {
     Add,
     Subtract,
     Multiply,
-    /// Division; integer division truncates.
+    /// Division; truncates for integers.
     Divide,
     Negate,
     Min,
     Max,
     Abs,
-    /// Square root of a float.
     Sqrt,
     /// Remainder; for integers it has the sign of the first operand.
     Remainder,
@@ -213,21 +214,21 @@ pub enum Elementwise {
     GreaterOrEqual,
     Equal,
     NotEqual,
-    /// Whether both operands are not 0.
+    /// Logical AND: whether both operands are nonzero.
     And,
-    /// Whether an operand is not 0.
+    /// Logical OR: whether at least one operand is nonzero.
     Or,
-    /// Whether the operand is 0.
+    /// Logical NOT: whether the operand is 0.
     Not,
 }
 
 impl Elementwise {
-    /// Whether each result is 0 or 1.
+    /// Whether the results are Boolean: 0 or 1.
     pub const fn gives_truth(self) -> bool {
         self.compares() || matches!(self, Self::And | Self::Or | Self::Not)
     }
 
-    /// Whether the operands are compared with each other.
+    /// Whether it compares its operands.
     pub const fn compares(self) -> bool {
         matches!(
             self,

@@ -1,31 +1,31 @@
-//! Keys of a launch and of its compiler that are a number or a switch. Each is declared once, in one line.
+//! Keys of a launch and its compiler that are a number or a switch. Each is declared on a single line.
 //!
-//! From a line come the key of the manifest, how a launch inherits it from its variant, its JSON Schema, its row in the
-//! manual, its bounds, the names that its expression uses, its value in the plan, and its part of a case's fingerprint.
-//! The code that uses the value reads the field of the same name.
+//! The line generates the manifest key, its inheritance from the variant, its JSON Schema, its row in the manual, its
+//! bounds, the names that its expression uses, its value in the plan, and its part of a case's fingerprint. Code that
+//! uses the value reads the field of the same name.
 
 use serde::{Deserialize, Serialize};
 
-/// A key that is a number or a switch.
+/// Description of a key that is a number or a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// The key in a manifest.
+    /// Name of the key in a manifest.
     pub name: &'static str,
-    /// The least and the greatest number; `None` for a switch.
+    /// Minimum and maximum; `None` for a switch.
     pub bounds: Option<(i64, i64)>,
-    /// What applies if it is left out.
+    /// Value if the key is omitted.
     pub default: &'static str,
-    /// What it does, for the manual and the schema.
+    /// Description for the manual and the schema.
     pub about: &'static str,
 }
 
-/// How the value of a setting is kept where numbers are of type `N`.
+/// Storage of a setting's value where numbers have type `N`.
 pub trait Kind<N> {
-    /// The type of the field.
+    /// Type of the field.
     type Value;
 }
 
-/// A setting that is a number, or is left out.
+/// An optional number.
 #[derive(Debug)]
 pub struct Number;
 
@@ -33,7 +33,7 @@ impl<N> Kind<N> for Number {
     type Value = Option<N>;
 }
 
-/// A setting that is on or off.
+/// A switch that is on or off.
 #[derive(Debug)]
 pub struct Switch;
 
@@ -41,50 +41,51 @@ impl<N> Kind<N> for Switch {
     type Value = bool;
 }
 
-/// Declares the settings of a launch: passes them to a macro that takes a name, and for each setting its documentation,
-/// `key: Number (least, most) = default` or `key: Switch = "false"`, and arguments of `#[serde]` in braces.
+/// Declares the launch settings. Passes them to a macro that takes a name and, for each setting, its documentation,
+/// `key: Number (min, max) = default` or `key: Switch = "false"`, and `#[serde]` arguments in braces.
 #[macro_export]
 macro_rules! launch_settings {
     ($define:ident $($names:ident)+) => {
         $define! { $($names)+
-            /// Dynamic shared memory per block, in bytes; more than 48 KiB is opted in to automatically.
+            /// Dynamic shared memory per block, in bytes. More than 48 KiB is opted in to automatically.
             shared: Number (0, i64::MAX) = "0", { default, skip_serializing_if = "Option::is_none" };
-            /// A cooperative launch, whose grid synchronises as a whole: all its blocks must be resident at once.
+            /// A cooperative launch, whose grid can synchronise as a whole. All its blocks must be resident at once.
             cooperative: Switch = "false", { default };
-            /// The stream of the launch: `"nth % 4"`. Launches in different streams may run at the same time.
+            /// Stream of the launch: `"nth % 4"`. Launches in different streams may run concurrently.
             stream: Number (0, 127) = "0", { default, skip_serializing_if = "Option::is_none" };
-            /// With `relocatable`: how many launches from kernels may be pending; a group uses the highest value of its
+            /// With `relocatable`: maximum number of pending launches from kernels. A group uses the maximum over its
             /// cases.
             pending_launches: Number (1, 1 << 20) = "the device's, 2048",
                 { default, skip_serializing_if = "Option::is_none" };
-            /// Programmatic dependent launch: it may begin before the launch before it in the stream has ended, for
-            /// which the kernel waits itself (`cudaGridDependencySynchronize`).
+            /// Programmatic dependent launch: it may begin before the previous launch in the stream has ended. The
+            /// kernel itself must wait for that launch (`cudaGridDependencySynchronize`).
             overlap: Switch = "false", { default, skip_serializing_if = "std::ops::Not::not" };
-            /// The lower, the sooner its blocks are scheduled among those of other streams.
+            /// Stream priority. The blocks of launches with lower numbers are scheduled first.
             priority: Number (i32::MIN as i64, i32::MAX as i64) = "0",
                 { default, skip_serializing_if = "Option::is_none" };
-            /// Percent of the L1 memory that are preferred as shared memory.
+            /// Preferred percentage of the L1 memory to use as shared memory.
             carveout: Number (0, 100) = "the driver's choice", { default, skip_serializing_if = "Option::is_none" };
         }
     };
 }
 
-/// Declares the settings of the compiler, in the same way.
+/// Declares the compiler settings in the same way.
 #[macro_export]
 macro_rules! compile_settings {
     ($define:ident $($names:ident)+) => {
         $define! { $($names)+
             /// Compile for a debugger (`-G`).
             debug: Switch = "false", {};
-            /// Most registers per thread.
+            /// Maximum registers per thread.
             max_registers: Number (1, 255) = "the compiler's choice", {};
-            /// Compile for linking and link with the device runtime: kernels that launch kernels need it.
+            /// Compile relocatable device code and link with the device runtime, as needed by kernels that launch
+            /// kernels.
             relocatable: Switch = "false", {};
         }
     };
 }
 
-/// What a setting becomes: its description, its number, and its value with the number converted.
+/// Expands a setting to its description, its number if given, or its value with the number converted.
 macro_rules! setting {
     (entry $key:ident [$($about:literal)+] $default:expr, $($bounds:expr)?) => {
         const {
@@ -109,7 +110,7 @@ macro_rules! define {
         $(#[doc = $about:literal])+
         $key:ident: $kind:ident $(($least:expr, $most:expr))? = $default:literal, { $($serde:tt)* };
     )*) => {
-        /// The settings, with numbers as they are in one stage: expressions in a manifest, integers in a plan.
+        /// The settings, with numbers of type `N`: expressions in a manifest, integers in a plan.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(bound(serialize = "N: Serialize", deserialize = "N: Deserialize<'de>"))]
         pub struct $name<N = i64> {
@@ -117,30 +118,30 @@ macro_rules! define {
         }
 
         impl<N> Default for $name<N> {
-            /// Gives no number, and turns every switch off.
+            /// All numbers omitted, all switches off.
             fn default() -> Self {
                 Self { $( $key: Default::default(), )* }
             }
         }
 
         impl<N> $name<N> {
-            /// The keys, in the order of their declaration.
+            /// The keys, in order of declaration.
             pub const ALL: &[&Setting] = &[
                 $( setting!(entry $key [$($about)+] $default, $(($least, $most))?), )*
             ];
 
-            /// Returns the numbers that are given, and the switches that are on, which have no number.
+            /// The settings in use: numbers that are given and switches that are on. Switches have no number.
             pub fn given(&self) -> impl Iterator<Item = (&'static Setting, Option<&N>)> {
                 let given: Vec<Option<Option<&N>>> = vec![ $( setting!(given $kind self.$key), )* ];
                 Self::ALL.iter().zip(given).filter_map(|(setting, given)| Some((*setting, given?)))
             }
 
-            /// Returns the numbers that are given.
+            /// The numbers that are given.
             pub fn numbers(&self) -> impl Iterator<Item = (&'static Setting, &N)> {
                 self.given().filter_map(|(setting, number)| Some((setting, number?)))
             }
 
-            /// Returns the same settings with each number converted.
+            /// Converts each number.
             ///
             /// # Errors
             ///
@@ -164,12 +165,12 @@ launch_settings!(define LaunchSettings);
 compile_settings!(define CompileSettings);
 
 impl LaunchSettings {
-    /// Returns the dynamic shared memory, in bytes per block.
+    /// Dynamic shared memory per block, in bytes; 0 if omitted.
     pub fn shared_bytes(&self) -> u64 {
         self.shared.unwrap_or(0).max(0) as u64
     }
 
-    /// Returns the stream, from 0.
+    /// Stream index, 0-based.
     pub fn stream_index(&self) -> usize {
         self.stream.unwrap_or(0).max(0) as usize
     }

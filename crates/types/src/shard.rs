@@ -1,14 +1,14 @@
-//! Shards: deterministic subsets of the groups of a plan. Also the place of a group in its plan.
+//! Shards: deterministic subsets of the groups of a plan, and the position of a group in its plan.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of shards of a plan. Each may have a folder, and a merge names the missing ones.
+/// Maximum number of shards of a plan. Each may have a folder, and a merge lists the missing ones.
 const MOST_SHARDS: u32 = 1_000_000;
 
-/// Identifies a group, so that a plan of only some groups can be built.
+/// Identifies a group, so that a plan of selected groups can be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupPlace {
     /// Index of the group in the whole plan.
@@ -17,16 +17,16 @@ pub struct GroupPlace {
     pub point: u32,
 }
 
-/// A shard among several, counted from 1.
+/// One of several shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Numbers")]
 pub struct Shard {
-    /// Number of the shard, from 1 to `of`.
+    /// Index of the shard, from 1 to `of`.
     pub index: u32,
     pub of: u32,
 }
 
-/// Numbers of a shard in a file that others may have written.
+/// A shard as stored in a file, not yet validated.
 #[derive(Deserialize)]
 struct Numbers {
     index: u32,
@@ -48,7 +48,7 @@ impl TryFrom<Numbers> for Shard {
 }
 
 impl Shard {
-    /// Folder name, such as `03-of-40`, padded so that folders sort by number.
+    /// Folder name, such as `03-of-40`. Zero-padded, so that folders sort by index.
     pub fn folder(self) -> String {
         let width = self.of.to_string().len();
         format!("{:0width$}-of-{}", self.index, self.of)
@@ -56,7 +56,7 @@ impl Shard {
 }
 
 impl fmt::Display for Shard {
-    /// Writes the shard like `3/40`.
+    /// Formats the shard like `3/40`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index, self.of)
     }

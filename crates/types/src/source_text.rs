@@ -1,9 +1,9 @@
-//! The text of a manifest, and places in it.
+//! The text of a manifest and locations in it.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Range of bytes in the manifest's text.
+/// Byte range in the manifest's text.
 pub type Span = Range<usize>;
 
 /// Path and text of the manifest, for diagnostics and for the report.

@@ -1,5 +1,4 @@
-//! Order of a body's launches, if they are not simply made once each: loops, and operations of the driver between
-//! launches.
+//! Order of a body's launches, unless each is simply made once: loops, and driver operations between launches.
 
 use std::collections::BTreeMap;
 
@@ -11,56 +10,57 @@ use super::{ElementType, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScalarValue {
     pub element: ElementType,
-    /// The value's bytes, little-endian, in the low `element.size()` bytes.
+    /// Little-endian bytes of the value, in the low `element.size()` bytes.
     pub bits: u64,
 }
 
-/// Buffers that names refer to after swaps, as pairs of name and buffer. Other names refer to the buffer of that name.
+/// Buffers that names refer to after swaps, as pairs of name and buffer. A name that is not listed refers to the buffer
+/// of that name.
 pub type Renamed = Vec<(String, String)>;
 
-/// Steps of a body, in order. Loops of a fixed count are written out.
+/// Steps of a body, in order. Loops with a fixed count are unrolled.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepsPlan {
-    /// Steps in order. A loop that swaps buffers is last.
+    /// Steps in order. Only the last may be a loop that swaps buffers.
     pub steps: Vec<StepPlan>,
-    /// Launch that the report shows for each manifest entry that launches a kernel.
+    /// For each manifest entry that launches a kernel, the launch shown in the report.
     pub shown: Vec<usize>,
-    /// Names after the body, unless its last step is a loop that renames them itself.
+    /// Renamed buffers after the body, unless its last step is a loop that renames them itself.
     pub renamed: Renamed,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepPlan {
-    /// Launch with this index in the body.
+    /// The launch with this index.
     Launch(usize),
     /// Sets every element of a buffer to a number.
     Memset {
         buffer: String,
-        /// Number in the buffer's type.
+        /// Value in the buffer's element type.
         value: ScalarValue,
     },
     /// Copies a whole buffer to another of the same size.
     Copy { from: String, to: String },
-    /// Steps that are repeated until a condition on buffers holds.
+    /// Repeats steps until a condition on buffers holds.
     Loop(Box<LoopPlan>),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopPlan {
-    /// Iterations of the loop, which are repeated from the first after the last.
+    /// Iterations, executed cyclically.
     pub iterations: Vec<IterationPlan>,
-    /// Maximum number of iterations. It is an error if the condition does not hold after the last one.
+    /// Maximum number of iterations. If the condition does not hold after that, it is an error.
     pub at_most: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IterationPlan {
-    /// Steps in order; no loop among them swaps buffers.
+    /// Steps in order. Loops among them do not swap buffers.
     pub steps: Vec<StepPlan>,
-    /// The loop ends if this holds after the steps.
+    /// Exit condition, evaluated after the steps.
     pub until: ConditionPlan,
-    /// Names of buffers after the iteration.
+    /// Renamed buffers after the iteration.
     pub renamed: Renamed,
 }
 
@@ -68,13 +68,13 @@ pub struct IterationPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConditionPlan {
     pub text: String,
-    /// Values of its names that are not buffers.
+    /// Values of the names that are not buffers.
     pub scope: BTreeMap<String, Value>,
-    /// Buffers that the expression reads.
+    /// Buffers that the condition reads.
     pub reads: Vec<ReadPlan>,
 }
 
-/// The first element of a buffer, as a condition reads it.
+/// The first element of a buffer, as used in a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadPlan {
     /// Name in the condition.
@@ -84,7 +84,7 @@ pub struct ReadPlan {
 }
 
 impl StepsPlan {
-    /// Buffer that a name refers to after a run in which the last loop made `iterations` iterations.
+    /// Buffer that a name refers to after a run whose last loop made `iterations` iterations.
     pub fn buffer_after<'n>(&'n self, name: &'n str, iterations: u32) -> &'n str {
         let renamed = match self.steps.last() {
             Some(StepPlan::Loop(last)) => last.renamed_after(iterations).unwrap_or(&self.renamed),
@@ -93,18 +93,18 @@ impl StepsPlan {
         renamed.iter().find(|(known, _)| known == name).map_or(name, |(_, buffer)| buffer)
     }
 
-    /// Indices of the launches outside loops, in the order in which they are made.
+    /// Indices of the launches outside loops, in execution order.
     pub fn order(&self) -> Vec<usize> {
         let launch = |step: &StepPlan| if let StepPlan::Launch(index) = step { Some(*index) } else { None };
         self.steps.iter().filter_map(launch).collect()
     }
 
-    /// Whether it has a loop that ends on a condition.
+    /// Whether there is a loop with an exit condition.
     pub fn has_loop(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, StepPlan::Loop(_)))
     }
 
-    /// Names of buffers that its steps use, besides those of launches.
+    /// Names of the buffers that its steps use, not counting launches.
     pub fn buffers(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.renamed.iter().map(|(_, buffer)| buffer.as_str()).collect();
         buffers_of(&self.steps, &mut names);

@@ -1,7 +1,7 @@
-//! Structs whose fields are given by name: the compiler determines where each field is.
+//! Structs whose fields are given by name: the compiler determines each field's offset.
 //!
 //! A unit asks for the mangled name of a template instance that is appended to the source. The template's arguments are
-//! the size of the struct, and the offset and size of each field. So the mangled name contains the layout, and reading
+//! the size of the struct, and the offset and size of each field. So the mangled name encodes the layout, and reading
 //! it works like any other requested variable, with every compiler.
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 const TEMPLATE: &str = "runner_layout<";
 
-/// Definition of the template, which takes the struct's type from a kernel parameter.
+/// Defines the template, which infers the struct's type from a kernel parameter.
 const DEFINITIONS: &str = "
 template <unsigned long long N, class F> struct runner_parameter;
 template <class R, class A, class... B> struct runner_parameter<0, R(A, B...)> { using type = A; };
@@ -26,7 +26,7 @@ template <unsigned long long... V> __constant__ char runner_layout = 0;
 #define RUNNER_FIELD(M, ...) RUNNER_BEGIN(M, RUNNER_PARAMETER(__VA_ARGS__)), sizeof(((RUNNER_PARAMETER(__VA_ARGS__) *)0)->M)
 ";
 
-/// Address of a buffer within a struct.
+/// A buffer address within a struct.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FieldAddress {
     /// Offset of the address within the struct.
@@ -38,49 +38,50 @@ pub struct FieldAddress {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedField {
-    /// Field in C++, such as `shape.rows` or `points[1].x`.
+    /// C++ path of the field, such as `shape.rows` or `points[1].x`.
     pub path: String,
-    /// Bytes of its value, zero at addresses; empty for an array whose elements follow.
+    /// Bytes of the value, with zeros in place of addresses; empty for an array whose elements follow.
     pub bytes: Vec<u8>,
-    /// Addresses in the field, relative to its beginning.
+    /// Addresses in the field, with offsets relative to its start.
     pub addresses: Vec<FieldAddress>,
 }
 
 impl NamedField {
-    /// An array that must contain the fields after it, which are in its elements. [`lay_out`] checks that, since the
-    /// compiler does not.
+    /// An array that contains the fields after it. [`lay_out`] checks that they are within it, since the compiler does
+    /// not.
     pub fn array(path: &str) -> Self {
         Self { path: path.to_owned(), bytes: Vec::new(), addresses: Vec::new() }
     }
 }
 
-/// Variable whose mangled name contains the layout of a kernel's parameter with these fields.
+/// Variable whose mangled name encodes the layout of a kernel parameter with these fields.
 pub fn layout_symbol(kernel: &str, parameter: usize, fields: &[NamedField]) -> String {
     let mut text = format!("{TEMPLATE}sizeof(RUNNER_PARAMETER({parameter}, {kernel}))");
     for NamedField { path, .. } in fields {
-        // Writing to a string does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(text, ", RUNNER_FIELD({path}, {parameter}, {kernel})");
     }
     text.push('>');
     text
 }
 
-/// Describes the argument that a layout variable is for, by its place in the manifest; `None` for other variables.
+/// Describes the argument that a layout variable belongs to, by its position in the manifest; `None` for other
+/// variables.
 pub fn describe_layout(symbol: &str) -> Option<String> {
     let (_, asked) = symbol.split_once(TEMPLATE)?.1.split_once("RUNNER_PARAMETER(")?;
     let (parameter, kernel) = asked.split_once("))")?.0.split_once(", ")?;
     Some(format!("args[{parameter}] of {kernel}"))
 }
 
-/// Code to append to a source if one of its requested variables is a layout; otherwise empty.
+/// Code to append to a source if it requests a layout variable; otherwise empty.
 pub fn layout_definitions(symbols: &[String]) -> &'static str {
     if symbols.iter().any(|symbol| symbol.starts_with(TEMPLATE)) { DEFINITIONS } else { "" }
 }
 
-/// Bytes of a struct and the addresses in it. `mangled` is the name of the layout variable. The error names a field
+/// Bytes of a struct and the addresses in it, from the mangled name of its layout variable. The error names a field
 /// whose size differs from its value's.
 pub fn lay_out(fields: &[NamedField], mangled: &str) -> Result<(Vec<u8>, Vec<FieldAddress>), String> {
-    // `_Z13runner_layoutIJLy24ELy0ELy8EEE`: each number is a literal of type `unsigned long long`, written `y`.
+    // `_Z13runner_layoutIJLy24ELy0ELy8EEE`: each number is a literal of type `unsigned long long`, mangled as `y`.
     let literals = mangled.split("Ly").skip(1).map_while(|rest| rest.split_once('E')?.0.parse().ok());
     let numbers: Vec<usize> = literals.collect();
     let Some((size, places)) = numbers.split_first().filter(|(_, places)| places.len() == 2 * fields.len()) else {

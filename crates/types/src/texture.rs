@@ -1,39 +1,39 @@
 //! Buffers used as texture or surface objects.
 //!
-//! One description serves CUDA and the simulator, and says which objects no device has.
+//! One description serves CUDA and the simulator and rejects objects that no device supports.
 
 use serde::{Deserialize, Serialize};
 
 use super::element::ElementType;
 
-/// How the texels of a texture are arranged.
+/// How texels are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr)]
 pub enum TextureKind {
-    /// A row that only integers index: for `tex1Dfetch`.
+    /// A row with integer indices only: for `tex1Dfetch`.
     #[serde(rename = "linear")]
     #[strum(serialize = "linear")]
     Linear,
-    /// A row.
+    /// A one-dimensional array.
     #[serde(rename = "1d")]
     #[strum(serialize = "1d")]
     OneD,
-    /// A plane.
+    /// A two-dimensional array.
     #[serde(rename = "2d")]
     #[strum(serialize = "2d")]
     TwoD,
-    /// A volume.
+    /// A three-dimensional array.
     #[serde(rename = "3d")]
     #[strum(serialize = "3d")]
     ThreeD,
-    /// Rows, each a layer.
+    /// Layers of one-dimensional arrays.
     #[serde(rename = "1d_layered")]
     #[strum(serialize = "1d_layered")]
     OneDLayered,
-    /// Planes, each a layer.
+    /// Layers of two-dimensional arrays.
     #[serde(rename = "2d_layered")]
     #[strum(serialize = "2d_layered")]
     TwoDLayered,
-    /// Six square planes: +x, -x, +y, -y, +z, -z.
+    /// Six square faces: +x, -x, +y, -y, +z, -z.
     #[serde(rename = "cube")]
     #[strum(serialize = "cube")]
     Cube,
@@ -45,7 +45,7 @@ impl TextureKind {
         self.into()
     }
 
-    /// Number of extents in `size`. The last extent of layered kinds is the number of layers; a cube has only its edge
+    /// Number of extents in `size`. The last extent of layered kinds is the number of layers. A cube has only its edge
     /// length.
     pub const fn extents(self) -> usize {
         match self {
@@ -65,65 +65,64 @@ impl TextureKind {
     }
 }
 
-/// How a fetch between texels is computed.
+/// How to interpolate between texels.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum TextureFilter {
-    /// The nearest texel.
+    /// Nearest texel.
     #[default]
     Point,
-    /// The weighted mean of the neighbouring texels.
+    /// Weighted mean of the neighbouring texels.
     Linear,
 }
 
-/// How coordinates outside the texture are read.
+/// How to handle out-of-range coordinates.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, strum::IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum TextureAddress {
-    /// The texel at the edge.
+    /// Use the nearest edge texel.
     #[default]
     Clamp,
-    /// Zero.
+    /// Return zero.
     Border,
-    /// The texture again.
+    /// Repeat the texture.
     Wrap,
-    /// The texture again, each time mirrored.
+    /// Repeat the texture, mirroring every other copy.
     Mirror,
 }
 
 /// How to read a texture. A surface has no sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TextureSampler {
-    /// How to interpolate between texels.
     pub filter: TextureFilter,
-    /// How to handle out-of-range coordinates, along every axis.
+    /// Applies to every axis.
     pub address: TextureAddress,
     /// Whether coordinates range from 0 to 1.
     pub normalized: bool,
-    /// Whether integers of 8 or 16 bits are read as floats from 0 or -1 to 1.
+    /// Whether to read 8- and 16-bit integers as floats: 0 to 1 if unsigned, -1 to 1 if signed.
     pub as_float: bool,
 }
 
-/// A buffer as a texture or a surface, with numbers evaluated.
+/// A buffer used as a texture or a surface, with its numbers evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Texture<B = String> {
-    /// Name of the buffer, or its place on a device.
+    /// Name of the buffer, or its location on a device.
     pub buffer: B,
     pub kind: TextureKind,
-    /// Width, height and depth; 1 for dimensions that the kind does not have. Layers and faces are the depth.
+    /// Width, height and depth; 1 for dimensions that the kind lacks. Layers and faces count as depth.
     pub shape: [u32; 3],
     pub element: ElementType,
     pub channels: u32,
-    /// How to read it; `None` for a surface.
+    /// `None` for a surface.
     pub sampler: Option<TextureSampler>,
 }
 
 impl<B> Texture<B> {
-    /// Bytes of its texels; saturates.
+    /// Size of the texels in bytes; saturates.
     pub fn bytes(&self) -> u64 {
         let [x, y, z] = self.shape.map(u64::from);
         (x * y).saturating_mul(z).saturating_mul(u64::from(self.channels) * self.element.size() as u64)
@@ -135,7 +134,7 @@ impl<B> Texture<B> {
         Texture { buffer, kind, shape, element, channels, sampler }
     }
 
-    /// Why such an object is not possible, if so.
+    /// Why no device supports such an object, if so.
     pub fn violation(&self) -> Option<String> {
         let element = self.element;
         if matches!(element, ElementType::I64 | ElementType::U64 | ElementType::F64 | ElementType::Bf16) {

@@ -14,7 +14,7 @@ pub struct Joules(#[serde(with = "super::real")] pub f64);
 #[serde(transparent)]
 pub struct Watts(#[serde(with = "super::real")] pub f64);
 
-/// Nanoseconds; fractional, since device timers average over launches.
+/// Nanoseconds; fractional, since times are averaged over launches.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanoseconds(#[serde(with = "super::real")] pub f64);

@@ -1,18 +1,18 @@
-//! What the simulator's sanitizer ignores in a variant.
+//! Sanitizer findings that a variant ignores in the simulator.
 
 use serde::{Deserialize, Serialize};
 
-/// Classes of the sanitizer's findings that a variant can switch off.
+/// Classes of sanitizer findings that a variant can switch off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum SanitizerClass {
-    /// Races of threads and blocks, and notes on accesses whose order is not known.
+    /// Races between threads or blocks, and notes on accesses in unspecified order.
     Race,
     /// Reads of bytes that were never written.
     Uninitialised,
-    /// Accesses to what an asynchronous or bulk copy still reads or writes.
+    /// Accesses to memory that a pending asynchronous or bulk copy reads or writes.
     Asynchronous,
     /// Shuffles that read from inactive lanes.
     Shuffle,
@@ -25,10 +25,10 @@ impl SanitizerClass {
     }
 }
 
-/// What the sanitizer ignores in a variant, and why.
+/// Sanitizer findings that a variant ignores, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unsanitized {
-    /// Ignored classes; empty if the whole sanitizer is off.
+    /// Ignored classes; empty if the sanitizer is off.
     pub classes: Vec<SanitizerClass>,
     pub reason: String,
 }

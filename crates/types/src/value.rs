@@ -10,20 +10,20 @@ use super::ElementType;
 
 /// A value of an axis, or the result of an expression.
 ///
-/// A string that names an element type *is* that element type: the manifest, the journal and the records all read it
-/// so. Values can therefore be written as plain JSON.
+/// A string that names an element type *is* that element type; the manifest, the journal and the records all follow
+/// this rule. Values can therefore be written as plain JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Int(i64),
-    /// A finite number with a point or an exponent.
+    /// A finite number with a decimal point or an exponent.
     Float(f64),
     Bool(bool),
-    /// A text that does not name an element type.
+    /// A string that does not name an element type.
     Str(String),
     Type(ElementType),
 }
 
-/// An axis has no NaN, so equality is total.
+/// Values of axes are never NaN, so equality is total.
 impl Eq for Value {}
 
 impl Hash for Value {
@@ -31,7 +31,7 @@ impl Hash for Value {
         std::mem::discriminant(self).hash(state);
         match self {
             Self::Int(value) => value.hash(state),
-            // Both zeros are equal, so they must have one hash.
+            // 0.0 and -0.0 are equal, so they must have the same hash.
             Self::Float(value) => (value + 0.0).to_bits().hash(state),
             Self::Bool(value) => value.hash(state),
             Self::Str(value) => value.hash(state),
@@ -41,7 +41,7 @@ impl Hash for Value {
 }
 
 impl Value {
-    /// Reads a string, as an element type if it names one.
+    /// Converts a string, to an element type if it names one.
     pub fn from_text(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Str(text.to_owned()), Self::Type)
     }
@@ -56,7 +56,7 @@ impl Value {
         }
     }
 
-    /// The value in C++: element types by their C++ name, all else as displayed.
+    /// Formats the value for C++: element types by their C++ name, others as displayed.
     pub fn cpp(&self) -> String {
         match self {
             Self::Type(element) => element.cpp_name().to_owned(),
@@ -69,7 +69,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(value) => f.pad(&value.to_string()),
-            // `{:?}` keeps the point of a whole float, so that 2.0 is a float when it is read back.
+            // `{:?}` keeps the decimal point of whole floats, so that 2.0 is read back as a float.
             Self::Float(value) => f.pad(&format!("{value:?}")),
             Self::Bool(value) => f.pad(if *value { "true" } else { "false" }),
             Self::Str(value) => f.pad(value),
@@ -92,7 +92,7 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // An untagged enum would copy each value before it knows its kind.
+        // An untagged enum would copy each value before it knows the value's kind.
         struct Plain;
 
         impl Visitor<'_> for Plain {
