@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use super::{ExprError, is_name};
 
-/// An argument, split but not evaluated. Ranges are bytes of the argument's text.
+/// An argument, split but not evaluated. Ranges are byte offsets in the argument's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
     Buffer(String),
     Offset {
         buffer: String,
-        /// Expression in elements.
+        /// Expression for the offset, in elements.
         offset: String,
         offset_at: Range<usize>,
     },
     Scalar {
-        /// Template for an element type's name, e.g. `u32` or `{type}`.
+        /// Template for the element type's name, e.g. `u32` or `{type}`.
         element: String,
         element_at: Range<usize>,
         value: String,
@@ -23,7 +23,7 @@ pub enum Argument {
     },
 }
 
-/// Errors point into `text`.
+/// Parses an argument. Errors point into `text`.
 pub fn parse(text: &str) -> Result<Argument, ExprError> {
     let trimmed = trim(text, 0..text.len());
     if trimmed.is_empty() {
@@ -58,13 +58,13 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
         let missing = if element_at.is_empty() { "type" } else { "value" };
         return Err(ExprError::new(format!("`{whole}` has no {missing}")).hint(wanted).at(trimmed));
     }
-    // A bool is a byte.
+    // A bool is passed as one byte.
     let element = if &text[element_at.clone()] == "bool" { "u8" } else { &text[element_at.clone()] }.to_owned();
     let value = text[value_at.clone()].to_owned();
     Ok(Argument::Scalar { element, element_at, value, value_at })
 }
 
-/// `range` without blanks at its ends.
+/// `range` without leading and trailing whitespace.
 fn trim(text: &str, range: Range<usize>) -> Range<usize> {
     let part = &text[range.clone()];
     let start = range.start + part.len() - part.trim_start().len();

@@ -1,6 +1,6 @@
-//! Resolves the calls of an expression: finds their functions and checks the number of arguments.
+//! Resolves the calls in an expression: looks up functions and checks the number of arguments.
 //!
-//! Separate from the parser, because claims and reference expressions share the syntax but have other functions.
+//! Separate from the parser, because claims and reference expressions share the syntax but have different functions.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{ExprError, Function};
 use crate::diagnostics::nearest;
 use runner_types::{ElementType, RefFunction};
 
-/// Finds the function of every call. Refuses names that cannot be variables.
+/// Looks up the function of every call. Rejects names that cannot be variables.
 pub fn resolve(syntax: Syntax) -> Result<Node, ExprError> {
     let kind = match syntax.kind {
         Kind::Literal(value) => Kind::Literal(value),

@@ -1,7 +1,7 @@
-//! Claims: comparisons of two quantities that arithmetic forms from results.
+//! Claims: comparisons of two quantities, each computed from results.
 //!
 //! Examples are `speedup("vector", "neighbored") >= 5` and `counter("gld_sectors", "b") == 2 * counter("gld_sectors",
-//! "a")`. A result belongs to a variant, or to a variant with values of the compared axes (`"sum[bx=32, by=8]"`).
+//! "a")`. A result belongs to a variant, or to a variant with values for the compared axes (`"sum[bx=32, by=8]"`).
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub enum Relation {
     NotEqual,
 }
 
-/// One side of a claim, or a part of it.
+/// One side of a claim, or part of one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Quantity {
     Number(f64),
@@ -47,19 +47,19 @@ pub enum Arithmetic {
     Divide,
 }
 
-/// A result of one case, or of two together.
+/// A result of one or two cases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     pub function: ClaimFunction,
     pub counter: Option<Named>,
-    /// Variants with the result; two for `speedup`.
+    /// Variants that provide the result; two for `speedup`.
     pub cases: Vec<Named>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
     pub name: String,
-    /// Bytes of the claim's text.
+    /// Byte range in the claim's text.
     pub at: Range<usize>,
 }
 
@@ -69,23 +69,23 @@ pub enum ClaimFunction {
     /// Time of the second variant divided by the first's.
     Speedup,
     Time,
-    /// Bytes of the least work divided by the time, in GB/s.
+    /// Bytes of the minimum work divided by the time, in GB/s.
     Bandwidth,
     /// Bandwidth divided by the data-sheet peak of the device memory, 0 to 1.
     FractionOfPeak,
-    /// Reached share of the measured roof, 0 to 1.
+    /// Fraction of the measured roof that is reached, 0 to 1.
     FractionOfCeiling,
     Counter,
     ErrorAbs,
-    /// Greatest difference as a fraction of the reference.
+    /// Maximum difference relative to the reference.
     ErrorRel,
-    /// Greatest difference in units in the last place.
+    /// Maximum difference in units in the last place (ulp).
     ErrorUlp,
-    /// Registers per thread, the most of any launch.
+    /// Registers per thread, maximum over all launches.
     Registers,
-    /// Bytes of spill stores and loads per thread, the most of any launch.
+    /// Bytes of spill stores and loads per thread, maximum over all launches.
     Spills,
-    /// Theoretical occupancy from 0 to 1, the least of any launch.
+    /// Theoretical occupancy from 0 to 1, minimum over all launches.
     Occupancy,
 }
 
@@ -98,7 +98,7 @@ impl ClaimFunction {
         self.into()
     }
 
-    /// Arguments and result, for error texts and the manual.
+    /// Arguments and result, for error messages and the manual.
     pub const fn signature(self) -> &'static str {
         match self {
             Self::Speedup => "speedup(\"a\", \"b\"): the time of b over the time of a",
@@ -145,7 +145,7 @@ impl ClaimProgram {
         Ok(claim)
     }
 
-    /// Every result that the claim names.
+    /// All results that the claim refers to.
     pub fn results(&self) -> Vec<&Measured> {
         let mut found = Vec::new();
         self.left.collect(&mut found);
@@ -154,18 +154,19 @@ impl ClaimProgram {
     }
 }
 
-/// A claim that two manifests do not state alike.
+/// A claim that differs between two manifests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Revision<'a> {
-    /// `None` for a claim that was added.
+    /// `None` for an added claim.
     pub base: Option<&'a Claim>,
-    /// `None` for a claim that was removed.
+    /// `None` for a removed claim.
     pub new: Option<&'a Claim>,
     pub effect: Effect,
 }
 
-/// Every claim that is not in both, in the order of the new ones, removed ones last. A claim is a revision of another if
-/// both compare the same quantities and differ in one number, in their relation or in where they apply.
+/// All claims that are not in both manifests, in the order of the new one, with removed claims last. A claim is a
+/// revision of another if both compare the same quantities and differ only in one number, in their relation or in where
+/// they apply.
 pub fn revisions<'a>(base: &'a [Claim], new: &'a [Claim]) -> Vec<Revision<'a>> {
     let mut left: Vec<&Claim> = base.iter().filter(|claim| !new.contains(claim)).collect();
     let mut found: Vec<Revision<'_>> = Vec::new();
@@ -180,11 +181,11 @@ pub fn revisions<'a>(base: &'a [Claim], new: &'a [Claim]) -> Vec<Revision<'a>> {
     found
 }
 
-/// What a revision does to a claim; `None` if the new claim is another one.
+/// Effect of the revision; `None` if the new claim is not a revision of the base.
 fn revise(base: &Claim, new: &Claim) -> Option<Effect> {
     let same_place = (&base.condition, base.regime, base.backend) == (&new.condition, new.regime, new.backend);
     if base.text == new.text {
-        // It is judged in fewer places, in more, or in others.
+        // The claim now applies in fewer places (loosened), in more, or in others.
         let restricted = |claim: &Claim| [claim.condition.is_some(), claim.regime.is_some(), claim.backend.is_some()];
         let (before, after) = (restricted(base), restricted(new));
         return Some(match before.iter().zip(&after).all(|(before, after)| before <= after) {
@@ -202,7 +203,7 @@ fn revise(base: &Claim, new: &Claim) -> Option<Effect> {
         (a, b) if a == b => return Some(Effect::Neutral),
         _ => return None,
     };
-    // The room between the sides grows with the greater side's bound, and shrinks with the other's.
+    // Raising a bound loosens the claim if it is on the larger side, and tightens it on the smaller side.
     let room = match (grows, is_upper) {
         ([Growth::None, Growth::None], _) => {
             let admits_equal = |relation| matches!(relation, Relation::LessEqual | Relation::GreaterEqual);
@@ -225,7 +226,7 @@ fn revise(base: &Claim, new: &Claim) -> Option<Effect> {
     })
 }
 
-/// How the value of a quantity changes with its numbers.
+/// How the value of a quantity changes when its numbers change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Growth {
     None,
@@ -254,8 +255,8 @@ impl Growth {
 }
 
 impl Quantity {
-    /// How the value grows if its numbers become those of `new`; `None` if the quantities differ in more than numbers.
-    /// Results are never negative.
+    /// How the value changes if its numbers are replaced with those of `new`; `None` if the quantities differ in more
+    /// than numbers. Results are never negative.
     fn growth(&self, new: &Self) -> Option<Growth> {
         Some(match (self, new) {
             (Self::Number(a), Self::Number(b)) => match a.total_cmp(b) {
@@ -295,7 +296,7 @@ impl Quantity {
 }
 
 impl Measured {
-    /// Whether both are the same result, wherever they are written.
+    /// Whether both are the same result, ignoring their positions in the text.
     fn is_like(&self, other: &Self) -> bool {
         let names = |measured: &Self| -> Vec<String> {
             measured.counter.iter().chain(&measured.cases).map(|named| named.name.clone()).collect()
@@ -381,7 +382,7 @@ fn result(callee: &Callee, arguments: Vec<Syntax>) -> Result<Measured, ExprError
 fn named(function: ClaimFunction, argument: Syntax) -> Result<Named, ExprError> {
     let name = match argument.kind {
         Kind::Literal(Value::Str(name)) => name,
-        // A variant may have the name of an element type.
+        // A variant may be named like an element type.
         Kind::Literal(Value::Type(element)) => element.name().to_owned(),
         _ => {
             let message = format!("`{}` takes names in quotes", function.name());
@@ -413,7 +414,7 @@ mod tests {
         Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
     }
 
-    /// The effect of replacing the first claim by the second; `None` if that removes one and adds another.
+    /// Effect of replacing the first claim with the second; `None` if they are different claims.
     fn effect(base: &Claim, new: &Claim) -> Option<Effect> {
         let (base, new) = ([base.clone()], [new.clone()]);
         match &revisions(&base, &new)[..] {
@@ -443,7 +444,7 @@ mod tests {
             ("time(\"a\") < time(\"b\") - 3", "time(\"a\") < time(\"b\") - 2", Some(Loosened)),
             ("-2 * time(\"a\") < 3", "-1 * time(\"a\") < 3", Some(Neutral)),
             ("spills(\"a\") == 0", "spills(\"a\") == 8", Some(Neutral)),
-            // Another quantity, or the other way round.
+            // A different quantity, or the reversed relation.
             ("time(\"a\") < 5", "time(\"b\") < 5", None),
             ("time(\"a\") < 5", "time(\"a\") > 5", None),
         ] {
@@ -462,7 +463,7 @@ mod tests {
         assert!(revisions(&[everywhere.clone(), large.clone()], &[large, everywhere]).is_empty());
     }
 
-    /// Each with a part of the message and the text that the error points at.
+    /// Each case has a part of the message and the text that the error points at.
     #[test]
     fn what_is_no_claim_is_refused_at_its_place() {
         for (text, message, part) in [

@@ -1,6 +1,6 @@
-//! Renders errors in a manifest as `rustc` does: message, file, line, column, the quoted line, a hint.
+//! Renders errors in a manifest like `rustc`: message, file, line, column, the quoted line, a hint.
 //!
-//! What an error says and where it points is decided by the stage that finds it.
+//! The stage that finds an error decides what it says and where it points.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ const MOST_SHOWN: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Wrong bytes of the manifest; `None` for an error of the whole file.
+    /// Offending bytes of the manifest; `None` for an error in the file as a whole.
     pub span: Option<Span>,
-    /// What is wrong: lowercase, naming the key and the value.
+    /// The error in lowercase, naming the key and the value.
     pub message: String,
-    /// Text to show under the marked bytes.
+    /// Text shown under the marked bytes.
     pub label: Option<String>,
     pub hint: Option<String>,
-    /// Other places related to the error, each with its label.
+    /// Other places related to the error, each with a label.
     pub related: Vec<(Span, String)>,
 }
 
@@ -55,7 +55,7 @@ impl Diagnostic {
 pub struct Diagnostics {
     pub source: Arc<SourceText>,
     pub items: Vec<Diagnostic>,
-    /// Number of further errors that were not kept.
+    /// Number of further errors that were dropped.
     pub omitted: usize,
 }
 
@@ -64,12 +64,12 @@ impl Diagnostics {
         Self { source, items, omitted: 0 }
     }
 
-    /// All errors in the order of their places, each followed by an empty line.
+    /// Renders all errors in file order, each followed by an empty line.
     pub fn render(&self, color: bool) -> String {
         self.render_within(color, None)
     }
 
-    /// Like [`Self::render`], with quoted lines shortened to the width of the terminal.
+    /// Like [`Self::render`], with quoted lines truncated to the width of the terminal.
     pub fn render_within(&self, color: bool, width: Option<usize>) -> String {
         let mut renderer = if color { Renderer::styled() } else { Renderer::plain() };
         if let Some(width) = width {
@@ -100,7 +100,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The candidate that a mistyped name most likely means; `None` if none is similar.
+/// The candidate that a mistyped name most likely stands for, if any is similar.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let allowed = (name.chars().count() / 3).max(1);
     candidates
@@ -218,7 +218,7 @@ error: unknown key `blok`
 
     #[test]
     fn a_span_past_the_end_or_inside_a_character_is_brought_to_a_boundary() {
-        // The micro sign takes bytes 26 and 27.
+        // The micro sign occupies bytes 26 and 27.
         let text = faults(vec![Diagnostic::at(27..27, "inside"), Diagnostic::at(900..901, "past")]).render(false);
         assert!(text.contains("3:9") && text.contains("past"), "{text}");
     }

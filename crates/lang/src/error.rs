@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use super::Scope;
 
-/// Why an expression was refused, or has no value.
+/// Why an expression was rejected or could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {
-    /// Message in lower case. That of an evaluation ends with the values that caused the error.
+    /// Message in lowercase. Evaluation errors end with the values that caused them.
     pub message: String,
     pub hint: Option<String>,
-    /// Wrong bytes of the expression, template or argument.
+    /// Offending bytes of the expression, template or argument.
     pub at: Option<Range<usize>>,
 }
 
@@ -30,7 +30,7 @@ impl ExprError {
         self
     }
 
-    /// Appends `where n = 4, block = 0` for those of `names` that have a value.
+    /// Appends e.g. `where n = 4, block = 0`, for each of `names` that has a value.
     pub(super) fn with_values<'a>(mut self, names: impl Iterator<Item = &'a str>, scope: &Scope) -> Self {
         let values: Vec<String> =
             names.filter_map(|name| scope.get(name).map(|value| format!("{name} = {value}"))).collect();

@@ -1,6 +1,6 @@
 //! Evaluates parsed expressions.
 //!
-//! Never panics, never wraps, never gives infinity or NaN. An error names the failing part and the values in it.
+//! Never panics, never wraps, never returns infinity or NaN. An error names the failing part and its values.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{ExprError, Function, Program, Scope};
 use crate::diagnostics::nearest;
 use runner_types::Value;
 
-/// An error at a node. Its message with the values is built only when evaluation ends.
+/// An error at a node. The message with the values is built only when evaluation ends.
 struct Fault<'a> {
     node: &'a Node,
     refusal: Refusal,
@@ -26,7 +26,7 @@ pub fn evaluate(program: &Program, scope: &Scope) -> std::result::Result<Value, 
     }
 }
 
-/// Value of a part of an expression; `None` if it has none.
+/// Value of part of an expression; `None` if it cannot be evaluated.
 pub fn part(node: &Node, scope: &Scope) -> Option<Value> {
     work(node, scope).ok().map(Operand::into_value)
 }

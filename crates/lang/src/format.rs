@@ -1,19 +1,19 @@
-//! Numbers, sizes, durations and counts as text: the one place that chooses digits, units and plurals.
+//! Formats numbers, sizes, durations and counts. The only place that chooses digits, units and plurals.
 //!
-//! `render::number` formats estimates with an interval and builds on the functions here.
+//! `render::number` formats estimates with an interval and builds on these functions.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Ratios of counts closer to one than this are shown with four decimals.
+/// Ratios of counts that are closer to 1 than this are shown with four decimals.
 const CLOSE_RATIO: f64 = 0.02;
 
-/// Writes a count with a noun whose plural adds an s: `1 line`, `2 lines`.
+/// Formats a count with a noun whose plural ends in -s: `1 line`, `2 lines`.
 pub fn plural(count: impl Into<u64>, noun: &str) -> String {
     plural_of(count, noun, &format!("{noun}s"))
 }
 
-/// Writes a count with either form of a noun: `1 process`, `2 processes`.
+/// Formats a count with the singular or plural of a noun: `1 process`, `2 processes`.
 pub fn plural_of(count: impl Into<u64>, one: &str, many: &str) -> String {
     match count.into() {
         1 => format!("1 {one}"),
@@ -21,7 +21,7 @@ pub fn plural_of(count: impl Into<u64>, one: &str, many: &str) -> String {
     }
 }
 
-/// Writes a number of bytes with three digits and powers of 1024: `79.6 GiB`, `512 B`.
+/// Formats a number of bytes with three digits and a binary prefix: `79.6 GiB`, `512 B`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if count < 1024 {
@@ -38,12 +38,12 @@ pub fn bytes(count: u64) -> String {
     format!("{number} {}", UNITS[unit])
 }
 
-/// Writes a measured duration: `12.3 s`.
+/// Formats a measured duration: `12.3 s`.
 pub fn seconds(seconds: f64) -> String {
     format!("{seconds:.1} s")
 }
 
-/// Writes an estimated duration with few digits: `0.7 s`, `40 s`, `12 min`, `3 h 20 min`.
+/// Formats an estimated duration with few digits: `0.7 s`, `40 s`, `12 min`, `3 h 20 min`.
 pub fn about(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round();
     match seconds {
@@ -54,18 +54,18 @@ pub fn about(seconds: f64) -> String {
     }
 }
 
-/// Replaces characters that control a terminal, end a line or change the direction of text by symbols such as `␛`.
+/// Replaces characters that control a terminal, end a line or change the text direction with symbols such as `␛`.
 /// Allocates only if there are any.
 pub fn visible(text: &str) -> Cow<'_, str> {
     visible_except(text, &[])
 }
 
-/// Like [`visible`], for a text of several lines with tabs.
+/// Like [`visible`], but keeps line ends and tabs.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     visible_except(text, &['\n', '\t'])
 }
 
-/// Like [`visible_lines`], but keeps colors and other attributes of text (`ESC [ numbers m`).
+/// Like [`visible_lines`], but also keeps colors and other text attributes (`ESC [ numbers m`).
 pub fn visible_styled(text: &str) -> Cow<'_, str> {
     const BEGIN: &str = "\u{1b}[";
     let mut parts = text.split(BEGIN);
@@ -107,14 +107,14 @@ fn visible_except<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
     Cow::Owned(text.chars().map(|c| if kept.contains(&c) { c } else { symbol(c).unwrap_or(c) }).collect())
 }
 
-/// Symbol for a character that must not reach a reader; `None` for all others.
+/// Replacement for a character that must not be output; `None` for all others.
 fn symbol(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' => Some(' '),
-        // Unicode's control pictures.
+        // Unicode control pictures.
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)),
         '\u{7f}' => Some('\u{2421}'),
-        // Eight-bit controls, line separators, marks of direction, and characters that XML does not allow.
+        // C1 control characters, line separators, bidirectional marks, and characters that XML forbids.
         '\u{80}'..='\u{9f}'
         | '\u{200e}'
         | '\u{200f}'
@@ -126,7 +126,7 @@ fn symbol(c: char) -> Option<char> {
     }
 }
 
-/// Writes three significant digits, for a number without an interval: `0.893`, `3.64e-8`.
+/// Formats a number without an interval with three significant digits: `0.893`, `3.64e-8`.
 pub fn rough(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 {
         return format!("{value:.2e}");
@@ -134,17 +134,17 @@ pub fn rough(value: f64) -> String {
     at_place(value, magnitude(value) - 2)
 }
 
-/// Writes a ratio of counts, with enough digits to distinguish nearly equal from equal.
+/// Formats a ratio of counts with enough digits to tell nearly equal from equal.
 pub fn ratio_of_counts(value: f64) -> String {
     at_place(value, if (value - 1.0).abs() < CLOSE_RATIO { -4 } else { magnitude(value) - 2 })
 }
 
-/// Writes a count in full; a mean of counts gets two decimals.
+/// Formats a count with all digits; a mean of counts gets two decimals.
 pub fn count(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// Writes a count with its digits grouped: `33,984`.
+/// Formats a count with grouped digits: `33,984`.
 pub fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let first = (digits.len() + 2) % 3 + 1;
@@ -152,7 +152,7 @@ pub fn thousands(count: u64) -> String {
     std::iter::once(&digits[..first]).chain(groups).collect::<Vec<_>>().join(",")
 }
 
-/// Writes `value` rounded to a multiple of `10^place`.
+/// Formats `value` rounded to a multiple of `10^place`.
 pub fn at_place(value: f64, place: i32) -> String {
     if place <= 0 {
         return format!("{value:.*}", place.unsigned_abs() as usize);
@@ -161,7 +161,7 @@ pub fn at_place(value: f64, place: i32) -> String {
     format!("{:.0}", (value / step).round() * step)
 }
 
-/// Power of ten of the first digit; 0 for zero.
+/// Decimal exponent of the first digit; 0 for zero.
 pub fn magnitude(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() { 0 } else { value.abs().log10().floor() as i32 }
 }

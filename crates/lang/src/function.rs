@@ -1,17 +1,17 @@
-//! Functions of expressions, in one table for the parser, the evaluator and the error messages.
+//! Functions in expressions: one table for the parser, the evaluator and the error messages.
 
 use super::operand::{Operand, Refusal, Worked, float, int};
 
 /// How to compute a function from its arguments.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// One argument of the named kind; `None` for another kind.
+    /// One argument of the named kind; `None` if it is of another kind.
     One(&'static str, fn(Operand<'_>) -> Option<Worked<'_>>),
     /// Two integers.
     Integers(fn(i64, i64) -> Worked<'static>),
-    /// Two or more numbers, folded in pairs: one function for integers, one for floats.
+    /// Two or more numbers, folded pairwise: one function for integers, one for floats.
     Fold(fn(i64, i64) -> i64, fn(f64, f64) -> f64),
-    /// The second or the third argument, by the truth of the first.
+    /// The second or the third argument, depending on whether the first is true.
     Select,
 }
 
@@ -47,22 +47,22 @@ functions! {
     /// Quotient of two integers, rounded up.
     CeilDiv, "ceil_div", "ceil_div(a, b): a / b of integers, rounded up",
         Rule::Integers(|a, b| int(quotient_up(a, b)?));
-    /// Least multiple of the second integer that is not below the first.
+    /// Smallest multiple of the second integer that is at least the first.
     RoundUp, "round_up", "round_up(a, b): the least multiple of b that is not below a",
         Rule::Integers(|a, b| match quotient_up(a, b)? {
             _ if b < 0 => Err(Refusal::new("a multiple of a negative number")),
             quotient => int(quotient.and_then(|quotient| quotient.checked_mul(b))),
         });
-    /// Least of several numbers.
+    /// Minimum of several numbers.
     Min, "min", "min(a, b, ...): the least number", Rule::Fold(i64::min, f64::min);
-    /// Greatest of several numbers.
+    /// Maximum of several numbers.
     Max, "max", "max(a, b, ...): the greatest number", Rule::Fold(i64::max, f64::max);
     /// Absolute value.
     Abs, "abs", "abs(x)", Rule::One("a number", |x| Some(match x {
         Operand::Int(value) => int(value.checked_abs()),
         other => float(other.number()?.abs()),
     }));
-    /// Logarithm to base 2.
+    /// Base-2 logarithm.
     Log2, "log2", "log2(x): exact for an integer, which must be a power of two; a float for a float",
         Rule::One("a number", |x| Some(match x {
             Operand::Int(value) if is_pow2(value) => int(Some(i64::from(value.trailing_zeros()))),
@@ -88,22 +88,22 @@ functions! {
         Operand::Type(element) => Some(int(Some(element.size() as i64))),
         _ => None,
     });
-    /// Integer part of a number.
+    /// A number truncated to an integer.
     Int, "int", "int(x): a float cut to its integer part", Rule::One("a number", |x| match x {
         Operand::Int(_) => Some(Ok(x)),
-        // 2^63 is the first float outside the range; its negative is the last inside.
+        // 2^63 is the first float above the range; -2^63 is the lowest one in it.
         other => other.number().map(|value| int((-TWO_TO_63..TWO_TO_63).contains(&value).then_some(value as i64))),
     });
-    /// Converts a number to a float.
+    /// A number converted to a float.
     Float, "float", "float(x)", Rule::One("a number", |x| x.number().map(float));
-    /// One of two values, by a condition.
+    /// One of two values, depending on a condition.
     Select, "select", "select(condition, a, b): a where the condition holds, else b", Rule::Select;
 }
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 impl Function {
-    /// Least and greatest number of arguments.
+    /// Minimum and maximum number of arguments.
     pub const fn arity(self) -> (usize, usize) {
         match self.rule() {
             Rule::One(..) => (1, 1),
@@ -118,7 +118,7 @@ impl Function {
     }
 }
 
-/// Quotient rounded up; `None` if it overflows.
+/// Quotient, rounded up; `None` on overflow.
 fn quotient_up(a: i64, b: i64) -> Result<Option<i64>, Refusal> {
     if b == 0 {
         return Err(Refusal::new("division by zero"));

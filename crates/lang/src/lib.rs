@@ -1,5 +1,5 @@
-//! The language of manifests: expressions with their values in a [`Scope`], reference functions over buffers
-//! (`sum(partial)`), kernel arguments (`u32(n)`), templates with `{expression}` placeholders, and claims.
+//! The language of manifests: expressions evaluated in a [`Scope`], reference functions over buffers (`sum(partial)`),
+//! kernel arguments (`u32(n)`), templates with `{expression}` placeholders, and claims.
 //!
 //! ```
 //! use runner_lang::{Program, Scope};
@@ -12,10 +12,10 @@
 //! # Ok::<(), runner_lang::ExprError>(())
 //! ```
 //!
-//! Constructs of other languages that are missing here (statements, assignments, method calls) are refused by name.
-//! Evaluation is strict: integers are checked, kinds never convert silently except integer to float, no float is ever
-//! infinite or NaN, and every error names the part that failed and the values that caused it. The reference is
-//! `docs/reference/expressions.md`. Manifests, axes and devices are unknown here.
+//! Statements, assignments, method calls and other constructs of programming languages are rejected with an error that
+//! names them. Evaluation is strict: integer arithmetic is checked, only integers convert silently, to floats, and no
+//! float is ever infinite or NaN. Every error names the part that failed and the values that caused it. The reference
+//! is `docs/reference/expressions.md`. This crate knows nothing about manifests, axes or devices.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -49,8 +49,8 @@ use evaluate::evaluate;
 
 pub const MAX_LENGTH: usize = 1024;
 
-/// Deepest nesting of parentheses, calls and operators. The operators of one sum count too: `a + b + c` is a sum in a
-/// sum. This limits the stack of every recursion over a parsed expression.
+/// Maximum nesting of parentheses, calls and operators. Operators of one sum count too: `a + b + c` is a sum within a
+/// sum. Limits the stack depth of every recursion over a parsed expression.
 pub const MAX_DEPTH: usize = 64;
 
 pub trait Parsed: Sized {
@@ -59,10 +59,10 @@ pub trait Parsed: Sized {
 
     fn text(&self) -> &str;
 
-    /// Free names of its expressions.
+    /// Free names of all its expressions.
     fn names(&self) -> &BTreeSet<String>;
 
-    /// Bytes of the text at which a name is first used.
+    /// Byte range in the text where a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>>;
 }
 
@@ -70,7 +70,7 @@ pub trait Parsed: Sized {
 pub struct Program {
     /// Text that contains the expression: the expression itself, a template or a reference.
     text: Arc<str>,
-    /// Bytes of the text.
+    /// Byte range of the expression in the text.
     at: Range<usize>,
     root: Node,
     names: BTreeSet<String>,
@@ -82,7 +82,7 @@ impl Program {
         Self::parse_part(&text.into(), 0..text.len())
     }
 
-    /// Parses the expression in the bytes `at` of `text`. Errors point into `text`.
+    /// Parses the expression in the byte range `at` of `text`. Errors point into `text`.
     fn parse_part(text: &Arc<str>, at: Range<usize>) -> Result<Self, ExprError> {
         let root = call::resolve(parser::parse(text, at.clone())?)?;
         Ok(Self::new(text, at, root))
@@ -109,22 +109,22 @@ impl Program {
         &self.root
     }
 
-    /// A part of the expression as written.
+    /// Text of a part of the expression, as written.
     pub fn part(&self, node: &Node) -> &str {
         self.text.get(node.span.clone()).unwrap_or_default()
     }
 
-    /// Value of a part; `None` if it has none.
+    /// Value of a part of the expression; `None` if it cannot be evaluated.
     pub fn constant(node: &Node, scope: &Scope) -> Option<Value> {
         evaluate::part(node, scope)
     }
 
-    /// Bytes of the whole text at which a name is first used.
+    /// Byte range in the whole text where a name is first used.
     fn place_of(&self, name: &str) -> Option<Range<usize>> {
         self.root.place_of(name)
     }
 
-    /// Free names: all that the scope must define, unless `&&`, `||` or `select` skips them.
+    /// Free names, which the scope must define unless `&&`, `||` or `select` skips them.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
@@ -147,13 +147,13 @@ impl Program {
         }
     }
 
-    /// Evaluates to a count: an integer that is not negative.
+    /// Evaluates to a non-negative integer.
     pub fn evaluate_u64(&self, scope: &Scope) -> Result<u64, ExprError> {
         let value = self.evaluate_i64(scope)?;
         u64::try_from(value).map_err(|_| self.wrong_kind(scope, &Value::Int(value), "an integer of at least 0"))
     }
 
-    /// Evaluates to a float; integers convert.
+    /// Evaluates to a float; converts integers.
     pub fn evaluate_f64(&self, scope: &Scope) -> Result<f64, ExprError> {
         match evaluate(self, scope)? {
             Value::Int(value) => Ok(value as f64),

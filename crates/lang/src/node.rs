@@ -8,15 +8,15 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::Function;
 use runner_types::Value;
 
-/// A node with the bytes that it was parsed from: without parentheses around it, but with those inside.
+/// A node with its byte range in the text, which excludes enclosing parentheses but includes those inside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node<F = Function> {
     pub kind: Kind<F>,
-    /// Bytes of the text.
+    /// Byte range in the text.
     pub span: Range<usize>,
 }
 
-/// A tree whose calls are not resolved yet.
+/// A tree with unresolved calls.
 pub type Syntax<'t> = Node<Callee<'t>>;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +88,7 @@ impl Operator {
 }
 
 impl Node {
-    /// Bytes of the first occurrence of a name.
+    /// Byte range of the first occurrence of a name.
     pub fn place_of(&self, name: &str) -> Option<Range<usize>> {
         let first = |parts: &[Self]| parts.iter().find_map(|part| part.place_of(name));
         match &self.kind {
@@ -101,7 +101,7 @@ impl Node {
         }
     }
 
-    /// Adds the names in this subtree to `names`.
+    /// Adds all names in this subtree to `names`.
     pub fn collect_names<'a>(&'a self, names: &mut BTreeSet<&'a str>) {
         match &self.kind {
             Kind::Literal(_) => {}

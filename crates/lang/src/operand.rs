@@ -1,13 +1,13 @@
-//! Values during evaluation, and why there is none.
+//! Values during evaluation, and errors of functions.
 //!
-//! Operands borrow their texts, and a refusal has no place or values yet: the functions of expressions need to know
+//! Operands borrow their strings. Errors have no position or values yet, since the functions of expressions know
 //! neither.
 
 use std::borrow::Cow;
 
 use runner_types::{ElementType, Value};
 
-/// A value during evaluation; text is borrowed.
+/// A value during evaluation; strings are borrowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Operand<'a> {
     Int(i64),
@@ -17,7 +17,7 @@ pub enum Operand<'a> {
     Type(ElementType),
 }
 
-/// Why operands give no value. Place and values are added when evaluation ends.
+/// Why operands give no result. Position and values are added when evaluation ends.
 #[derive(Debug)]
 pub struct Refusal {
     pub what: Cow<'static, str>,
@@ -36,7 +36,7 @@ impl Refusal {
 
 pub type Worked<'a> = Result<Operand<'a>, Refusal>;
 
-/// The integer, or an overflow error for `None`.
+/// Returns the integer, or an overflow error for `None`.
 pub fn int(value: Option<i64>) -> Worked<'static> {
     value.map(Operand::Int).ok_or_else(|| Refusal::new("integer overflow"))
 }
@@ -84,7 +84,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Text of strings and element types, by which they compare.
+    /// Text of a string or an element type, for comparisons.
     pub fn text(self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),

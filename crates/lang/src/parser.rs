@@ -1,7 +1,7 @@
-//! Parses an expression into a tree by operator precedence (a Pratt parser).
+//! Parses an expression into a tree with an operator-precedence (Pratt) parser.
 //!
-//! It is written by hand because the language is small and most of the code makes error messages. A generated parser
-//! would use its own words, and combinators would need each of these messages anyway. Every node keeps the exact bytes
+//! Hand-written, because the language is small and most of the code produces error messages. A generated parser would
+//! word errors its own way, and combinators would need each of these messages anyway. Every node keeps the byte range
 //! that it was parsed from.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::token::{self, Token};
 use super::{ExprError, MAX_DEPTH, MAX_LENGTH};
 use runner_types::Value;
 
-/// Binding powers of operators. A unary operator binds tighter than all of these.
+/// Binding powers of binary operators. Unary operators bind tighter than all of these.
 mod binding {
     pub const LEAST: u8 = 0;
     pub const OR: u8 = 1;
@@ -62,7 +62,7 @@ impl Infix {
         }
     }
 
-    /// Lowest binding power of operators that belong to the right side of this one.
+    /// Minimum binding power of operators within this operator's right side.
     const fn right_side(self) -> u8 {
         match self {
             Self::Operator(Operator::Power) => binding::POWER,
@@ -71,12 +71,12 @@ impl Infix {
     }
 }
 
-/// Parses the expression in the bytes `at` of `text`. Errors point into `text`.
+/// Parses the expression in the byte range `at` of `text`. Errors point into `text`.
 pub fn parse(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
     parse_with(text, at, false)
 }
 
-/// Like [`parse`], but an index may follow a name or a call: `x[i]` or `x[from..to]`, which calls the function `slice`.
+/// Like [`parse`], but names and calls may be indexed: `x[i]` or `x[from..to]` calls the function `slice`.
 pub fn parse_indexed(text: &str, at: Range<usize>) -> Result<Syntax<'_>, ExprError> {
     parse_with(text, at, true)
 }
@@ -99,15 +99,15 @@ fn parse_with(text: &str, at: Range<usize>, indexed: bool) -> Result<Syntax<'_>,
 struct Parser<'t> {
     text: &'t str,
     end: usize,
-    /// Current token, with its bytes.
+    /// Current token with its byte range.
     token: Token<'t>,
     at: Range<usize>,
     before: usize,
-    /// Nesting at the current token, which bounds the parser's recursion.
+    /// Nesting level of the current token, which limits the parser's recursion.
     level: usize,
-    /// Levels of the last parsed tree, which bounds every recursion over it.
+    /// Height of the last parsed tree, which limits every recursion over it.
     height: usize,
-    /// Whether an index may follow a name or a call.
+    /// Whether names and calls may be indexed.
     indexed: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'t> Parser<'t> {
         matches!(self.token, Token::Symbol(found) if found == symbol)
     }
 
-    /// Parses one level further down.
+    /// Parses one nesting level deeper.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ExprError>) -> Result<T, ExprError> {
         self.level += 1;
         self.within_limit(self.level)?;
@@ -139,7 +139,7 @@ impl<'t> Parser<'t> {
         Err(ExprError::new(message).hint("name its parts in [let]").at(self.at.clone()))
     }
 
-    /// Parses an operand and the operators after it that bind at least as tightly as `least`.
+    /// Parses an operand and all following operators that bind at least as tightly as `least`.
     fn expression(&mut self, least: u8) -> Result<Syntax<'t>, ExprError> {
         let start = self.at.start;
         let mut left = self.operand()?;
@@ -184,7 +184,7 @@ impl<'t> Parser<'t> {
         Ok(Node { kind: Kind::In(Box::new(value), list), span })
     }
 
-    /// Parses the expressions between the current bracket and `close`, which is consumed too.
+    /// Parses the expressions from the current bracket to `close`, which it consumes.
     fn list(&mut self, close: &str) -> Result<Vec<Syntax<'t>>, ExprError> {
         let open = self.at.clone();
         self.advance()?;
@@ -254,7 +254,7 @@ impl<'t> Parser<'t> {
         self.advance()?;
         if let ("-", Token::Integer(_) | Token::Float(_)) = (sign, &self.token) {
             let value = match self.token {
-                // The magnitude of the least integer is one more than the greatest's.
+                // The magnitude of the lowest integer exceeds that of the highest by one.
                 Token::Integer(magnitude) => Value::Int((magnitude as i64).wrapping_neg()),
                 Token::Float(value) => Value::Float(-value),
                 _ => return Err(self.unexpected()),
@@ -272,7 +272,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Parses an index after an operand, if one may follow.
+    /// Parses an index after an operand, where one is allowed.
     fn index(&mut self, of: Syntax<'t>) -> Result<Syntax<'t>, ExprError> {
         if !self.indexed || !self.begins_with("[") {
             return Ok(of);
@@ -319,7 +319,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Error for the current token after an operand.
+    /// Error for an unexpected token after an operand.
     fn unexpected(&self) -> ExprError {
         let at = self.at.clone();
         let found = &self.text[at.clone()];
@@ -347,7 +347,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Operands of a chain of `&&` or `||`. A left side that is such a chain without parentheses is merged.
+/// Operands of a chain of `&&` or `||`. If the left side is such a chain without parentheses, it is merged.
 fn chain<'t>(
     left: Syntax<'t>,
     right: Syntax<'t>,
@@ -371,7 +371,7 @@ fn chain<'t>(
     Ok(parts)
 }
 
-/// Error for a symbol that other languages have and this one lacks.
+/// Error for an operator of other languages that this one lacks.
 fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     let operator = |at| ExprError::new(format!("`{symbol}` is not an operator")).at(at);
     Some(match symbol {
@@ -394,7 +394,7 @@ fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
     })
 }
 
-/// Error for a word that begins a statement in other languages. None of these words can be a name.
+/// Error for a keyword that starts a statement in other languages. None of these can be a name.
 fn word_of_statements(word: &str, at: Range<usize>) -> Option<ExprError> {
     let hint = match word {
         "if" | "else" | "switch" => "use select(condition, a, b)",

@@ -1,8 +1,8 @@
-//! Reference expressions: functions over buffers whose numbers are expressions.
+//! Reference expressions: functions over buffers, with expressions for numbers.
 //!
-//! Examples are `sum(partial)`, `matmul(transpose(a, m, k), b, m, n, k)`, `a * x + y`, a buffer alone, or a number that
-//! every element must equal. The first arguments of a reference function are buffers or reference functions again, the
-//! rest integers. Whether a name in arithmetic is a buffer or a number is known only once there is a scope.
+//! Examples are `sum(partial)`, `matmul(transpose(a, m, k), b, m, n, k)`, `a * x + y`, a single buffer, or a number
+//! that every element must equal. The first arguments of a reference function are buffers or other reference functions,
+//! the rest are integers. Only a scope tells whether a name in arithmetic is a buffer or a number.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -31,14 +31,14 @@ struct Names {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    /// Name of a buffer, with its bytes in the text.
+    /// Name of a buffer, with its byte range in the text.
     Buffer(String, Range<usize>),
     Number(Program),
-    /// Arithmetic on elements, or on numbers if all names are numbers.
+    /// Elementwise arithmetic, or arithmetic on numbers if all names are numbers.
     Arithmetic {
         operation: Elementwise,
         operands: Vec<Node>,
-        /// The whole as arithmetic on numbers; `None` if a part cannot be a number.
+        /// The whole expression as arithmetic on numbers; `None` if some part cannot be a number.
         number: Option<Program>,
     },
     Call {
@@ -76,7 +76,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Arithmetic on operands. More than two are combined from left to right.
+    /// Arithmetic on operands. More than two are combined left to right.
     fn arithmetic(&self, whole: &Syntax, operation: Elementwise, operands: &[Syntax]) -> Result<Node, ExprError> {
         let mut nodes = operands.iter().map(|operand| self.node(operand.clone())).collect::<Result<Vec<_>, _>>()?;
         let mut names = Names::default();
@@ -130,7 +130,7 @@ impl Reader<'_> {
     }
 }
 
-/// Operation and operands, if the syntax is arithmetic that elements support.
+/// Operation and operands, if the syntax is arithmetic that works elementwise.
 fn arithmetic<'s, 't>(syntax: &'s Syntax<'t>) -> Option<(Elementwise, &'s [Syntax<'t>])> {
     Some(match &syntax.kind {
         Kind::Negate(inner) => (Elementwise::Negate, std::slice::from_ref(&**inner)),
@@ -159,11 +159,11 @@ fn arithmetic<'s, 't>(syntax: &'s Syntax<'t>) -> Option<(Elementwise, &'s [Synta
     })
 }
 
-/// The called reference function; `None` for a function of numbers.
+/// The called reference function; `None` for a function on numbers.
 fn function(callee: &Callee, given: usize) -> Result<Option<RefFunction>, ExprError> {
     let is_arithmetic = Function::from_name(callee.name).is_some();
     match RefFunction::ALL.into_iter().find(|f| f.name() == callee.name) {
-        // `min` and `max` with two or more arguments are functions of numbers.
+        // With two or more arguments, `min` and `max` are functions on numbers.
         Some(_) if is_arithmetic && given > 1 => Ok(None),
         Some(function) => Ok(Some(function)),
         None if is_arithmetic => Ok(None),
@@ -181,7 +181,7 @@ fn unknown(callee: &Callee) -> ExprError {
 }
 
 impl Node {
-    /// Adds the names. A buffer may be a number if it is in arithmetic or is the whole expression.
+    /// Collects the names. A name in arithmetic, or one that is the whole expression, may also be a number.
     fn collect(&self, names: &mut Names, may_be_number: bool) {
         match self {
             Self::Buffer(name, _) => {
@@ -253,7 +253,7 @@ impl Node {
 }
 
 impl Node {
-    /// Evaluates an operand of arithmetic, or the whole expression, which may be the name of a number.
+    /// Resolves an operand of arithmetic or the whole expression. Either may be the name of a number.
     fn resolve_operand(&self, scope: &Scope) -> Result<RefExpr, ExprError> {
         let Self::Buffer(name, at) = self else { return self.resolve(scope) };
         match scope.get(name) {
@@ -298,13 +298,12 @@ impl RefProgram {
         &self.text
     }
 
-    /// Names used as buffers. Some of them may be numbers: see [`Self::either`].
+    /// Names used as buffers. Some may turn out to be numbers: see [`Self::either`].
     pub fn buffers(&self) -> &BTreeSet<String> {
         &self.names.buffers
     }
 
-    /// Names in arithmetic, or the one that is the whole expression. They are numbers if the scope has them, and
-    /// buffers otherwise.
+    /// Names in arithmetic, or a name that is the whole expression. Numbers if the scope has them, buffers otherwise.
     pub fn either(&self) -> &BTreeSet<String> {
         &self.names.either
     }
@@ -313,7 +312,7 @@ impl RefProgram {
         &self.names.numbers
     }
 
-    /// The name that is the whole expression: a buffer, or a number if the scope has it.
+    /// The name, if the expression is just a name: a buffer, or a number if the scope has it.
     pub fn bare(&self) -> Option<&str> {
         match &self.root {
             Node::Buffer(name, _) => Some(name),
@@ -321,7 +320,7 @@ impl RefProgram {
         }
     }
 
-    /// Whether its elements are elements of a buffer: the buffer itself, a copy, or a slice.
+    /// Whether its elements come unchanged from a buffer: the buffer itself, a copy, or a slice.
     pub fn is_part_of_buffer(&self) -> bool {
         self.root.is_part_of_buffer()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use runner_types::Value;
 
-/// Values of names. There are few entries, so lookup is a linear search, latest first.
+/// Values by name. There are few entries, so a lookup searches linearly, latest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scope {
     entries: Vec<(Arc<str>, Value)>,
@@ -15,7 +15,7 @@ impl Scope {
         Self::default()
     }
 
-    /// Sets a value, replacing an earlier one.
+    /// Sets a value, replacing any earlier one.
     pub fn set(&mut self, name: impl AsRef<str> + Into<Arc<str>>, value: Value) {
         match self.entries.iter_mut().find(|(known, _)| **known == *name.as_ref()) {
             Some(entry) => entry.1 = value,
@@ -27,12 +27,12 @@ impl Scope {
         self.entries.iter().rev().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
-    /// Names with their values, in the order in which they were first set.
+    /// Names and values, in the order in which the names were first set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// Removes every name after the first `len`, between two cases of a loop.
+    /// Removes every name after the first `len`, to reuse the scope for the next case.
     pub fn truncate(&mut self, len: usize) {
         self.entries.truncate(len);
     }

@@ -1,4 +1,4 @@
-//! Texts with `{expression}` placeholders.
+//! Strings with `{expression}` placeholders.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::token::quoted_length;
 use super::{ExprError, Parsed, Program, Scope};
 
-/// How to write values.
+/// How to spell values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// As in manifests: `i32`.
@@ -30,7 +30,7 @@ enum Piece {
     Value(Program),
 }
 
-/// Parses a template; `{{` and `}}` are braces. Errors point into `text`.
+/// Parses a template, where `{{` and `}}` are escaped braces. Errors point into `text`.
 pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
     let whole: Arc<str> = text.into();
     let mut pieces = Vec::new();
@@ -63,7 +63,7 @@ pub fn parse(text: &str) -> Result<TemplateProgram, ExprError> {
     Ok(TemplateProgram { text: text.to_owned(), pieces, names })
 }
 
-/// Bytes between the brace at `open` and its closing one. Braces inside quotes do not count.
+/// Byte range between the brace at `open` and its closing brace. Braces inside quotes do not count.
 fn placeholder(text: &str, open: usize) -> Result<Range<usize>, ExprError> {
     let mut at = open + 1;
     while let Some(c) = text[at..].chars().next() {
@@ -112,7 +112,7 @@ impl TemplateProgram {
         &self.names
     }
 
-    /// The text, if it has no placeholder.
+    /// The text, if it has no placeholders.
     pub fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),

@@ -191,7 +191,7 @@ fn errors_name_the_part_that_failed_and_its_values() {
     assert_eq!(evaluation_error("blok + 1").hint.unwrap(), "did you mean `block`?");
 }
 
-/// A device can write an infinite float, which a condition of a loop then reads.
+/// A device can write an infinite float, which a loop condition then reads.
 #[test]
 fn the_least_and_the_greatest_number_are_finite_too() {
     for (text, x) in [("max(x, 1)", f64::INFINITY), ("min(1.5, x)", f64::NEG_INFINITY), ("max(1, 2, x)", f64::INFINITY)]
@@ -394,7 +394,7 @@ fn wrong_references_say_what_the_function_takes() {
         assert_eq!((error.message.as_str(), error.hint.as_deref()), (message, Some(hint)), "{text}");
     }
     assert!(Program::parse("2 * sum(a)").unwrap_err().message.contains("cannot be part of arithmetic"));
-    // A power needs numbers only.
+    // Powers are defined only for numbers.
     assert!(reference::parse("sum(a) ** 2").unwrap_err().message.contains("cannot be part of arithmetic"));
     assert_eq!(reference::parse("2 * summ(a)").unwrap_err().message, "there is no reference function `summ`");
 }
@@ -426,7 +426,7 @@ fn a_name_in_arithmetic_of_a_reference_is_a_number_if_the_scope_has_it_and_a_buf
     assert_eq!((names(parsed.buffers()), names(parsed.either())), ("n p q".to_owned(), "n p".to_owned()));
 }
 
-/// The tree without places, so that trees of different texts compare equal.
+/// The tree without positions, so that trees from different texts compare equal.
 fn without_places(node: &Node) -> Node {
     let all = |parts: &[Node]| parts.iter().map(without_places).collect();
     let kind = match &node.kind {
@@ -442,7 +442,7 @@ fn without_places(node: &Node) -> Node {
     Node { kind, span: 0..0 }
 }
 
-/// How tightly the outermost operator of a tree binds, by the table of the manual.
+/// Row of the manual's precedence table that contains the tree's outermost operator.
 fn row(node: &Node) -> usize {
     let rows = [&["||"][..], &["&&"], &["==", "!="], &["in"], &["<", "<=", ">", ">="], &["+", "-"]];
     let rows = rows.into_iter().chain([&["*", "/", "%"][..], &["**"], &["<<", ">>"]]);
@@ -456,7 +456,7 @@ fn row(node: &Node) -> usize {
     rows.into_iter().position(|row| row.contains(&symbol)).unwrap()
 }
 
-/// A tree as an expression with no more parentheses than the manual's table requires.
+/// Prints a tree as an expression, with only the parentheses that the manual's table requires.
 fn printed(node: &Node) -> String {
     let list = |parts: &[Node]| parts.iter().map(printed).collect::<Vec<_>>().join(", ");
     let side = |side: &Node, bare: bool| if bare { printed(side) } else { format!("({})", printed(side)) };
@@ -483,7 +483,7 @@ fn printed(node: &Node) -> String {
     }
 }
 
-/// Any tree that an expression can have.
+/// Generates any tree that an expression can have.
 fn trees() -> impl Strategy<Value = Node> {
     let node = |kind| Node { kind, span: 0..0 };
     let literals = prop_oneof![

@@ -1,4 +1,4 @@
-//! Cuts an expression into tokens, one at a time, each with its bytes.
+//! Splits an expression into tokens, one at a time, each with its byte range.
 
 use std::ops::Range;
 
@@ -6,26 +6,26 @@ use super::ExprError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Token<'t> {
-    /// Integer without a sign. Includes 2^63, which is valid after a minus.
+    /// An unsigned integer. Includes 2^63, which is valid after a minus.
     Integer(u64),
     /// A finite float.
     Float(f64),
     Text(String),
     /// A name or a keyword.
     Name(&'t str),
-    /// An operator or a bracket. Includes those of other languages, so that they are refused as a whole.
+    /// An operator or a bracket. Includes operators of other languages, so that each is rejected as a whole.
     Symbol(&'static str),
     End,
 }
 
-/// Every symbol. A symbol comes before its own prefixes.
+/// All symbols. Each comes before its own prefixes.
 const SYMBOLS: &[&str] = &[
     "**=", "===", "!==", "<<=", ">>=", "...", "..=", "**", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "??", "?.",
     "..", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", ":=", "=>", "->", "//", "/*", "::", "+", "-",
     "*", "/", "%", "<", ">", "!", "=", "&", "|", "^", "~", "?", ".", ",", ":", ";", "(", ")", "[", "]", "{",
 ];
 
-/// The token at byte `from` or after the blanks there, within the first `end` bytes of `text`.
+/// The first token at or after byte `from`, skipping whitespace, within the first `end` bytes of `text`.
 pub fn next(text: &str, from: usize, end: usize) -> Result<(Token<'_>, Range<usize>), ExprError> {
     let rest = &text[from..end];
     let start = from + rest.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(rest.len());
@@ -63,7 +63,7 @@ pub fn is_name_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Whether a text is a name, in C++ as in expressions.
+/// Whether a string is a valid name in C++ and in expressions.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(is_name_start) && text.chars().all(is_name_part)
 }
@@ -92,7 +92,7 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
             }
         }
     }
-    // Characters that follow without a blank were meant to belong to the number.
+    // Name characters that follow directly were meant to be part of the number.
     length += text[length..].find(|c| !is_name_part(c)).unwrap_or(text.len() - length);
     let written = &text[..length];
     let at = start..start + length;
@@ -117,7 +117,7 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     }
 }
 
-/// Error for an integer that does not fit 64 bits with a sign.
+/// Error for an integer that does not fit in a signed 64-bit integer.
 pub fn too_large_integer(written: &str, at: Range<usize>) -> ExprError {
     let message = format!("`{written}` does not fit into an integer of 64 bits with a sign");
     ExprError::new(message).hint("a float has a point or an exponent, as in 1e20").at(at)
@@ -153,7 +153,7 @@ fn string(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     Err(ExprError::new("the string is not closed").at(start..start + text.lines().next().map_or(1, str::len)))
 }
 
-/// Character of an escape, from what follows the backslash.
+/// Character of an escape sequence, from the characters after the backslash.
 fn escape(take: &mut impl FnMut() -> Option<char>) -> Option<char> {
     let digits = match take()? {
         'n' => return Some('\n'),
@@ -172,7 +172,7 @@ fn escape(take: &mut impl FnMut() -> Option<char>) -> Option<char> {
     char::from_u32(code)
 }
 
-/// Length of the string at the start of `text`, quotes included; all of the text if it is not closed.
+/// Length of the string literal at the start of `text`, including quotes; all of `text` if it is unterminated.
 pub fn quoted_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
