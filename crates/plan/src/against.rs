@@ -1,8 +1,8 @@
-//! Plans the cases of a base in the groups of the manifest's cases.
+//! Adds the cases of a base to the groups of the manifest's cases.
 //!
-//! A case of the base joins the group of the case with its key, as a separate variant. It keeps its launches, sources
-//! and options. Inputs, checks and the way of measuring are the manifest's, so that both run on the same memory. A case
-//! whose buffers or checks differ is refused.
+//! A case of the base joins the group of the manifest's case with the same key, as a separate variant. It keeps its
+//! launches, sources and options. Inputs, checks and measurement settings are the manifest's, so that both run on the
+//! same memory. A case whose buffers or checks differ is rejected.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
@@ -22,30 +22,30 @@ pub fn base_name(variant: &str, label: &str) -> String {
 /// Result of joining a base's cases.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Joined {
-    /// Variants of the manifest with a counterpart of the base in at least one group.
+    /// Variants of the manifest with a counterpart in the base in at least one group.
     pub variants: BTreeSet<String>,
     pub added: usize,
-    /// Cases that do not run because they are not comparable with the manifest's.
+    /// Cases of the base that do not run because they are not comparable with the manifest's.
     pub refused: Vec<Refused>,
     /// Cases of the base that the manifest does not run.
     pub gone: Vec<Case>,
-    /// Names in the manifest of the base's renamed variants.
+    /// Renamed variants: from the base's name to the manifest's.
     pub renamed: BTreeMap<String, String>,
 }
 
 /// A case that cannot be compared with its base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The manifest's case.
+    /// The case in the manifest.
     pub case: CaseKey,
     pub part: Part,
-    /// Description of the base's side.
+    /// Description of the base's version.
     pub base: String,
-    /// Description of the manifest's side.
+    /// Description of the manifest's version.
     pub new: String,
 }
 
-/// What keeps two cases from running on the same memory with the same check.
+/// The difference that prevents two cases from running on the same memory with the same check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Buffers and their initial contents.
@@ -53,7 +53,8 @@ pub enum Part {
     Check,
 }
 
-/// Adds the cases of `base` to the groups. Renumbers the ordinals: a case of the base follows its counterpart.
+/// Adds the cases of `base` to the groups. Renumbers the ordinals, so that each case of the base follows its
+/// counterpart.
 pub fn join(groups: &mut [ResolvedGroup], base: Vec<ResolvedGroup>, label: &str) -> Joined {
     let mut joining = Joining { base: HashMap::new(), label, joined: Joined::default() };
     let renamed = find_renamed(&base, groups);
@@ -81,14 +82,14 @@ pub fn join(groups: &mut [ResolvedGroup], base: Vec<ResolvedGroup>, label: &str)
     joining.joined
 }
 
-/// The key with its axes in one order: manifests may list them differently.
+/// The key with its axes sorted, since manifests may list them in different orders.
 fn name(key: &CaseKey) -> CaseKey {
     let mut key = key.clone();
     key.axes.sort_by(|(a, _), (b, _)| a.cmp(b));
     key
 }
 
-/// Whether a case has no result of its own, not even a failure.
+/// Whether a case has no result, not even a failure.
 const fn is_left_out(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::NotRun { .. }) || !outcome.is_failure()
 }
@@ -128,7 +129,7 @@ impl Joining<'_> {
             }
             group.job.cases.extend([new].into_iter().chain(beside));
         }
-        // Without an A/A control it is not known how much two equal cases differ.
+        // Without an A/A control, the noise between two equal cases would be unknown.
         group.job.baseline = group.job.baseline.or(first_pair);
         for (mut new, outcome) in settled {
             new.ordinal *= 2;
@@ -141,7 +142,7 @@ impl Joining<'_> {
         }
     }
 
-    /// The base's case under its own name, next to `new`, whose ordinal is even.
+    /// The base's case under its own name, placed after `new`, whose ordinal is even.
     fn add(&mut self, new: &Case) -> Case {
         self.joined.variants.insert(new.key.variant.clone());
         self.joined.added += 1;
@@ -149,7 +150,7 @@ impl Joining<'_> {
         Case { ordinal: new.ordinal + 1, key, group: new.group.clone() }
     }
 
-    /// The base's case on the inputs of `new`; `None` after recording why it is refused.
+    /// The base's case on the inputs of `new`; `None` if it is rejected, with the reason recorded.
     fn comparable(&mut self, mut base: CaseJob, new: &CaseJob) -> Option<CaseJob> {
         let mut refused = differing_buffers(&base.buffers, &new.buffers, &new.case.key);
         refused.extend(differing_check(&base, new));
@@ -159,7 +160,7 @@ impl Joining<'_> {
         }
         for buffer in &mut base.buffers {
             if let Some(same) = new.buffers.iter().find(|other| other.name == buffer.name) {
-                // Equal files may be in different folders.
+                // Files with equal content may be in different folders.
                 buffer.fill.clone_from(&same.fill);
             }
         }
@@ -227,7 +228,7 @@ fn differing_check(base: &CaseJob, new: &CaseJob) -> Option<Refused> {
 fn describe_check(check: &CheckPlan) -> String {
     let Tolerance { abs, rel, ulp, derived } = check.tolerance;
     let expected = match &check.expect {
-        // The plan has numbers instead of the expressions in the manifest's text.
+        // Describe the expressions, since the plan has numbers where the manifest's text has names.
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
         ExpectPlan::Variant(name) => format!("{} = that of `{name}`", in_words(&check.actual)),
         ExpectPlan::Part(part) => format!(

@@ -1,4 +1,4 @@
-//! Axes of this run: the manifest's, overridden by those of the backend and then by `--set`.
+//! Axes of this run: the manifest's, overridden by the backend's and then by `--set`.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use super::PlanOptions;
 pub struct Axes {
     /// Axes that all variants share, in the manifest's order.
     pub shared: Vec<Axis>,
-    /// Axes of a single variant, for each variant in the manifest's order.
+    /// Axes of single variants, one entry per variant in the manifest's order.
     pub own: Vec<OwnAxes>,
-    /// Shared axes whose values differ from the manifest's. Included points must fit the new values.
+    /// Shared axes whose values differ from the manifest's. Included points must use the new values.
     pub replaced: BTreeSet<String>,
 }
 
@@ -43,12 +43,12 @@ pub fn effective(manifest: &Manifest, options: &PlanOptions) -> Result<Axes, Vec
 }
 
 impl Axes {
-    /// Every axis, the shared ones first.
+    /// All axes, shared ones first.
     fn all(&self) -> impl Iterator<Item = &Axis> {
         self.shared.iter().chain(self.own.iter().flat_map(|own| &own.axes))
     }
 
-    /// Applies one `--set`.
+    /// Applies one `--set` option.
     fn set(&mut self, set: &str, manifest: &Manifest) -> Result<(), Diagnostic> {
         let Some((name, list)) = set.split_once('=') else {
             return Err(Diagnostic::whole(format!("--set {set}: no `=`")).hint("write --set axis=value,value"));
@@ -83,7 +83,7 @@ impl Axes {
     }
 }
 
-/// Values of a `--set`: expressions if the axis has numbers or bools, text if it has text.
+/// Values of a `--set`: expressions if the axis holds numbers or bools, plain strings if it holds strings.
 fn read_values(like: &Axis, list: &str) -> Result<Vec<Value>, String> {
     let mut values = Vec::new();
     for text in split(list) {
@@ -122,7 +122,7 @@ fn read_value(like: Option<&Value>, text: &str) -> Result<Value, String> {
     }
 }
 
-/// Splits at the commas outside parentheses.
+/// Splits at commas outside parentheses.
 fn split(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
     for (at, c) in list.char_indices() {
@@ -140,7 +140,7 @@ fn split(list: &str) -> Vec<&str> {
     parts
 }
 
-/// Checks that axes that advance together still have equal lengths.
+/// Error if zipped axes no longer have equal lengths.
 fn unequal(axes: &[Axis], zipped: &[String]) -> Option<Diagnostic> {
     let mut lengths = zipped.iter().filter_map(|name| axes.iter().find(|axis| axis.name == *name));
     let first = lengths.next()?;

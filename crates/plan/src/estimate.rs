@@ -1,18 +1,18 @@
-//! Costs of a plan: device memory by arithmetic, and time by a simple model.
+//! Costs of a plan: device memory, calculated, and time, from a simple model.
 //!
-//! The model of time is rough. Inputs are made, and outputs checked, on the device at [`DEVICE_BYTES_PER_SECOND`]. A
-//! launch moves its `work.bytes` (without these, all its buffers) at [`SHARE_OF_PEAK`] of the device's peak. A case
-//! takes [`CASE_SECONDS`]. It is launched for warm-up, check and re-check, and then for [`SAMPLING_SECONDS`], in which
-//! most cases reach their precision: at least `min_samples` and at most `max_samples` times, and no longer than its
-//! budget. A case on the host uses up its budget. Compilation is left out, since it is cached. For six shipped
-//! experiments on an H200 the estimates add up to 22 s, and the runs took 39 s. Each is within a factor of 2, except
-//! `reduction_operators` with 4.4: many of its cases do not reach their precision and use up their budget.
+//! The time model is rough. Inputs are generated and outputs checked on the device at [`DEVICE_BYTES_PER_SECOND`]. A
+//! launch transfers its `work.bytes` (or all its buffers if not stated) at [`SHARE_OF_PEAK`] of the device's peak. A
+//! case takes [`CASE_SECONDS`] plus its launches: warm-up, check, re-check and samples. Sampling takes
+//! [`SAMPLING_SECONDS`], in which most cases reach their precision; it makes at least `min_samples` and at most
+//! `max_samples` launches, and takes no longer than the budget. A case on the host uses up its budget. Compilation is
+//! not included, since it is cached. For six shipped experiments on an H200 the estimates add up to 22 s; the runs took
+//! 39 s. Each estimate is within a factor of 2, except for `reduction_operators` (4.4): many of its cases use up their
+//! budget without reaching their precision.
 //!
-//! On the simulator the estimate is for one launch of a case, without a second set of inputs. Its warp instructions are
-//! estimated as [`INSTRUCTIONS_PER_WARP`] for each warp, [`INSTRUCTIONS_PER_REQUEST`] for each 128 bytes that the job
-//! moves, and one for each 32 operations. They take 1 / [`SIMULATED_PER_SECOND`] each. Over the committed simulated
-//! reports the estimate of instructions has a median of 1.0 times the count; four of five cases are within a factor of
-//! 4.
+//! On the simulator, the estimate covers one launch per case, without a second set of inputs. Its warp instructions are
+//! estimated as [`INSTRUCTIONS_PER_WARP`] per warp, [`INSTRUCTIONS_PER_REQUEST`] per 128 bytes transferred, and one per
+//! 32 operations. Each takes 1 / [`SIMULATED_PER_SECOND`]. Over the committed simulator reports, the median ratio of
+//! estimated to actual instructions is 1.0; four of five cases are within a factor of 4.
 
 use std::collections::HashMap;
 
@@ -21,31 +21,31 @@ use runner_types::{
     GridPlan, GroupJob, LaunchPlan,
 };
 
-/// Bytes per second that a case on the host reads, and that the host of a simulation makes and checks.
+/// Bytes per second that a host case reads, and that the host generates and checks for the simulator.
 pub const HOST_BYTES_PER_SECOND: f64 = 2e9;
 
-/// Bytes per second that are made or checked on the device.
+/// Bytes per second that the device generates or checks.
 pub const DEVICE_BYTES_PER_SECOND: f64 = 1e11;
 
-/// Seconds that a case needs to load code, allocate memory and read back the result of a check.
+/// Seconds per case to load code, allocate memory and read back the result of a check.
 pub const CASE_SECONDS: f64 = 0.02;
 
-/// Seconds that the samples of a case take in one regime.
+/// Seconds to sample a case in one regime.
 pub const SAMPLING_SECONDS: f64 = 0.03;
 
-/// Assumed share of the memory's peak that a kernel reaches.
+/// Assumed fraction of peak memory bandwidth that a kernel reaches.
 pub const SHARE_OF_PEAK: f64 = 0.5;
 
-/// Assumed peak if no device is known, in bytes per second.
+/// Assumed peak bandwidth of an unknown device, in bytes per second.
 pub const ASSUMED_PEAK: f64 = 1e12;
 
-/// Instructions of a simulated warp besides moving and computing data.
+/// Overhead instructions per simulated warp, in addition to moving data and computing.
 pub const INSTRUCTIONS_PER_WARP: f64 = 40.0;
 
-/// Simulated warp instructions for each 128 bytes that the job moves.
+/// Simulated warp instructions per 128 bytes transferred.
 pub const INSTRUCTIONS_PER_REQUEST: f64 = 20.0;
 
-/// Warp instructions that the simulator executes per second on two cores, with its sanitizer.
+/// Warp instructions per second that the simulator executes on two cores, with its sanitizer on.
 pub const SIMULATED_PER_SECOND: f64 = 2e7;
 
 /// Bytes that a warp requests with one instruction, at four bytes per thread.
@@ -53,11 +53,11 @@ const BYTES_PER_REQUEST: f64 = 128.0;
 
 const WARP: f64 = 32.0;
 
-/// Launches of a case besides warm-up and samples: one for the check before and one for the check after.
+/// Launches in addition to warm-up and samples: the checks before and after timing.
 const CHECKED_LAUNCHES: f64 = 2.0;
 
-/// Device memory of a case: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer to
-/// restore it from. A buffer that is a `__device__` variable has no guard zones. A case on the host takes none.
+/// Device memory of a case: its buffers, guard zones on both sides of each, and a copy of each `inout` buffer for
+/// restoring it. `__device__` variables have no guard zones. A host case needs none.
 pub fn memory_needed(job: &CaseJob) -> Bytes {
     let buffers = job.buffers.iter().filter(|_| is_on_device(job));
     Bytes(buffers.map(buffer_memory).fold(0, u64::saturating_add))
@@ -75,18 +75,18 @@ fn buffer_memory(buffer: &BufferPlan) -> u64 {
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupCost {
-    /// Device memory. The cases of a group keep their buffers at the same time and share equal ones.
+    /// Device memory. The cases of a group hold their buffers at the same time and share equal ones.
     pub memory: Bytes,
     pub seconds: f64,
-    /// Estimated seconds of one launch of the shortest case on the device; 0 on the simulator.
+    /// Estimated seconds per launch of the fastest case on the device; 0 on the simulator.
     pub shortest_launch: f64,
 }
 
 impl GroupCost {
-    /// Costs of a resolved group on this device, or on an assumed one if it is unknown.
+    /// Costs of a resolved group on this device, or on an assumed one for `None`.
     pub fn estimate(job: &GroupJob, backend: BackendKind, device: Option<&DeviceInfo>) -> Self {
         let memory = distinct_buffers(job).into_iter().map(buffer_memory).fold(0, u64::saturating_add);
-        // Inputs are made once per group; outputs are checked before and after timing, case by case.
+        // Inputs are generated once per group; outputs are checked for each case, before and after timing.
         let inputs = job.cases.iter().map(|case| bytes_where(case, |b| b.fill.is_some())).fold(0.0, f64::max);
         let case = |case: &CaseJob| match backend {
             BackendKind::Sim => simulated_seconds(case),
@@ -101,7 +101,8 @@ impl GroupCost {
 }
 
 fn distinct_buffers(job: &GroupJob) -> Vec<&BufferPlan> {
-    // Fills contain floats, which do not hash. Buffers that agree in all else are few and compared one by one.
+    // Fills contain floats, which cannot be hashed. Few buffers agree in everything else, so these are compared one by
+    // one.
     let mut alike: HashMap<(&str, ElementType, u64, Access), Vec<&BufferPlan>> = HashMap::new();
     let mut distinct = Vec::new();
     for buffer in job.cases.iter().filter(|case| is_on_device(case)).flat_map(|case| &case.buffers) {
@@ -118,7 +119,7 @@ fn bytes_where(case: &CaseJob, wanted: impl Fn(&BufferPlan) -> bool) -> f64 {
     case.buffers.iter().filter(|buffer| wanted(buffer)).map(|buffer| buffer.bytes().0 as f64).sum()
 }
 
-/// Seconds of a case on the simulator: one launch of each kernel, and its check.
+/// Seconds for a case on the simulator: one launch of each kernel, and its check.
 fn simulated_seconds(case: &CaseJob) -> f64 {
     let moved = case.work.bytes.map_or_else(|| bytes_where(case, |_| true), |bytes| bytes as f64);
     let checks = bytes_where(case, |b| matches!(b.access, Access::Out | Access::InOut)) / HOST_BYTES_PER_SECOND;
@@ -146,7 +147,7 @@ fn share_of_blocks(case: &CaseJob) -> f64 {
     }
 }
 
-/// Warps of a launch. If its size is known only after compiling, enough to fill an H100.
+/// Number of warps of a launch. If the size is known only after compilation, enough to fill an H100.
 fn warps(launch: &LaunchPlan) -> f64 {
     const FULL_DEVICE: f64 = 132.0 * 64.0;
     match (&launch.grid, &launch.block) {

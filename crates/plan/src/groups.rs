@@ -1,6 +1,6 @@
 //! Groups of cells that are compared with each other.
 //!
-//! The cells of a group share the value of every axis that is not compared. A group runs as a unit, on one device.
+//! Cells of a group have the same value for every axis that is not compared. A group runs as a unit, on one device.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use super::planned_outcome::Cell;
 use super::points::Points;
 use runner_types::GroupPlace;
 
-/// Cells of the matrix, group after group, each in the manifest's order.
+/// Cells of the matrix, group by group, each group in the manifest's order.
 #[derive(Debug, Default)]
 pub struct Groups {
     cells: Vec<Cell>,
-    /// Start of each group, and the end of the last one.
+    /// Start of each group, followed by the end of the last.
     starts: Vec<u32>,
     /// Index of each group in the whole plan, if this is a part of it.
     ordinals: Option<Vec<u32>>,
@@ -45,7 +45,7 @@ impl Groups {
         self.ordinals.as_ref().and_then(|ordinals| ordinals.get(index)).copied().unwrap_or(index as u32)
     }
 
-    /// Cells of a group; empty for an index past the last.
+    /// Cells of a group; empty if the index is out of range.
     pub fn get(&self, index: usize) -> &[Cell] {
         match self.starts.get(index..index + 2) {
             Some(&[start, end]) => &self.cells[start as usize..end as usize],
@@ -54,8 +54,8 @@ impl Groups {
     }
 }
 
-/// Groups the cells, which are in the manifest's order. Groups are in the order of their first cells. If `places` are
-/// given, the groups are those of a part of a plan.
+/// Groups the cells, which are in the manifest's order. Groups are ordered by their first cells. If `places` are given,
+/// these are the groups of a partial plan.
 pub fn form(
     points: &Points,
     compared: &[bool],
@@ -66,7 +66,7 @@ pub fn form(
     let group_of: Vec<u32> = group_numbers(points, compared);
     let group_at = |point: usize| points.position(point).and_then(|row| group_of.get(row)).copied().unwrap_or_default();
     let group = |cell: &Cell| group_at(cell.ordinal as usize / variants);
-    // Groups are numbered in the order of their first points, and the sort keeps the order of the cells within each.
+    // Groups are numbered in the order of their first points; the stable sort keeps the order of cells within each.
     if compared.contains(&true) {
         cells.sort_by_key(group);
     }
@@ -87,7 +87,7 @@ pub fn form(
 }
 
 fn group_numbers(points: &Points, compared: &[bool]) -> Vec<u32> {
-    // Points are distinct, so without compared axes each is a group of its own.
+    // Points are distinct, so without compared axes each point is its own group.
     if !compared.contains(&true) {
         return (0..points.len() as u32).collect();
     }

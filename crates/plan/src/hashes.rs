@@ -1,6 +1,6 @@
-//! Hashes of the parts of a case, so that a comparison can say what changed.
+//! Hashes of the parts of a case, so that a comparison can tell what changed.
 //!
-//! Unlike the fingerprint in `link`, they do not depend on paths or on the driver.
+//! Unlike the fingerprint in `link`, they do not depend on paths or the driver.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,10 +13,10 @@ use runner_types::{
     PrintedPlan, list_of, operation_counts, sha256_hex, with_lists, write_operations,
 };
 
-/// Hexadecimal digits of each hash. 48 bits suffice for the few states of one case.
+/// Hexadecimal digits of each hash. 48 bits are enough for the few versions of one case.
 const DIGITS: usize = 12;
 
-/// Hashes of a case whose launches have their code.
+/// Hashes of a case whose launches are compiled.
 pub fn hash_case(case: &CaseJob) -> CaseHashes {
     let units: Vec<Option<&Compiled>> = match &case.body {
         BodyPlan::Launches(launches) => launches.iter().map(|launch| launch.compiled.as_ref()).collect(),
@@ -31,7 +31,7 @@ pub fn hash_case(case: &CaseJob) -> CaseHashes {
     }
 }
 
-/// Returns the hashes of a case that is not compiled, from those of the source and of the options of each of its units.
+/// Hashes of an uncompiled case, from the source and option hashes of its units.
 pub fn hash_uncompiled(case: &CaseJob, sources: &[&str], options: &[&str]) -> CaseHashes {
     let args: Vec<&[ArgPlan]> = match &case.body {
         BodyPlan::Launches(launches) => launches.iter().map(|launch| launch.args.as_slice()).collect(),
@@ -57,7 +57,7 @@ pub fn hash_uncompiled(case: &CaseJob, sources: &[&str], options: &[&str]) -> Ca
     }
 }
 
-/// Hash of the machine code of a case's launches; `None` if a launch's is unknown.
+/// Hash of the machine code of all launches; `None` if that of any launch is unknown.
 pub fn hash_code(case: &CaseJob) -> Option<String> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let digest = |launch: &LaunchPlan| launch.compiled.as_ref()?.digests.get(&launch.kernel).cloned();
@@ -65,7 +65,7 @@ pub fn hash_code(case: &CaseJob) -> Option<String> {
     Some(hash(&digests))
 }
 
-/// Operations of a case's kernels, each kernel once; `None` if a kernel's are unknown.
+/// Opcode counts of a case's kernels, each kernel once; `None` if those of any kernel are unknown.
 fn operations(case: &CaseJob) -> Option<String> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let of_kernel = |launch: &LaunchPlan| {
@@ -114,7 +114,7 @@ fn name_of(path: &Path) -> std::path::PathBuf {
     path.file_name().map(Into::into).unwrap_or_default()
 }
 
-/// Hash of an expectation's file. For a C++ source, also of the files that it includes.
+/// Hash of a file of expected values. For a C++ source, includes the files that it includes.
 pub(super) fn golden(expect: &ExpectPlan) -> Option<String> {
     let path = expect.file()?;
     Some(match expect {
@@ -129,7 +129,7 @@ pub(super) fn content(path: &Path) -> String {
 }
 
 fn hash(part: &impl Serialize) -> String {
-    // Serialising cannot fail: plain data with string keys.
+    // Serialization cannot fail: plain data with string keys.
     let mut digest = sha256_hex(&serde_json::to_vec(part).unwrap_or_default());
     digest.truncate(DIGITS);
     digest

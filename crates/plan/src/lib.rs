@@ -3,11 +3,11 @@
 //! [`expand`] builds the matrix: every point of the axes for every variant, narrowed by the command line and divided
 //! into groups that are compared. Each cell has a planned outcome: kept, excluded by a rule, or excluded by a
 //! `requires`. [`resolve`] makes one group ready to run: it evaluates every expression, checks every launch against the
-//! device's limits, and gives every case that cannot run its outcome.
+//! device's limits, and assigns an outcome to every case that cannot run.
 //!
-//! The matrix stores indices, eight bytes per cell, so that a million cells stay cheap. Nothing here opens a device,
-//! compiles, or reads a file beyond the header of an `.npy` file. What depends on an unknown device stays undecided and
-//! is reported as such.
+//! The matrix stores indices, eight bytes per cell, so that a million cells stay cheap. This crate opens no device,
+//! compiles nothing, and reads only the headers of `.npy` files. Anything that depends on an unknown device is reported
+//! as undecided.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -43,29 +43,29 @@ use groups::Groups;
 use points::{Chosen, Points};
 use recipe::{Recipe, Rule};
 
-/// Maximum number of cells of a matrix. A larger one is probably a typing error in an axis, and its table would be
-/// large.
+/// Maximum number of cells of a matrix. A larger one is probably caused by a typo in an axis and would need much
+/// memory.
 pub const MAX_CELLS: u64 = 1_000_000;
 
-/// The machine that the matrix is for, and how the matrix is narrowed.
+/// The machine to plan for, and the options that narrow the matrix.
 #[derive(Debug, Clone)]
 pub struct PlanOptions {
     pub backend: BackendKind,
-    /// Backend whose axes and bindings replace the manifest's. It differs from `backend` if the results are to be
-    /// compared with another backend's.
+    /// Backend whose axes and bindings override the manifest's. Differs from `backend` if results are to be compared
+    /// with another backend's.
     pub sizes: BackendKind,
-    /// Device, if known. It provides the values of device attributes, the limits and the size of memory.
+    /// Device, if known: its attributes, limits and memory size.
     pub device: Option<DeviceInfo>,
     /// `axis=values` overrides of axes.
     pub set: Vec<String>,
-    /// Condition on the cells to keep.
+    /// Condition that selects the cells to keep.
     pub filter: Option<String>,
     /// Variants to keep; empty for all.
     pub variants: Vec<String>,
 }
 
 impl PlanOptions {
-    /// Options for the whole matrix on a backend, with no device known.
+    /// Options for the whole matrix on a backend, without a known device.
     pub fn for_backend(backend: BackendKind) -> Self {
         Self { backend, sizes: backend, device: None, set: Vec::new(), filter: None, variants: Vec::new() }
     }
@@ -84,7 +84,7 @@ pub struct Plan {
     groups: Groups,
     rules: Vec<Rule>,
     recipes: Vec<Recipe>,
-    /// Why no host function runs; `None` if they do.
+    /// Why host functions do not run; `None` if they do.
     without_host: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagno
     expand_part(manifest, options, None)
 }
 
-/// Builds only the part of the matrix with these groups, at the cost of their cells only.
+/// Builds only the part of the matrix with these groups; the cost is proportional to their cells.
 pub fn expand_groups(manifest: &Manifest, options: &PlanOptions, places: &[GroupPlace]) -> Result<Plan, Diagnostics> {
     expand_part(manifest, options, Some(places))
 }
@@ -156,18 +156,18 @@ impl Plan {
         self.device.as_ref()
     }
 
-    /// Shared axes. Values of included points follow the manifest's.
+    /// Shared axes, including values added by included points after the manifest's values.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// Shared axes as columns of the report.
+    /// Shared axes as report columns.
     pub fn axis_columns(&self) -> Vec<AxisColumn> {
         let column = |(axis, &compared): (&Axis, &bool)| AxisColumn { name: axis.name.clone(), compared };
         self.axes.iter().zip(&self.compared).map(column).collect()
     }
 
-    /// Variants after expansion of their own axes, including those that `--variant` leaves out.
+    /// Variants after expanding their own axes, including those not selected by `--variant`.
     pub fn variants(&self) -> &[PlannedVariant] {
         &self.variants
     }
@@ -181,7 +181,7 @@ impl Plan {
         self.without_host.is_none() && self.variants.iter().any(|variant| variant.selected && is_host(variant))
     }
 
-    /// Kernel compilers that the plan needs, each with a variant that needs it.
+    /// Kernel compilers that the plan needs, each with an example of a variant that needs it.
     pub fn compilers(&self) -> BTreeMap<KernelCompiler, &str> {
         let selected = self.variants.iter().filter(|variant| variant.selected);
         let compilers_of = |variant: &'_ PlannedVariant| match &self.recipes[variant.spec].body {
@@ -193,12 +193,11 @@ impl Plan {
             .collect()
     }
 
-    /// Excludes every host function, for this reason.
+    /// Excludes every host function, giving this reason.
     pub fn exclude_host(&mut self, why: impl Into<String>) {
         self.without_host = Some(why.into());
     }
 
-    /// Keeps only these cases.
     pub fn keep(&mut self, only: &HashSet<CaseKey>) {
         let mut groups = std::mem::take(&mut self.groups);
         groups.retain(|cell| only.contains(&self.case(cell).key));
@@ -218,18 +217,18 @@ impl Plan {
         self.groups.get(index)
     }
 
-    /// Place of a group, by which [`expand_groups`] finds it.
+    /// Place of a group, by which [`expand_groups`] finds it again.
     pub fn place(&self, index: usize) -> GroupPlace {
         let point = self.group(index).first().map_or(0, |cell| self.point_of(cell.ordinal));
         GroupPlace { ordinal: self.groups.ordinal(index), point: point as u32 }
     }
 
-    /// Values that a group shares: those of the axes that are not compared.
+    /// Values that the cells of a group share: those of the axes that are not compared.
     pub fn group_key(&self, index: usize) -> GroupKey {
         GroupKey(self.group(index).first().map(|cell| self.key_at(cell.ordinal)).unwrap_or_default())
     }
 
-    /// A cell with its names and values.
+    /// The case of a cell, with names and values.
     pub fn case(&self, cell: Cell) -> Case {
         let variant = self.variant_of(cell.ordinal);
         let axes = self.values_at(cell.ordinal).map(|(axis, value)| (axis.name.clone(), value.clone())).collect();
@@ -260,7 +259,7 @@ impl Plan {
         shared.map(|((axis, value), _)| (axis.name.clone(), value.clone())).collect()
     }
 
-    /// Whether the others of its group are compared with this cell.
+    /// Whether this cell is the baseline of its group.
     pub fn is_baseline(&self, ordinal: u32) -> bool {
         self.baseline.as_ref().is_some_and(|(variant, at)| {
             let there = |(name, wanted): &(String, Value)| {

@@ -1,6 +1,6 @@
-//! Joins resolved cases with their compiled code, and gives each its fingerprint.
+//! Combines resolved cases with their compiled code, and computes their fingerprints.
 //!
-//! The fingerprint needs the identity of the code, so it is known only here.
+//! The fingerprint depends on the identity of the code, so it is known only here.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use runner_types::{
 
 pub type CompiledUnits = BTreeMap<CompileUnit, Result<Compiled, CompileFailure>>;
 
-/// Gives each launch of the group its code. Cases with a unit that did not compile leave the group and are settled.
+/// Attaches the compiled code to each launch of the group. Removes cases with a unit that did not compile and returns
+/// their outcomes.
 pub fn link(mut job: GroupJob, units: &CompiledUnits, environment: &Environment) -> (GroupJob, Vec<(Case, Outcome)>) {
     let mut settled = Vec::new();
     let mut kept = Vec::with_capacity(job.cases.len());
@@ -62,23 +63,23 @@ fn code_of(unit: &CompileUnit, units: &CompiledUnits) -> Result<Compiled, Outcom
     }
 }
 
-/// What a stored result depends on. Everything else may change without making it stale.
+/// Everything that a stored result depends on. Other changes do not make it stale.
 #[derive(Serialize)]
 struct Identity<'a> {
     key: &'a CaseKey,
-    /// Hashes of the files of inputs and expected values.
+    /// Hashes of the input files and the files of expected values.
     files: Vec<String>,
     buffers: &'a [BufferPlan],
     launches: Vec<LaunchIdentity<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<HostIdentity<'a>>,
-    /// Order of launches that are not made once each.
+    /// Order of the launches, unless each is made once.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<&'a StepsPlan>,
-    /// Body of a case that has no code of its own.
+    /// Body of a case without compiled code.
     body: Option<&'a BodyPlan>,
     checks: &'a [CheckPlan],
-    /// Omitted if nothing printed is checked, so that the hashes of other cases stay the same as before this field
+    /// Omitted if printed output is not checked, so that the hashes of other cases stay the same as before this field
     /// existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<&'a PrintedPlan>,
@@ -104,16 +105,16 @@ struct LaunchIdentity<'a> {
     stream: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pending_launches: Option<i64>,
-    /// All other given settings, by key.
+    /// All other settings that are given, by key.
     #[serde(skip_serializing_if = "Attributes::is_empty")]
     attributes: Attributes<'a>,
 }
 
-/// Attributes of a launch by key, in a fixed order, so that stored hashes stay the same.
+/// Attributes of a launch by key, in a fixed order, so that stored hashes stay valid.
 struct Attributes<'a>(&'a LaunchPlan);
 
 impl Attributes<'_> {
-    /// Settings that have no field of their own in [`LaunchIdentity`].
+    /// Settings without a separate field in [`LaunchIdentity`].
     fn others(&self) -> impl Iterator<Item = (&'static str, Option<&i64>)> {
         let apart = ["shared", "cooperative", "stream", "pending_launches"];
         let given = self.0.settings.given().map(|(setting, number)| (setting.name, number));
@@ -174,13 +175,13 @@ fn fingerprint(case: &CaseJob, environment: &Environment) -> Fingerprint {
         driver: &environment.driver,
         runner: &environment.runner,
     };
-    // Serialising cannot fail: plain data with string keys. An empty text would only make a result stale.
+    // Serialization cannot fail: plain data with string keys. An empty string would only make a result stale.
     let text = serde_json::to_vec(&identity).unwrap_or_default();
     Fingerprint(sha256_hex(&text))
 }
 
-/// Contents of the files of inputs and expected values. An unreadable file hashes as empty; the case reports the error
-/// when it reads the file.
+/// Hashes of the input files and the files of expected values. An unreadable file hashes as empty; the case reports the
+/// error when it reads the file.
 fn files(case: &CaseJob) -> Vec<String> {
     let fills = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
     let goldens = case.checks.iter().filter_map(|check| hashes::golden(&check.expect));

@@ -1,6 +1,6 @@
 //! Planned outcome of each cell, before anything runs: kept, excluded by a rule or by a `requires`, or undecided.
 //!
-//! Only conditions are evaluated here, in parallel over the points. Resolving a cell may still give it another outcome.
+//! Only conditions are evaluated here, in parallel over the points. Resolving a cell may still change its outcome.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,34 +19,34 @@ use super::{Plan, PlanOptions, PlannedVariant};
 /// A cell of the matrix, which may become a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// Index in the expansion. Filters do not change it: a cell keeps its ordinal in a narrowed plan.
+    /// Index in the expansion. Filters do not change it, so a cell has the same ordinal in a narrowed plan.
     pub ordinal: u32,
     pub outcome: PlannedOutcome,
 }
 
-/// Whether a cell runs, and if not, which condition of the manifest prevents it.
+/// Whether a cell runs and, if not, which condition of the manifest prevents it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedOutcome {
-    /// Runs, unless resolving it finds an error.
+    /// Runs, unless resolving it fails.
     Kept,
     /// Excluded by the `[[exclude]]` rule with this index.
     Excluded(u16),
-    /// The variant's `requires` with this index does not hold.
+    /// The variant's `requires` with this index is false.
     Unmet(u16),
-    /// A `requires` has no value here. Resolving the cell gives the error.
+    /// A `requires` cannot be evaluated. Resolving the cell produces the error.
     Unresolved,
-    /// A rule or `requires` names device attributes, and the device is unknown.
+    /// A rule or `requires` uses device attributes, and the device is unknown.
     NeedsDevice,
 }
 
 /// Points per parallel task.
 const CHUNK: usize = 2048;
 
-/// Maximum number of distinct errors to report for each condition.
+/// Maximum number of distinct errors reported per condition.
 const SHOWN: usize = 4;
 
-/// Decides the outcome of every cell, and drops those that the filter excludes. Fails if a rule or a filter has no
-/// truth value at some cell.
+/// Decides the outcome of every cell, and drops cells that the filter excludes. Fails if a rule or a filter does not
+/// evaluate to a Boolean for some cell.
 pub fn decide(
     plan: &Plan,
     manifest: &Manifest,
@@ -104,7 +104,7 @@ impl<'a> Matrix<'a> {
         (cells, faults)
     }
 
-    /// Sets the shared axes at a point.
+    /// Sets the shared axes to the values at a point.
     fn place(&self, point: usize, scope: &mut Scope) {
         let row = self.plan.points.row(point);
         for ((name, axis), &index) in self.axes.iter().zip(&self.plan.axes).zip(row) {
@@ -121,7 +121,7 @@ struct CellView<'a> {
 }
 
 impl CellView<'_> {
-    /// `None` if the filter drops the cell.
+    /// Outcome of the cell; `None` if the filter drops it.
     fn outcome(&self, scope: &mut Scope, faults: &mut Faults) -> Result<Option<PlannedOutcome>, Failed> {
         let recipe = &self.matrix.plan.recipes[self.variant.spec];
         self.variant.place(scope);
@@ -148,7 +148,7 @@ impl CellView<'_> {
         Ok(Some(self.required(recipe, scope)))
     }
 
-    /// Whether a condition needs a device and the device is unknown.
+    /// Whether a condition needs a device and none is known.
     fn is_open(&self, needs: &Needs) -> bool {
         !self.matrix.device_known && !needs.device.is_empty()
     }
@@ -181,14 +181,14 @@ impl CellView<'_> {
 }
 
 impl PlannedVariant {
-    /// Sets the variant's own axes.
+    /// Sets the axes that only this variant has.
     pub fn place(&self, scope: &mut Scope) {
         for (name, value) in &self.own {
             scope.set(name.clone(), value.clone());
         }
     }
 
-    /// Sets the variant's name, if it is needed.
+    /// Sets the variant's name, if needed.
     pub fn place_name(&self, needs: &Needs, scope: &mut Scope) {
         if needs.variant {
             scope.set(recipe::VARIANT, Value::Str(self.name.clone()));
@@ -197,7 +197,7 @@ impl PlannedVariant {
 }
 
 impl Rule {
-    /// Whether the condition holds at a cell whose axes are set in the scope.
+    /// Whether the condition is true for a cell whose axes are set in the scope.
     pub(super) fn holds(
         &self,
         recipe: &Recipe,
@@ -211,7 +211,7 @@ impl Rule {
     }
 }
 
-/// The first `requires` of a variant that does not hold at a cell whose axes are set in the scope.
+/// The first `requires` of a variant that is false for a cell whose axes are set in the scope.
 pub fn unmet(recipe: &Recipe, variant: &PlannedVariant, scope: &mut Scope) -> Result<Option<usize>, ExprError> {
     variant.place_name(&recipe.guard, scope);
     recipe.bind(&recipe.guard, scope)?;
@@ -229,7 +229,7 @@ enum Condition {
     Exclude(u16),
 }
 
-/// Conditions that could not be evaluated: per condition and failing part of it, the first cell and the number of
+/// Conditions that could not be evaluated. For each condition and its failing part: the first cell and the number of
 /// cells.
 #[derive(Default)]
 struct Faults(BTreeMap<(Condition, Option<(usize, usize)>), Instance>);
@@ -248,7 +248,7 @@ impl Faults {
 
     fn insert(&mut self, key: (Condition, Option<(usize, usize)>), instance: Instance) {
         match self.0.get_mut(&key) {
-            // Chunks are merged in order, so the known one is the earlier one.
+            // Chunks are merged in order, so the existing entry has the earlier cell.
             Some(known) => known.cells += instance.cells,
             None => {
                 self.0.insert(key, instance);

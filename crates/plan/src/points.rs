@@ -1,4 +1,4 @@
-//! Product of the shared axes, in the manifest's order, with the included points.
+//! Cartesian product of the shared axes, in the manifest's order, with the included points.
 //!
 //! Points are rows of indices, so that a large matrix stays small. Rows can be limited to some groups, for a task that
 //! runs only these.
@@ -17,11 +17,11 @@ use super::axes::Axes;
 pub struct Points {
     width: usize,
     indices: Vec<u32>,
-    /// Number of the point in each row, ascending; `None` if every point has a row.
+    /// Index of the point in each row, ascending; `None` if every point has a row.
     numbers: Option<Vec<u32>>,
     /// Number of rows. Stored separately, since a manifest without axes has one row of width zero.
     count: usize,
-    /// Number of the first point that was included and is not in the product.
+    /// Index of the first included point outside the product.
     included: usize,
 }
 
@@ -32,15 +32,15 @@ pub struct Layout {
     added: Vec<Vec<Value>>,
 }
 
-/// Groups of a partial plan, by the numbers of one point of each. Groups share the values of the axes that are not
-/// `compared`.
+/// Groups of a partial plan, each given by the index of one of its points. The points of a group agree on all axes that
+/// are not `compared`.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen<'a> {
     pub points: &'a [u32],
     pub compared: &'a [bool],
 }
 
-/// Multiplies the axes out and appends the included points. If groups are chosen, only their points get rows.
+/// Expands the product of the axes and appends the included points. If groups are chosen, only their points get rows.
 pub fn lay_out(
     manifest: &Manifest,
     axes: &Axes,
@@ -80,8 +80,8 @@ pub fn lay_out(
     Ok(Layout { points: Points { width, indices, numbers, count, included: product }, added })
 }
 
-/// Appends the row of the point with a number. Numbers count through the product like an odometer whose last dimension
-/// changes fastest.
+/// Appends the row of the point with index `number`. Indices enumerate the product with the last dimension varying
+/// fastest.
 fn push_row(
     indices: &mut Vec<u32>,
     number: usize,
@@ -106,7 +106,7 @@ fn push_row(
 }
 
 impl Chosen<'_> {
-    /// Numbers of all points of the groups, ascending.
+    /// Indices of all points of the groups, ascending.
     fn members(self, dimensions: &[Dimension], product: usize, included: &[Vec<u32>]) -> Vec<u32> {
         let width = self.compared.len();
         let mut numbers = BTreeSet::new();
@@ -128,14 +128,14 @@ impl Chosen<'_> {
         numbers.into_iter().collect()
     }
 
-    /// Numbers of the product's points in the group of a row.
+    /// Indices of the product's points that belong to the group of a row.
     fn of_product(self, row: &[u32], dimensions: &[Dimension]) -> Vec<u32> {
         let mut numbers = vec![0_u32];
         for dimension in dimensions {
             let mut shared = dimension.axes.iter().filter(|axis| !self.compared[**axis]).map(|axis| row[*axis]);
             let values = match shared.next() {
                 None => 0..dimension.length as u32,
-                // An index past the dimension is a value that only included points have.
+                // An index past the dimension is a value added by an included point.
                 Some(first) if (first as usize) < dimension.length && shared.all(|other| other == first) => {
                     first..first + 1
                 }
@@ -151,13 +151,13 @@ impl Chosen<'_> {
     }
 }
 
-/// Axes that advance together.
+/// Axes that advance in lockstep.
 struct Dimension {
     axes: Vec<usize>,
     length: usize,
 }
 
-/// Each axis, or list of zipped axes, once, at the position of its first axis.
+/// The axes and lists of zipped axes, each at the position of its first axis.
 fn dimensions(axes: &[Axis], zip: &[Vec<String>]) -> Vec<Dimension> {
     let mut dimensions = Vec::new();
     for (index, axis) in axes.iter().enumerate() {
@@ -173,20 +173,20 @@ fn dimensions(axes: &[Axis], zip: &[Vec<String>]) -> Vec<Dimension> {
     dimensions
 }
 
-/// Whether a point has only values of the axes that replaced the manifest's.
+/// Whether a point uses only current values of the axes that were overridden.
 fn fits(axes: &Axes, values: &[&Value]) -> bool {
     let mut pairs = axes.shared.iter().zip(values);
     pairs.all(|(axis, value)| !axes.replaced.contains(&axis.name) || axis.values.contains(value))
 }
 
-/// Whether the product already has the point.
+/// Whether the product contains the point.
 fn in_product(dimensions: &[Dimension], axes: &[Axis], values: &[&Value]) -> bool {
     dimensions.iter().all(|dimension| {
         (0..dimension.length).any(|i| dimension.axes.iter().all(|&axis| axes[axis].values[i] == *values[axis]))
     })
 }
 
-/// Index of an included value in its axis. Added values come after the axis' own.
+/// Index of an included value in its axis. Added values follow the axis's own.
 fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 {
     if let Some(index) = axis.values.iter().chain(&*added).position(|known| known == *value) {
         return index as u32;
@@ -196,7 +196,7 @@ fn index_of(((axis, value), added): ((&Axis, &&Value), &mut Vec<Value>)) -> u32 
 }
 
 impl Layout {
-    /// The axes, with the added values after their own.
+    /// The axes, with added values after their own.
     pub fn tables(&self, axes: &[Axis]) -> Vec<Axis> {
         let mut tables = axes.to_vec();
         for (axis, added) in tables.iter_mut().zip(&self.added) {
@@ -211,7 +211,7 @@ impl Layout {
 }
 
 impl Points {
-    /// Numbers of the points, ascending.
+    /// Indices of the points, ascending.
     pub fn numbers(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.count).map(|row| self.number(row))
     }
@@ -224,7 +224,7 @@ impl Points {
         self.numbers.as_ref().map_or(row, |numbers| numbers[row] as usize)
     }
 
-    /// Row of a point; `None` if it has none.
+    /// Row number of a point, if it has a row.
     pub fn position(&self, point: usize) -> Option<usize> {
         match &self.numbers {
             None => (point < self.count).then_some(point),
@@ -232,7 +232,7 @@ impl Points {
         }
     }
 
-    /// Whether a point was included, so that `exclude` does not apply to it.
+    /// Whether a point comes from an `include`, so that `exclude` does not apply to it.
     pub const fn is_included(&self, point: usize) -> bool {
         point >= self.included
     }

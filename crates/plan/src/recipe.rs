@@ -1,8 +1,7 @@
-//! Definition of each variant, combined once for the whole plan.
+//! Definition of each variant, assembled once for the whole plan.
 //!
-//! A [`Recipe`] is one variant with its parts of the shared tables. Its bindings are sorted so that each comes after
-//! those it uses. The needed ones are known in advance: a binding that a variant does not use is never evaluated for
-//! it, and so cannot fail there.
+//! A [`Recipe`] is one variant with the parts of the shared tables that it uses. Its bindings are sorted by dependency.
+//! A binding that a variant does not use is never evaluated for it, and so cannot fail there.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,32 +20,32 @@ mod names;
 
 pub use names::{Needs, of_launch};
 
-/// The name that has the variant's name as its value.
+/// Name that evaluates to the variant's name.
 pub const VARIANT: &str = "variant";
 
-/// Block size that `block = "occupancy"` chooses, known only on the device.
+/// Name of the block size chosen by `block = "occupancy"`, which is known only on the device.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
-/// Index of a repetition of a launch or of the sequence, from 0.
+/// Name of the 0-based index of a repetition of a launch or of the whole sequence.
 pub const NTH: &str = "nth";
 
-/// One variant of the manifest, with the parts of the shared tables that it uses.
+/// A variant of the manifest, with the parts of the shared tables that it uses.
 #[derive(Debug)]
 pub struct Recipe {
-    /// Bindings, sorted so that each comes after those it uses.
+    /// Bindings, sorted so that each comes after those that it uses.
     pub lets: Vec<LetBinding>,
     pub requires: Vec<Expression>,
     pub guard: Needs,
-    /// What the rest of the job needs.
+    /// Names that everything else in the job needs.
     pub needs: Needs,
-    /// Buffers that the body or the checks name.
+    /// Buffers that the body or the checks use.
     pub buffers: Vec<BufferSpec>,
     pub body: BodySpec,
     pub checks: Vec<CheckSpec>,
     pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
     pub unsanitized: Option<Unsanitized>,
-    /// Whether only a sample of the blocks runs.
+    /// Whether to run only a sample of the blocks.
     pub sampled: bool,
 }
 
@@ -55,7 +54,7 @@ pub struct Recipe {
 pub struct Rule {
     pub program: Program,
     pub why: String,
-    /// What it needs of each variant of the manifest; `None` for a variant that lacks a name of the rule.
+    /// Names that it needs from each variant of the manifest; `None` for a variant that lacks one of them.
     pub needs: Vec<Option<Needs>>,
 }
 
@@ -65,7 +64,7 @@ pub struct Rules {
     pub filter: Option<Rule>,
 }
 
-/// Combines every variant with the shared tables.
+/// Builds the recipe of every variant.
 pub fn of_variants(manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Recipe>, Vec<Diagnostic>> {
     let (mut recipes, mut faults) = (Vec::new(), Vec::new());
     for spec in &manifest.variants {
@@ -80,7 +79,7 @@ pub fn of_variants(manifest: &Manifest, options: &PlanOptions) -> Result<Vec<Rec
 
 fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Result<Recipe, Diagnostic> {
     let lets = lets(manifest, options, spec)?;
-    // Expected output belongs to the checks: a variant with its own checks has its own output.
+    // Expected output is part of the checks: a variant with its own checks also has its own expected output.
     let (checks, printed) = match &spec.checks {
         Some(own) => (own, spec.printed.as_ref()),
         None => (&manifest.checks, spec.printed.as_ref().or(manifest.printed.as_ref())),
@@ -109,7 +108,7 @@ fn recipe(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Res
     Ok(recipe)
 }
 
-/// Bindings of a variant: its own, then the backend's, then the manifest's.
+/// Bindings of a variant. Its own take precedence over the backend's, and these over the manifest's.
 fn lets(manifest: &Manifest, options: &PlanOptions, spec: &VariantSpec) -> Result<Vec<LetBinding>, Diagnostic> {
     let backend = manifest.on.get(&options.sizes).map(|on| on.lets.as_slice()).unwrap_or_default();
     let bindings = replaced(manifest.lets.iter().chain(backend), &spec.lets, |binding| &*binding.name);
@@ -175,14 +174,14 @@ pub fn option_fault(filter: &str, error: ExprError) -> Diagnostic {
 }
 
 impl Recipe {
-    /// Evaluates the bindings that `needs` lists and the scope lacks. The error names the failing one.
+    /// Evaluates the bindings in `needs` that are not yet in the scope. The error names the binding that failed.
     pub fn bind(&self, needs: &Needs, scope: &mut Scope) -> Result<(), ExprError> {
         for &index in &needs.lets {
             let binding = &self.lets[index];
             if scope.get(&binding.name).is_none() {
                 let value = binding.value.evaluate(scope).map_err(|error| ExprError {
                     message: format!("let `{}`: {}", binding.name, error.message),
-                    // It refers to the binding, not to the expression that uses it.
+                    // The range would be in the binding, not in the expression that uses it.
                     at: None,
                     hint: error.hint,
                 })?;

@@ -1,4 +1,4 @@
-//! Finds renamed variants: those of a base that have another name in the manifest.
+//! Finds renamed variants of the base, i.e. those that have a different name in the manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ type Points = BTreeMap<Vec<(String, String)>, Vec<(LaunchPlan, String)>>;
 
 /// Maps each renamed variant of the base to its name in the manifest.
 ///
-/// Two variants that only one side has match if their launches are equal in every case that both have. A match must be
-/// unique on both sides.
+/// A variant found only in the base matches one found only in the manifest if their launches are equal in every case
+/// that both have. A match must be unique on both sides.
 pub fn find_renamed(base: &[ResolvedGroup], new: &[ResolvedGroup]) -> BTreeMap<String, String> {
     let (of_base, of_new) = (names(base), names(new));
     let (gone, added) = (points(base, &of_new), points(new, &of_base));
@@ -32,7 +32,7 @@ fn names(groups: &[ResolvedGroup]) -> BTreeSet<String> {
     settled.chain(running).cloned().collect()
 }
 
-/// Cases of the variants that are not among the `others`.
+/// Cases of the variants whose names are not in `others`.
 fn points(groups: &[ResolvedGroup], others: &BTreeSet<String>) -> BTreeMap<String, Points> {
     let mut found: BTreeMap<String, Points> = BTreeMap::new();
     for case in groups.iter().flat_map(|group| &group.job.cases) {
@@ -47,8 +47,8 @@ fn points(groups: &[ResolvedGroup], others: &BTreeSet<String>) -> BTreeMap<Strin
     found
 }
 
-/// Launches of a case, with the content of each source instead of its path. Headers are ignored, since a renamed
-/// variant may use changed ones.
+/// Launches of a case, with the content of each source instead of its path. Ignores headers, since a renamed variant
+/// may use changed ones.
 fn code(case: &CaseJob) -> Option<Vec<(LaunchPlan, String)>> {
     let BodyPlan::Launches(launches) = &case.body else { return None };
     let without_paths = |launch: &LaunchPlan| {

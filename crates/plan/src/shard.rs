@@ -1,9 +1,9 @@
 //! Shards: deterministic subsets of the groups of a plan, for runs that share the work.
 //!
-//! A group is never divided, since its cases are compared with each other on one device. Groups go to shards in the
-//! order of their estimated costs, the costliest first, each to the shard with the least so far. By this rule no shard
-//! is more than 4/3 of the best possible (Graham, 1969). The costs are those of an unknown device, so that every
-//! machine divides a plan in the same way.
+//! A group is never split, since its cases are compared with each other on one device. Groups are assigned in order of
+//! decreasing estimated cost, each to the shard with the lowest total so far. With this rule no shard takes more than
+//! 4/3 of the optimum (Graham, 1969). The costs assume an unknown device, so that every machine divides a plan in the
+//! same way.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -15,7 +15,7 @@ use runner_experiment::Manifest;
 use runner_lang::diagnostics::Diagnostics;
 use runner_types::{GroupKey, GroupPlace, Shard};
 
-/// A plan with the cost of each group, from which shards are made.
+/// A plan with the cost of each group, ready to be divided into shards.
 #[derive(Debug)]
 pub struct Shards {
     plan: Plan,
@@ -31,7 +31,7 @@ pub struct Division {
 }
 
 impl Shards {
-    /// Estimates the groups of the plan that `options` give.
+    /// Estimates the groups of the plan that `options` select.
     pub fn plan(manifest: &Manifest, options: &PlanOptions) -> Result<Self, Diagnostics> {
         let plan = expand(manifest, options)?;
         let estimate = |index| GroupCost::estimate(&resolve(manifest, &plan, index).job, plan.backend(), None).seconds;
@@ -39,12 +39,12 @@ impl Shards {
         Ok(Self { plan, seconds })
     }
 
-    /// The plan that is divided.
+    /// The undivided plan.
     pub const fn whole(&self) -> &Plan {
         &self.plan
     }
 
-    /// Number of shards with at least `least` seconds of work each. At least one, and at most one per group.
+    /// Number of shards with at least `least` seconds of work on average. At least one, and at most one per group.
     pub fn count(&self, least: f64) -> u32 {
         let fitting = if least > 0.0 { (self.seconds.iter().sum::<f64>() / least).floor() } else { f64::INFINITY };
         fitting.clamp(1.0, self.seconds.len().max(1) as f64) as u32
@@ -55,7 +55,6 @@ impl Shards {
         owners.filter(|(_, owner)| *owner == shard.index).map(|(group, _)| self.plan.group_key(group)).collect()
     }
 
-    /// Divides the plan into `shards` parts.
     pub fn divide(&self, shards: u32) -> Division {
         let count = shards as usize;
         let mut division =
@@ -70,9 +69,9 @@ impl Shards {
     }
 }
 
-/// Shard of each group, from 1, by the groups' seconds.
+/// 1-based shard of each group, from the groups' seconds.
 fn owners(seconds: &[f64], shards: u32) -> Vec<u32> {
-    // Nanoseconds are ordered, and a group without an estimate still counts.
+    // Integers are totally ordered. The added 1 gives weight to groups without an estimate.
     let nanoseconds = |seconds: f64| ((seconds * 1e9) as u64).saturating_add(1);
     let mut order: Vec<(u64, usize)> =
         seconds.iter().enumerate().map(|(at, seconds)| (nanoseconds(*seconds), at)).collect();
@@ -98,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_costliest_groups_come_first_and_go_where_least_is() {
-        // The groups of 7 and 6 come first, then 5 goes to the 6 and 4 to the 7. 3 goes to the first of two with 11.
+        // 7 and 6 are assigned first, then 5 joins 6 and 4 joins 7. 3 goes to the first of the two shards with 11.
         let seconds = [3.0, 4.0, 5.0, 6.0, 7.0];
         assert_eq!(groups_of(&seconds, Shard { index: 1, of: 2 }), [0, 1, 4]);
         assert_eq!(groups_of(&seconds, Shard { index: 2, of: 2 }), [2, 3]);

@@ -1,6 +1,6 @@
 //! Summary of a plan: how many cases run, why the others do not, and the costs of the run.
 //!
-//! `runner plan` prints it. Every group is resolved for it but none is kept, so that a large plan needs little memory.
+//! `runner plan` prints it. Every group is resolved and then dropped, so that a large plan needs little memory.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use runner_types::{Bytes, Outcome};
 pub enum Reason {
     /// Text of the `exclude` rule.
     Rule(String),
-    /// A `requires` does not hold.
+    /// A `requires` is false.
     Requires {
         variant: String,
         text: String,
@@ -27,7 +27,7 @@ pub enum Reason {
     Unresolved(String),
     /// The case's check needs a variant that does not run.
     NotRun(String),
-    /// The case names attributes of an unknown device.
+    /// The case uses attributes of an unknown device.
     Device(String),
 }
 
@@ -40,15 +40,15 @@ pub struct Summary {
     pub largest: Option<(Bytes, usize)>,
     /// Estimated seconds of the whole run.
     pub seconds: f64,
-    /// Groups that have cases to run, but not their baseline.
+    /// Groups whose baseline does not run although other cases do.
     pub without_baseline: u64,
 }
 
-/// Resolves every group, on all cores. The result does not depend on their number.
+/// Resolves every group, on all cores. The result does not depend on the number of cores.
 pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
     let group = |index| Summary::of_group(plan, index, &resolve(manifest, plan, index));
     let mut summary = Summary::default();
-    // Seconds are added in the order of the groups, since a sum of floats depends on the order.
+    // Seconds are added in group order, since floating-point addition is not associative.
     let groups: Vec<(Summary, Vec<u64>)> = (0..plan.group_count()).into_par_iter().map(group).collect();
     let mut units = std::collections::BTreeSet::new();
     for (group, compiled) in groups {
@@ -60,7 +60,7 @@ pub fn summarise(manifest: &Manifest, plan: &Plan) -> Summary {
 }
 
 impl Summary {
-    /// Counts of one group, with a hash for each unit that it compiles.
+    /// Counts for one group, with a hash of each unit that it compiles.
     fn of_group(plan: &Plan, index: usize, group: &ResolvedGroup) -> (Self, Vec<u64>) {
         let cost = GroupCost::estimate(&group.job, plan.backend(), plan.device());
         let mut summary = Self {
@@ -88,7 +88,7 @@ impl Summary {
         for (reason, count) in group.others {
             *self.others.entry(reason).or_default() += count;
         }
-        // The first of equals is kept, so that the result is always the same.
+        // Of equal groups the first is kept, so that the result is deterministic.
         if group.largest.map(|(bytes, _)| bytes) > self.largest.map(|(bytes, _)| bytes) {
             self.largest = group.largest;
         }
@@ -112,7 +112,7 @@ fn reason(variant: &str, by_rule: bool, outcome: &Outcome) -> Reason {
     }
 }
 
-/// Hashes of the units that a group compiles, which are only counted.
+/// Hashes of the units that a group compiles; the caller only counts them.
 fn units(group: &ResolvedGroup) -> Vec<u64> {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
@@ -120,7 +120,7 @@ fn units(group: &ResolvedGroup) -> Vec<u64> {
         .job
         .cases
         .iter()
-        // Different variants never share a unit, see `CompileUnit`, but equal units are compiled once.
+        // Variants never share a unit (see `CompileUnit`), but equal units are compiled once.
         .flat_map(|case| case.body.units())
         .map(|unit| hasher.hash_one(unit))
         .collect();

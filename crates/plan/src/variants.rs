@@ -1,4 +1,4 @@
-//! Expands variants by the axes that only they have.
+//! Expands variants along the axes that only they have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use runner_types::Value;
 use super::axes::{Axes, OwnAxes};
 use super::{MAX_CELLS, PlanOptions};
 
-/// One implementation under comparison.
+/// One of the implementations under comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedVariant {
-    /// Name with the values of the variant's own axes filled in.
+    /// Name including the values of the variant's own axes.
     pub name: String,
     pub spec: usize,
     /// Values of the axes that only this variant has.
     pub own: Vec<(Arc<str>, Value)>,
-    /// False if `--variant` leaves it out.
+    /// False if `--variant` excludes it.
     pub selected: bool,
 }
 
-/// Expands every variant, in the manifest's order. Its last axis changes fastest.
+/// Expands every variant, in the manifest's order. The last of its axes varies fastest.
 pub fn expand(axes: &Axes, options: &PlanOptions) -> Result<Vec<PlannedVariant>, Vec<Diagnostic>> {
     let (mut variants, mut faults) = (Vec::new(), Vec::new());
     let mut count = 0_u64;
@@ -79,7 +79,7 @@ fn same_names(variants: &[PlannedVariant], axes: &Axes) -> Vec<Diagnostic> {
     faults
 }
 
-/// Marks the variant that a `--variant` names. Any other name is an error.
+/// Marks the variant that a `--variant` option selects. A name that matches no variant is an error.
 fn select(variants: &mut [PlannedVariant], name: &str) -> Option<Diagnostic> {
     if let Some(variant) = variants.iter_mut().find(|variant| variant.name == name) {
         variant.selected = true;

@@ -16,19 +16,19 @@ use runner_lang::reference::RefProgram;
 use runner_lang::template::TemplateProgram;
 use runner_types::DeviceInfo;
 
-/// What must be known before some expressions can be evaluated.
+/// Everything that must be known to evaluate some expressions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// Indices of bindings, each after those it uses.
+    /// Indices of bindings, each after those that it uses.
     pub lets: Vec<usize>,
-    /// Device attributes that are named, directly or through a binding.
+    /// Device attributes used directly or through a binding.
     pub device: Vec<String>,
     /// Whether the variant's name is used.
     pub variant: bool,
 }
 
 impl Needs {
-    /// Everything that `names` refer to. Each binding comes after those it uses.
+    /// Collects everything that `names` refer to. Each binding comes after those that it uses.
     pub fn collect<'a>(names: impl IntoIterator<Item = &'a String>, lets: &'a [LetBinding]) -> Self {
         let mut wanted: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
         let mut needed = Vec::new();
@@ -44,7 +44,7 @@ impl Needs {
     }
 }
 
-/// Sorts bindings so that each comes after those it uses. Refuses one that depends on itself.
+/// Sorts bindings so that each comes after those that it uses. Rejects cyclic bindings.
 pub fn in_order(lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
     let places: HashMap<&str, usize> =
         lets.iter().enumerate().map(|(place, binding)| (&*binding.name, place)).collect();
@@ -55,7 +55,7 @@ pub fn in_order(lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
             waits[user] += 1;
         }
     }
-    // The first one in the file comes first.
+    // Among the available bindings, take the first in the file.
     let mut free: BinaryHeap<Reverse<usize>> =
         (0..lets.len()).filter(|place| waits[*place] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(lets.len());
@@ -76,14 +76,14 @@ pub fn in_order(lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
     Ok(order.into_iter().filter_map(|place| lets[place].take()).collect())
 }
 
-/// Buffers that a body and its checks name.
+/// Names of the buffers that a body and its checks use.
 pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {
         BodySpec::Launches { launches, steps, .. } => {
             used.extend(launches.iter().flat_map(|launch| buffers_of(&launch.args)));
             used.extend(launches.iter().filter_map(|launch| Some(launch.persist.as_ref()?.buffer.clone())));
-            // Names in a condition that are not buffers do no harm: they do not match any buffer.
+            // Names in a condition that are not buffers are harmless: they match no buffer.
             steps.iter().flatten().for_each(|step| buffers_of_step(step, &mut used));
         }
         BodySpec::Host(host) => used.extend(buffers_of(&host.args)),
@@ -129,14 +129,14 @@ fn buffers_of_step(step: &StepSpec, used: &mut BTreeSet<String>) {
     }
 }
 
-/// Every name that the expressions of a launch use.
+/// All names used in the expressions of a launch.
 pub fn of_launch(launch: &LaunchSpec) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
     names.launch(launch);
     names.0
 }
 
-/// Every name that the job's expressions use, except in `requires`.
+/// All names used in the job's expressions, except in `requires`.
 pub fn of_recipe(recipe: &Recipe) -> BTreeSet<String> {
     let mut names = Names(BTreeSet::new());
     for buffer in &recipe.buffers {
@@ -201,7 +201,7 @@ impl Names {
 
     fn reference(&mut self, reference: &RefProgram) {
         self.0.extend(reference.names().iter().cloned());
-        // Such a name may be a binding. If it is a buffer, there is no binding of that name.
+        // These names may be bindings. If one is a buffer, no binding has its name.
         self.0.extend(reference.either().iter().cloned());
     }
 
@@ -318,7 +318,7 @@ pub fn in_scope(name: &str, recipe: &Recipe, axes: &Axes, own: &OwnAxes) -> bool
         || DeviceInfo::attribute_names().any(|known| known == name)
 }
 
-/// Errors in a filter: names that no variant knows, names that no single variant has together, or an unknown device.
+/// Errors in a filter: unknown names, names that no single variant has together, or attributes of an unknown device.
 pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_known: bool) -> Vec<Diagnostic> {
     let text = rule.program.text();
     let usable: Vec<&Needs> = rule.needs.iter().flatten().collect();

@@ -1,6 +1,6 @@
 //! Resolves launches: their numbers, arguments and translation units.
 //!
-//! Launches with the same source and options share a unit, and with it their `__device__` variables.
+//! Launches with the same source and options share a unit, and thus their `__device__` variables.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::{AtPlace, CaseEvaluator, Worked, unresolved};
 use crate::recipe::{NTH, OCCUPANCY_BLOCK};
 
 impl CaseEvaluator<'_> {
-    /// The body of the case, and the order of its launches if they are not made once each.
+    /// The body of the case, and the order of its launches unless each is made once.
     pub fn body(&self, buffers: &[BufferPlan]) -> Worked<(BodyPlan, Option<StepsPlan>)> {
         let body = match &self.recipe.body {
             BodySpec::Launches { launches, steps: Some(steps), .. } => {
@@ -46,7 +46,7 @@ impl CaseEvaluator<'_> {
         Ok(HostPlan { unit, compiled: None, function, args })
     }
 
-    /// Every launch of one run, in order: the whole sequence in each round.
+    /// All launches of one run, in order. Every round repeats the whole sequence.
     fn launches(&self, rounds: Option<&Expression>, recipes: &[LaunchSpec]) -> Worked<Vec<LaunchPlan>> {
         let mut launches = Vec::with_capacity(recipes.len());
         self.repeat(rounds, 1, &mut |round, rounds| {
@@ -62,8 +62,8 @@ impl CaseEvaluator<'_> {
         Ok(launches)
     }
 
-    /// Runs `step` `count` times, or once without a count, with the index of each repetition in scope. Passes it the
-    /// total number of repetitions, including the `outer` loop's.
+    /// Runs `step` `count` times, or once if there is no count, with the index of the repetition in scope. Passes it
+    /// the total number of repetitions, including those of the `outer` loop.
     pub fn repeat(
         &self,
         count: Option<&Expression>,
@@ -101,7 +101,7 @@ impl CaseEvaluator<'_> {
         let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
         match u64::try_from(least) {
             Ok(least) => self.bounded_integer(program, setting.name, &(least..=most as u64)).map(|value| value as i64),
-            // A number that may be negative.
+            // Settings that may be negative are clamped to their bounds.
             Err(_) => Ok(program.evaluate_i64(self.scope).place(setting.name)?.clamp(least, most)),
         }
     }
@@ -115,7 +115,7 @@ impl CaseEvaluator<'_> {
     }
 
     fn launch_in_scope(&self, recipe: &LaunchSpec) -> Worked<LaunchPlan> {
-        // Only C++ spells element types in its own way.
+        // Only C++ has its own spelling of element types.
         let style = if SourceForm::from_path(&recipe.source) == SourceForm::Cuda { Style::Cpp } else { Style::Names };
         let kernel = recipe.kernel.render(self.scope, style).place("kernel")?;
         let args = self.args(&recipe.args, &kernel)?;
@@ -143,7 +143,7 @@ impl CaseEvaluator<'_> {
 
     fn settings(&self, recipe: &LaunchSettings<Expression>) -> Worked<LaunchSettings> {
         let settings = recipe.try_map(|setting, program| self.setting(setting, program))?;
-        // A plan always states its amount of shared memory.
+        // A plan always states the amount of shared memory.
         Ok(LaunchSettings { shared: Some(settings.shared.unwrap_or(0)), ..settings })
     }
 
@@ -160,7 +160,7 @@ impl CaseEvaluator<'_> {
         Ok(Persist { buffer: recipe.buffer.clone(), ratio })
     }
 
-    /// The unit of one launch. [`share_units`] combines equal ones.
+    /// The unit of one launch. [`share_units`] merges equal ones.
     fn unit(&self, source: &Path, recipe: &CompileSpec, kernel: &str) -> Worked<CompileUnit> {
         let define = |(name, value): &(String, Template)| Ok((name.clone(), self.cpp(value, "defines")?));
         Ok(CompileUnit {
@@ -177,7 +177,7 @@ impl CaseEvaluator<'_> {
         })
     }
 
-    /// `__device__` variables that are memory of the case's buffers.
+    /// Names of the `__device__` variables that provide buffer memory.
     fn symbols(&self) -> Worked<Vec<String>> {
         let templates = self.recipe.buffers.iter().filter_map(|buffer| buffer.symbol.as_ref());
         templates.map(|template| self.cpp(template, "symbol")).collect()
@@ -197,7 +197,7 @@ impl CaseEvaluator<'_> {
         Ok(GridPlan::AfterBlock { dims: dims.iter().map(|dim| dim.text().to_owned()).collect(), scope })
     }
 
-    /// One to three dimensions; missing ones are 1.
+    /// Extents in three dimensions; omitted ones are 1.
     fn extent(&self, dims: &[Expression], place: &str) -> Worked<[u64; 3]> {
         let mut extent = [1; 3];
         for (value, dim) in extent.iter_mut().zip(dims) {
@@ -210,7 +210,7 @@ impl CaseEvaluator<'_> {
         recipes.iter().enumerate().map(|(place, arg)| self.arg(arg, (function, place))).collect()
     }
 
-    /// Bytes of a buffer before an address within it, which must be before its end.
+    /// Byte offset of an address in a buffer. The address must be before the buffer's end.
     fn offset(&self, name: &str, offset: &Expression) -> Worked<u64> {
         let offset_value = offset.evaluate_u64(self.scope).place("args")?;
         let Some(recipe) = self.recipe.buffers.iter().find(|buffer| buffer.name == name) else {
@@ -226,7 +226,7 @@ impl CaseEvaluator<'_> {
         Ok(offset_value.saturating_mul(width).saturating_mul(element.size() as u64))
     }
 
-    /// A field of a struct in C's layout: every member at a multiple of its alignment.
+    /// A struct field in C layout: every member is at a multiple of its alignment.
     fn field(&self, recipe: &ArgSpec) -> Worked<Laid> {
         match recipe {
             ArgSpec::Scalar { element, value } => {
@@ -258,7 +258,7 @@ impl CaseEvaluator<'_> {
         }
     }
 
-    /// Adds the fields of a struct by name, with the complete path for fields of nested structs.
+    /// Collects the named fields of a struct, with full paths for fields of nested structs.
     fn named(&self, path: &str, fields: &[(String, ArgSpec)], all: &mut Vec<NamedField>) -> Worked<()> {
         for (name, value) in fields {
             let dot = if path.is_empty() || name.starts_with('[') { "" } else { "." };
@@ -276,7 +276,7 @@ impl CaseEvaluator<'_> {
         Ok(())
     }
 
-    /// A texture or surface, which the device must support and which must fit its buffer.
+    /// A texture or surface, after checking that devices support it and that it fits its buffer.
     fn texture(&self, recipe: &TextureSpec) -> Worked<Texture> {
         let (name, kind) = (&recipe.buffer, recipe.kind);
         let Some(buffer) = self.recipe.buffers.iter().find(|buffer| buffer.name == *name) else {
@@ -298,7 +298,7 @@ impl CaseEvaluator<'_> {
         problem.map_or(Ok(texture), |why| Err(unresolved("args", &format!("a texture of `{name}`: {why}"))))
     }
 
-    /// An argument. A struct with named fields needs the kernel and the index of the parameter.
+    /// Resolves an argument. Structs with named fields need the kernel and the parameter's index.
     fn arg(&self, recipe: &ArgSpec, (kernel, parameter): (&str, usize)) -> Worked<ArgPlan> {
         Ok(match recipe {
             ArgSpec::Named(named) => {
@@ -320,7 +320,7 @@ impl CaseEvaluator<'_> {
     }
 }
 
-/// A field, or consecutive fields, in C's layout.
+/// One or more consecutive fields in C layout.
 #[derive(Debug)]
 struct Laid {
     bytes: Vec<u8>,
@@ -341,7 +341,7 @@ impl Laid {
         Self { bytes: vec![0; size], addresses: vec![address], alignment: size }
     }
 
-    /// Appends a field. Fails if the whole exceeds the size limit of kernel parameters.
+    /// Appends a field. Fails if the total exceeds the size limit of kernel parameters.
     fn append(&mut self, field: &Self) -> Worked<()> {
         let (begin, most) = (self.bytes.len().next_multiple_of(field.alignment), ArgPlan::MOST_STRUCT_BYTES);
         let end = begin + field.bytes.len();
@@ -357,8 +357,8 @@ impl Laid {
     }
 }
 
-/// Gives launches with the same source and options one unit with all their kernels. Symbols go to the first launch's
-/// unit.
+/// Merges the units of launches with the same source and options into one with all their kernels. Symbols go to the
+/// first launch's unit.
 fn share_units(launches: &mut [LaunchPlan], symbols: Vec<String>) {
     let mut units: Vec<CompileUnit> = Vec::new();
     for launch in launches.iter() {

@@ -1,4 +1,4 @@
-//! Resolves buffers and the numbers in the device's types.
+//! Resolves buffers, and numbers in the types of the device.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ impl CaseEvaluator<'_> {
         Ok(BufferPlan { name: recipe.name.clone(), element, len, fill, access, symbol, allocate, vary, poison })
     }
 
-    /// Element type that a template names, or a vector's component type, and the number of components.
+    /// Element type (or component type of a vector) that a template names, and the number of components.
     pub fn element_or_vector(&self, template: &Template, place: &str) -> Worked<(ElementType, u64)> {
         let name = template.render(self.scope, Style::Names).place(place)?;
         match ElementType::of_vector(name.trim()) {
@@ -58,7 +58,7 @@ impl CaseEvaluator<'_> {
         let float = |program: &Expression| program.evaluate_f64(self.scope).place(place);
         Ok(match recipe {
             FillSpec::Constant(value) => FillPlan::Constant(number(value)?),
-            // A sequence that leaves the range of its type wraps, as integers of that type do.
+            // A sequence that exceeds the range of its integer type wraps.
             FillSpec::Iota { start, step } => {
                 FillPlan::Iota { start: number(start)?, step: self.step(step, element).place(place)? }
             }
@@ -131,7 +131,7 @@ impl CaseEvaluator<'_> {
         })
     }
 
-    /// Path of a file whose name may have placeholders.
+    /// Path of a file whose name may contain placeholders.
     pub fn file(&self, file: &FileSpec, place: &str) -> Worked<PathBuf> {
         let path = file.folder.join(file.name.render(self.scope, Style::Names).place(place)?);
         if self.project.has(&path) {
@@ -147,7 +147,7 @@ impl CaseEvaluator<'_> {
         Ok((path, tensor))
     }
 
-    /// Bytes of a tensor with exactly the given number of elements.
+    /// Location of a tensor in its file, after checking that it has the given number of elements.
     pub fn tensor(&self, spec: &TensorSpec, element: ElementType, len: Option<u64>, place: &str) -> Worked<FilePart> {
         let (path, tensor) = self.find_tensor(spec, place)?;
         let misfit = |why: String| unresolved(place, &format!("{} of {} {why}", spec.tensor.text(), path.display()));
@@ -155,7 +155,7 @@ impl CaseEvaluator<'_> {
         Ok(FilePart { path, offset: tensor.offset, bytes: tensor.bytes })
     }
 
-    /// A file with exactly the given number of elements.
+    /// Path of a file, after checking that it has exactly the given number of elements.
     pub fn raw_file(&self, file: &FileSpec, element: ElementType, len: u64, place: &str) -> Worked<PathBuf> {
         let path = self.file(file, place)?;
         let bytes = std::fs::metadata(&path).map_err(|error| unreadable(place, &path, &error))?.len();
@@ -167,7 +167,7 @@ impl CaseEvaluator<'_> {
         Err(unresolved(place, &message))
     }
 
-    /// Elements of a list, which must match the length if that is known.
+    /// Elements of a list, whose number must match the length if that is known.
     pub fn list(
         &self,
         elements: &[Expression],
@@ -210,7 +210,7 @@ impl CaseEvaluator<'_> {
     }
 }
 
-/// A sparse matrix with the row offsets in a buffer of `begins` elements.
+/// A sparse matrix whose row offsets are in a buffer of `begins` elements.
 fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Sparse> {
     let rows = begins.saturating_sub(1);
     if rows == 0 {
@@ -223,8 +223,8 @@ fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Spars
     Ok(Sparse { rows, columns, nonzeros })
 }
 
-/// Converts a number to an element type: integers in range, floats for float types. The error says why that is
-/// impossible.
+/// Converts a number to an element type: integers in range, floats for float types. The error explains why the number
+/// does not fit.
 fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
     match value {
         Value::Int(value) if element.is_float() => Ok(Value::Float(value as f64)),
@@ -239,13 +239,13 @@ fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
     }
 }
 
-/// Least and greatest number of an integer type.
+/// Minimum and maximum of an integer type.
 const fn range(element: ElementType) -> (i128, i128) {
     let bits = element.size() as u32 * 8;
     if element.is_signed_integer() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Bytes of a number that fits its type, from [`as_element`].
+/// Bit pattern of a number from [`as_element`], which fits its type.
 fn bits(element: ElementType, value: &Value) -> u64 {
     match (value, element) {
         (Value::Float(value), ElementType::F64) => value.to_bits(),

@@ -14,7 +14,7 @@ use runner_types::{
 use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 
 impl CaseEvaluator<'_> {
-    /// Checks of a variant, except those that expect what this variant itself computes.
+    /// Checks of a variant, except those whose expected values come from this variant itself.
     pub fn checks(&self, variant: &str, buffers: &[BufferPlan]) -> Worked<Vec<CheckPlan>> {
         let itself = |check: &&CheckSpec| matches!(&check.expect, Expectation::Variant { name, .. } if name == variant);
         self.recipe.checks.iter().filter(|check| !itself(check)).map(|check| self.check(check, buffers)).collect()
@@ -87,7 +87,7 @@ impl CaseEvaluator<'_> {
     }
 }
 
-/// The comparison as text.
+/// The comparison as shown in messages.
 fn text(spec: &CheckSpec) -> String {
     let compared = compared_text(spec);
     match &spec.mask {
@@ -114,7 +114,7 @@ fn compared_text(spec: &CheckSpec) -> String {
     }
 }
 
-/// Element type of a reference expression, from its first buffer.
+/// Element type of a reference expression, taken from its first buffer.
 fn element_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<ElementType> {
     match expression {
         RefExpr::Buffer(name) => buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.element),
@@ -133,7 +133,7 @@ fn len_of(expression: &RefExpr, buffers: &[BufferPlan]) -> Option<u64> {
         RefExpr::Buffer(name) => return buffers.iter().find(|buffer| buffer.name == *name).map(|buffer| buffer.len),
         RefExpr::Constant(_) => return None,
     };
-    // No wildcard: a new function must say how long its result is.
+    // No wildcard, so that a new function must state the length of its result.
     match function.kind() {
         RefKind::Reduction(_) => None,
         RefKind::Map(Map::Matmul) => {
@@ -171,7 +171,7 @@ fn whole(spec: &ToleranceSpec, element: ElementType) -> WholeTolerance {
     }
 }
 
-/// The manifest's tolerance, with 0 for missing parts; without one, the type's default.
+/// The manifest's tolerance, with 0 for omitted parts, or the type's default if there is none.
 fn tolerance(spec: &ToleranceSpec, element: ElementType) -> Tolerance {
     if !element.is_float() {
         return Tolerance::EXACT;

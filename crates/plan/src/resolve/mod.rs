@@ -1,7 +1,7 @@
 //! Makes one group ready to run.
 //!
-//! All expressions of a case are evaluated here. A case gets its outcome if an expression has no value, the device does
-//! not allow a launch, or the case does not fit memory. The other cases continue without it.
+//! Evaluates all expressions of its cases. If an expression has no value, the device does not allow a launch, or the
+//! case does not fit in memory, the case gets its outcome here. The other cases continue without it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,10 +27,10 @@ mod checks;
 mod limits;
 mod steps;
 
-/// One group, with its cases sorted by what happens to them next.
+/// A group with its cases sorted by what happens to them next.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedGroup {
-    /// Cases that run. If there are none, nothing is sent to a worker.
+    /// Cases that run. If there are none, no worker receives the group.
     pub job: GroupJob,
     /// Cases that already have an outcome.
     pub settled: Vec<(Case, Outcome)>,
@@ -42,7 +42,7 @@ pub struct ResolvedGroup {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undecided {
     pub case: Case,
-    /// Device attributes that it names.
+    /// Device attributes that it uses.
     pub names: Vec<String>,
 }
 
@@ -78,8 +78,8 @@ pub fn bare_group(manifest: &Manifest, plan: &Plan, index: usize) -> GroupJob {
     }
 }
 
-/// Resolves one case of a plan for a known device. The error is the outcome of a case that cannot run. Whether a
-/// variant runs whose result a check expects is left to the caller, who forms the group.
+/// Resolves one case of a plan for a known device. The error is the outcome of a case that cannot run. If a check
+/// expects another variant's result, the caller must ensure that this variant runs, since the caller forms the group.
 pub fn resolve_case(manifest: &Manifest, plan: &Plan, cell: Cell) -> Result<CaseJob, Outcome> {
     (CaseWork { manifest, plan, cell }).job(&plan.case(cell)).map_err(|stop| match stop {
         NoJob::Settled(outcome) => outcome,
@@ -89,13 +89,13 @@ pub fn resolve_case(manifest: &Manifest, plan: &Plan, cell: Cell) -> Result<Case
     })
 }
 
-/// Seed of the random order of variants, which is fixed for a group of an experiment.
+/// Seed for the random order of variants; always the same for a group of an experiment.
 fn seed(manifest: &Manifest, key: &str) -> u64 {
     let digest = Sha256::new().chain_update(&manifest.name).chain_update([0]).chain_update(key).finalize();
     digest.iter().take(8).fold(0, |seed, byte| seed << 8 | u64::from(*byte))
 }
 
-/// Settles the cases whose check expects the result of a variant that does not run.
+/// Removes the cases whose check expects the result of a variant that does not run, and settles them as not run.
 fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(Case, Outcome)>) -> Vec<(u32, CaseJob)> {
     let running: BTreeSet<&str> = ready.iter().map(|(ordinal, _)| plan.variant_of(*ordinal).name.as_str()).collect();
     let lacks = |job: &CaseJob| {
@@ -127,7 +127,7 @@ enum NoJob {
 
 type Worked<T> = Result<T, NoJob>;
 
-/// Adds the place in the manifest to an error of evaluation.
+/// Adds the location in the manifest to an evaluation error.
 trait AtPlace<T> {
     fn place(self, place: &str) -> Worked<T>;
 }
@@ -205,7 +205,7 @@ impl CaseWork<'_> {
         }
     }
 
-    /// Decides what can be known. Without a device, expressions that name its attributes are not evaluated.
+    /// Rejects a case that depends on an unknown device, whose attributes its expressions use.
     fn decide(&self, recipe: &Recipe) -> Worked<()> {
         let rules =
             self.plan.rules.iter().filter_map(|rule| rule.needs[self.plan.variant_of(self.cell.ordinal).spec].as_ref());
@@ -214,12 +214,12 @@ impl CaseWork<'_> {
         let mut names: Vec<String> = rules.chain(&recipe.guard.device).chain(&recipe.needs.device).cloned().collect();
         names.sort();
         names.dedup();
-        // A case that is settled without a device stays settled.
+        // A case that already has an outcome without a device keeps it.
         let settled = matches!(self.cell.outcome, PlannedOutcome::Unmet(_) | PlannedOutcome::Unresolved);
         if names.is_empty() || settled { Ok(()) } else { Err(NoJob::Undecided(names)) }
     }
 
-    /// The device's attributes, the axes and the variant's own axes.
+    /// Device attributes, shared axes and the variant's own axes.
     fn scope(&self) -> Scope {
         let mut scope = self.plan.device_scope();
         for (axis, value) in self.plan.values_at(self.cell.ordinal) {
@@ -229,8 +229,8 @@ impl CaseWork<'_> {
         scope
     }
 
-    /// Sets the lengths of buffers that are as long as their files, and the extents of arrays in files. Only axes may
-    /// occur in the names of these files.
+    /// Sets the lengths of buffers that take them from their files, and the extents of arrays in files. The names of
+    /// these files may use only axes.
     fn lengths_of_files(&self, recipe: &Recipe, scope: &mut Scope) -> Worked<()> {
         for buffer in recipe.buffers.iter().filter(|buffer| buffer.is_as_long_as_its_file() || buffer.has_extents()) {
             let place = format!("buffers.{}.fill", buffer.name);
@@ -241,7 +241,7 @@ impl CaseWork<'_> {
                         let header = npy::Header::read(&path).map_err(|error| unreadable(&place, &path, &error))?;
                         header.shape().to_vec()
                     }
-                    // If the buffer has its own length, the name may use bindings too.
+                    // If the buffer states its length, the name may use bindings too.
                     Err(stop) if buffer.is_as_long_as_its_file() => return Err(stop),
                     Err(_) => continue,
                 },
@@ -285,7 +285,7 @@ impl CaseWork<'_> {
     }
 }
 
-/// Error for a binding without a value. Only `grid` itself may use `occupancy_block`.
+/// Error for a binding that cannot be evaluated. Only `grid` itself may use `occupancy_block`.
 fn bindings(recipe: &Recipe, error: &ExprError) -> NoJob {
     let waits = |index: &usize| recipe.lets[*index].value.names().contains(OCCUPANCY_BLOCK);
     if recipe.needs.lets.iter().any(waits) {
@@ -295,7 +295,7 @@ fn bindings(recipe: &Recipe, error: &ExprError) -> NoJob {
     unresolved("", &error.message)
 }
 
-/// The first limit of the device that a job exceeds, including its memory.
+/// The first device limit that a job exceeds, including memory.
 fn find_exceeded_limit(device: &DeviceInfo, job: &CaseJob) -> Option<Outcome> {
     if let BodyPlan::Launches(launches) = &job.body {
         if let Some(why) = limits::machine_code(device, launches).or_else(|| limits::foreign(device, launches)) {
@@ -325,7 +325,7 @@ fn measure(spec: &MeasureSpec) -> MeasurePlan {
     }
 }
 
-/// Evaluates the expressions of one case, with a complete scope.
+/// Evaluates the expressions of one case in its complete scope.
 struct CaseEvaluator<'a> {
     recipe: &'a Recipe,
     project: &'a Project,

@@ -1,5 +1,4 @@
-//! Resolves the order of launches: loops of a fixed count are written out, and swaps rename buffers in the steps after
-//! them.
+//! Resolves the order of launches: unrolls loops with a fixed count, and renames buffers in the steps after a swap.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +11,10 @@ use runner_types::{
     Value,
 };
 
-/// Number of previous launches in which to look for an equal one.
+/// Number of previous launches to search for an equal one.
 const LOOKED_THROUGH: usize = 64;
 
-/// Maximum number of iterations to keep of a loop that swaps. A few swaps restore the original names sooner.
+/// Maximum number of stored iterations of a loop that swaps buffers. Usually a few swaps restore the original names.
 const LONGEST_CYCLE: usize = 64;
 
 /// Launches and buffer names after the steps resolved so far.
@@ -25,7 +24,7 @@ struct Written<'a> {
     launches: Vec<LaunchPlan>,
     /// First launch of each manifest entry.
     shown: Vec<Option<usize>>,
-    /// Buffers of names that swaps have changed.
+    /// Names affected by swaps, with the buffers that they refer to.
     names: BTreeMap<String, String>,
     steps: usize,
 }
@@ -105,7 +104,7 @@ impl CaseEvaluator<'_> {
         written.count()
     }
 
-    /// Calls `work` with the index of an iteration and the loop's bindings in scope.
+    /// Calls `work` with an iteration's index and the loop's bindings in scope.
     fn with_index<T>(
         &self,
         nth: u64,
@@ -132,7 +131,7 @@ impl CaseEvaluator<'_> {
         Ok(())
     }
 
-    /// A loop with a condition, with only as many iterations as differ from each other.
+    /// A loop with a condition. Stores only iterations that differ from each other.
     fn resolve_until(
         &self,
         spec: &LoopSpec,
@@ -169,8 +168,8 @@ impl CaseEvaluator<'_> {
         Ok(ConditionPlan { text: condition.text().to_owned(), scope, reads })
     }
 
-    /// The scope with bindings of a launch or a loop, in order. The variant's bindings that use one of them, or the
-    /// iteration's index, follow.
+    /// The scope extended by the bindings of a launch or a loop, in order. Also re-evaluates the variant's bindings
+    /// that depend on these or on the iteration index.
     pub fn bound(&self, lets: &[LetBinding]) -> Worked<Scope> {
         let mut scope = self.scope.clone();
         let mut changed = vec![NTH];
@@ -222,7 +221,7 @@ impl Written<'_> {
         self.names.iter().map(|(name, buffer)| (name.clone(), buffer.clone())).collect()
     }
 
-    /// Adds a launch with its names replaced by buffers, and returns its index. Equal launches share one.
+    /// Adds a launch, with names replaced by buffers, and returns its index. Equal launches share an index.
     fn add(&mut self, mut plan: LaunchPlan, entry: usize) -> usize {
         for name in plan.args.iter_mut().flat_map(ArgPlan::buffers_mut) {
             if let Some(meant) = self.names.get(name) {
