@@ -10,7 +10,7 @@ pub struct BufferSpec {
     pub name: String,
     /// Template for the name of an element type.
     pub element: Template,
-    /// Number of elements. Names [`BufferSpec::length_name`] if the file of its fill determines it.
+    /// Number of elements. Uses the name [`BufferSpec::length_name`] if the fill's file determines it.
     pub len: Expression,
     /// Initial content; `None` for `out` and `scratch`.
     pub fill: Option<FillSpec>,
@@ -18,24 +18,24 @@ pub struct BufferSpec {
     /// C++ name of a static `__device__` array to use instead of allocated memory.
     pub symbol: Option<Template>,
     pub allocate: Allocation,
-    /// How the second set of inputs differs from the first, if a seed does not change it.
+    /// How the second set of inputs differs from the first if the fill has no seed.
     pub vary: Option<Vary>,
-    /// Whether `scratch` memory is poisoned before every launch.
+    /// Whether to poison `scratch` memory before every launch.
     pub poison: bool,
 }
 
 impl BufferSpec {
-    /// Name that expressions use for the length of a buffer whose file determines it.
+    /// Name for the length of a buffer whose file determines it, for use in expressions.
     pub fn length_name(buffer: &str) -> String {
         format!("{buffer}_len")
     }
 
-    /// Names that expressions use for the extents of the array in the fill's file.
+    /// Names for the extents of the array in the fill's file, for use in expressions.
     pub fn extent_names(buffer: &str) -> [String; 6] {
         [0, 1, 2, 3, 4, 5].map(|dimension| format!("{buffer}_dim{dimension}"))
     }
 
-    /// Whether the fill's file has the extents of an array.
+    /// Whether the fill's file contains an array with extents.
     pub const fn has_extents(&self) -> bool {
         matches!(self.fill, Some(FillSpec::Npy(_) | FillSpec::Tensor(_)))
     }
@@ -61,14 +61,14 @@ pub enum FillSpec {
         high: Expression,
         seed: u64,
     },
-    /// Normally distributed; floats only.
+    /// Normal distribution; floats only.
     Normal {
         mean: Expression,
         deviation: Expression,
         seed: u64,
     },
     Npy(FileSpec),
-    /// A file of little-endian elements.
+    /// A binary file of little-endian elements.
     Raw(FileSpec),
     Tensor(TensorSpec),
     List(Vec<Expression>),
@@ -84,10 +84,10 @@ pub enum FillSpec {
     },
 }
 
-/// A file whose name may have placeholders.
+/// A file whose name may contain placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSpec {
-    /// Folder of the manifest.
+    /// The manifest's folder.
     pub folder: PathBuf,
     /// File name relative to `folder`.
     pub name: Template,
@@ -99,7 +99,7 @@ pub struct TensorSpec {
     pub tensor: Template,
 }
 
-/// Structure of a fill before its numbers are evaluated.
+/// Structure of a random fill, with its numbers not yet evaluated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StructureSpec {
     Sorted {
@@ -108,24 +108,24 @@ pub enum StructureSpec {
     },
     /// The numbers 0, 1, …, length - 1 in random order.
     Permutation,
-    /// Rows of this many elements with a single 1.
+    /// Rows of this length, each with a single 1 and otherwise 0.
     OneHot(Expression),
     /// Identity matrix with this many columns.
     Identity(Expression),
     /// Random diagonally dominant matrix with this many columns.
     Dominant(Expression),
-    /// Ranks that follow Zipf's law.
+    /// Ranks distributed by Zipf's law.
     Zipf {
         values: Expression,
-        /// How fast probabilities fall.
+        /// Exponent of Zipf's law.
         exponent: Expression,
     },
-    /// Row offsets of a sparse matrix.
+    /// Row offsets of a CSR matrix.
     CsrRows {
         nonzeros: Expression,
         columns: Expression,
     },
-    /// Column indices of the stored elements of a sparse matrix.
+    /// Column indices of a CSR matrix.
     CsrColumns {
         /// Name of the buffer with the row offsets.
         rows: String,

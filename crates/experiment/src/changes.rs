@@ -1,8 +1,8 @@
-//! What differs between two manifests of one experiment, by name and value.
+//! Compares two manifests of one experiment by name and value.
 //!
-//! Each manifest is listed as entries, one for each thing that it states, with the text that a reader would know it by.
-//! Entries of the same place are then compared. What a manifest states for all variants is an entry of each of them, so
-//! that it makes no difference where a manifest states it.
+//! Each manifest is listed as entries, one for each statement, with readable text. Entries at the same place are then
+//! compared. A statement for all variants becomes one entry per variant, so that it does not matter where a manifest
+//! makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use runner_types::{Acceptance, Claim, Effect, ElementType, ManifestChange, Manif
 /// Folder of kernels, next to the manifest's folder.
 const KERNELS: &str = "kernels";
 
-/// Every difference: what is loosened first, then by part.
+/// All differences: loosened ones first, then ordered by part.
 pub fn changes(base: &Manifest, new: &Manifest) -> Vec<ManifestChange> {
     let [of_base, of_new] = [base, new].map(Listing::of);
     let mut found = Vec::new();
@@ -41,7 +41,7 @@ pub fn changes(base: &Manifest, new: &Manifest) -> Vec<ManifestChange> {
     merge(found, of_new.variants.len())
 }
 
-/// What a manifest states at one place.
+/// One statement of a manifest.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     part: Part,
@@ -65,7 +65,7 @@ impl Entries {
         }
     }
 
-    /// Entries by place. Of several with one name, the first are compared with the first.
+    /// Entries by place. Entries with the same name are numbered, so that the first is compared with the first.
     fn by_place(&self) -> BTreeMap<(Part, &str, usize), &Entry> {
         let mut counts: BTreeMap<(Part, &str), usize> = BTreeMap::new();
         let placed = self.0.iter().map(|entry| {
@@ -118,7 +118,7 @@ fn effect(part: Part, [base, new]: [Option<&Entry>; 2]) -> Effect {
     }
 }
 
-/// What another tolerance does: one greater bound accepts more.
+/// Effect of a changed tolerance. If any bound is higher, it accepts more.
 fn of_tolerances(base: &ToleranceSpec, new: &ToleranceSpec) -> Effect {
     let bounds = |ToleranceSpec { abs, rel, ulp, fraction, norm, max_norm }: &ToleranceSpec| {
         let ulp = ulp.map(|ulp| ulp as f64);
@@ -149,7 +149,7 @@ fn revised(Revision { base, new, effect }: Revision<'_>) -> ManifestChange {
     change(Part::Claim, "", None, [base.as_deref(), new.as_deref()], effect)
 }
 
-/// Gives changes that are alike in several variants once.
+/// Merges equal changes in several variants into one.
 fn merge(found: Vec<ManifestChange>, of: usize) -> Vec<ManifestChange> {
     let mut merged: Vec<ManifestChange> = Vec::new();
     for change in found {
@@ -178,7 +178,7 @@ fn merge(found: Vec<ManifestChange>, of: usize) -> Vec<ManifestChange> {
     merged
 }
 
-/// New names of variants, each with its name in the base: those that state the same, each like no other.
+/// Renamed variants, from the new name to the base's. They have equal entries, and neither equals a third variant.
 fn renamed(base: &Listing, new: &Listing) -> BTreeMap<String, String> {
     let gone: Vec<_> = base.variants.iter().filter(|(name, _)| !new.has(name)).collect();
     let added: Vec<_> = new.variants.iter().filter(|(name, _)| !base.has(name)).collect();
@@ -192,7 +192,7 @@ fn renamed(base: &Listing, new: &Listing) -> BTreeMap<String, String> {
     alike.iter().filter(is_alone).map(|(new, base)| ((*new).clone(), (*base).clone())).collect()
 }
 
-/// Everything that a manifest states, but its claims.
+/// All statements of a manifest except its claims.
 #[derive(Debug, Default)]
 struct Listing {
     shared: Entries,
@@ -403,7 +403,7 @@ fn add_buffer(buffer: &BufferSpec, found: &mut Entries) {
     let BufferSpec { name, element, len, fill, access, symbol, allocate, vary, poison } = buffer;
     let mut parts = vec![format!("{}[{}]", element.text(), len.text())];
     parts.extend(fill.as_ref().map(fill_text));
-    // Every word below is a key of the manifest with its value.
+    // Each part is a key of the manifest with its value.
     parts.push(format!("access {access:?}").to_lowercase());
     parts.extend(symbol.as_ref().map(|symbol| format!("symbol {}", symbol.text())));
     if *allocate != runner_types::Allocation::default() {
@@ -474,7 +474,7 @@ fn add_check(check: &CheckSpec, buffers: [&[BufferSpec]; 2], found: &mut Entries
     found.add_some(Part::Mask, name, mask.as_ref().map(|mask| mask.text()));
 }
 
-/// The bounds, with the type's default if none is given.
+/// The bounds, or the type's default if there are none.
 fn effective(spec: &ToleranceSpec, element: Option<ElementType>) -> ToleranceSpec {
     let is_default = ToleranceSpec { fraction: None, ..*spec } == ToleranceSpec::default();
     let default = element.filter(|_| is_default).map(Tolerance::default_for);
@@ -489,7 +489,7 @@ fn tolerance_text(ToleranceSpec { abs, rel, ulp, fraction, norm, max_norm }: &To
         .into_iter()
         .filter_map(|(name, bound)| {
             let bound = bound?;
-            // Small bounds are written as in manifests.
+            // Small bounds are written in the notation of manifests.
             Some(if bound != 0.0 && bound < 1e-3 { format!("{name} {bound:e}") } else { format!("{name} {bound}") })
         })
         .collect();
@@ -645,12 +645,12 @@ fn texts(expressions: &[Expression]) -> String {
     expressions.iter().map(|expression| expression.text()).collect::<Vec<_>>().join(", ")
 }
 
-/// The name that a manifest in `folder` has for a file.
+/// Name of a file as a manifest in `folder` refers to it.
 fn file(path: &Path, folder: &Path) -> String {
     let kernels = folder.parent().map(|above| above.join(KERNELS));
     let mut folders = kernels.into_iter().chain([folder.join("..").join(KERNELS), folder.to_owned()]);
     let named = folders.find_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
-    // A package is in a folder of the cache, which is no name for readers.
+    // A package's folder is in the cache, and its path means nothing to readers.
     let named = named.or_else(|| path.file_name().map(|name| Path::new(name).to_owned()));
     named.unwrap_or_else(|| path.to_owned()).display().to_string()
 }

@@ -1,4 +1,4 @@
-//! Checks of a manifest: what is compared, with what, and how much may differ.
+//! Checks of a manifest: the compared values, their expected values and the tolerances.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ pub struct CheckSpec {
     pub actual: Reference,
     pub expect: Expectation,
     pub tolerance: ToleranceSpec,
-    /// Mask of the comparison: only elements where it is not 0 are compared.
+    /// Mask of the comparison: only elements where it is nonzero are compared.
     pub mask: Option<Reference>,
-    /// Whether the report shows the greatest error.
+    /// Whether the report shows the maximum error.
     pub error: bool,
 }
 
-/// Lines that kernels print, in any order. The texts may have placeholders.
+/// Lines that kernels print, in any order. May contain placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrintedSpec {
     /// Lines in the manifest.
@@ -29,16 +29,16 @@ pub enum PrintedSpec {
 /// Source of the expected values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expectation {
-    /// Reference functions over buffers as they were before the launch.
+    /// Reference functions over the buffers' contents before the launch.
     Reference(Reference),
-    /// Another variant's value of `actual`.
+    /// The same value, computed by another variant.
     Variant {
-        /// Variant name after expansion of its axes.
+        /// Name of the variant after expanding its axes.
         name: String,
         span: Span,
     },
     Npy(FileSpec),
-    /// A file of little-endian elements.
+    /// A binary file of little-endian elements.
     Raw(FileSpec),
     Tensor(TensorSpec),
     List(Vec<Expression>),
@@ -48,14 +48,14 @@ pub enum Expectation {
 
 /// Permitted differences.
 ///
-/// If all bounds of elements and norms are absent, the default of the element type applies; otherwise an absent one is
-/// 0. Integers are always exact, but a fraction of them may be wrong.
+/// If no bounds for elements or norms are given, the default of the element type applies; otherwise omitted bounds are
+/// 0. Integers must always be exact, but a fraction of them may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ToleranceSpec {
     pub abs: Option<f64>,
-    /// Difference as a fraction of the reference.
+    /// Difference relative to the reference.
     pub rel: Option<f64>,
-    /// Difference in units in the last place of the element type.
+    /// Difference in units in the last place (ulp) of the element type.
     pub ulp: Option<u64>,
     /// Fraction of elements that may be wrong.
     pub fraction: Option<f64>,

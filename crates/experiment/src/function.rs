@@ -1,4 +1,4 @@
-//! Python and C++ functions of the user that compute expected values.
+//! User-defined Python and C++ functions that compute expected values.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::Expression;
 pub struct FunctionSpec {
     pub path: PathBuf,
     pub function: String,
-    /// Parameters, which are named like buffers, axes and bindings.
+    /// Parameters, named like the buffers, axes and bindings that they receive.
     pub parameters: Vec<FunctionParameter>,
     /// The call as written in the manifest.
     pub text: String,

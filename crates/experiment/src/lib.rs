@@ -1,7 +1,7 @@
-//! The validated experiment: the content of a manifest with every text parsed.
+//! The validated experiment: the content of a manifest with all expressions parsed.
 //!
-//! `manifest::load` builds it, and no later stage parses anything again. It is separate from `manifest` so that later
-//! stages do not depend on the reading of TOML.
+//! `manifest::load` builds it, and no later stage parses anything again. Separate from `manifest`, so that later stages
+//! do not depend on TOML parsing.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -38,34 +38,33 @@ pub use steps::{LoopSpec, StepSpec, Times};
 pub struct Manifest {
     /// Source text, for messages and the report.
     pub source: Arc<SourceText>,
-    /// Folders that its files may be in.
+    /// Folders that may contain its files.
     pub project: Project,
-    /// SHA-256 of the text, hexadecimal.
+    /// SHA-256 of the text in hexadecimal.
     pub hash: String,
     /// Name of the experiment and of its reports folder.
     pub name: String,
     pub title: String,
-    /// Question at the beginning of the report; a paragraph of Markdown.
+    /// Question shown at the start of the report: a paragraph of Markdown.
     pub question: Option<String>,
-    /// Report template: a path relative to the manifest, with its place.
+    /// Report template: a path relative to the manifest, with its location in the text.
     pub template: Option<(PathBuf, Span)>,
-    /// Cell that others are compared with, if any.
     pub baseline: Option<Baseline>,
-    /// Axes that are compared besides the variant.
+    /// Axes that are compared in addition to the variant.
     pub compare: Vec<String>,
-    /// Whether each variant is a step after the one before it.
+    /// Whether each variant is a step from the previous one.
     pub steps: bool,
-    /// Published packages that sources may be in.
+    /// Published packages that may contain sources.
     pub packages: Vec<PackageSpec>,
     /// Shared axes of the matrix, in the manifest's order.
     pub axes: Vec<Axis>,
-    /// Groups of axes that advance together. Each has at least two axes, of equal lengths.
+    /// Groups of axes that advance in lockstep. Each has at least two axes of equal length.
     pub zip: Vec<Vec<String>>,
     /// Rules that remove cells of the product.
     pub exclude: Vec<ExcludeRule>,
-    /// Points added to the product. Each gives every shared axis a value.
+    /// Points added to the product. Each has a value for every shared axis.
     pub include: Vec<BTreeMap<String, Value>>,
-    /// Overrides for one backend.
+    /// Overrides per backend.
     pub on: BTreeMap<BackendKind, AxisOverride>,
     /// Bindings that all variants share.
     pub lets: Vec<LetBinding>,
@@ -73,24 +72,24 @@ pub struct Manifest {
     pub buffers: Vec<BufferSpec>,
     /// Checks of results; empty if nothing is compared.
     pub checks: Vec<CheckSpec>,
-    /// Expected output of kernels, if it is checked.
+    /// Expected output of kernels, if checked.
     pub printed: Option<PrintedSpec>,
     pub work: WorkSpec,
     pub measure: MeasureSpec,
     pub search: SearchSpec,
     pub variants: Vec<VariantSpec>,
-    /// The author's claims about the results. Records keep the texts, and `analyse` judges them.
+    /// The author's claims about the results. Records keep their text, and `analyse` judges them.
     pub claims: Vec<Claim>,
     pub comparison: ComparisonRules,
 }
 
-/// The cell of a group that the others are compared with.
+/// The cell that the others in its group are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
-    /// Variant name after expansion of its axes.
+    /// Name of the variant after expanding its axes.
     pub variant: String,
     pub at: BTreeMap<String, Value>,
-    /// Place of `baseline` in the manifest.
+    /// Location of `baseline` in the manifest.
     pub span: Span,
 }
 
@@ -102,43 +101,43 @@ pub struct Axis {
     pub span: Span,
 }
 
-/// Axes (by name) and bindings that replace the manifest's on one backend.
+/// Axes (by name) and bindings that override the manifest's on one backend.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AxisOverride {
     pub axes: Vec<Axis>,
     pub lets: Vec<LetBinding>,
 }
 
-/// A rule that excludes cells, and why.
+/// A rule that excludes cells, with its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExcludeRule {
-    /// Condition: cells for which it holds are excluded.
+    /// Cells for which this is true are excluded.
     pub when: Expression,
     pub why: String,
 }
 
-/// A line of `[let]`. The order of bindings does not matter; cycles are refused.
+/// An entry of `[let]`. The order of bindings does not matter; cycles are rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LetBinding {
     pub name: Arc<str>,
     pub value: Expression,
 }
 
-/// Least work that the job requires, from which rates are computed.
+/// Minimum work that the job requires, from which rates are computed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkSpec {
-    /// Bytes that must be read or written per run of the body.
+    /// Bytes that each run of the body must read or write.
     pub bytes: Option<Expression>,
     /// Floating-point operations per run of the body.
     pub flops: Option<Expression>,
 }
 
-/// How long and how precisely to measure, with defaults filled in.
+/// How long and how precisely to measure, including defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureSpec {
-    /// Cache states, each with its own samples.
+    /// Cache states, each sampled separately.
     pub regimes: Vec<Regime>,
-    /// Requested half-width of the median's interval, as a fraction of the median.
+    /// Requested half-width of the median's confidence interval, as a fraction of the median.
     pub precision: f64,
     /// Time limit of each step of a case, in seconds.
     pub timeout: f64,
@@ -147,37 +146,37 @@ pub struct MeasureSpec {
     pub max_samples: u32,
     /// Device time for the samples of one case, in seconds.
     pub budget: f64,
-    /// Whether to measure energy, in a pass of its own.
+    /// Whether to measure energy, in a separate pass.
     pub energy: bool,
-    /// Number of processes that measure each group, one after the other; `None` for as many as the precision requires.
+    /// Number of processes that measure each group one after another; `None` for as many as the precision requires.
     pub processes: Option<u32>,
-    /// Additional counters, by the profiler's names.
+    /// Additional counters, by their names in the profiler.
     pub metrics: Vec<String>,
 }
 
-/// One implementation under comparison, before its own axes are expanded.
+/// One of the implementations under comparison, before its own axes are expanded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantSpec {
-    /// Contains every value of `axes`, so that names are distinct.
+    /// Contains the values of all `axes`, so that expanded names are distinct.
     pub name: Template,
-    /// Axes of this variant only. Each combination of their values is a variant.
+    /// Axes that only this variant has. Each combination of their values becomes a variant.
     pub axes: Vec<Axis>,
-    /// Conditions that a case must meet. The first that fails excludes the case, with its text as the reason.
+    /// Conditions that a case must meet. The first that is false excludes the case; its text is the reason.
     pub requires: Vec<Expression>,
     /// Bindings that this variant adds or overrides.
     pub lets: Vec<LetBinding>,
     /// Buffers that this variant adds or overrides.
     pub buffers: Vec<BufferSpec>,
-    /// Replaces the shared work as a whole.
+    /// Replaces all of the shared work.
     pub work: Option<WorkSpec>,
-    /// Replaces the shared checks as a whole.
+    /// Replaces all shared checks.
     pub checks: Option<Vec<CheckSpec>>,
-    /// Replaces the shared printed lines; set together with `checks`.
+    /// Replaces all shared printed lines; set together with `checks`.
     pub printed: Option<PrintedSpec>,
-    /// Expected failures; empty for a variant that should be right.
+    /// Expected failures; empty if the variant should succeed.
     pub fails: Vec<ExpectedFailure>,
     pub on: BTreeMap<BackendKind, OnBackend>,
-    /// What the simulator's sanitizer ignores; `None` if it is fully on.
+    /// Sanitizer findings to ignore in the simulator; `None` to report all.
     pub unsanitized: Option<Unsanitized>,
     /// Whether the simulator runs only a sample of the blocks.
     pub sampled: bool,
@@ -187,16 +186,16 @@ pub struct VariantSpec {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodySpec {
-    /// One kernel, or a sequence of them.
+    /// One kernel or a sequence of kernels.
     Launches {
-        /// How often the sequence runs. `nth` is the index of the round, from 0.
+        /// Number of times that the sequence runs. `nth` is the 0-based index of the round.
         rounds: Option<Expression>,
         /// Launches of one round, in order.
         launches: Vec<LaunchSpec>,
         /// Order of the launches, if there are loops or operations between them.
         steps: Option<Vec<StepSpec>>,
     },
-    /// An operation of the driver, without a kernel.
+    /// A driver operation instead of a kernel.
     Builtin(BuiltinSpec),
     /// A reference function timed on the host.
     Cpu(Reference),
@@ -206,35 +205,35 @@ pub enum BodySpec {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostSpec {
-    /// File below `kernels/`, resolved against the manifest.
+    /// File in `kernels/`, resolved against the manifest.
     pub source: PathBuf,
     /// C name of the function.
     pub function: Template,
     pub args: Vec<ArgSpec>,
-    /// Libraries to link, by the linker's names.
+    /// Libraries to link, as the linker names them.
     pub libraries: Vec<Template>,
     pub compile: CompileSpec,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum BuiltinSpec {
-    /// Device copies in order, each `(from, to)`.
+    /// Copies between device buffers in order, each as `(from, to)`.
     Memcpy(Vec<(String, String)>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchSpec {
-    /// Name in the report; by default the kernel's name.
+    /// Name in the report; the kernel's name by default.
     pub label: Option<String>,
-    /// File below `kernels/`, resolved against the manifest.
+    /// File in `kernels/`, resolved against the manifest.
     pub source: PathBuf,
-    /// C++ name expression.
+    /// C++ name expression of the kernel.
     pub kernel: Template,
     pub grid: GridSpec,
     pub block: BlockSpec,
     pub settings: LaunchSettings<Expression>,
     pub args: Vec<ArgSpec>,
-    /// Number of repetitions. `nth` is the index of the repetition, from 0.
+    /// Number of repetitions. `nth` is the 0-based index of the repetition.
     pub repeat: Option<Expression>,
     /// Blocks per cluster, in one to three dimensions.
     pub cluster: Option<Vec<Expression>>,
@@ -245,7 +244,7 @@ pub struct LaunchSpec {
 }
 
 impl LaunchSpec {
-    /// Allowed repetitions of a launch. A run queues only a limited number.
+    /// Allowed number of repetitions. A run can queue only a limited number of launches.
     pub const REPEATS: RangeInclusive<u64> = 1..=1024;
 }
 
@@ -253,7 +252,7 @@ impl LaunchSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub enum GridSpec {
     Dims(Vec<Expression>),
-    /// As many blocks as are resident on the whole device at once.
+    /// As many blocks as can be resident on the whole device at once.
     Occupancy,
 }
 
@@ -261,34 +260,33 @@ pub enum GridSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockSpec {
     Dims(Vec<Expression>),
-    /// The block size with the most resident threads, which expressions of `grid` may name `occupancy_block`.
+    /// The block size with the most resident threads, available as `occupancy_block` in expressions of `grid`.
     Occupancy,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgSpec {
     Buffer(String),
-    /// Address within a buffer, such as `input + 4`.
+    /// An address within a buffer, such as `input + 4`.
     Offset {
         buffer: String,
         /// Offset in elements.
         offset: Expression,
     },
-    /// A struct by value or nested in one, with C's field alignment.
+    /// A struct, passed by value or nested in one, in C layout.
     Struct(Vec<ArgSpec>),
-    /// A struct by value or nested in one, by field names. `[0]` names an array's element.
+    /// A struct, passed by value or nested in one, with named fields. `[0]` names an element of an array.
     Named(Vec<(String, ArgSpec)>),
-    /// An array in a struct, with equal elements.
+    /// An array in a struct, whose elements have the same type.
     Array {
         of: Box<ArgSpec>,
         count: Expression,
-        /// Alignment of the array in bytes; 1 for its elements' alignment.
+        /// Alignment of the array in bytes; 1 to use the alignment of its elements.
         align: u64,
     },
     Texture(Box<TextureSpec>),
-    /// A number of a type, such as `u32(n)`.
+    /// A number of a given type, such as `u32(n)`.
     Scalar {
-        /// Type of the parameter.
         element: Template,
         /// Number to convert to that type.
         value: Expression,
@@ -296,7 +294,7 @@ pub enum ArgSpec {
 }
 
 impl ArgSpec {
-    /// The argument itself, or for a struct its fields, recursively.
+    /// The argument itself or, for a struct, its fields, recursively.
     pub fn parts(&self) -> Vec<&Self> {
         match self {
             Self::Struct(fields) => fields.iter().flat_map(Self::parts).collect(),
@@ -306,7 +304,7 @@ impl ArgSpec {
         }
     }
 
-    /// Buffers whose addresses the argument is or contains.
+    /// Buffers whose addresses the argument contains.
     pub fn buffers(&self) -> impl Iterator<Item = &String> {
         self.parts().into_iter().filter_map(|part| match part {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => Some(name),
@@ -318,18 +316,18 @@ impl ArgSpec {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextureSpec {
-    /// Buffer whose type gives the channels of a texel.
+    /// Buffer whose element type determines the channels of a texel.
     pub buffer: String,
     pub kind: TextureKind,
-    /// Extents, as many as the kind has.
+    /// As many extents as the kind has.
     pub size: Vec<Expression>,
-    /// How to read it; `None` for a surface.
+    /// `None` for a surface.
     pub sampler: Option<TextureSampler>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompileSpec {
-    /// Macros: `NAME` → `VALUE`.
+    /// Macros, as pairs of `NAME` and `VALUE`.
     pub defines: Vec<(String, Template)>,
     /// Other compiler options, in order.
     pub options: Vec<Template>,
@@ -337,12 +335,12 @@ pub struct CompileSpec {
     pub include_paths: Vec<PathBuf>,
     pub settings: CompileSettings<Expression>,
     pub compiler: KernelCompiler,
-    /// Further sources, compiled alike and linked with this one.
+    /// Additional sources, compiled with the same options and linked with this one.
     pub linked: Vec<PathBuf>,
 }
 
 impl Manifest {
-    /// The manifest with the values of searched axes instead of its own.
+    /// Replaces the values of axes with the values that `[search]` gives for them.
     #[must_use]
     pub fn with_searched_axes(mut self) -> Self {
         for axis in &mut self.axes {
@@ -353,7 +351,7 @@ impl Manifest {
         self
     }
 
-    /// Shared axes as `backend` runs them.
+    /// Shared axes with the overrides of `backend`.
     pub fn axes_on(&self, backend: BackendKind) -> Vec<Axis> {
         let replaced = self.on.get(&backend).map(|o| o.axes.as_slice()).unwrap_or_default();
         self.axes.iter().map(|axis| replaced.iter().find(|r| r.name == axis.name).unwrap_or(axis).clone()).collect()

@@ -1,6 +1,6 @@
-//! Parsed texts of the manifest with their places.
+//! Parsed strings of the manifest with their locations.
 //!
-//! Later stages evaluate these texts and can still point at the wrong part of the manifest.
+//! Later stages evaluate them and can still point at the offending part of the manifest.
 
 use std::ops::{Deref, Range};
 
@@ -12,17 +12,17 @@ use runner_types::Span;
 
 pub type Expression = Located<Program>;
 
-/// A text with `{expression}` placeholders.
+/// A string with `{expression}` placeholders.
 pub type Template = Located<TemplateProgram>;
 
 /// An expression of reference functions over buffers.
 pub type Reference = Located<RefProgram>;
 
-/// A parsed text of the manifest with its place.
+/// A parsed string of the manifest with its location.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located<T> {
     parsed: T,
-    /// The text without quotes, if the manifest has it without escapes; otherwise the whole value.
+    /// The string without its quotes if it is written without escapes; otherwise the whole value.
     pub span: Span,
 }
 
@@ -35,7 +35,7 @@ impl<T> Deref for Located<T> {
 }
 
 impl<T: Parsed> Located<T> {
-    /// Parses a text at `span` of the manifest. An error points at the wrong part.
+    /// Parses a string at `span` of the manifest. Errors point at the offending part.
     pub fn parse(text: &str, span: Span) -> Result<Self, Diagnostic> {
         match T::parse(text) {
             Ok(parsed) => Ok(Self { parsed, span }),
@@ -43,48 +43,48 @@ impl<T: Parsed> Located<T> {
         }
     }
 
-    /// Error of evaluating the text, pointing at the wrong part.
+    /// Diagnostic for an evaluation error, pointing at the offending part.
     pub fn fault(&self, error: ExprError) -> Diagnostic {
         fault(error, self.parsed.text(), &self.span)
     }
 
-    /// Place of the first occurrence of a name.
+    /// Location of the first occurrence of a name.
     pub fn place_of(&self, name: &str) -> Span {
         self.parsed.place_of(name).map_or_else(|| self.span.clone(), |at| place(self.parsed.text(), &self.span, at))
     }
 
-    /// Whether this is a placeholder for a missing or invalid value, which has been reported.
+    /// Whether this stands for a missing or invalid value, which was already reported.
     pub fn is_missing(&self) -> bool {
         self.span == (0..0)
     }
 }
 
 impl Expression {
-    /// An integer that the manifest implies at `span`.
+    /// An integer that is implied at `span` of the manifest.
     pub fn integer(value: i64, span: Span) -> Self {
         Self { parsed: Program::integer(value), span }
     }
 
-    /// Placeholder for a missing or invalid value, which has been reported.
+    /// Placeholder for a missing or invalid value, which was already reported.
     pub fn missing() -> Self {
         Self::integer(1, 0..0)
     }
 }
 
 impl Template {
-    /// Placeholder for a missing or invalid value, which has been reported.
+    /// Placeholder for a missing or invalid value, which was already reported.
     pub fn missing() -> Self {
         Self { parsed: TemplateProgram::default(), span: 0..0 }
     }
 }
 
-/// An error in a text at `span` of the manifest, pointing at the wrong part.
+/// Diagnostic for an error in a string at `span` of the manifest, pointing at the offending part.
 pub fn fault(error: ExprError, text: &str, span: &Span) -> Diagnostic {
     let at = error.at.map_or_else(|| span.clone(), |at| place(text, span, at));
     Diagnostic { hint: error.hint, ..Diagnostic::at(at, error.message) }
 }
 
-/// Place of a part of a text: exact if the manifest has the text without escapes, otherwise the whole text.
+/// Location of a part of a string, or of the whole string if it is written with escapes.
 pub fn place(text: &str, span: &Span, within: Range<usize>) -> Span {
     if span.len() != text.len() || within.end > text.len() || within.start > within.end {
         return span.clone();

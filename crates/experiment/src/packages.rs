@@ -1,4 +1,4 @@
-//! Published packages whose files a manifest names.
+//! Published packages that a manifest uses files from.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSpec {
@@ -8,9 +8,9 @@ pub struct PackageSpec {
     /// Name in the registry.
     pub published: String,
     pub version: String,
-    /// SHA-256 of the archive in lower-case hexadecimal.
+    /// SHA-256 of the archive in lowercase hexadecimal.
     pub sha256: String,
-    /// Licence, as the manifest names it.
+    /// Licence as stated in the manifest.
     pub license: Option<String>,
     pub bytes: Option<u64>,
 }
@@ -25,7 +25,7 @@ pub enum Registry {
 }
 
 impl Registry {
-    /// Manifest key that names a package of this kind.
+    /// Manifest key for a package of this kind.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Crate => "crate",
@@ -35,7 +35,7 @@ impl Registry {
 }
 
 impl PackageSpec {
-    /// Describes the package in messages: `crate candle-kernels 0.11.1`.
+    /// Describes the package for messages: `crate candle-kernels 0.11.1`.
     pub fn describe(&self) -> String {
         format!("{} {} {}", self.registry.key(), self.published, self.version)
     }

@@ -6,12 +6,12 @@ use super::{Expression, LetBinding};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepSpec {
-    /// Launch with this index in the body.
+    /// The launch with this index.
     Launch(usize),
     /// Sets every element of a buffer to a number.
     Memset {
         buffer: String,
-        /// Number in the buffer's type.
+        /// Value in the buffer's element type.
         value: Expression,
     },
     /// Copies a whole buffer to another of the same size.
@@ -19,7 +19,7 @@ pub enum StepSpec {
         from: String,
         to: String,
     },
-    /// Exchanges the buffers behind two names for everything that follows, checks included.
+    /// Swaps the buffers behind two names for everything that follows, including checks.
     Swap(String, String),
     Loop(LoopSpec),
 }
@@ -27,7 +27,7 @@ pub enum StepSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopSpec {
     pub times: Times,
-    /// Bindings evaluated in every iteration, in order. They may use `nth`, the index of the iteration from 0.
+    /// Bindings evaluated in every iteration, in order. They may use `nth`, the 0-based index of the iteration.
     pub lets: Vec<LetBinding>,
     pub steps: Vec<StepSpec>,
 }
@@ -36,9 +36,9 @@ pub struct LoopSpec {
 pub enum Times {
     /// Fixed iteration count.
     Fixed(Expression),
-    /// Iterates until a condition holds after an iteration. It is an error if that takes more than `at_most`.
+    /// Iterates until a condition holds after an iteration. Exceeding `at_most` iterations is an error.
     Until {
-        /// Condition, which may name buffers for their first elements.
+        /// Condition. The name of a buffer stands for its first element.
         condition: Expression,
         at_most: Expression,
     },
@@ -47,12 +47,12 @@ pub enum Times {
 impl LoopSpec {
     pub const ITERATIONS: RangeInclusive<u64> = 1..=16_384;
     pub const BOUNDS: RangeInclusive<u64> = 1..=1 << 20;
-    /// Maximum number of steps of a body, with loops of a fixed count and iterations that use `nth` written out.
+    /// Maximum number of steps of a body, with fixed-count loops and iterations that use `nth` unrolled.
     pub const MOST_STEPS: usize = 16_384;
 }
 
 impl StepSpec {
-    /// Whether this is or contains a loop that ends on a condition.
+    /// Whether this is or contains a loop with an exit condition.
     pub fn has_condition(&self) -> bool {
         match self {
             Self::Loop(inner) => {
