@@ -1,4 +1,4 @@
-//! Bars on a terminal: one for compiling while it lasts, one for the cases, and below them what runs now.
+//! Progress bars on a terminal: one for compiling while it lasts, one for the cases, and the current case below.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::words::failure;
 use runner_lang::format::visible;
 use runner_types::Event;
 
-/// Redraws per second, few enough not to disturb measurements.
+/// Redraws per second. Low, so as not to disturb measurements.
 const REDRAWS: u8 = 4;
 
-/// All bars of the process, which has one terminal.
+/// All bars of the process, since it has only one terminal.
 static ALL: LazyLock<MultiProgress> =
     LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
 
-/// Runs `write` while no bar is drawn on standard error.
+/// Runs `write` while the bars are hidden from standard error.
 pub fn above_bars(write: impl FnOnce()) {
     ALL.suspend(write);
 }
@@ -89,7 +89,7 @@ impl Bars {
     }
 }
 
-/// Style of a bar such as `cases ━━━━━━━━━╸────── 12/132 3 failed, about 2 min left`.
+/// Style for a bar such as `cases ━━━━━━━━━╸────── 12/132 3 failed, about 2 min left`.
 fn bar_style(name: &str, color: bool) -> ProgressStyle {
     style(&bar_template(name, color)).progress_chars("━╸─")
 }
@@ -102,7 +102,7 @@ fn bar_template(name: &str, color: bool) -> String {
 /// Template of the line below the bars.
 const CURRENT: &str = "          {wide_msg}";
 
-/// Parses a template. Falls back to the default bar; a test below parses every template.
+/// Parses a template. Falls back to the default bar, but a test below parses every template.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -1,7 +1,7 @@
 //! The progress display: bars on a terminal, lines in a pipe, JSON events on request, only failures when quiet.
 //!
-//! It turns events into text on standard error; standard output is for results. A failing display never ends a run.
-//! Only this module uses the crate of the progress bars.
+//! Turns events into text on standard error; standard output is for results. A failing display never ends a run. Only
+//! this crate depends on the progress bar library.
 
 mod bars;
 mod lines;
@@ -24,9 +24,9 @@ use runner_types::Event;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Bars, for a terminal.
+    /// Progress bars, for a terminal.
     Bars,
-    /// Lines, for a log.
+    /// Plain lines, for a log.
     Lines,
     /// One line of JSON per event.
     Json,
@@ -52,7 +52,7 @@ enum Display {
 }
 
 impl Progress {
-    /// A display on standard error. Without a terminal, bars become lines.
+    /// A display on standard error. If that is not a terminal, bars are replaced with lines.
     pub fn new(style: Style, color: bool) -> Self {
         match style {
             Style::Bars if io::stderr().is_terminal() => {
@@ -93,7 +93,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bars from the terminal.
     pub fn finish(&mut self) {
         if let Display::Bars(bars) = &self.display {
             bars.clear();

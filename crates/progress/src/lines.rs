@@ -8,7 +8,7 @@ use super::words::{failure, settled, sound};
 use runner_lang::format::{plural, seconds as seconds_text};
 use runner_types::{BackendKind, Event, Outcome};
 
-/// Runs with more cases print only failures and summaries.
+/// Maximum number of cases for printing each; larger runs print only failures and summaries.
 const EACH_CASE_UP_TO: u64 = 500;
 const SUMMARY_EVERY: Duration = Duration::from_secs(5);
 
@@ -16,7 +16,7 @@ const SUMMARY_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Lines {
     sink: Sink,
     last_summary: Instant,
-    /// Whether the device counts instead of taking times.
+    /// Whether the device counts instead of measuring times.
     is_simulated: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The log of `-v` and `RUNNER_LOG`: what is found, compiled, waited for and sent. Each event is a line on standard
-//! error with the seconds since the start. Warnings are shown always, as messages.
+//! error with the seconds since the start. Warnings are always shown, as messages.
 //!
-//! Every module logs through the macros of `tracing`. Without the option, each macro below a warning only compares one
-//! number. A worker marks its lines, so that the dispatcher can distinguish them from other output of
-//! the process.
+//! All modules log through the macros of `tracing`. Without the option, each macro below the warning level costs one
+//! integer comparison. A worker marks its log lines, so that the dispatcher can tell them from other output of the
+//! process.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,18 +22,18 @@ use tracing_subscriber::{Layer, Registry};
 
 use runner_lang::format::visible;
 
-/// Environment variable with the level of the log: `info` or `debug`.
+/// Environment variable with the log level: `info` or `debug`.
 pub const VARIABLE: &str = "RUNNER_LOG";
 
-/// First character of each line of a worker's log.
+/// First character of each log line of a worker.
 const MARK: char = '\u{1e}';
 
-/// Start of the line of a warning, which has no time.
+/// Prefix of warnings, which have no time.
 const WARNING: &str = "warning: ";
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Starts the log of warnings, and of more if `-v` was given `verbose` times or the environment asks for it.
+/// Starts logging: warnings only, or more if `-v` was given (`verbose` times) or the environment requests it.
 ///
 /// # Errors
 ///
@@ -50,12 +50,12 @@ pub fn start(verbose: u8, is_worker: bool) -> Result<(), String> {
     };
     LazyLock::force(&START);
     let write = if is_worker { write_marked } else { write_line };
-    // Fails if a log exists already, which then continues.
+    // Fails if there already is a log, which then stays in use.
     let _ = tracing::subscriber::set_global_default(Registry::default().with(level).with(Lines { write }));
     Ok(())
 }
 
-/// Environment variables that make a worker log like this process.
+/// Environment variables that give a worker the log level of this process.
 pub fn for_worker() -> Vec<(OsString, OsString)> {
     match LevelFilter::current() {
         LevelFilter::OFF => Vec::new(),
@@ -63,7 +63,7 @@ pub fn for_worker() -> Vec<(OsString, OsString)> {
     }
 }
 
-/// Writes a line of a worker's standard error to the log. Returns whether it belongs to the worker's log.
+/// Forwards a line from a worker's standard error to the log. Returns whether it is a log line.
 pub fn forward(worker: u32, line: &str) -> bool {
     let logged = line.strip_prefix(MARK).filter(|_| LevelFilter::current() != LevelFilter::OFF);
     if let Some(text) = logged {
@@ -75,7 +75,7 @@ pub fn forward(worker: u32, line: &str) -> bool {
 
 fn write_line(text: &str) {
     crate::above_bars(|| {
-        // Read the time under the lock, so that times ascend.
+        // Read the time while holding the lock, so that times are in order.
         let mut out = io::stderr().lock();
         let line = match (visible(text), START.elapsed().as_secs_f64()) {
             (text, _) if text.starts_with(WARNING) => format!("{text}\n"),
@@ -90,12 +90,12 @@ fn write_marked(text: &str) {
     let _ = io::stderr().write_all(format!("{MARK}{}\n", visible(text)).as_bytes());
 }
 
-/// Writes a line per event and two per span.
+/// Writes one line per event and two per span.
 struct Lines {
     write: fn(&str),
 }
 
-/// A span's name and fields, and its start.
+/// A span's name and fields, and its start time.
 struct Begun(Text, Instant);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
@@ -125,13 +125,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     }
 }
 
-/// A message followed by `name=value` of each field.
+/// A message, followed by `name=value` for each field.
 #[derive(Default)]
 struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Writing to a string does not fail.
+        // Writing to a String cannot fail.
         let _ = match field.name() {
             "message" => write!(self.0, "{value:?}"),
             name => write!(self.0, " {name}={value:?}"),

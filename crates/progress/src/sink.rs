@@ -2,7 +2,6 @@ use std::io::Write;
 
 use runner_lang::format::visible;
 
-/// A stream of lines.
 pub struct Sink(pub Box<dyn Write + Send>);
 
 impl std::fmt::Debug for Sink {
@@ -12,7 +11,7 @@ impl std::fmt::Debug for Sink {
 }
 
 impl Sink {
-    /// Writes a line. Errors are ignored: a closed stream must not end the run.
+    /// Writes a line. Ignores errors, since a closed stream must not end the run.
     pub fn line(&mut self, line: &str) {
         let _ = self.0.write_all(format!("{}\n", visible(line)).as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Counts what is done and what is left. All displays share it.
+//! Counts finished and remaining work, for all displays.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use runner_types::{Activity, Event, Outcome, case_name};
 /// Progress of a run so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Planned cases; 0 until the run has started.
+    /// Planned cases; 0 before the run has started.
     pub cases: u64,
     pub settled: u64,
     pub failed: u64,
-    /// Units to compile; those below are finished.
+    /// Units to compile. The following fields count finished ones.
     pub units: u32,
     pub compiled: u32,
     pub compile_failed: u32,
     pub cached: u32,
     pub current: Option<String>,
-    /// Cases that are checked but not settled. They count as half done.
+    /// Cases that are checked but not finished, which count as half done.
     checked: HashSet<u64>,
-    /// Start of the first group, and the number of cases settled by then.
+    /// Start of the first group, and the number of cases finished by then.
     begun: Option<(Instant, u64)>,
 }
 
@@ -29,7 +29,7 @@ impl Tally {
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::RunStarted { cases, .. } => self.cases = *cases,
-            // A resumed run has only the remaining cases.
+            // A resumed run contains only the remaining cases.
             Event::CasesPlanned { todo, .. } => self.cases = todo.len() as u64,
             Event::CompileStarted { units } => self.units += units,
             Event::UnitCompiled { cached, failed, .. } => {
@@ -47,7 +47,7 @@ impl Tally {
                 self.checked.insert(case.ordinal);
             }
             Event::CaseSettled { case, outcome, .. } => {
-                // A memory check after the timings settles a case again.
+                // A memory check after timing reports the outcome of a case a second time.
                 self.settled += u64::from(self.cases == 0 || self.settled < self.cases);
                 self.failed += u64::from(outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. }));
                 self.checked.remove(&case.ordinal);
@@ -57,14 +57,14 @@ impl Tally {
         }
     }
 
-    /// Estimated remaining time at the speed so far; `None` before anything is done.
+    /// Estimated remaining time at the average speed so far; `None` before any progress.
     pub(super) fn left(&self) -> Option<Duration> {
         let (begun, before) = self.begun?;
         let done = (self.settled - before) as f64 + self.checked.len() as f64 / 2.0;
         left(begun.elapsed(), done, (self.cases.saturating_sub(before)) as f64)
     }
 
-    /// E.g. `3 failed, about 2 min left`; may be empty.
+    /// Remark after the bar, e.g. `3 failed, about 2 min left`; may be empty.
     pub(super) fn remark(&self) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
         let left = self

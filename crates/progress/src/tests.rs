@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Progress, Style};
 use runner_types::{Activity, Case, CaseKey, Event, GroupKey, Mismatch, Outcome, Phase, Value, Verdict, WorkAmount};
 
-/// A stream that keeps its text.
+/// A writer that keeps the text for inspection.
 #[derive(Debug, Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 

@@ -1,6 +1,6 @@
 //! Finds a checkout and builds the temporary folder that git uses as its `.git`.
 //!
-//! Every git command is built here, so that none sees the checkout's own configuration.
+//! All git commands are built here, so that git never sees the checkout's own configuration.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,24 +12,23 @@ use tempfile::TempDir;
 
 use runner_files::regular;
 
-/// The only configuration that git sees. File modes are ignored, since the checkout may be on a file system without
-/// them.
+/// The only configuration that git sees. File modes are ignored, since the checkout's file system may not support them.
 const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfileMode = false\n";
 
-/// Entries of the temporary folder that link to the checkout's.
+/// Entries of the temporary folder that are symbolic links to the checkout's.
 const LINKED: [&str; 4] = ["objects", "refs", "packed-refs", "shallow"];
 
 #[derive(Debug, Clone)]
 pub(super) struct Checkout {
     root: PathBuf,
-    /// `.git`, or the folder that the `.git` file of a worktree or submodule names.
+    /// `.git`, or the folder that a worktree's or submodule's `.git` file points to.
     own: PathBuf,
-    /// Folder with objects and refs, which worktrees share; otherwise equal to `own`.
+    /// Folder with the objects and refs, which worktrees share; otherwise equal to `own`.
     common: PathBuf,
 }
 
 impl Checkout {
-    /// Nearest checkout at or above `dir`.
+    /// Closest checkout at or above `dir`.
     pub fn around(dir: &Path) -> Option<Self> {
         let dir = fs::canonicalize(dir).ok()?;
         dir.ancestors().find_map(|root| {
@@ -43,7 +42,8 @@ impl Checkout {
         })
     }
 
-    /// Path from the checkout's root, with `/`; `None` if outside. The path need not exist and may be a symbolic link.
+    /// Path relative to the checkout's root, separated by `/`; `None` if outside. The path need not exist and may be a
+    /// symbolic link.
     pub fn path_of(&self, path: &Path) -> Option<String> {
         let absolute = std::path::absolute(path).ok()?;
         let unresolved = usize::from(!absolute.is_dir());
@@ -62,7 +62,7 @@ impl Checkout {
         for name in LINKED.iter().filter(|name| self.common.join(name).exists()) {
             symlink(self.common.join(name), folder.path().join(name))?;
         }
-        // A split index has a second file.
+        // A split index consists of two files.
         for entry in fs::read_dir(&self.own)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with("sharedindex.") {
                 symlink(entry.path(), folder.path().join(entry.file_name()))?;

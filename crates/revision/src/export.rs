@@ -1,8 +1,8 @@
-//! Writes out the files that a manifest needs from a revision, so that it loads like one in the working tree.
+//! Extracts the files that a manifest needs from a revision, so that it loads like one in the working tree.
 //!
-//! Which files a manifest reads is known only after parsing, and which files sources include only after reading them.
-//! So a file counts as reached if a reached file contains its name. This covers sources, included files, header
-//! folders, `.npy` files and expected lines. Extra files do no harm.
+//! The files that a manifest reads are known only after parsing it, and the files that sources include only after
+//! reading them. So a file counts as reached if a reached file contains its name. This covers sources, included files,
+//! header folders, `.npy` files and expected lines. Extra files are harmless.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};
@@ -13,7 +13,7 @@ use super::files::{File, Files, RevisionError};
 const DELIMITERS: &[char] = &['/', '"', '\'', '<', '>', '(', ')', '[', ']', ',', ';', '=', '#'];
 
 impl Files {
-    /// Writes `start` and every file it reaches to `folder`, at their paths from the repository's root.
+    /// Extracts `start` and every file reached from it into `folder`, at their paths relative to the repository's root.
     pub fn export(&self, start: &str, folder: &Path) -> Result<(), RevisionError> {
         let mut rest: HashMap<String, Vec<File>> = HashMap::new();
         let mut reached = Vec::new();
@@ -52,12 +52,12 @@ fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-/// Whether a path stays below the folder that it is joined to. Objects of a repository can have any name.
+/// Whether a path stays inside the folder that it is joined to. Git objects can have any name.
 fn is_within(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(name) if name != ".git"))
 }
 
-/// The names among `files` that occur as words in the text.
+/// Names in `files` that occur as words in the text.
 fn named<'a, T>(text: &str, files: &'a HashMap<String, T>) -> impl Iterator<Item = &'a String> {
     let words: HashSet<&str> = text.split(|c: char| c.is_whitespace() || DELIMITERS.contains(&c)).collect();
     let found: Vec<&String> =
@@ -65,8 +65,8 @@ fn named<'a, T>(text: &str, files: &'a HashMap<String, T>) -> impl Iterator<Item
     found.into_iter()
 }
 
-/// Splits names with expressions in braces, such as `expected_{n}.npy`, into the parts before the first and after the
-/// last.
+/// Splits names that contain expressions in braces, such as `expected_{n}.npy`, into the parts before the first and
+/// after the last brace.
 fn patterns(manifest: &str) -> Vec<(&str, &str)> {
     let texts = manifest.lines().flat_map(|line| line.split(['"', '\'']));
     let around = texts.filter_map(|text| {

@@ -1,7 +1,7 @@
-//! Files of a revision, read from git's objects.
+//! Files of a revision, read from git objects.
 //!
-//! Nothing is checked out: `list` gives names and object hashes, and `read` gets contents from one `git cat-file`
-//! process.
+//! Nothing is checked out: `list` returns names and object hashes, and `read` gets contents from a single `git
+//! cat-file` process.
 
 use std::io::{self, BufRead, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens `revision` of the repository whose checkout contains `dir`.
+    /// Opens `revision` in the repository of the checkout that contains `dir`.
     pub fn open(dir: &Path, revision: &str, programs: &Programs) -> Result<Self, RevisionError> {
         let git = programs.find("git").ok_or(RevisionError::NoGit)?;
         let checkout = Checkout::around(dir).ok_or_else(|| RevisionError::NoCheckout { dir: dir.to_owned() })?;
@@ -70,7 +70,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Files of another commit of the repository.
+    /// Files of another commit in the same repository.
     #[must_use]
     pub fn at(&self, commit: &Commit) -> Self {
         Self {
@@ -86,12 +86,12 @@ impl Files {
         &self.commit
     }
 
-    /// Path of a working tree file from the repository's root; `None` if outside.
+    /// Path of a working tree file relative to the repository's root; `None` if outside.
     pub fn path_of(&self, file: &Path) -> Option<String> {
         self.checkout.path_of(file)
     }
 
-    /// All files at `path` or below, with paths from the repository's root. An empty path is the root.
+    /// All files at or below `path`, with paths relative to the repository's root. An empty path means the root.
     pub fn list(&self, path: &str) -> Result<Vec<File>, RevisionError> {
         let path = path.trim_matches('/');
         let mut command = self.command(&["--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", &self.commit]);
@@ -100,7 +100,7 @@ impl Files {
         }
         let listed = self.run(command)?;
         let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
-            // `100644 blob OBJECT\tPATH`. Symbolic links and submodules are not files.
+            // `100644 blob OBJECT\tPATH`. Skips symbolic links and submodules.
             let (facts, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
             let [mode, "blob", object] = facts.split(' ').collect::<Vec<_>>()[..] else { return None };
             let is_file = mode.starts_with("100");
@@ -117,7 +117,7 @@ impl Files {
         RevisionError::NoPath { revision: self.revision.clone(), path: path.to_owned() }
     }
 
-    /// Passes the content of each file to `take`, in order, with one git process.
+    /// Passes the content of each file to `take`, in order, using one git process.
     pub fn read<E: From<RevisionError>>(
         &self,
         files: &[File],
@@ -126,13 +126,13 @@ impl Files {
         let most = regular::longest(regular::LONGEST_DATA).map_err(RevisionError::from)?;
         let (mut git, mut output) = self.start_reading(files).map_err(RevisionError::from)?;
         let taken = files.iter().try_for_each(|file| take(file, self.next_content(&mut output, file, most)?));
-        // git may still be writing a file that is too long.
+        // git may still be writing a file that exceeds the limit.
         let _ = git.kill();
         git.wait().map_err(RevisionError::from)?;
         taken
     }
 
-    /// Starts the git process that writes the files' contents.
+    /// Starts the git process that outputs the files' contents.
     fn start_reading(&self, files: &[File]) -> io::Result<(Child, BufReader<ChildStdout>)> {
         let mut names = tempfile::tempfile()?;
         for file in files {
@@ -182,8 +182,8 @@ impl Files {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Path from the repository's root, with `/`.
+    /// Path relative to the repository's root, separated by `/`.
     pub path: String,
-    /// Hash of the content.
+    /// Object hash of the content.
     pub(super) object: String,
 }

@@ -1,4 +1,4 @@
-//! Commits that changed a file, and its content after each.
+//! Commits that changed a file, and the file's content after each.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use runner_types::Commit;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub commit: Commit,
-    /// The file after the commit; `None` if removed.
+    /// The file after the commit; `None` if the commit deleted it.
     pub file: Option<File>,
 }
 
 impl Files {
-    /// Commits up to this one that changed a file, oldest first, from after `since`. Follows only the first parent of a
-    /// merge, so the commits are the states of this branch.
+    /// Commits after `since` up to this one that changed a file, oldest first. Follows only the first parent of merges,
+    /// so that the commits are states of this branch.
     pub fn changes(&self, since: Option<&Self>, path: &str) -> Result<Vec<Change>, RevisionError> {
         let range = since.map_or(self.commit().to_owned(), |since| format!("{}..{}", since.commit(), self.commit()));
         self.refuse_shallow(&range)?;
@@ -24,7 +24,7 @@ impl Files {
         Ok(parse_log(&self.run(command)?, path))
     }
 
-    /// Refuses a shallow history: a commit whose parents were not fetched seems to add all files.
+    /// Rejects a shallow history, where a commit without fetched parents appears to add all files.
     fn refuse_shallow(&self, range: &str) -> Result<(), RevisionError> {
         let ends: BTreeSet<String> = self.checkout.shallow_commits();
         if ends.is_empty() {
@@ -36,8 +36,8 @@ impl Files {
     }
 }
 
-/// Parses `HASH\tDATE\tSUBJECT`, followed per commit by `:MODE MODE OBJECT OBJECT STATUS` and the path. git ends each
-/// with a zero byte, so a path may contain any character.
+/// Parses, for each commit, `HASH\tDATE\tSUBJECT` followed by `:MODE MODE OBJECT OBJECT STATUS` and the path. git
+/// terminates each with a NUL byte, so a path may contain any other character.
 fn parse_log(listed: &[u8], path: &str) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     let mut parts = listed.split(|byte| *byte == 0);
