@@ -1,4 +1,4 @@
-//! Passes the commit of the checkout to `--version`. A build without a repository, from a tarball say, has none.
+//! Passes the checkout's commit to `--version`. A build without a repository, e.g. from a tarball, has none.
 
 #[path = "build/commit.rs"]
 mod commit;
@@ -6,7 +6,7 @@ mod commit;
 use std::path::Path;
 
 fn main() {
-    // Cargo runs a build script without such a line whenever any file changes.
+    // Without such a line, Cargo reruns a build script whenever any file changes.
     println!("cargo:rerun-if-changed=build.rs");
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
     let Some(head) = commit::head(Path::new(&root)) else { return };

@@ -1,4 +1,4 @@
-//! How long two reports of 100,000 records take to read, compare and write.
+//! Time to read, compare and write two reports of 100,000 records.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 
@@ -16,7 +16,7 @@ use runner_types::{CaseRecord, Records, Value};
 
 const RECORDS: usize = 100_000;
 
-/// The shipped records of `reduce` on an H100, again and again with other sizes.
+/// The shipped records of `reduce` on an H100, repeated with different sizes.
 fn records() -> Records {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/nvidia-h100-80gb-hbm3/records.jsonl");
     let mut records = journal::read_records(Path::new(path)).unwrap();
@@ -67,7 +67,7 @@ fn reports(c: &mut Criterion) {
         b.iter(|| {
             let mut compare = Command::new(env!("CARGO_BIN_EXE_runner"));
             let status = compare.current_dir(dir.path()).args(["compare", "base", "new"]).output().unwrap().status;
-            // A thousand rows are slower.
+            // Exit code for slowdowns: a thousand rows are slower.
             assert_eq!(status.code(), Some(4));
         });
     });

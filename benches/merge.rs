@@ -1,5 +1,5 @@
-//! How long journals of shards take to merge: 100 with 100,000 simulated rows, again and again, and once 1000 with a
-//! million rows, with the memory that this takes. The report is not included.
+//! Time to merge the journals of shards: 100 journals with 100,000 simulated rows, repeatedly, and 1000 journals with a
+//! million rows once, with peak memory. Excludes the report.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a benchmark panics to fail, and says what it finds")]
 
@@ -13,11 +13,11 @@ use runner_results::analyse;
 use runner_results::journal::{self, History, JOURNAL_FILE, Journal, Merged};
 use runner_types::{Case, CaseRecord, Event, Records, RunContext, Shard, Value};
 
-/// Rows of a shard.
+/// Rows per shard.
 const ROWS: u64 = 1000;
 const GROUP: u64 = 12;
 
-/// The shipped simulated records of `reduce`, again and again, in groups of 12 with sizes of their own.
+/// The shipped simulator records of `reduce`, repeated in groups of 12 with different sizes.
 fn shard(records: &Records, shard: Shard) -> Vec<Event> {
     let counted: Vec<&CaseRecord> = records.cases.iter().filter(|case| case.counters.is_some()).collect();
     let row = |i: u64| -> CaseRecord {
@@ -27,7 +27,7 @@ fn shard(records: &Records, shard: Shard) -> Vec<Event> {
         record.case.ordinal = ordinal;
         record.case.key.axes[0].1 = n.clone();
         record.case.group.0[0].1 = n;
-        // Each row of a group is a case of its own.
+        // Each row of a group is a separate case.
         record.case.key.variant = format!("{}{}", record.case.key.variant, i % GROUP);
         record
     };
@@ -71,7 +71,6 @@ fn shard(records: &Records, shard: Shard) -> Vec<Event> {
     events
 }
 
-/// Writes the journals of shards.
 fn journals(dir: &Path, of: u32) -> Vec<PathBuf> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/simulated-h100/records.jsonl");
     let records = journal::read_records(Path::new(path)).unwrap();
@@ -84,7 +83,7 @@ fn journals(dir: &Path, of: u32) -> Vec<PathBuf> {
     (1..=of).map(write).collect()
 }
 
-/// The only part of merged journals.
+/// Merges the journals, which must give a single complete part.
 fn join(files: &[PathBuf]) -> Merged {
     let scans = files.par_iter().map(|file| journal::scan(file).unwrap()).collect();
     let mut parts = journal::merge(scans).unwrap();
@@ -116,22 +115,22 @@ fn merging(c: &mut Criterion) {
     group.finish();
 }
 
-/// The most memory that this process has had, bytes.
+/// Peak memory of this process, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// The processor time that this process has had, seconds.
+/// CPU time of this process, in seconds.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    // The times of user and system are the 14th and the 15th field; the second one is a name in parentheses.
+    // User and system time are fields 14 and 15. Field 2 is a name in parentheses, which may contain spaces.
     let fields = stat.rsplit_once(") ").unwrap().1.split(' ').skip(11).take(2);
     fields.map(|ticks| ticks.parse::<f64>().unwrap() / 100.0).sum()
 }
 
-/// A million rows, once. `MERGE_JOURNALS` is another number of journals with a thousand rows each.
+/// Merges a million rows once. `MERGE_JOURNALS` sets a different number of journals, with a thousand rows each.
 fn million() {
     let dir = tempfile::tempdir().unwrap();
     let count = std::env::var("MERGE_JOURNALS").map_or(1000, |count| count.parse().unwrap());
@@ -155,7 +154,7 @@ fn million() {
 criterion_group!(benches, merging);
 
 fn main() {
-    // Not when cargo tests that the benchmarks can run.
+    // Skipped when cargo only tests that the benchmarks run.
     if std::env::args().any(|word| word == "--bench") {
         million();
     }

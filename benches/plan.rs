@@ -1,4 +1,4 @@
-//! How long a matrix of a million cells takes to plan, and one expression to work out.
+//! Time to plan a matrix of a million cells, and to evaluate one expression.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 
@@ -11,8 +11,8 @@ use runner_lang::{Program, Scope};
 use runner_plan::{self, PlanOptions, Shards};
 use runner_types::{BackendKind, SourceText, Value};
 
-/// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells, the most that are planned, with rules and bindings as
-/// an experiment has them.
+/// 25 × 10 × 25 × 2 × 5 points and 16 variants: a million cells (the maximum), with rules and bindings like a real
+/// experiment.
 fn million() -> Manifest {
     let variant = r#"
 [[variant]]

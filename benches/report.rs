@@ -1,4 +1,4 @@
-//! How long the pages of 100,000 records take to make.
+//! Time to render the report pages of 100,000 records.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 
@@ -15,7 +15,7 @@ use runner_types::{CaseRecord, Records, Value};
 
 const RECORDS: usize = 100_000;
 
-/// The shipped records of `reduce` on an H100, again and again, in groups of 12 with sizes of their own.
+/// The shipped records of `reduce` on an H100, repeated in groups of 12 with different sizes.
 fn records() -> Records {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/reduce/nvidia-h100-80gb-hbm3/records.jsonl");
     let mut records = journal::read_records(Path::new(path)).unwrap();

@@ -1,13 +1,13 @@
-//! How many warp instructions a second the simulator executes: the thirteen kernels of the reduction ladder on 2^24
-//! integers, on two threads, with its counters alone, with the whole sanitizer and with counts per line. Eleven are those of
-//! `experiments/reduce.toml`, in blocks of 512; trees in shared memory and of shuffles, in two passes, are from
+//! Warp instructions per second of the simulator: the thirteen kernels of the reduction ladder on 2^24 integers, on two
+//! threads, in three modes: counters only, with the full sanitizer, and with counts per line. Eleven are from
+//! `experiments/reduce.toml`, with blocks of 512. Two-pass trees, in shared memory and with shuffles, are from
 //! `experiments/reduction_tree.toml`.
 //!
-//! Every sum is checked. Behind criterion's own output, which is of all launches, stands a table of the fastest one of
-//! each kernel in millions of warp instructions a second a core: by the wall clock, and by the processor time of both
-//! threads, which other programs on the machine disturb less. For it every kernel is launched again in several rounds,
-//! in each mode in turns: on a machine that others share one minute is not like the next. Copying the
-//! input to the device is not counted.
+//! Every sum is checked. Criterion's output, which covers all launches, is followed by a table of each kernel's fastest
+//! launch, in millions of warp instructions per second per core. It uses the wall clock, and the CPU time of both
+//! threads, which other programs on the machine affect less. For the table, every kernel is launched again in several
+//! rounds that alternate between the modes, since the load of a shared machine varies from minute to minute. Excludes
+//! copying the input to the device.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]
@@ -25,24 +25,23 @@ use runner_types::{ArgPlan, BackendKind, BlockPlan, BodyPlan, CaseJob, GridPlan,
 use simt::{LaunchSpec, Machine, ModuleId, Options, profiles};
 
 const THREADS: usize = 2;
-/// Rounds over all kernels for the table, and launches of each in a round.
+/// Rounds over all kernels for the table, and launches per kernel and round.
 const ROUNDS: usize = 4;
 const LAUNCHES: usize = 2;
-/// The counters alone, with the sanitizer, and per line of the PTX.
+/// Counters only, with the sanitizer, and with counts per PTX line.
 const MODES: [&str; 3] = ["counters", "sanitizer", "lines"];
 
-/// One kernel of the ladder, ready to load.
+/// A kernel of the ladder, ready to load.
 struct Rung {
     name: String,
     ptx: String,
     passes: Vec<Pass>,
-    /// Name and bytes.
+    /// Name and size in bytes of each buffer.
     buffers: Vec<(String, u64)>,
-    /// The buffer whose sum is that of the input.
+    /// Buffer whose sum must equal the input's.
     result: &'static str,
 }
 
-/// One launch.
 struct Pass {
     kernel: String,
     grid: [u32; 3],
@@ -50,7 +49,7 @@ struct Pass {
     args: Vec<ArgPlan>,
 }
 
-/// The launched kernels of an experiment, or those named, compiled as any simulated run compiles them.
+/// The kernels of an experiment (all or the named variants), compiled as for a simulator run.
 fn rungs(experiment: &str, set: &[&str], variants: &[&str], result: &'static str) -> Vec<Rung> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(experiment);
     let manifest = runner_manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
@@ -110,7 +109,7 @@ fn ladder() -> Vec<Rung> {
     ladder
 }
 
-/// A kernel on a machine of its own, with its buffers.
+/// A kernel on its own machine, with its buffers.
 struct Bench<'r> {
     rung: &'r Rung,
     machine: Machine,
@@ -120,7 +119,7 @@ struct Bench<'r> {
     sum: i32,
 }
 
-/// What a launch took, or one launch of every kernel.
+/// Cost of a launch, or of one launch of every kernel.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     instructions: u64,
@@ -135,23 +134,23 @@ impl Spent {
         self.processor += other.processor;
     }
 
-    /// The least that a launch took of each.
+    /// Minimum of each time.
     fn fastest(self, other: Self) -> Self {
         assert_eq!(self.instructions, other.instructions, "a launch counts the same every time");
         Self { wall: self.wall.min(other.wall), processor: self.processor.min(other.processor), ..self }
     }
 
-    /// Millions of warp instructions a second a core, by wall clock and by processor time.
+    /// Millions of warp instructions per second per core, by wall clock and by CPU time.
     fn rates(self) -> (f64, f64) {
         let rate = |time: Duration| self.instructions as f64 / time.as_secs_f64() / 1e6;
         (rate(self.wall) / THREADS as f64, rate(self.processor))
     }
 }
 
-/// Processor time of all threads of this process.
+/// CPU time of all threads of this process.
 fn processor_time() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a local that the call fills in.
+    // SAFETY: the pointer refers to a local variable that the call fills in.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
     assert_eq!(failed, 0);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -175,7 +174,7 @@ impl<'r> Bench<'r> {
         Self { rung, machine, module, buffers, input, sum }
     }
 
-    /// One launch on fresh buffers; the sum of what it leaves is checked.
+    /// Runs one launch on fresh buffers and checks the sum of its result.
     fn run(&mut self) -> Spent {
         for (&name, &(address, bytes)) in &self.buffers {
             match name {
@@ -222,7 +221,7 @@ impl<'r> Bench<'r> {
 fn main() {
     let rungs = ladder();
     let mut criterion = Criterion::default().configure_from_args();
-    // By kernel and mode: the fastest launch, where there was one.
+    // Fastest launch by kernel and mode, if launched.
     let mut table: Vec<(&Rung, [Option<Spent>; MODES.len()])> = Vec::new();
     let mut group = criterion.benchmark_group("ladder");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -241,7 +240,7 @@ fn main() {
     }
     group.finish();
     criterion.final_summary();
-    // A kernel that the command line filtered out has no launch yet.
+    // Kernels that the command line filtered out have not been launched.
     table.retain(|(_, row)| row.iter().all(Option::is_some));
     for _ in 0..ROUNDS {
         for (rung, row) in &mut table {
@@ -256,13 +255,12 @@ fn main() {
     print(&table);
 }
 
-/// Keeps the least that a launch took; gives what this one did.
+/// Updates the fastest launch and returns this one's cost.
 fn keep(fastest: &mut Option<Spent>, spent: Spent) -> Spent {
     *fastest = Some(fastest.map_or(spent, |least| least.fastest(spent)));
     spent
 }
 
-/// The table.
 fn print(table: &[(&Rung, [Option<Spent>; MODES.len()])]) {
     println!("\nmillion warp instructions a second a core, fastest launch: wall clock (processor time)");
     let mut total = [Spent::default(); MODES.len()];
