@@ -3,14 +3,14 @@
 use runner_plan::Cell;
 use runner_types::Outcome;
 
-/// The cells of one group: the space of one search.
+/// The cells of one group, which form the space of one search.
 #[derive(Debug)]
 pub struct Candidates {
     /// Index of the group in the plan.
     pub group: usize,
     /// Cells that can run.
     pub cells: Vec<Cell>,
-    /// Reasons why other cells cannot run, each with their number.
+    /// Reasons why other cells cannot run, each with the number of cells.
     pub excluded: Vec<(String, usize)>,
 }
 

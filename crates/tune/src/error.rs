@@ -1,15 +1,15 @@
 use runner_results::journal::JournalError;
 
-/// Why a search cannot go on; the message says what to do.
+/// Why a search cannot continue; the message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TuneError {
-    /// A fault of the command line, the manifest or a file that it names.
+    /// An error in the command line, the manifest or a file that it names.
     #[error("{0}")]
     Usage(String),
-    /// A fault of the machine or the disk.
+    /// A problem with the machine or the disk.
     #[error("{0}")]
     Environment(String),
-    /// Another process uses the folder.
+    /// The folder is locked by another process.
     #[error("{0}")]
     Held(String),
 }

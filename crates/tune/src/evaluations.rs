@@ -1,5 +1,4 @@
-//! What a search knows: its evaluations, in memory and in its file, and the partial results of those that have not
-//! ended.
+//! What a search knows: its evaluations, in memory and in its log, and the partial results of unfinished ones.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -20,43 +19,43 @@ use crate::values::values;
 use runner_lang::format;
 use runner_types::{Case, CounterInfo, Event, Outcome, calendar_time};
 
-/// How often progress is shown.
+/// Interval between progress messages.
 const SHOW: Duration = Duration::from_secs(5);
 
-/// With several objectives, points proposed per draw of weights: at least `SAME_WEIGHTS`, and at least one in
-/// `SHARE_OF_KNOWN` of the known points. New weights change the value of every evaluation.
+/// With several objectives, number of points proposed per draw of weights: at least `SAME_WEIGHTS`, and at least the
+/// number of known points divided by `SHARE_OF_KNOWN`. New weights change the value of every evaluation.
 const SAME_WEIGHTS: usize = 8;
 const SHARE_OF_KNOWN: usize = 16;
 
 /// Shows a line to the user.
 pub type Say<'a> = &'a mut (dyn FnMut(&str) + Send);
 
-/// The evaluations of a search, and the state from which it continues.
+/// The evaluations of a search, and the state needed to continue it.
 pub struct Evaluations<'a> {
     context: SearchContext<'a>,
-    /// Evaluations by the objective, or by all objectives joined with the current weights.
+    /// Evaluations by the objective, or by all objectives combined with the current weights.
     pub history: History,
     pub log: Log,
-    /// What decides between evaluations.
+    /// Quantities that currently rank the evaluations.
     pub ranking: Ranking,
-    /// All values of each evaluation, if the ranking can change.
+    /// All values of each evaluation, kept only if the ranking can change.
     recorded: Vec<Option<Quantities>>,
-    /// Objectives of each evaluation and the Pareto front, if there are several objectives.
+    /// Objectives of each evaluation and the Pareto front; empty for a single objective.
     pub rows: Vec<Objectives>,
     pub front: Front,
     joined: Option<Joined>,
-    /// Points still to propose with these weights.
+    /// Number of points still to propose with these weights.
     left: usize,
-    /// Measured values of the cases that are not settled yet.
+    /// Measured values of unfinished cases.
     measured: HashMap<u64, Measured>,
-    /// Milliseconds that compiling a case took.
+    /// Compile time of each case, in milliseconds.
     pub compiled: HashMap<u64, f64>,
-    /// When this search began, and the number of earlier evaluations.
+    /// Start of this search, and the number of earlier evaluations.
     pub begun: Instant,
     before: usize,
     /// Number of evaluations by other shards.
     of_others: usize,
-    /// Seconds that earlier searches took.
+    /// Total duration of earlier searches, in seconds.
     earlier: f64,
     /// Total time that devices waited for code.
     pub waited: Duration,
@@ -65,18 +64,18 @@ pub struct Evaluations<'a> {
     pub failure: Option<TuneError>,
 }
 
-/// Measured values of a case until it is settled.
+/// Values measured for an unfinished case.
 #[derive(Debug, Clone, Default)]
 struct Measured {
     values: Quantities,
-    /// Samples of the time.
+    /// Time samples.
     times: Vec<f64>,
 }
 
-/// A group that a device runs.
+/// A group running on a device.
 #[derive(Debug, Clone, Copy)]
 pub struct RunningGroup {
-    /// Number of the device, if there are several.
+    /// Index of the device, if there are several.
     device: Option<u32>,
     begun: Instant,
     cases: u32,
@@ -93,7 +92,7 @@ impl RunningGroup {
 }
 
 impl<'a> Evaluations<'a> {
-    /// Takes over the evaluations of an earlier search from the log.
+    /// Starts from the evaluations of an earlier search in the log.
     pub fn new(context: SearchContext<'a>, log: Log, say: Say<'a>) -> Result<Self, TuneError> {
         let now = Instant::now();
         let mut known = Self {
@@ -141,7 +140,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Takes over what other shards have evaluated since the last call.
+    /// Adds what other shards have evaluated since the last call.
     pub fn read_others(&mut self) {
         let (before, standing) = (self.history.len(), self.standing());
         match self.log.read_others() {
@@ -177,7 +176,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Adds an evaluation with its levels.
+    /// Adds an evaluation with its levels (see [`Objective::level`]).
     fn add(&mut self, point: u64, levels: Objectives) {
         if let [_] = self.context.problem.objectives() {
             self.history.finish(point, history::Outcome::of_measured(levels.map(|levels| levels[0])));
@@ -190,7 +189,7 @@ impl<'a> Evaluations<'a> {
         self.front.add_last(&self.rows);
     }
 
-    /// Ranks all evaluations by what decides now.
+    /// Ranks all evaluations again, by the quantities now in use.
     fn rank_anew(&mut self) {
         let levels = self.recorded.iter().map(|values| self.ranking.levels(values.as_ref()));
         if let [_] = self.context.problem.objectives() {
@@ -225,7 +224,7 @@ impl<'a> Evaluations<'a> {
         self.left -= 1;
     }
 
-    /// Records what a device reports about its cases.
+    /// Records events that a device reports about its cases.
     pub fn observe(&mut self, event: &Event, group: &mut RunningGroup) {
         let problem = self.context.problem;
         match event {
@@ -258,7 +257,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// Records how the evaluation of a case ended.
+    /// Records the outcome of a case.
     pub fn settle(&mut self, case: &Case, outcome: &Outcome, group: RunningGroup) {
         let problem = self.context.problem;
         let Some(point) = problem.point(&case.key) else { return };
@@ -306,7 +305,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// A value that changes with the best point or, with several objectives, with the front.
+    /// A value that changes whenever the best point (or, with several objectives, the front) does.
     fn standing(&self) -> Option<(usize, u64)> {
         if self.rows.is_empty() {
             return self.history.best().map(|(point, value)| (0, point ^ value.to_bits()));
@@ -314,7 +313,7 @@ impl<'a> Evaluations<'a> {
         self.front.places().last().map(|&last| (self.front.places().len(), last as u64))
     }
 
-    /// Describes the best points in words.
+    /// Describes the best points so far.
     fn found(&self) -> String {
         match (self.history.best(), self.front.places().len()) {
             (None, _) => "none is right yet".to_owned(),
@@ -346,7 +345,7 @@ impl<'a> Evaluations<'a> {
     }
 }
 
-/// Explains why a right case has no value of an objective.
+/// Explains why a correct case has no value for an objective.
 fn lack(objective: &Objective) -> String {
     match objective {
         Objective::Counter(name) if CounterInfo::named(name).is_some_and(CounterInfo::is_derived) => {
@@ -359,7 +358,7 @@ fn lack(objective: &Objective) -> String {
     }
 }
 
-/// The outcome as a T4 file names it.
+/// Name of the outcome in T4 files.
 fn invalidity(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Measured | Outcome::Unstable { .. } => "correct",

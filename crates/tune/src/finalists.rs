@@ -14,7 +14,7 @@ pub struct Finalists<'a> {
 }
 
 impl<'a> Finalists<'a> {
-    /// Chooses the cases of all groups that have one of the chosen configurations or are the baseline.
+    /// Selects the cases of all groups that have one of the chosen configurations or are the baseline.
     #[must_use]
     pub fn choose(plan: &Plan, groups: &[Candidates], chosen: &HashSet<Values>, objectives: &'a [Objective]) -> Self {
         let cells = groups.iter().flat_map(|candidates| &candidates.cells);
@@ -25,7 +25,7 @@ impl<'a> Finalists<'a> {
         Self { keys: keys.collect(), objectives }
     }
 
-    /// Makes a case measure every objective of the search.
+    /// Sets up a case to measure every objective of the search.
     pub fn prepare(&self, case: &mut CaseJob) {
         measure_by(self.objectives, case);
     }

@@ -1,4 +1,4 @@
-//! First line of a search's file: what its evaluations depend on. A resumed search compares it with its own.
+//! First line of a search's log: everything that its evaluations depend on. A resumed search compares it with its own.
 
 use search::format::t4::Entry;
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,22 @@ use runner_files::sealed::{self, BadLine};
 
 pub const SEARCH_FILE: &str = "search.jsonl";
 
-/// What evaluations depend on. Those under another header do not apply.
+/// Everything that evaluations depend on. Evaluations under a different header are not reused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub experiment: String,
     /// Hash of the manifest's parts that affect evaluations.
     pub manifest: String,
-    /// Hash of the files that cases read.
+    /// Hash of the files read by cases.
     #[serde(default)]
     pub files: String,
     pub device: String,
-    /// How the command line narrows the plan.
+    /// Command line options that narrow the plan.
     pub narrowed: String,
     /// Names of the objectives.
     pub objective: String,
-    /// What counts of the objectives are of; empty for other objectives, and for counts of the PTX by older versions.
+    /// Whether the objectives count machine code or PTX. Empty for other objectives, and for PTX counts from older
+    /// versions.
     #[serde(default)]
     pub counts: String,
     /// The axes that all configurations share.
@@ -29,7 +30,7 @@ pub struct Header {
     pub size: String,
 }
 
-/// Whether the lines of a file have checksums. Older versions wrote none.
+/// Whether the lines of a file have checksums, which older versions did not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sums {
     Present,
@@ -37,7 +38,7 @@ pub enum Sums {
 }
 
 impl Sums {
-    /// Checks the line of an evaluation. The error says how it is damaged.
+    /// Checks an evaluation's line. The error describes the damage.
     pub fn check(self, line: &[u8]) -> Result<(), String> {
         match sealed::check_line(line.trim_ascii_end()) {
             Err(BadLine::NoSum) if self == Self::Absent => {
@@ -49,8 +50,8 @@ impl Sums {
 }
 
 impl Header {
-    /// Checks that the evaluations below a first line apply to this search; otherwise returns the differences.
-    /// Also returns whether those evaluations have checksums.
+    /// Checks whether the evaluations below this first line can be reused. Returns whether they have checksums; the
+    /// error lists the differences.
     pub fn accept(&self, line: &[u8]) -> Result<Sums, String> {
         let sums = match sealed::check_line(line.trim_ascii_end()) {
             Ok(()) => Sums::Present,
@@ -65,7 +66,7 @@ impl Header {
         Err(format!("its evaluations do not apply: {}", differences.join("; ")))
     }
 
-    /// Differences from another header, in words.
+    /// Describes the differences from another header.
     fn differences(&self, other: &Self) -> Vec<String> {
         let named = |what: &str, own: &str, other: &str| {
             let word = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };

@@ -1,4 +1,4 @@
-//! The page of a search as one HTML file, made of its Markdown and its chart.
+//! Renders the page of a search as a single HTML file, from its Markdown and its chart.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
@@ -7,8 +7,8 @@ const STYLE: &str = "body { font: 15px/1.5 system-ui, sans-serif; max-width: 72e
                      td, th { padding: 0.2em 0.7em; border-bottom: 1px solid #ddd; text-align: left; }\n\
                      svg { max-width: 100%; height: auto; }\n";
 
-/// Renders the page with the chart in place of its image. Markup in the text is escaped: it may come from a compiler
-/// or from names of kernels.
+/// Renders the page with the chart in place of its image. Escapes markup in the text, which may come from a compiler or
+/// from kernel names.
 pub fn render(title: &str, markdown: &str, chart: Option<&str>) -> String {
     let mut is_image = false;
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {

@@ -1,4 +1,4 @@
-//! What the evaluations of a search depend on besides the device: the manifest and the files that its cases read.
+//! What the evaluations of a search depend on besides the device: the manifest and the files read by its cases.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,12 @@ use runner_cuda_source::cpp;
 use runner_experiment::Manifest;
 use runner_types::{CaseJob, sha256_hex};
 
-/// What evaluations depend on besides the device, as hashes.
+/// Hashes of everything besides the device that evaluations depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Hash of the manifest's parts that affect evaluations.
     pub manifest: String,
-    /// Hash of the files that cases read.
+    /// Hash of the files read by cases.
     pub files: String,
 }
 
@@ -24,7 +24,7 @@ pub fn identify(manifest: &Manifest, files: &BTreeSet<PathBuf>) -> Identity {
     Identity { manifest: essence(&manifest.source.text), files: sha256_hex(each.join("\n").as_bytes()) }
 }
 
-/// Adds the files that a case reads.
+/// Adds the files that a case reads to `files`.
 pub fn files_of(case: &CaseJob, files: &mut BTreeSet<PathBuf>) {
     let units = case.body.units();
     let sources = units
@@ -33,24 +33,24 @@ pub fn files_of(case: &CaseJob, files: &mut BTreeSet<PathBuf>) {
     let inputs = case.buffers.iter().filter_map(|buffer| buffer.fill.as_ref()?.file());
     let expected = case.checks.iter().filter_map(|check| check.expect.file());
     for path in sources.chain(inputs).chain(expected) {
-        // Most cases read the same files as the case before.
+        // Most cases read the same files as the previous one.
         if !files.contains(path) {
             files.insert(path.to_owned());
         }
     }
 }
 
-/// Hash of a file and of its includes from its own folder. An unreadable file hashes as empty; its cases report the
-/// error.
+/// Hash of a file and of the files that it includes from its own folder. An unreadable file hashes as empty; its cases
+/// report the error.
 fn content(path: &Path) -> String {
     let whole = cpp::digest(path).ok().flatten();
     whole.unwrap_or_else(|| sha256_hex(&fs::read(path).unwrap_or_default()))
 }
 
-/// Keys of `[search]` that define its configurations. The others affect only how it proceeds.
+/// Key of `[search]` that defines the configurations. The others affect only how the search proceeds.
 const OF_THE_SPACE: &str = "axes";
 
-/// Hash of a manifest without comments, its report's texts, and how it is searched.
+/// Hash of a manifest, ignoring comments, texts for the report and search settings.
 fn essence(text: &str) -> String {
     let Ok(mut table) = text.parse::<toml::Table>() else { return sha256_hex(text.as_bytes()) };
     for key in ["claim", "accept"] {

@@ -6,17 +6,17 @@ use std::collections::HashMap;
 /// A part of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part<'a> {
-    /// Words and signs that identify the kind.
+    /// Words and punctuation that identify the kind.
     Text(&'a str),
-    /// A number; `hex` if written with `0x`.
+    /// A number; `hex` if it starts with `0x`.
     Number { digits: &'a str, hex: bool },
-    /// A word with digits in it, e.g. the name of a symbol.
+    /// A word that contains digits, e.g. a symbol name.
     Name(&'a str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
-    /// The reason with ranges for differing numbers and `…` for differing names.
+    /// The reason, with ranges for numbers that differ and `…` for names that differ.
     pub reason: String,
     pub count: usize,
     /// The first reason of the kind, if its reasons differ.
@@ -38,7 +38,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Adds a reason that `count` failures have.
+    /// Adds a reason shared by `count` failures.
     pub fn add(&mut self, reason: &str, count: usize) {
         let parts = split(reason);
         let key: String = parts
@@ -114,7 +114,7 @@ fn number(digits: &str, hex: bool) -> f64 {
     digits.parse().unwrap_or_default()
 }
 
-/// Splits a reason into parts. A word begins with a letter or digit. One that begins with a digit is a number
+/// Splits a reason into parts. Words begin with a letter or a digit. A word that begins with a digit is a number
 /// followed by its unit.
 fn split(reason: &str) -> Vec<Part<'_>> {
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';

@@ -1,4 +1,4 @@
-//! Configurations to evaluate last because they were slow in another search, e.g. of a small size on the simulator.
+//! Configurations to evaluate last because they were slow in another search, e.g. one at a small size on the simulator.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ use crate::error::TuneError;
 use crate::values::Values;
 use runner_lang::format::plural;
 
-/// A configuration is put last if its value is at least this multiple of the lower median. At most half of them are.
+/// A configuration is evaluated last if its value is at least this multiple of the lower median. This holds for at most
+/// half of them.
 const BOUND: f64 = 2.0;
 
-/// Fraction of the slow configurations that is not put last, as a control of whether the other search predicts well.
+/// Fraction of the slow configurations that is exempt, to check how well the other search predicts.
 const CONTROLS: f64 = 0.1;
 
-/// Reads the slow configurations of a file: T4 or a table, followed by `:NAME` if a measurement or column must be
-/// chosen.
+/// Reads the slow configurations from a T4 file or a table. `:NAME` after the path selects a measurement or column.
 pub fn read_late(named: &str) -> Result<Vec<Values>, TuneError> {
     let (path, objective) = match named.rsplit_once(':') {
         Some((path, objective)) if !Path::new(named).exists() => (path, Some(objective)),
@@ -30,7 +30,7 @@ pub fn read_late(named: &str) -> Result<Vec<Values>, TuneError> {
     let sorted = measured.sorted();
     let median = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(f64::INFINITY);
     let names = || measured.space.parameters().iter().map(|parameter| parameter.name.clone());
-    // A failure proves nothing: the simulator may lack what the configuration needs.
+    // Failures do not count: the simulator may lack a feature that the configuration needs.
     let is_late = |&point: &u64| measured.outcome(point).value().is_some_and(|value| value >= BOUND * median);
     let points = (0..measured.space.len()).filter(is_late);
     Ok(points.map(|point| names().zip(measured.space.values(point)).collect()).collect())
@@ -39,20 +39,20 @@ pub fn read_late(named: &str) -> Result<Vec<Values>, TuneError> {
 /// Points of a search that were slow in another one.
 #[derive(Debug, Default)]
 pub struct Late {
-    /// Points proposed only when no others are left.
+    /// Points to propose only when no others are left.
     pub last: Vec<u64>,
-    /// Points that are treated like any other.
+    /// Exempt points, which are treated like any other.
     controls: Vec<u64>,
 }
 
 impl Late {
-    /// Draws the controls from sorted points. The draw depends only on the point, so `--resume` draws the same.
+    /// Draws the exempt points. The draw depends only on the point, so that `--resume` repeats it.
     pub fn draw(points: BTreeSet<u64>) -> Self {
         let (controls, last) = points.into_iter().partition(|point| Random::new(*point).chance(CONTROLS));
         Self { last, controls }
     }
 
-    /// Describes how many points were put last and how often that was right; empty if there are none.
+    /// Describes how many points were evaluated last and how often that was right; empty if there are none.
     pub fn describe(&self, history: &History) -> String {
         let (mut text, all) = (String::new(), self.last.len() + self.controls.len());
         if all == 0 {

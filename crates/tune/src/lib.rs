@@ -1,9 +1,9 @@
 //! Searches the cases of a plan for the best configuration.
 //!
-//! [`Sizes`] makes the cases of each group a space of the crate `search`. A strategy proposes points, and their code
-//! is compiled on all cores. Those that are ready go to the workers of one or more devices, which check and measure
-//! them briefly. Each evaluation is a line of a log, from which a search resumes and its files are written. Nothing
-//! here compiles, runs a case or reads the command line: the caller brings a [`Compiler`] and pools of workers.
+//! [`Sizes`] turns the cases of each group into a space of the crate `search`. A strategy proposes points, and their
+//! code is compiled on all cores. Compiled ones go to the workers of one or more devices, which check and measure them
+//! briefly. Each evaluation is a line of a log, from which a search resumes and its files are written. This crate does
+//! not compile, run cases or read the command line: the caller provides a [`Compiler`] and pools of workers.
 
 mod candidates;
 mod error;

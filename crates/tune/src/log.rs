@@ -1,4 +1,4 @@
-//! The file of a search: one line per evaluated configuration, so that an interrupted search can resume.
+//! The log of a search: one line per evaluated configuration, so that an interrupted search can resume.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -16,21 +16,20 @@ use runner_files::sealed;
 use runner_results::journal::FolderLock;
 use runner_types::Shard;
 
-/// The file, open for appending.
+/// The log file, open for appending.
 #[derive(Debug)]
 pub struct Log {
     file: File,
     path: PathBuf,
-    /// The other shards, if this is a shard's file.
+    /// The other shards, if this is the log of a shard.
     others: Option<Others>,
     /// Keeps other runs and searches out of the folder.
     _lock: FolderLock,
 }
 
 impl Log {
-    /// Begins or resumes the file of a search or shard. Damaged lines and one that was cut off are removed, so that
-    /// their configurations are evaluated again. The file of a whole
-    /// search takes over its shards' evaluations.
+    /// Creates or resumes the log of a search or shard. Removes damaged and truncated lines, so that their
+    /// configurations are evaluated again. The log of a whole search also receives the evaluations of its shards.
     pub fn open(search: &Path, header: &Header, resume: bool, shard: Option<Shard>) -> Result<Self, TuneError> {
         let folder = shard.map_or_else(|| search.to_owned(), |shard| shards::folder_of(search, shard));
         atomic::create_folder(&folder).map_err(|error| TuneError::Environment(error.to_string()))?;
@@ -53,7 +52,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Takes over the shards' evaluations. After a crash in between, the next search adds the rest.
+    /// Copies the shards' evaluations into this log. If this is interrupted by a crash, the next search copies the
+    /// rest.
     fn gather(&mut self, folder: &Path, header: &Header, resume: bool) -> Result<(), TuneError> {
         let known = self.entries()?.map(|entry| Ok(shards::name(&entry?.configuration)));
         let known = known.collect::<Result<_, TuneError>>()?;
@@ -77,7 +77,7 @@ impl Log {
         })
     }
 
-    /// Reads all evaluations in order, one at a time: a search may have a million of them.
+    /// Reads all evaluations in order, one at a time, since a search may have a million of them.
     pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, TuneError>> + use<>, TuneError> {
         let path = self.path.clone();
         let refused = move |number: usize, why: &dyn std::fmt::Display| {
@@ -93,12 +93,11 @@ impl Log {
 }
 
 fn json(line: &impl Serialize) -> String {
-    // Names, numbers and strings always serialise.
+    // Serialization of names, numbers and strings cannot fail.
     sealed::line(serde_json::to_string(line).unwrap_or_default()) + "\n"
 }
 
-/// Checks that a file belongs to the resumed search, and removes its damaged lines and the rest of one that was cut
-/// off.
+/// Checks that a log belongs to the resumed search, and removes damaged and truncated lines.
 fn keep_sound_lines(path: &Path, header: &Header) -> Result<(), TuneError> {
     let refused = |why: String| TuneError::Usage(format!("--resume: {}: {why}", path.display()));
     let failed = |error: io::Error| refused(error.to_string());

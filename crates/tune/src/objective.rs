@@ -1,4 +1,4 @@
-//! What a search can minimise. An objective's value is read from events during the search, and from records
+//! What a search can minimise. The value of an objective is read from events during the search, and from records
 //! afterwards.
 
 use runner_stats::median;
@@ -9,24 +9,24 @@ use runner_types::{BackendKind, CaseJob, CaseRecord, CounterInfo, Event, Outcome
 pub enum Objective {
     /// Time per run of the body.
     Time,
-    /// Energy of the board per run of the body.
+    /// Board energy per run of the body.
     Energy,
-    /// Error of a right result relative to its reference.
+    /// Error of a correct result relative to its reference.
     Error(Error),
-    /// Counter of the simulator.
+    /// A counter of the simulator.
     Counter(String),
 }
 
-/// A measure of the error, as in the columns of `results.csv`.
+/// A measure of error, as in the columns of `results.csv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
-    /// Largest difference.
+    /// Maximum absolute difference.
     Abs,
-    /// Largest difference as a fraction of the expected value.
+    /// Maximum difference relative to the expected value.
     Rel,
-    /// Mean of these fractions.
+    /// Mean of these relative differences.
     RelMean,
-    /// Largest difference in units in the last place.
+    /// Maximum difference in units in the last place (ulp).
     Ulp,
 }
 
@@ -37,11 +37,11 @@ const ERRORS: [(&str, Error); 4] = [
     ("error_ulp", Error::Ulp),
 ];
 
-/// The default objective of a device without a clock.
+/// The default objective for a device without a clock.
 const COUNTER: &str = "inst_executed";
 
 impl Objective {
-    /// The objectives of these names, or the device's default if there are none.
+    /// Looks up objectives by name; the device's default if no names are given.
     pub fn resolve(names: &[String], backend: BackendKind) -> Result<Vec<Self>, String> {
         let simulates = backend == BackendKind::Sim;
         if names.is_empty() {
@@ -85,7 +85,7 @@ impl Objective {
         }
     }
 
-    /// Unit of the values; empty without one.
+    /// Unit of the values; empty if there is none.
     #[must_use]
     pub const fn unit(&self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl Objective {
         }
     }
 
-    /// Name and unit, as the heading of a column.
+    /// Name and unit, for a column heading.
     #[must_use]
     pub fn column(&self) -> String {
         match self.unit() {
@@ -104,7 +104,7 @@ impl Objective {
         }
     }
 
-    /// The same count of the PTX, which the simulator has even if it cannot derive that of the machine code.
+    /// The corresponding PTX count, which the simulator has even if it cannot derive the machine code count.
     #[must_use]
     pub fn of_ptx(&self) -> Option<Self> {
         match self {
@@ -113,15 +113,15 @@ impl Objective {
         }
     }
 
-    /// The objective by which records are compared: that of the PTX if a right one has only this.
+    /// The objective by which to compare records: the PTX count if some correct record has only that.
     pub(crate) fn common_to<'r>(&self, records: impl IntoIterator<Item = &'r CaseRecord>) -> Self {
         let Some(of_ptx) = self.of_ptx() else { return self.clone() };
         let lacks = |record: &CaseRecord| self.value_of(record).is_none() && of_ptx.value_of(record).is_some();
         if records.into_iter().any(lacks) { of_ptx } else { self.clone() }
     }
 
-    /// A positive value for strategies, which take its logarithm. A count of 0 becomes 0.5; an exact result gets an
-    /// error below any other.
+    /// Converts a value to a positive one, since strategies take its logarithm. A count of 0 becomes 0.5; an exact
+    /// result gets an error below all others.
     #[must_use]
     pub fn level(&self, value: f64) -> f64 {
         match self {
@@ -131,7 +131,7 @@ impl Objective {
         }
     }
 
-    /// Value of the objective that an event reports.
+    /// Value of the objective in an event, if it reports one.
     pub(crate) fn value_in(&self, event: &Event) -> Option<f64> {
         match (self, event) {
             (Self::Time, Event::CaseMeasured { measurement, .. }) => {
@@ -145,7 +145,7 @@ impl Objective {
         }
     }
 
-    /// Value of the objective in a record; `None` unless the case is right.
+    /// Value of the objective in a record; `None` unless the case is correct.
     pub(crate) fn value_of(&self, record: &CaseRecord) -> Option<f64> {
         if !matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. }) {
             return None;
@@ -159,12 +159,12 @@ impl Objective {
     }
 }
 
-/// Names of objectives, as a list.
+/// Comma-separated names of objectives.
 pub fn names(objectives: &[Objective]) -> String {
     objectives.iter().map(Objective::name).collect::<Vec<_>>().join(", ")
 }
 
-/// Makes a case measure these objectives. Times and counters are always measured.
+/// Sets up a case to measure these objectives. Times and counters are always measured.
 pub fn measure_by(objectives: &[Objective], case: &mut CaseJob) {
     case.measure.energy |= objectives.contains(&Objective::Energy);
     if objectives.iter().any(|objective| matches!(objective, Objective::Error(_))) {

@@ -18,20 +18,20 @@ use runner_files::atomic;
 use runner_lang::format;
 use runner_report::configurations::{self, Configuration};
 
-/// Number of most important parameters whose pairs the page shows.
+/// Number of parameters, most important first, for which the page shows pairs of values.
 const PAIRS: usize = 3;
 
-/// Number of kinds of failures on the page. Further ones are only counted, since `search.csv` has them.
+/// Maximum number of kinds of failures on the page. Others are only counted, since `search.csv` lists them.
 const REASONS: usize = 20;
 
-/// Numbers of best configurations and of members of the front on the page.
+/// Maximum numbers of best configurations and of members of the front on the page.
 const LISTED: usize = 10;
 const FRONT: usize = 50;
 
 const CHART: &str = "search.svg";
 
-/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg` with their checksums, and
-/// tells the user.
+/// Writes `search.json`, `search.csv`, `search.md`, `search.html` and `search.svg` with their checksums, and tells the
+/// user.
 pub fn write(
     folder: &Path,
     candidates: &Candidates,
@@ -52,7 +52,7 @@ pub fn write(
     if let Some(chart) = &chart {
         write(CHART, chart)?;
     } else {
-        // An earlier search may have had one.
+        // Remove the chart of an earlier search.
         let _ = std::fs::remove_file(folder.join(CHART));
     }
     runner_report::write_search_sums(folder).map_err(failed)?;
@@ -60,7 +60,7 @@ pub fn write(
     Ok(())
 }
 
-/// All evaluations, with the objectives that decided.
+/// All evaluations, with the objectives that ranked them.
 fn entries(searched: &Searched) -> impl Iterator<Item = io::Result<Entry>> {
     let (entries, failed) = match searched.log.entries() {
         Ok(entries) => (Some(entries), None),
@@ -74,17 +74,17 @@ fn entries(searched: &Searched) -> impl Iterator<Item = io::Result<Entry>> {
     })
 }
 
-/// What the page shows of the evaluations besides their objectives.
+/// What the page shows about the evaluations in addition to their objectives.
 #[derive(Debug, Default)]
 struct Digest {
-    /// Seconds of searching at the end of each evaluation.
+    /// Search time at the end of each evaluation, in seconds.
     seconds: Vec<f32>,
     failed: usize,
-    /// Right configurations without the counts of the machine code that the user asked for.
+    /// Number of correct configurations without the machine code counts that the user asked for.
     underived: usize,
     /// Kinds of failures, most frequent first.
     failures: Vec<Kind>,
-    /// Kinds of cells of the matrix that are not configurations.
+    /// Kinds of reasons why cells of the matrix are not configurations.
     excluded: Vec<Kind>,
 }
 
@@ -111,7 +111,7 @@ impl Digest {
     }
 }
 
-/// Chart of all right configurations on parallel axes, one per parameter with several values.
+/// Parallel coordinates chart of all correct configurations, with an axis for each parameter that has several values.
 fn chart(problem: &Problem<'_>, searched: &Searched) -> Result<Option<String>, TuneError> {
     let Some((_, least)) = searched.history.best() else { return Ok(None) };
     let parameters = problem.space.parameters().iter().enumerate().filter(|(_, parameter)| parameter.values.len() > 1);
@@ -141,17 +141,17 @@ fn shown(value: f64) -> String {
     if value.fract() == 0.0 { format::count(value) } else { format::at_place(value, format::magnitude(value) - 4) }
 }
 
-/// Formats the value that [`Objective::level`] turned into `level`.
+/// Formats the original value of a `level` from [`Objective::level`].
 fn shown_level(objective: &Objective, level: f64) -> String {
     shown(if level <= objective.level(0.0) { 0.0 } else { level })
 }
 
-/// A level as a multiple of the least; empty if the least is 0.
+/// A level as a multiple of the minimum; empty if the minimum is 0.
 fn multiple(objective: &Objective, level: f64, least: f64) -> String {
     if least <= objective.level(0.0) { String::new() } else { format!("{:.3}", level / least) }
 }
 
-/// Unit of an objective after a space; empty without one.
+/// Unit of an objective with a space before it; empty if there is none.
 fn unit(objective: &Objective) -> String {
     if objective.unit().is_empty() { String::new() } else { format!(" {}", objective.unit()) }
 }

@@ -1,4 +1,4 @@
-//! What another size, device or revision tells: its best configurations are evaluated first.
+//! Prior knowledge from another size, device or revision: its best configurations are evaluated first.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use crate::objective::Objective;
 use crate::values::{Values, values};
 use runner_results::journal::read_records;
 
-/// Number of configurations taken over, which bounds the cost of a misleading prior.
+/// Number of configurations to use, which limits the cost of a misleading prior.
 const TAKEN: usize = 8;
 
-/// Reads the best configurations of a `--prior` file, best first: records of a report, T4 or a table. If the file
-/// lacks the objective, its own measure decides.
+/// Reads the best configurations from a `--prior` file, best first: records of a report, T4 or a table. If the file
+/// lacks the objective, its own objective decides.
 pub fn read_prior(path: &Path, objective: &Objective) -> Result<Vec<Values>, TuneError> {
     let refused = |why: String| TuneError::Usage(format!("--prior {}: {why}", path.display()));
     let mut known = if path.extension().is_some_and(|end| end == "jsonl") {
@@ -30,7 +30,7 @@ pub fn read_prior(path: &Path, objective: &Objective) -> Result<Vec<Values>, Tun
     Ok(known.into_iter().take(TAKEN).map(|(_, values)| values).collect())
 }
 
-/// Values of the objective; without any, the times, and without those, the instruction counts.
+/// Values of the objective or, if there are none, times or instruction counts, in this order.
 fn from_records(path: &Path, objective: &Objective) -> Result<Vec<(f64, Values)>, String> {
     let records = read_records(path).map_err(|error| error.to_string())?;
     let others = [Objective::Time, Objective::Counter("inst_executed".to_owned())];

@@ -1,4 +1,4 @@
-//! The space of a search: the cases of one group, each a point.
+//! The space of a search: the cases of one group, each as a point.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,12 +16,12 @@ use runner_experiment::Manifest;
 use runner_plan::{Cell, Plan, bare_group, resolve_case};
 use runner_types::{Case, CaseJob, CaseKey, Environment, GroupJob, Outcome};
 
-/// Limit of the device time per sample of a configuration, in seconds.
+/// Maximum device time for sampling a configuration, in seconds.
 const BRIEF: f64 = 0.05;
-/// Least samples per configuration.
+/// Minimum samples per configuration.
 const FEWEST: u32 = 3;
 
-/// The cases of a group as a space.
+/// The cases of a group as a search space.
 #[derive(Debug)]
 pub struct Problem<'a> {
     pub space: Space,
@@ -30,9 +30,9 @@ pub struct Problem<'a> {
     pub late: Late,
     manifest: &'a Manifest,
     plan: &'a Plan,
-    /// What the cases share.
+    /// The group without its cases.
     group: GroupJob,
-    /// Cell of each point, by the point's number.
+    /// Cell of each point, by the index of the point.
     cells: Vec<Cell>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Problem<'a> {
         self.plan.case(self.cells[point as usize])
     }
 
-    /// Resolves the case of a point. It could be resolved before, so this fails only if a file has changed.
+    /// Resolves the case of a point. This succeeded before, so it fails only if a file has changed.
     pub fn resolve(&self, point: u64) -> Result<CaseJob, Outcome> {
         resolve_case(self.manifest, self.plan, self.cells[point as usize])
     }
@@ -79,8 +79,8 @@ impl<'a> Problem<'a> {
         self.space.number(&point?)
     }
 
-    /// The point with these values. A parameter that they do not name must have a single value, since another size
-    /// has the same configurations.
+    /// The point with these values. Parameters that are not named must have only one value, since another size has the
+    /// same configurations.
     pub fn find(&self, values: &Values) -> Option<u64> {
         let parameters = self.space.parameters().iter();
         let point: Option<Point> = parameters
@@ -102,7 +102,7 @@ impl<'a> Problem<'a> {
         &self.manifest.name
     }
 
-    /// The axes that all points share, as text.
+    /// Formats the axes that all points share.
     pub fn size(&self) -> String {
         self.group.key.to_string()
     }
@@ -112,7 +112,7 @@ impl<'a> Problem<'a> {
         self.cells.iter().position(|cell| self.plan.is_baseline(cell.ordinal)).map(|point| point as u64)
     }
 
-    /// Makes a group of linked cases for a brief measurement. `best` is the best objective so far.
+    /// Prepares a group of linked cases for a brief measurement. `best` is the best objective so far.
     pub fn batch(&self, mut cases: Vec<CaseJob>, best: Option<f64>) -> GroupJob {
         for case in &mut cases {
             let measure = &mut case.measure;
@@ -121,7 +121,7 @@ impl<'a> Problem<'a> {
             measure.max_samples = measure.max_samples.min(self.settings.samples);
             measure.min_samples = measure.min_samples.min(FEWEST).min(measure.max_samples);
             measure.energy = false;
-            // A slow configuration may be the best by another objective.
+            // With other objectives, a slow configuration may still be the best.
             let drops = self.objectives() == [Objective::Time];
             measure.drop_above = best.filter(|_| drops).map(|best| best * 1e6 * self.settings.drop_above);
             measure_by(self.objectives(), case);
@@ -129,7 +129,7 @@ impl<'a> Problem<'a> {
         GroupJob { cases, ..self.group.clone() }
     }
 
-    /// What the evaluations of the search depend on. `narrowed` is how the command line narrows the plan.
+    /// Everything that the evaluations of the search depend on. `narrowed` describes the options that narrow the plan.
     #[must_use]
     pub fn header(&self, environment: &Environment, identity: &Identity, narrowed: Option<String>) -> Header {
         Header {
@@ -149,7 +149,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The space of the cells, and the cell of each point. Values are computed repeatedly, because those of a million
+/// Builds the space of the cells, and the cell of each point. Computes values repeatedly, since those of a million
 /// cells would fill the memory.
 fn space(plan: &Plan, candidates: &[Cell]) -> Result<(Space, Vec<Cell>), TuneError> {
     let values_of = |cell: Cell| values(&plan.case(cell).key);

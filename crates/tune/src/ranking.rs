@@ -1,25 +1,25 @@
-//! Which counts a search compares.
+//! Chooses the counts by which a search compares configurations.
 //!
-//! On the simulator, counts of the machine code rank the configurations. If a right configuration lacks one, its
-//! machine code was not fully derived. All configurations are then ranked by the same count of the PTX: counts of the
-//! two kinds are not comparable. The choice depends only on what is known, so a resumed search and all shards
-//! make it alike.
+//! On the simulator, machine code counts rank the configurations. If a correct configuration lacks one, its machine
+//! code was not fully derived. All configurations are then ranked by the corresponding PTX count, since the two kinds
+//! of counts are not comparable. The choice depends only on the evaluations, so that a resumed search and all shards
+//! make the same one.
 
 use search::pareto::Objectives;
 
 use crate::objective::Objective;
 
-/// Value of each quantity of one evaluation; `None` for one without.
+/// Value of each quantity of an evaluation; `None` if it has none.
 pub type Quantities = Vec<Option<f64>>;
 
 /// How the evaluations of a search are compared.
 #[derive(Debug, Clone)]
 pub struct Ranking {
-    /// What is recorded of each evaluation: the objectives that the user asked for, then their counts of the PTX.
+    /// Quantities recorded for each evaluation: the requested objectives, then their PTX counts.
     quantities: Vec<Objective>,
-    /// Place of each objective's count of the PTX among the quantities.
+    /// Index of each objective's PTX count in `quantities`.
     of_ptx: Vec<Option<usize>>,
-    /// Place of what decides for each objective among the quantities.
+    /// Index of the quantity in use for each objective.
     used: Vec<usize>,
 }
 
@@ -43,13 +43,13 @@ impl Ranking {
         self.of_ptx.iter().any(Option::is_some)
     }
 
-    /// The objectives that decide.
+    /// The quantities in use, one per objective.
     pub fn used(&self) -> Vec<Objective> {
         self.used.iter().map(|&place| self.quantities[place].clone()).collect()
     }
 
-    /// Ranks by the counts of the PTX that a right evaluation has in place of one of the machine code. Returns the
-    /// counts of the machine code that decide no more.
+    /// Switches to PTX counts for objectives whose machine code count a correct evaluation lacks. Returns the machine
+    /// code counts no longer in use.
     pub fn admit(&mut self, values: &Quantities) -> Vec<Objective> {
         let mut given_up = Vec::new();
         for (used, of_ptx) in self.used.iter_mut().zip(&self.of_ptx) {
@@ -61,7 +61,7 @@ impl Ranking {
         given_up
     }
 
-    /// The objectives of which an evaluation has a count neither of the machine code nor of the PTX.
+    /// Objectives for which an evaluation has neither a machine code count nor a PTX count.
     pub fn lacking(&self, values: &Quantities) -> Vec<&Objective> {
         let is_known = |place: usize| values.get(place).copied().flatten().is_some();
         let each = self.of_ptx.iter().enumerate();
@@ -69,12 +69,12 @@ impl Ranking {
         lacking.map(|(place, _)| &self.quantities[place]).collect()
     }
 
-    /// The values that decide; `None` if one is missing.
+    /// Values of the quantities in use; `None` if one is missing.
     pub fn values(&self, values: &Quantities) -> Option<Vec<f64>> {
         self.used.iter().map(|&place| values[place]).collect()
     }
 
-    /// Positive levels of the values that decide; `None` for a failed evaluation.
+    /// Positive levels of the quantities in use; `None` for a failed evaluation.
     pub fn levels(&self, values: Option<&Quantities>) -> Objectives {
         let values = self.values(values?)?;
         let levels = self.used.iter().zip(values).map(|(&place, value)| self.quantities[place].level(value));
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(ranking.levels(Some(&both)), Some([100.0, 1.0, 8.0].into()), "the other objectives stay");
         assert_eq!(ranking.admit(&both), [], "one way only");
         assert_eq!(ranking.used()[0], counter("ptx_inst_executed"));
-        // What neither has fails.
+        // An evaluation without either count fails.
         assert_eq!(ranking.levels(Some(&vec![None; names.len()])), None);
         assert!(!Ranking::new(&[Objective::Time]).can_change());
     }

@@ -1,5 +1,5 @@
-//! The loop of a search: it proposes configurations, has them compiled on all cores, and gives finished ones to the
-//! workers of its devices in groups for a brief measurement.
+//! The main loop of a search. Proposes configurations, has them compiled on all cores, and passes them in groups to the
+//! workers of the devices for a brief measurement.
 
 use std::sync::{Mutex, PoisonError, RwLock, mpsc};
 use std::thread;
@@ -21,25 +21,24 @@ use runner_workers::{Pool, RunEnd, Urgency};
 
 #[derive(Debug)]
 pub struct Searched {
-    /// All evaluations: by the objective, or with several objectives by the largest multiple of an objective's best.
+    /// All evaluations, scored by the objective; with several objectives, by the worst ratio to that objective's best.
     pub history: History,
-    /// What decided: the objectives, or their counts of the PTX.
+    /// Quantities that ranked the configurations: the objectives, or their PTX counts.
     pub objectives: Vec<Objective>,
-    /// Objectives of each evaluation, if there are several.
+    /// Objectives of each evaluation; empty for a single objective.
     pub rows: Vec<Objectives>,
-    /// Pareto front, if there are several objectives.
+    /// Pareto front; empty for a single objective.
     pub front: Front,
     pub log: Log,
-    /// Whether the user ended the search.
+    /// Whether the user interrupted the search.
     pub interrupted: bool,
-    /// Duration of the search.
     pub wall: Duration,
-    /// Average time that a device waited for code.
+    /// Average time that each device waited for code.
     pub waited: Duration,
 }
 
 impl Searched {
-    /// Points to measure at the end: the best, or distant members of the front.
+    /// Points to measure at the end: the best, or well-spread members of the front.
     #[must_use]
     pub fn best(&self, count: usize) -> Vec<u64> {
         if self.rows.is_empty() {
@@ -50,8 +49,8 @@ impl Searched {
     }
 }
 
-/// Evaluates configurations until the budget is spent, the space is exhausted or the user interrupts. Each pool
-/// belongs to another device of the same model.
+/// Evaluates configurations until the budget is spent, the space is exhausted or the user interrupts. Each pool uses a
+/// different device of the same model.
 pub fn run(
     context: SearchContext<'_>,
     strategy: Box<dyn Strategy>,
@@ -98,7 +97,7 @@ pub fn run(
             device.join().unwrap_or_else(|_| RunEnd::Environment("a thread of the search has panicked".to_owned()))
         });
         let ends = ends.collect();
-        // Units still being compiled are not needed. Without a sender, the threads end.
+        // Units still being compiled are not needed. The threads end when the sender is dropped.
         compiler.stop();
         lock(&shared).ask = None;
         ends

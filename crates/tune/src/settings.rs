@@ -1,4 +1,4 @@
-//! Settings of a search: what the user asks for, with defaults that depend on the backend.
+//! Settings of a search: the user's choices, with defaults that depend on the backend.
 
 use search::Budget;
 use search::strategy::NAMES;
@@ -8,33 +8,32 @@ use crate::objective::{Objective, names};
 use runner_experiment::SearchSpec;
 use runner_types::BackendKind;
 
-/// Default number of the best configurations that are measured at the end.
+/// Default number of best configurations to measure at the end.
 const FINALISTS: usize = 5;
-/// Default limit of samples per configuration during the search.
+/// Default maximum number of samples per configuration during the search.
 const SAMPLES: u32 = 7;
-/// Sampling of a configuration stops once all its samples exceed the best time by this factor, which covers the error
-/// of a single sample.
+/// Default factor over the best time. Sampling of a configuration stops once all its samples exceed that. Large enough
+/// to cover the error of a single sample.
 const DROPPED: f64 = 1.25;
 
-/// How a search is made.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub strategy: String,
     /// Number of configurations to evaluate.
     pub budget: Budget,
     pub seed: u64,
-    /// Quantities to minimise, at least one.
+    /// Quantities to minimise; at least one.
     pub objectives: Vec<Objective>,
-    /// Number of best configurations measured at the end.
+    /// Number of best configurations to measure at the end.
     pub finalists: usize,
-    /// Limit of samples per configuration during the search.
+    /// Maximum number of samples per configuration during the search.
     pub samples: u32,
-    /// Sampling of a configuration stops once all its samples exceed the best time by this factor.
+    /// Factor over the best time. Sampling of a configuration stops once all its samples exceed that.
     pub drop_above: f64,
 }
 
 impl Settings {
-    /// Combines what the user asks for with the defaults of the backend.
+    /// Combines the user's choices with the defaults of the backend.
     pub fn resolve(asked: &SearchSpec, backend: BackendKind) -> Result<Self, TuneError> {
         let budget = asked.budget.as_ref().map(|text| text.parse()).transpose().map_err(TuneError::Usage)?;
         Ok(Self {
@@ -54,7 +53,7 @@ impl Settings {
     }
 }
 
-/// The strategy that the user asks for, or the default one.
+/// The requested strategy, or the default.
 pub fn strategy_of(asked: &SearchSpec) -> Result<&str, TuneError> {
     let name = asked.strategy.as_deref().unwrap_or(NAMES[0].0);
     if NAMES.iter().any(|(known, _)| *known == name) { Ok(name) } else { Err(unknown_strategy(name)) }

@@ -1,5 +1,5 @@
-//! Shards of a search: processes that divide its space. Each has a file and reads the growing files of the others. So
-//! all learn from all evaluations, and no configuration is evaluated twice.
+//! Shards of a search: processes that divide its space. Each appends to its own log and reads the others' as they grow.
+//! So all of them learn from all evaluations, and no configuration is evaluated twice.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -15,17 +15,17 @@ use crate::header::{Header, SEARCH_FILE, Sums};
 use runner_results::journal::FolderLock;
 use runner_types::Shard;
 
-/// Folder of the shards within the search's folder.
+/// Folder of the shards, inside the search's folder.
 const FOLDER: &str = "shards";
 
-/// How often a shard looks for evaluations of the others.
+/// Minimum interval between reads of the other shards' logs.
 const LOOK: Duration = Duration::from_millis(500);
 
 pub fn folder_of(folder: &Path, shard: Shard) -> PathBuf {
     folder.join(FOLDER).join(shard.folder())
 }
 
-/// Files of all shards, in order.
+/// Logs of all shards, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let shards = fs::read_dir(folder.join(FOLDER)).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = shards.map(|shard| shard.path().join(SEARCH_FILE)).collect();
@@ -38,25 +38,25 @@ pub fn part_of(shard: Shard) -> Part {
     Part::new(shard.index, shard.of)
 }
 
-/// Number of a search's evaluations that a shard makes.
+/// Number of a search's evaluations to be made by a shard.
 #[must_use]
 pub fn share_of(shard: Shard, budget: u64, points: u64) -> u64 {
     let part = part_of(shard);
     share(budget, points, (0..points).filter(|&point| part.has(point)).count() as u64)
 }
 
-/// A fraction of the budget proportional to the own points, rounded up.
+/// This shard's share of the budget, proportional to its points, rounded up.
 fn share(budget: u64, points: u64, own: u64) -> u64 {
     (u128::from(budget) * u128::from(own)).div_ceil(u128::from(points.max(1))) as u64
 }
 
-/// Evaluations of the other shards, read from their files as they grow.
+/// Evaluations of the other shards, read from their logs as they grow.
 #[derive(Debug)]
 pub struct Others {
     folder: PathBuf,
     own: PathBuf,
     header: Header,
-    /// How far each file was read.
+    /// Read position in each log.
     known: BTreeMap<PathBuf, Place>,
     looked: Option<Instant>,
 }
@@ -67,7 +67,7 @@ impl Others {
         Self { folder: folder.to_owned(), own, header, known: BTreeMap::new(), looked: None }
     }
 
-    /// Reads what the others have evaluated since the last call. Looks at the files at most every [`LOOK`].
+    /// Reads what the other shards have evaluated since the last call. Reads their logs at most once every [`LOOK`].
     pub fn read_new(&mut self) -> Result<Vec<Entry>, TuneError> {
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return Ok(Vec::new());
@@ -85,20 +85,20 @@ impl Others {
     }
 }
 
-/// How far a growing file was read.
+/// Read position in a growing log.
 #[derive(Debug, Default)]
 struct Place {
     bytes: u64,
-    /// Whether its lines have checksums; `None` before the first line.
+    /// Whether its lines have checksums; `None` until the first line is read.
     sums: Option<Sums>,
 }
 
-/// Reads the complete lines after `known` and advances it. Leaves out damaged ones.
+/// Reads the complete lines after `known` and advances it. Skips damaged lines.
 fn read_from(path: &Path, known: &mut Place, header: &Header) -> Result<Vec<Entry>, TuneError> {
     let refused = |why: &dyn std::fmt::Display| TuneError::Environment(format!("{}: {why}", path.display()));
     let mut file = File::open(path).map_err(|error| refused(&error))?;
     if file.metadata().map_err(|error| refused(&error))?.len() < known.bytes {
-        // The shard has restarted from the beginning.
+        // The log is shorter: the shard has restarted from the beginning.
         *known = Place::default();
     }
     file.seek(SeekFrom::Start(known.bytes)).map_err(|error| refused(&error))?;
@@ -133,7 +133,7 @@ fn read_from(path: &Path, known: &mut Place, header: &Header) -> Result<Vec<Entr
     }
 }
 
-/// Evaluations of the shards that the whole search lacks, in the order of their time. Fails if a shard still runs, or
+/// Evaluations of the shards that the whole search lacks, in chronological order. Fails if a shard is still running, or
 /// if shards exist and the search is not resumed.
 pub fn gather(
     folder: &Path,
@@ -159,9 +159,9 @@ pub fn gather(
     Ok(new)
 }
 
-/// A text that identifies a configuration.
+/// A string that identifies a configuration.
 pub fn name(configuration: &Configuration) -> String {
-    // Names and values always serialise.
+    // Serialization of names and values cannot fail.
     serde_json::to_string(configuration).unwrap_or_default()
 }
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn shards_make_at_least_the_evaluations_of_the_whole_search_and_no_more_than_their_points() {
-        // 218 of 4,362 points; the parts have 1,100, 1,090 and 2,172 of them.
+        // 218 of 4,362 points; the shards have 1,100, 1,090 and 2,172 of these.
         let parts = [1100, 1090, 2172].map(|own| share(218, 4362, own));
         assert_eq!(parts, [55, 55, 109]);
         assert_eq!([1100, 1090, 2172].map(|own| share(4362, 4362, own)), [1100, 1090, 2172]);

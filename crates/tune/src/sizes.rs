@@ -23,46 +23,46 @@ use runner_plan::Plan;
 use runner_types::{Environment, Shard};
 use runner_workers::{Interrupt, Pool};
 
-/// What all searches of one manifest have in common.
+/// What all searches of a manifest have in common.
 #[derive(Debug, Clone)]
 pub struct Sizes<'a> {
     pub manifest: &'a Manifest,
     pub plan: &'a Plan,
-    /// Space of each size.
+    /// Search space of each size.
     pub groups: &'a [Candidates],
     pub settings: &'a Settings,
     /// Configurations to evaluate last.
     pub late: &'a [Values],
     pub compiler: &'a dyn Compiler,
-    /// Device and programs that results depend on.
+    /// Device and software that results depend on.
     pub environment: &'a Environment,
-    /// Hashes of the manifest and of the files that cases read, by which a resumed search detects changes.
+    /// Hashes of the manifest and of the files read by cases, from which a resumed search detects changes.
     pub identity: &'a Identity,
-    /// How the command line narrows the plan.
+    /// Command line options that narrow the plan, if any.
     pub narrowed: Option<String>,
-    /// Folder of the report. With several sizes, each has a subfolder.
+    /// Folder of the report, with a subfolder per size if there are several.
     pub folder: &'a Path,
     /// Whether to resume an earlier search.
     pub resume: bool,
-    /// Part of each space that this process evaluates; `None` for all of it.
+    /// Part of each space that this process evaluates; `None` for the whole space.
     pub shard: Option<Shard>,
     pub interrupt: &'a Interrupt,
 }
 
-/// What all searches of one manifest found.
+/// Results of all searches of a manifest.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Best configurations of all sizes.
     pub best: HashSet<Values>,
-    /// Number of sizes that were searched.
+    /// Number of sizes searched.
     pub sizes: usize,
-    /// Whether the user ended the last search.
+    /// Whether the user interrupted the last search.
     pub interrupted: bool,
 }
 
 impl Sizes<'_> {
-    /// Searches the sizes in order and writes the page of each, unless this is a shard. The best of one size are
-    /// tried first at the next, after the configurations of `known`.
+    /// Searches the sizes in order and, unless this is a shard, writes the page of each. The next size starts with the
+    /// configurations in `known`, followed by the best of the previous sizes.
     pub fn search(&self, mut known: Vec<Values>, pools: &mut [&mut Pool], say: Say<'_>) -> Result<Found, TuneError> {
         let mut found = Found::default();
         for candidates in self.groups {

@@ -1,4 +1,4 @@
-//! Points in flight: proposed, compiled, linked, and given to the device that asks first.
+//! Points in flight: proposed, compiled, linked, and given to the first device that asks.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::mpsc::Sender;
@@ -17,15 +17,15 @@ use runner_workers::{GroupSource, Urgency};
 
 /// How often a search that waits for code checks for an interrupt.
 const POLL: Duration = Duration::from_millis(50);
-/// Number of cases with code at which a device gets a group. When nothing is being compiled, fewer will do. A group
-/// makes its inputs and expected values once, so small groups are costly.
+/// Number of compiled cases from which a device gets a group, unless nothing more is being compiled. Small groups are
+/// costly, since each group generates its inputs and expected values once.
 const GROUP: usize = 8;
 const LARGEST: usize = 32;
 
-/// A compiled unit, and the seconds that it took.
+/// A compiled unit, and the compile time in seconds.
 type Compiled = (CompileUnit, UnitResult, f64);
 
-/// Finished units of the compiling threads.
+/// Units finished by the compiling threads.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     list: Mutex<Vec<Compiled>>,
@@ -42,7 +42,7 @@ impl Arrivals {
         std::mem::take(&mut *lock(&self.list))
     }
 
-    /// Waits briefly for a unit.
+    /// Waits briefly for a unit to arrive.
     fn wait(&self) {
         let list = lock(&self.list);
         if list.is_empty() {
@@ -55,31 +55,30 @@ impl Arrivals {
 struct Waiting {
     point: u64,
     case: CaseJob,
-    /// Units without a result.
+    /// Units still being compiled.
     missing: HashSet<CompileUnit>,
 }
 
-/// State of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// Waits for a group, after this many groups.
+    /// Waiting for a group, after this many groups.
     Waits(u32),
     Runs,
     Ended,
 }
 
-/// The points of a search that are in flight. All devices share it.
+/// The points of a search that are in flight. Shared by all devices.
 pub struct Proposals<'a> {
     context: SearchContext<'a>,
     strategy: Box<dyn Strategy>,
     random: Random,
     pub known: Evaluations<'a>,
-    /// Requests units; `None` after the end.
+    /// Sends units to the compiling threads; `None` after the end of the search.
     pub ask: Option<Sender<CompileUnit>>,
     units: Units,
     waiting: Vec<Waiting>,
     linked: VecDeque<CaseJob>,
-    /// Points that a lost device has not evaluated.
+    /// Points that a lost device did not evaluate.
     again: Vec<u64>,
     started: u64,
     is_exhausted: bool,
@@ -89,7 +88,7 @@ pub struct Proposals<'a> {
 }
 
 impl<'a> Proposals<'a> {
-    /// Begins with the baseline and the points to evaluate first.
+    /// Starts with the baseline and the points to evaluate first.
     pub fn new(
         context: SearchContext<'a>,
         strategy: Box<dyn Strategy>,
@@ -110,7 +109,7 @@ impl<'a> Proposals<'a> {
             again: Vec::new(),
             started,
             is_exhausted: false,
-            // While a group runs, every core must have units to compile.
+            // Large enough to keep every core compiling while a group runs.
             window: (if context.learns { 2 } else { 6 } * context.jobs()).max(GROUP * context.devices),
             turns: vec![Turn::Waits(0); context.devices],
         };
@@ -123,7 +122,7 @@ impl<'a> Proposals<'a> {
         proposals
     }
 
-    /// Proposes configurations until enough of them are in flight.
+    /// Proposes configurations until enough are in flight.
     fn propose(&mut self) {
         self.known.read_others();
         while let Some(point) = self.again.pop() {
@@ -157,7 +156,7 @@ impl<'a> Proposals<'a> {
             if self.units.request(unit)
                 && let Some(ask) = &self.ask
             {
-                // Fails only if every compiling thread is gone.
+                // Fails only if all compiling threads have ended.
                 let _ = ask.send(unit.clone());
             }
         }
@@ -187,8 +186,8 @@ impl<'a> Proposals<'a> {
         }
     }
 
-    /// A group for a device, if enough configurations have their code or no more will have it soon. Among waiting
-    /// devices, the one with the fewest groups so far is next.
+    /// A group for a device, if enough configurations are compiled or no more are being compiled. Among waiting
+    /// devices, the one with the fewest groups so far goes first.
     fn group(&mut self, device: usize) -> Option<GroupJob> {
         let groups = |turn: &Turn| if let Turn::Waits(groups) = turn { Some(*groups) } else { None };
         let fewest = self.turns.iter().filter_map(groups).min();
@@ -198,7 +197,7 @@ impl<'a> Proposals<'a> {
         {
             return None;
         }
-        // The last ones are divided among the devices.
+        // The last configurations are divided among the devices.
         let share = self.linked.len().div_ceil(self.context.devices).max(GROUP);
         let count = self.linked.len().min(share).min(LARGEST);
         let best = self.known.history.best().map(|(_, value)| value);
@@ -211,7 +210,7 @@ impl<'a> Proposals<'a> {
             && self.context.compiler.fault().is_none()
     }
 
-    /// Records what a device reports. Another device runs a case that was not run, unless the search ends.
+    /// Records events from a device. If a case was not run, another device runs it, unless the search is ending.
     pub fn observe(&mut self, event: &Event, group: &mut RunningGroup) {
         self.known.observe(event, group);
         if let Event::CaseSettled { case, outcome: Outcome::NotRun { .. }, .. } = event
@@ -225,15 +224,15 @@ impl<'a> Proposals<'a> {
     }
 }
 
-/// Gives one device groups of configurations that have their code.
+/// Supplies one device with groups of compiled configurations.
 pub struct Source<'s, 'a> {
     shared: &'s Mutex<Proposals<'a>>,
     arrivals: &'s Arrivals,
-    /// Lock of the host, which all devices share.
+    /// Lock on the host, shared by all devices.
     host: &'s RwLock<()>,
     held: Option<Held<'s>>,
     device: usize,
-    /// Number of groups that the device has had.
+    /// Number of groups given to the device so far.
     groups: u32,
 }
 
@@ -253,7 +252,7 @@ impl<'s, 'a> Source<'s, 'a> {
     }
 }
 
-/// Other devices must not wait for one that takes no more groups.
+/// Tells other devices not to wait for this one, which takes no more groups.
 impl Drop for Source<'_, '_> {
     fn drop(&mut self) {
         lock(self.shared).turns[self.device] = Turn::Ended;
@@ -296,7 +295,7 @@ impl GroupSource for Source<'_, '_> {
     }
 
     fn remaining(&mut self) -> Vec<GroupJob> {
-        // Configurations that were proposed but not begun are dropped. A resumed search may propose them again.
+        // Configurations that were proposed but not started are dropped. A resumed search may propose them again.
         Vec::new()
     }
 
@@ -305,7 +304,7 @@ impl GroupSource for Source<'_, '_> {
     }
 }
 
-/// Locks shared state, also after a thread panicked: no step leaves it inconsistent.
+/// Locks shared state, even after a thread panicked: no step leaves it inconsistent.
 pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

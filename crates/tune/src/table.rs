@@ -1,4 +1,4 @@
-//! The best configuration of each size, as JSON and as a C++ header that chooses one.
+//! The best configuration of each size, as JSON and as a C++ header that selects one.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,14 +13,14 @@ use runner_experiment::Manifest;
 use runner_files::atomic;
 use runner_results::journal::{RECORDS_FILE, read_records};
 
-/// The measured configurations at one size.
+/// The configurations measured at one size.
 struct Size {
     /// The axes that the configurations share.
     axes: Values,
     results: Vec<(Values, f64)>,
 }
 
-/// The file `dispatch.json`.
+/// Content of `dispatch.json`.
 #[derive(Serialize)]
 struct Table<'a> {
     experiment: &'a str,
@@ -28,7 +28,7 @@ struct Table<'a> {
     objective: &'a str,
     /// Unit of the values; empty for counts.
     unit: &'a str,
-    /// Configuration with the best geometric mean over all sizes; `null` if none is right at every size.
+    /// Configuration with the best geometric mean over all sizes; `null` if none is correct at every size.
     best_for_all: Option<Configuration<'a>>,
     sizes: Vec<Row<'a>>,
 }
@@ -43,7 +43,7 @@ struct Row<'a> {
     best_for_all: Option<f64>,
 }
 
-/// Values of parameters, serialised as an object.
+/// Parameter values, serialized as an object.
 #[derive(Clone, Copy)]
 struct Configuration<'a>(&'a Values);
 
@@ -113,13 +113,13 @@ impl Size {
     }
 }
 
-/// Mean logarithm of a configuration's objectives; `None` unless it is right at every size.
+/// Mean logarithm of a configuration's objectives; `None` unless it is correct at every size.
 fn mean_logarithm(values: &Values, sizes: &[Size]) -> Option<f64> {
     let logarithms: Option<Vec<f64>> = sizes.iter().map(|size| size.value(values).map(f64::ln)).collect();
     Some(logarithms?.iter().sum::<f64>() / sizes.len() as f64)
 }
 
-/// The table as a C++17 header. `choose` takes the size whose numbers are nearest by ratio; words must be equal.
+/// The table as a C++17 header. `choose` selects the size whose numbers have the closest ratios; strings must be equal.
 fn header_of(table: &Table<'_>) -> String {
     let (Some(first), name) = (table.sizes.first(), identifier(table.experiment)) else { return String::new() };
     let fields = |values: &Values| -> String {
@@ -170,7 +170,7 @@ fn header_of(table: &Table<'_>) -> String {
             return nearest->best;\n}\n\n}\n"
 }
 
-/// The C++ type of a value, with a space after it, so that a name can follow.
+/// C++ type of a value, with a trailing space so that a name can follow.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Int(_) => "long long ",
@@ -187,7 +187,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// Turns an experiment's name into a C++ identifier.
+/// Converts an experiment's name to a C++ identifier.
 fn identifier(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if plain.starts_with(|c: char| c.is_ascii_digit()) { format!("n{plain}") } else { plain }

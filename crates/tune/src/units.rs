@@ -1,4 +1,4 @@
-//! The code of configurations in flight: which units are being compiled, and recent results.
+//! The code of configurations in flight: units being compiled, and recent results.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,15 +6,15 @@ use crate::search_context::UnitResult;
 use runner_plan::link::CompiledUnits;
 use runner_types::CompileUnit;
 
-/// Number of results to keep that no waiting configuration needs: consecutive proposals often share a unit. An older
-/// one is read again from the cache on disk.
+/// Number of results to keep although no waiting configuration needs them, since consecutive proposals often share a
+/// unit. Older ones are read again from the disk cache.
 const KEPT: usize = 64;
 
 #[derive(Debug, Default)]
 pub struct Units {
     requested: HashSet<CompileUnit>,
     compiled: CompiledUnits,
-    /// The compiled units, oldest first.
+    /// Compiled units, oldest first.
     order: VecDeque<CompileUnit>,
 }
 
@@ -23,7 +23,8 @@ impl Units {
         &self.compiled
     }
 
-    /// Whether a unit must be compiled: it has no result and is not being compiled. Marks it as being compiled.
+    /// Whether a unit must be compiled, i.e. has no result and is not being compiled. If so, marks it as being
+    /// compiled.
     pub fn request(&mut self, unit: &CompileUnit) -> bool {
         !self.compiled.contains_key(unit) && self.requested.insert(unit.clone())
     }
@@ -35,7 +36,7 @@ impl Units {
         self.compiled.insert(unit, result);
     }
 
-    /// Drops the oldest results that are not needed.
+    /// Drops the oldest unneeded results.
     pub fn release(&mut self, needed: &HashSet<&CompileUnit>) {
         let mut excess = self.order.len().saturating_sub(KEPT);
         self.order.retain(|unit| {
