@@ -1,4 +1,4 @@
-//! Speed of compiling and sampling a sparse space, and of proposing points when much is known.
+//! Time to compile and sample a sparse space, and to propose points after many evaluations.
 
 #![expect(clippy::expect_used, reason = "a benchmark panics to fail")]
 
@@ -12,10 +12,10 @@ use search::strategy::named;
 
 /// Points drawn per iteration.
 const DRAWN: u64 = 100_000;
-/// Evaluations that the strategy knows.
+/// Number of evaluations known to the strategy.
 const KNOWN: u64 = 10_000;
 
-/// Ten parameters with eight values: of 8¹⁰ (10⁹) combinations, 10,554 satisfy the constraints.
+/// Ten parameters with eight values each: 10,554 of the 8¹⁰ (10⁹) combinations satisfy the constraints.
 fn sparse() -> Space {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let constraints = ["a * b * c * d == 128", "e * f == a * 2", "g + h == b + c", "i * j <= 8 * d", "max(e, g) >= f"];
@@ -28,7 +28,7 @@ fn sparse() -> Space {
     Space::new(parameters, &constraints).expect("the space is not empty")
 }
 
-/// Five parameters with sixteen values: a million points.
+/// Five parameters with sixteen values each: a million points.
 fn large() -> Space {
     let values: Vec<Value> = (1..=16).map(Value::Int).collect();
     let parameters = ["a", "b", "c", "d", "e"].map(|name| Parameter::new(name, values.clone())).to_vec();

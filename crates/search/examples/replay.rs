@@ -1,7 +1,7 @@
 //! Compares strategies on measured spaces: `replay STRATEGIES SEEDS FILE[:OBJECTIVE]|made:KIND[:SPACES]...`
 //!
-//! `FIRST=N` is the first seed; `PARALLEL=N` points are evaluated at once. With `UNSCORED=1`, a search ends at 5 % of
-//! the space and its score has no meaning; `SHARE=0.02` makes that 2 %.
+//! `FIRST=N` sets the first seed; `PARALLEL=N` evaluates that many points at once. With `UNSCORED=1`, a search ends
+//! after 5 % of the space and its score is meaningless; `SHARE=0.02` changes that to 2 %.
 
 use std::path::Path;
 use std::time::Instant;

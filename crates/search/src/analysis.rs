@@ -1,4 +1,4 @@
-//! What evaluations reveal about a space: convergence, the importance of parameters, and good pairs of values.
+//! Analyses the evaluations of a space: convergence, the importance of parameters, and good pairs of values.
 
 use crate::history::History;
 use crate::random::Random;
@@ -7,7 +7,7 @@ use crate::surrogate::forest::Forest;
 
 /// Shuffles per parameter.
 const SHUFFLES: usize = 20;
-/// Least number of evaluations for which importance is computed.
+/// Minimum number of evaluations for computing importance.
 const FEWEST: usize = 20;
 
 /// Importance of a parameter.
@@ -15,15 +15,16 @@ const FEWEST: usize = 20;
 pub struct Importance {
     /// Index of the parameter.
     pub parameter: usize,
-    /// Permutation importance, normalised: half the squared error that shuffling the parameter adds, divided by the
-    /// variance. It is 1 if nothing else matters, since two independent draws differ by twice the variance.
+    /// Permutation importance, normalised: half the squared error added by shuffling the parameter, divided by the
+    /// variance. It is 1 if nothing else matters, since the squared difference of two independent draws is twice the
+    /// variance on average.
     pub share: f64,
     /// Standard deviation of `share` over the shuffles.
     pub error: f64,
 }
 
-/// Best objective after 1, 2, 5, 10, 20, … evaluations and at the end. Leading rows without a right result are
-/// omitted.
+/// Best objective after 1, 2, 5, 10, 20, … evaluations and at the end. Omits leading rows without a successful
+/// evaluation.
 #[must_use]
 pub fn convergence(history: &History) -> Vec<(usize, f64)> {
     let mut rows = Vec::new();
@@ -41,8 +42,8 @@ pub fn convergence(history: &History) -> Vec<(usize, f64)> {
     rows
 }
 
-/// Permutation importance of each parameter with several values, most important first. A forest predicts the
-/// logarithms of the objectives with and without a parameter's values shuffled.
+/// Permutation importance of each parameter with several values, most important first. A forest predicts the logarithms
+/// of the objectives, with and without shuffling the parameter's values.
 #[must_use]
 pub fn importance(space: &Space, history: &History, seed: u64) -> Vec<Importance> {
     let known: Vec<(Point, f64)> = history

@@ -1,11 +1,11 @@
 use std::str::FromStr;
 
-/// Size of a search: a number of points or a share of a space.
+/// Size of a search: a number of points or a fraction of a space.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Budget {
     /// A number of points.
     Count(u64),
-    /// A share of the space.
+    /// A fraction of the space.
     Share(f64),
 }
 
@@ -17,7 +17,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Number of points in a space of `size`, at least 1.
+    /// Number of points for a space of `size` points, at least 1.
     #[must_use]
     pub fn resolve(self, size: u64) -> u64 {
         match self {

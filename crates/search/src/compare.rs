@@ -1,11 +1,11 @@
-//! Comparison of strategies on a measured space: how often and how fast they come near the optimum.
+//! Compares strategies on a measured space: how often and how fast they get close to the optimum.
 
 use crate::history::History;
 use crate::replay::Measured;
 use crate::score::{Baseline, mean};
 use crate::strategy::named;
 
-/// Largest factor over the optimum at which a point counts as near it.
+/// Maximum factor over the optimum of points that count as close to it.
 const NEAR: f64 = 1.01;
 
 /// Searches of one space, repeated with several seeds.
@@ -13,31 +13,31 @@ const NEAR: f64 = 1.01;
 pub struct Comparison<'a> {
     measured: &'a Measured,
     baseline: Baseline,
-    /// Number of evaluations that count.
+    /// Maximum number of evaluations for getting close to the optimum.
     budget: usize,
-    /// Number of evaluations of a search: `budget`, or more if its score needs more.
+    /// Number of evaluations per search: `budget`, or more if needed for the score.
     evaluations: usize,
     /// Number of points evaluated at once.
     parallel: usize,
 }
 
-/// Results of all searches of one strategy.
+/// Results of a strategy over all its searches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Number of searches.
     pub searches: usize,
-    /// Evaluations until each successful search came near the optimum within the budget, in increasing order.
+    /// Number of evaluations until each successful search got close to the optimum within the budget, ascending.
     pub near: Vec<usize>,
-    /// Results of the other searches within the budget, as multiples of the optimum.
+    /// Best objectives of the other searches within the budget, as multiples of the optimum.
     pub missed: Vec<f64>,
-    /// Worst result within the budget, as a multiple of the optimum.
+    /// Worst of all searches' best objectives within the budget, as a multiple of the optimum.
     pub worst: f64,
-    /// Score of the strategy; without meaning if the searches ended with the budget.
+    /// Score of the strategy; meaningless if the searches ended with the budget.
     pub score: f64,
 }
 
 impl<'a> Comparison<'a> {
-    /// Prepares searches with a budget. With `scored`, they continue as long as their score needs. `None` if all
+    /// Prepares searches with a budget. With `scored`, they continue for as long as the score needs. `None` if all
     /// points of the space failed.
     #[must_use]
     pub fn new(measured: &'a Measured, budget: u64, parallel: usize, scored: bool) -> Option<Self> {
@@ -46,13 +46,13 @@ impl<'a> Comparison<'a> {
         Some(Self { measured, baseline, budget, evaluations, parallel: parallel.max(1) })
     }
 
-    /// Number of points near the optimum.
+    /// Number of points close to the optimum.
     #[must_use]
     pub fn near(&self) -> usize {
         self.measured.sorted().iter().filter(|value| self.is_near(**value)).count()
     }
 
-    /// Describes the space and a number of searches in two lines.
+    /// Describes the space and the number of searches in two lines.
     #[must_use]
     pub fn describe(&self, searches: u64) -> String {
         let (sorted, near) = (self.measured.sorted(), self.near());
@@ -73,7 +73,7 @@ impl<'a> Comparison<'a> {
         value <= self.baseline.optimum() * NEAR
     }
 
-    /// Searches once per seed with the strategy `name`; `None` if there is none of this name.
+    /// Runs one search per seed with the strategy `name`; `None` if there is no such strategy.
     #[must_use]
     pub fn run(&self, name: &str, seeds: std::ops::Range<u64>) -> Option<Row> {
         let search = |seed| {
@@ -102,7 +102,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl Row {
-    /// Evaluations after which half of the searches were near the optimum, if they ever were.
+    /// Number of evaluations after which half of the searches were close to the optimum, if they ever were.
     #[must_use]
     pub fn half(&self) -> Option<usize> {
         self.near.get(self.searches / 2).copied()

@@ -1,10 +1,10 @@
-//! Evaluations of a search so far, and the points in evaluation. A strategy learns only from these.
+//! Evaluations of a search so far, and pending points. A strategy learns only from these.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::ranking::Ranking;
 
-/// How the evaluation of a point ended.
+/// Result of evaluating a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// The objective to minimise: a positive time or count.
@@ -14,7 +14,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Outcome of a measurement. A value that is not positive and finite is a failure.
+    /// Outcome for a measured value, which is a failure unless it is positive and finite.
     #[must_use]
     pub fn of_measured(value: Option<f64>) -> Self {
         value.filter(|value| value.is_finite() && *value > 0.0).map_or(Self::Failed, Self::Value)
@@ -30,29 +30,29 @@ impl Outcome {
     }
 }
 
-/// One evaluated point.
+/// An evaluated point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
-    /// Number of the point in its space.
+    /// Index of the point in its space.
     pub point: u64,
-    /// How the evaluation ended.
+    /// Result of the evaluation.
     pub outcome: Outcome,
 }
 
-/// All evaluations in the order of their end, and the points in evaluation.
+/// All evaluations in the order in which they finished, and the pending points.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     evaluations: Vec<Evaluation>,
     places: HashMap<u64, u32>,
     pending: HashSet<u64>,
-    /// Points proposed only when no others are left.
+    /// Points to propose only when no others are left.
     last: HashSet<u64>,
     ranking: Ranking,
-    /// Part of the space that is evaluated here, if others evaluate the rest.
+    /// Part of the space to evaluate here, if others evaluate the rest.
     part: Option<Part>,
 }
 
-/// One of several parts of a space with about the same number of points.
+/// One of several parts of a space, all with about the same number of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     index: u64,
@@ -60,16 +60,16 @@ pub struct Part {
 }
 
 impl Part {
-    /// Makes part `index`, from 1 to `of`.
+    /// Creates part `index` of `of` (1-based).
     #[must_use]
     pub fn new(index: u32, of: u32) -> Self {
         Self { index: u64::from(index) - 1, of: u64::from(of) }
     }
 
-    /// Whether a point is in this part. Neighbours share a part no more often than other points do.
+    /// Whether a point is in this part. Neighbours are in the same part no more often than other points.
     #[must_use]
     pub fn has(self, point: u64) -> bool {
-        // The output function of SplitMix64, a bijection that mixes all bits.
+        // Output function of SplitMix64: a bijection that mixes all bits.
         let mixed = (point ^ (point >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % self.of == self.index
@@ -82,22 +82,22 @@ impl History {
         self.part = Some(part);
     }
 
-    /// Holds points back as long as there are others.
+    /// Holds back points until no others are left.
     pub fn put_last(&mut self, points: &[u64]) {
         self.last.extend(points);
     }
 
-    /// Releases the points of [`Self::put_last`]; returns whether there were any.
+    /// Releases the points of [`Self::put_last`] and returns whether there were any.
     pub fn release_last(&mut self) -> bool {
         !std::mem::take(&mut self.last).is_empty()
     }
 
-    /// Records that an evaluation starts.
+    /// Marks a point as pending.
     pub fn start(&mut self, point: u64) {
         self.pending.insert(point);
     }
 
-    /// Records the end of an evaluation. A second outcome of a point is ignored.
+    /// Records the outcome of a point. Ignores a second outcome of the same point.
     pub fn finish(&mut self, point: u64, outcome: Outcome) {
         self.pending.remove(&point);
         let place = self.evaluations.len() as u32;
@@ -111,12 +111,12 @@ impl History {
         }
     }
 
-    /// Records that a started evaluation will not end.
+    /// Records that a pending evaluation will not finish.
     pub fn give_up(&mut self, point: u64) {
         self.pending.remove(&point);
     }
 
-    /// Replaces the outcomes of all evaluations, in order, after a change of the objective.
+    /// Replaces the outcomes of all evaluations, in order, after the objective has changed.
     pub fn replace(&mut self, outcomes: &[Outcome]) {
         self.ranking = Ranking::default();
         for ((evaluation, &outcome), place) in self.evaluations.iter_mut().zip(outcomes).zip(0..) {
@@ -127,7 +127,7 @@ impl History {
         }
     }
 
-    /// All evaluations in the order of their end.
+    /// All evaluations in the order in which they finished.
     #[must_use]
     pub fn evaluations(&self) -> &[Evaluation] {
         &self.evaluations
@@ -139,7 +139,7 @@ impl History {
         self.evaluations.len()
     }
 
-    /// Whether no evaluation has ended.
+    /// Whether no evaluation has finished.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.evaluations.is_empty()
@@ -151,7 +151,7 @@ impl History {
         self.places.get(&point).map(|&place| self.evaluations[place as usize].outcome)
     }
 
-    /// Whether a point must not be proposed: it is evaluated, in evaluation, left to others, or held back.
+    /// Whether a point must not be proposed: it is evaluated, pending, in another part, or held back.
     #[must_use]
     pub fn is_taken(&self, point: u64) -> bool {
         self.places.contains_key(&point)
@@ -160,13 +160,13 @@ impl History {
             || self.part.is_some_and(|part| !part.has(point))
     }
 
-    /// Whether a point is in evaluation.
+    /// Whether a point is being evaluated.
     #[must_use]
     pub fn is_pending(&self, point: u64) -> bool {
         self.pending.contains(&point)
     }
 
-    /// Points in evaluation, in increasing order.
+    /// Points being evaluated, in ascending order.
     #[must_use]
     pub fn pending(&self) -> Vec<u64> {
         let mut pending: Vec<u64> = self.pending.iter().copied().collect();
@@ -174,13 +174,13 @@ impl History {
         pending
     }
 
-    /// Best point and its objective.
+    /// Best point with its objective.
     #[must_use]
     pub fn best(&self) -> Option<(u64, f64)> {
         self.ranked().next()
     }
 
-    /// Points that did not fail, each with its objective, best first.
+    /// Points that did not fail with their objectives, best first.
     pub fn ranked(&self) -> impl Iterator<Item = (u64, f64)> {
         let evaluations = self.ranking.places().map(|place| self.evaluations[place as usize]);
         evaluations.filter_map(|evaluation| Some((evaluation.point, evaluation.outcome.value()?)))
@@ -197,7 +197,7 @@ impl History {
         self.ranking.worst_good()
     }
 
-    /// Number of points neither evaluated nor in evaluation, including those left to others.
+    /// Number of points that are neither evaluated nor pending, including those in other parts.
     #[must_use]
     pub fn untouched(&self, size: u64) -> u64 {
         size.saturating_sub((self.evaluations.len() + self.pending.len()) as u64)
@@ -217,10 +217,10 @@ mod tests {
             assert_eq!(owners.len(), 1, "{point}");
             counts[owners[0]] += 1;
         }
-        // The standard deviation of a count is 82.
+        // The standard deviation of each count is 82.
         assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
-        // Points that differ only in the last parameter, which has two values, share a part no more often than
-        // chance.
+        // Points that differ only in the last parameter, which has two values, are in the same part no more often than
+        // by chance.
         let pairs = (0..10_000).filter(|pair| parts[0].has(2 * pair) && parts[0].has(2 * pair + 1)).count();
         assert!(pairs.abs_diff(10_000 / 9) < 200, "{pairs}");
     }

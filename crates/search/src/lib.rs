@@ -1,10 +1,10 @@
 //! Finds the best point of a constrained discrete space with few evaluations, some of which may fail.
 //!
 //! A [`space::Space`] has parameters with lists of values, and constraints that are compiled into a decision diagram.
-//! Its valid points are numbered, so they can be drawn without rejection. A [`strategy::Strategy`] proposes points,
-//! given the [`history::History`] of evaluations; the caller evaluates them, as many at once as it likes.
-//! [`replay::Measured`] is a fully measured space, on which strategies are compared. [`score`] rates them by a
-//! published methodology, and [`format`] has the files that autotuners exchange.
+//! Its valid points are numbered, so they can be sampled without rejection. A [`strategy::Strategy`] proposes points
+//! based on the [`history::History`] of evaluations; the caller evaluates them, as many at once as it likes.
+//! [`replay::Measured`] is a fully measured space for comparing strategies. [`score`] rates strategies by a published
+//! methodology, and [`format`] reads and writes the files that autotuners exchange.
 //!
 //! ```
 //! use search::history::{History, Outcome};
@@ -22,7 +22,7 @@
 //! let (mut history, mut random) = (History::default(), Random::new(1));
 //! while let Some(point) = strategy.propose(&space, &history, &mut random) {
 //!     history.start(point);
-//!     // In place of a measurement: the area should be 64, and wide.
+//!     // In place of a measurement: prefers an area of 64 with a small height.
 //!     let values: Vec<f64> = space.values(point).iter().filter_map(Value::number).collect();
 //!     let time = 1.0 + (values[0] * values[1] - 64.0).abs() + values[1] / 100.0;
 //!     history.finish(point, Outcome::Value(time));

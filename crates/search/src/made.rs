@@ -1,5 +1,5 @@
-//! Measured spaces made by formulas, each with one kind of difficulty. With them, strategies are compared on more
-//! than the published spaces.
+//! Synthetic measured spaces, each with one kind of difficulty. They supplement the published spaces for comparing
+//! strategies.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use crate::random::Random;
 use crate::replay::Measured;
 use crate::space::{Constraint, Expression, Parameter, Space, Value};
 
-/// A kind of difficulty.
+/// Kind of difficulty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Each parameter has an independent effect on the logarithm of the time.
     Separable,
-    /// Pairs of parameters have effects, too.
+    /// Pairs of parameters have effects too.
     Interacting,
-    /// The time is rounded, so that large regions share a value.
+    /// Times are rounded, so that large regions have the same value.
     Plateaus,
-    /// The time falls towards a resource limit, beyond which points fail.
+    /// The time decreases towards a resource limit, beyond which points fail.
     Cliffs,
-    /// All parameters are unordered words; each of them and each pair has an effect.
+    /// All parameters are unordered words; every parameter and every pair has an effect.
     Words,
-    /// A wide basin leads away from a small one with the optimum.
+    /// A wide basin leads away from the small one that contains the optimum.
     SmallBasin,
-    /// A simple model of a kernel: waves of blocks, a memory that favours wide rows, spilled registers.
+    /// A simple model of a kernel: waves of blocks, memory that favours wide rows, spilled registers.
     Kernel,
 }
 
@@ -32,7 +32,7 @@ impl Kind {
     pub const ALL: [Self; 7] =
         [Self::Separable, Self::Interacting, Self::Plateaus, Self::Cliffs, Self::Words, Self::SmallBasin, Self::Kernel];
 
-    /// Makes a space of this kind with a few thousand points. Each seed gives another one.
+    /// Creates a space of this kind with a few thousand points, which depend on the seed.
     #[must_use]
     pub fn make(self, seed: u64) -> Measured {
         let mut random = Random::new(seed.wrapping_mul(97).wrapping_add(self as u64));
@@ -96,7 +96,7 @@ impl Kind {
     }
 }
 
-/// Distance of points; each parameter's whole range is 1.
+/// Distance between two points, where each parameter's full range has length 1.
 fn distance(space: &Space, one: &[u16], other: &[u16]) -> f64 {
     one.iter()
         .zip(other)
@@ -160,20 +160,20 @@ fn tiles() -> Space {
     )
 }
 
-/// Amount of a resource that a configuration of [`tiles`] needs. The limit is 48.
+/// Amount of a resource that a configuration of [`tiles`] needs, limited to 48.
 fn resources(values: &[Value]) -> f64 {
     let value = |place: usize| values[place].number().unwrap_or(1.0);
     (value(0) * value(2)).sqrt() * (value(1) * value(3)).sqrt() * value(6).sqrt() / 16.0
 }
 
-/// Effects of parameters and of pairs on the logarithm of a time.
+/// Effects of parameters and pairs on the logarithm of a time.
 struct Effects {
     single: Vec<Vec<f64>>,
     pairs: Vec<(usize, usize, f64, f64, f64)>,
 }
 
 impl Effects {
-    /// Draws a curve for each parameter: a valley and some roughness. `strength` scales the effects of pairs.
+    /// Draws a curve for each parameter: a valley with some roughness. `strength` scales the effects of pairs.
     fn draw(space: &Space, random: &mut Random, strength: f64) -> Self {
         let count = space.parameters().len();
         let single = space
@@ -259,7 +259,7 @@ impl Device {
         let rows = (32.0 / bx).max(1.0) * if shared > 0.0 { 1.0 } else { 1.0 + 1.5 / (tx * ty).sqrt() };
         let conflicts = if shared > 0.0 && (bx * tx) % 32.0 == 0.0 && tx % 2.0 == 0.0 { 1.0 + self.bank } else { 1.0 };
         let per_block = work * threads / 128.0 * conflicts * rows + hidden * 4.0 + 6.0;
-        // Residual that no model explains: up to a few percent, a function of the point.
+        // Noise of up to a few percent that no model can explain, deterministic for each point.
         let mut own = Random::new(
             self.salt
                 ^ (bx * 7919.0 + by * 104_729.0 + tx * 1301.0 + ty * 17.0 + vector * 5.0 + shared * 3.0 + unroll * 31.0)

@@ -1,9 +1,9 @@
-//! Several objectives at once: the Pareto front, and a single objective that a strategy sees in place of all.
+//! Several objectives at once: the Pareto front, and a single objective that strategies see instead.
 //!
-//! The objectives are joined as in `ParEGO` (Knowles, 2006). Weights are drawn from a lattice, and the augmented
+//! The objectives are combined as in `ParEGO` (Knowles, 2006). Weights are drawn from a lattice, and the augmented
 //! Chebyshev function of the weighted objectives is minimised until the next draw. Each point of the front is the
-//! minimum for some weights, even where the front is not convex. An objective counts by its logarithm, scaled so that
-//! 0 is the best known value and 1 the median: the slowest points say nothing about the good ones.
+//! minimum for some weights, even where the front is not convex. Objectives are taken as logarithms, scaled so that the
+//! best known value is 0 and the median 1, since the slowest points say nothing about the good ones.
 
 use crate::history::Outcome;
 use crate::random::Random;
@@ -11,28 +11,28 @@ use crate::random::Random;
 /// Objectives of an evaluated point, all positive; `None` if it failed.
 pub type Objectives = Option<Box<[f64]>>;
 
-/// Weights are multiples of one in `PARTS`.
+/// Weights are multiples of 1 / `PARTS`.
 const PARTS: u64 = 10;
-/// Weight of the sum of the weighted objectives relative to their maximum. Without the sum, a point could win
-/// although another one is better in all objectives but the greatest.
+/// Weight of the sum of the weighted objectives relative to their maximum. Without the sum, a point could win against
+/// one that is better in all objectives except the largest.
 const SUM: f64 = 0.05;
-/// Upper limit of a joined objective, so that its exponential is finite.
+/// Upper limit of the logarithm of a combined objective, so that its exponential is finite.
 const GREATEST: f64 = 600.0;
 
-/// Whether `one` is nowhere worse than `other` and somewhere better.
+/// Whether `one` is at least as good as `other` in every objective and better in some.
 #[must_use]
 pub fn dominates(one: &[f64], other: &[f64]) -> bool {
     one.iter().zip(other).all(|(a, b)| a <= b) && one.iter().zip(other).any(|(a, b)| a < b)
 }
 
-/// The evaluations that no other one dominates, as evaluations are added.
+/// The non-dominated evaluations, updated as evaluations are added.
 #[derive(Debug, Clone, Default)]
 pub struct Front {
     places: Vec<usize>,
 }
 
 impl Front {
-    /// Adds the last of all evaluations.
+    /// Adds the last evaluation in `all`.
     pub fn add_last(&mut self, all: &[Objectives]) {
         let Some((place, Some(new))) = (0..).zip(all).last() else { return };
         let values = |&place: &usize| all[place].as_deref().unwrap_or_default();
@@ -43,14 +43,14 @@ impl Front {
         self.places.push(place);
     }
 
-    /// Indices of the evaluations, in increasing order.
+    /// Indices of the evaluations on the front, ascending.
     #[must_use]
     pub fn places(&self) -> &[usize] {
         &self.places
     }
 
-    /// Chooses distant members: the best in each objective, then repeatedly the one farthest from all chosen ones
-    /// (Gonzalez, 1985). Distances are of the objectives' logarithms, scaled to their range.
+    /// Selects well-spread members: the best in each objective, then repeatedly the one farthest from all selected ones
+    /// (Gonzalez, 1985). Distances use the objectives' logarithms, scaled to their range.
     #[must_use]
     pub fn spread(&self, all: &[Objectives], count: usize) -> Vec<usize> {
         let rows: Vec<(usize, Vec<f64>)> = self
@@ -86,10 +86,10 @@ impl Front {
     }
 }
 
-/// Draws weights with the sum 1 uniformly from the lattice.
+/// Draws weights that sum to 1, uniformly from the lattice.
 #[must_use]
 pub fn draw_weights(count: usize, random: &mut Random) -> Vec<f64> {
-    // Stars and bars: the parts between two bars are a weight.
+    // Stars and bars: the number of parts between two bars is a weight.
     let mut bars: Vec<u64> = Vec::new();
     while bars.len() + 1 < count {
         let bar = random.below(PARTS + count as u64 - 1);
@@ -109,16 +109,16 @@ pub fn draw_weights(count: usize, random: &mut Random) -> Vec<f64> {
         .collect()
 }
 
-/// A single objective in place of several, for given weights.
+/// Combines several objectives into one with given weights.
 #[derive(Debug, Clone)]
 pub struct Joined {
     weights: Vec<f64>,
-    /// Least logarithm of each objective, and the distance of the median from it.
+    /// Minimum logarithm of each objective, and its distance from the median.
     scales: Vec<(f64, f64)>,
 }
 
 impl Joined {
-    /// Joins objectives, scaled by the given evaluations.
+    /// Creates a combination, scaled by the given evaluations.
     #[must_use]
     pub fn new(all: &[Objectives], weights: Vec<f64>) -> Self {
         let scale = |place: usize| {
@@ -133,7 +133,7 @@ impl Joined {
         Self { weights, scales }
     }
 
-    /// Joined objective of an evaluation.
+    /// Combined objective of an evaluation.
     #[must_use]
     pub fn outcome(&self, row: &Objectives) -> Outcome {
         let Some(row) = row else { return Outcome::Failed };
@@ -145,8 +145,8 @@ impl Joined {
     }
 }
 
-/// For each evaluation, the largest ratio of one of its objectives to the best known value. A small one is good by
-/// all objectives.
+/// For each evaluation, the worst ratio of its objectives to the best known values. If it is small, the evaluation is
+/// good in all objectives.
 #[must_use]
 pub fn largest_multiples(all: &[Objectives]) -> Vec<Outcome> {
     let count = all.iter().flatten().next().map_or(0, |row| row.len());
@@ -172,11 +172,10 @@ mod tests {
 
     #[test]
     fn the_front_has_what_no_other_point_beats() {
-        // (2, 5) is dominated by (2, 4), which comes later; (3, 4) by (2, 4); equal points do not dominate each
-        // other.
+        // (2, 4) dominates (2, 5), which is added earlier, and (3, 4). Equal points do not dominate each other.
         let mut all = rows(&[[2.0, 5.0], [1.0, 9.0], [3.0, 4.0], [2.0, 4.0], [8.0, 1.0], [2.0, 4.0], [8.0, 2.0]]);
         assert_eq!(front_of(&all).places(), [1, 3, 4, 5]);
-        // A failed point is not on the front and keeps no other off it.
+        // A failed point is not on the front and dominates nothing.
         all.push(None);
         assert_eq!(front_of(&all).places(), [1, 3, 4, 5]);
         assert!(dominates(&[1.0, 2.0], &[1.0, 3.0]) && !dominates(&[1.0, 2.0], &[1.0, 2.0]));
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn chosen_members_are_the_ends_and_what_is_far_from_them() {
-        // In logarithms to the base 2, as shares of 4: (0, 4), (0.1, 3.9), (2, 2), (3.9, 0.1), (4, 0).
+        // Base-2 logarithms: (0, 4), (0.1, 3.9), (2, 2), (3.9, 0.1), (4, 0).
         let place = |a: f64, b: f64| [a.exp2(), b.exp2()];
         let all = rows(&[place(0.1, 3.9), place(0.0, 4.0), place(3.9, 0.1), place(4.0, 0.0), place(2.0, 2.0)]);
         let front = front_of(&all);
@@ -197,13 +196,13 @@ mod tests {
 
     #[test]
     fn objectives_are_joined_by_the_greatest_weighted_one_and_a_twentieth_of_the_sum() {
-        // In logarithms: the first has (0, 2), the second (1, 1), the third (2, 0); the medians are 1.
+        // Logarithms: (0, 2), (1, 1), (2, 0); both medians are 1.
         let e = 1.0_f64.exp();
         let mut all = rows(&[[1.0, e * e], [e, e], [e * e, 1.0]]);
         all.push(None);
         let joined = Joined::new(&all, vec![0.25, 0.75]);
         let joined: Vec<Option<f64>> = all.iter().map(|row| joined.outcome(row).value().map(f64::ln)).collect();
-        // 0.75 * 2 and 0.05 * 1.5; 0.75 and 0.05; 0.25 * 2 and 0.05 * 0.5.
+        // 0.75 * 2 + 0.05 * 1.5; 0.75 + 0.05; 0.25 * 2 + 0.05 * 0.5.
         for (found, expected) in joined.iter().zip([Some(1.575), Some(0.8), Some(0.525), None]) {
             assert!(
                 found.zip(expected).map_or(found.is_none() && expected.is_none(), |(a, b)| (a - b).abs() < 1e-12),
@@ -229,7 +228,7 @@ mod tests {
             assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             *seen.entry(weights.iter().map(|weight| (weight * 10.0).round() as u32).collect()).or_default() += 1;
         }
-        // Eleven points, each about 1000 times.
+        // Eleven lattice points, each drawn about 1000 times.
         assert!(seen.len() == 11 && seen.values().all(|count| (800..1200).contains(count)), "{seen:?}");
         assert_eq!(draw_weights(3, &mut random).len(), 3);
         assert_eq!(draw_weights(1, &mut random), [1.0]);

@@ -1,31 +1,31 @@
-//! A seeded random generator with the same numbers on every system.
+//! A seeded random number generator that gives the same numbers on every system.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// A random generator whose numbers depend only on its seed.
+/// A random number generator that depends only on its seed.
 #[derive(Debug, Clone)]
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// Seeds a generator.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// Draws an integer below `bound`, which must not be zero.
+    /// Draws an integer below `bound`, which must be positive.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The high half of the product has a bias of only `bound` in 2⁶⁴.
+        // The high half of the product is biased by at most `bound` / 2⁶⁴.
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Draws an index into a slice of `len` elements, which must not be empty.
+    /// Draws an index for a slice of length `len`, which must be positive.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// Draws a number from 0 to 1, excluding 1.
+    /// Draws a number from the half-open interval [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }

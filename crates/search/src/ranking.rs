@@ -1,19 +1,19 @@
-//! Order of the objectives, maintained as evaluations are added.
+//! Sorted order of the objectives, maintained as evaluations are added.
 
 use std::collections::BTreeSet;
 
-/// Share of the objectives that count as good.
+/// Fraction of the objectives that count as good.
 const GOOD: f64 = 0.7;
 
-/// Evaluations by objective, equal ones in order of evaluation. The best and the worst of the good ones are found
-/// without sorting all evaluations, of which there may be a million.
+/// Evaluations sorted by objective, ties in order of evaluation. Finds the best and the worst good one without sorting
+/// all evaluations, of which there may be a million.
 #[derive(Debug, Clone, Default)]
 pub struct Ranking {
     good: BTreeSet<Rank>,
     rest: BTreeSet<Rank>,
 }
 
-/// Bits of a positive objective, which sort like the number, and the index of its evaluation.
+/// Bit pattern of a positive objective, which sorts like the number, and the index of its evaluation.
 type Rank = (u64, u32);
 
 impl Ranking {
@@ -25,7 +25,7 @@ impl Ranking {
         } else {
             self.rest.insert(rank);
         }
-        // One more objective changes the number of good ones by at most one.
+        // A new objective changes the number of good ones by at most one.
         let wanted = ((self.len() - 1) as f64 * GOOD) as usize + 1;
         if self.good.len() > wanted {
             self.rest.extend(self.good.pop_last());

@@ -1,4 +1,4 @@
-//! Searches in a space whose points are all measured already, so that strategies are compared without a device.
+//! Runs searches in a space that is already fully measured, so that strategies can be compared without a device.
 
 use std::collections::HashMap;
 
@@ -10,25 +10,25 @@ use crate::strategy::Strategy;
 /// A space with the outcome of each point.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// The points.
+    /// The underlying space.
     pub space: Space,
     outcomes: Vec<Outcome>,
     seconds: Option<Vec<f64>>,
 }
 
-/// Measurement of one point.
+/// Measurement of a point.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// Value of each parameter.
     pub values: Vec<Value>,
-    /// How the evaluation ended.
+    /// Result of the evaluation.
     pub outcome: Outcome,
-    /// Duration of the evaluation.
+    /// Duration of the evaluation, if known.
     pub seconds: Option<f64>,
 }
 
 impl Measured {
-    /// Makes a measured space. A point without an outcome counts as failed.
+    /// Creates a measured space. Points without an outcome count as failed.
     #[must_use]
     pub fn new(space: Space, outcomes: &HashMap<u64, Outcome>) -> Self {
         let outcomes =
@@ -36,7 +36,7 @@ impl Measured {
         Self { space, outcomes, seconds: None }
     }
 
-    /// Makes the space whose points are the given rows.
+    /// Creates the space whose points are the given rows.
     pub fn of_rows(names: Vec<String>, rows: &[Row]) -> Result<Self, SpaceError> {
         let parameters: Vec<Parameter> = names
             .into_iter()
@@ -75,7 +75,7 @@ impl Measured {
         self.seconds.as_ref().map(|seconds| seconds[point as usize])
     }
 
-    /// Objectives of the points that did not fail, in increasing order.
+    /// Objectives of the points that did not fail, ascending.
     #[must_use]
     pub fn sorted(&self) -> Vec<f64> {
         let mut sorted: Vec<f64> = self.outcomes.iter().filter_map(|outcome| outcome.value()).collect();
@@ -83,7 +83,7 @@ impl Measured {
         sorted
     }
 
-    /// Runs a strategy for `budget` evaluations, `parallel` of them at once.
+    /// Runs a strategy for `budget` evaluations, `parallel` at a time.
     #[must_use]
     pub fn search(&self, strategy: &mut dyn Strategy, budget: usize, parallel: usize, seed: u64) -> History {
         let mut history = History::default();

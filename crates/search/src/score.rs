@@ -1,30 +1,30 @@
-//! Scores of strategies by the published methodology for comparing autotuners.
+//! Scores strategies with the published methodology for comparing autotuners.
 //!
-//! At each time, the score is the share of the way from the expected result of random search to the optimum. 0 is
-//! random search; 1 is the optimum from the first moment.
+//! At each time, the score is the fraction of the gap between the expected result of random search and the optimum that
+//! the strategy has closed. Random search scores 0; finding the optimum at once scores 1.
 
 use crate::history::History;
 use crate::replay::Measured;
 
-/// Share of the way from the median to the optimum. The time that random search takes to cover it is the budget of
-/// every strategy.
+/// Fraction of the gap between the median and the optimum. The time that random search needs to close it is the budget
+/// of every strategy.
 const SHARE: f64 = 0.95;
-/// Number of times, evenly spread over the budget, over which the score is averaged.
+/// Number of evenly spaced times within the budget over which the score is averaged.
 const TIMES: usize = 50;
 
-/// Expected course of random search in a measured space.
+/// Expected progress of random search in a measured space.
 #[derive(Debug, Clone)]
 pub struct Baseline {
     /// Objectives, worst first.
     worst_first: Vec<f64>,
-    /// Cost of an evaluation: the median of the seconds, or 1 if they are unknown.
+    /// Cost of an evaluation: the median duration in seconds, or 1 if unknown.
     cost: f64,
-    /// Number of evaluations after which random search is expected near the optimum.
+    /// Number of evaluations after which random search is expected to close [`SHARE`] of the gap.
     evaluations: usize,
 }
 
 impl Baseline {
-    /// Computes the course of random search; `None` if all points failed.
+    /// Computes the progress of random search; `None` if all points failed.
     #[must_use]
     pub fn new(measured: &Measured) -> Option<Self> {
         let mut worst_first = measured.sorted();
@@ -40,13 +40,13 @@ impl Baseline {
         Some(Self { worst_first, cost, evaluations: (index as f64 / (n + 1 - index) as f64).ceil() as usize })
     }
 
-    /// Number of evaluations that random search needs: the budget of a comparison.
+    /// Number of evaluations that random search needs, which is the budget of a comparison.
     #[must_use]
     pub fn evaluations(&self) -> usize {
         self.evaluations
     }
 
-    /// Objective that random search is expected to have found after some evaluations.
+    /// Expected best objective of random search after a number of evaluations.
     #[must_use]
     pub fn expected(&self, evaluations: f64) -> f64 {
         let n = self.worst_first.len();
@@ -60,7 +60,7 @@ impl Baseline {
         self.worst_first.last().copied().unwrap_or(f64::NAN)
     }
 
-    /// Score of a strategy at each time, from several of its searches.
+    /// Score of a strategy at each time, averaged over several searches.
     #[must_use]
     pub fn scores(&self, measured: &Measured, searches: &[History]) -> Vec<f64> {
         let budget = self.evaluations as f64;
@@ -78,7 +78,7 @@ impl Baseline {
                     / curves.len().max(1) as f64;
                 let random = self.expected(time);
                 let left = random - self.optimum();
-                // Where random search is expected at the optimum, the score is 1 or 0.
+                // If random search is expected to be at the optimum, the score is 1 or 0.
                 if left <= 0.0 { f64::from(u8::from(found <= self.optimum())) } else { (random - found) / left }
             })
             .collect()
@@ -100,7 +100,7 @@ impl Baseline {
     }
 }
 
-/// Mean over all times and spaces: a single number for a strategy.
+/// Mean over all times and spaces: a strategy's overall score.
 #[must_use]
 pub fn mean(scores: &[Vec<f64>]) -> f64 {
     let means: Vec<f64> = scores.iter().map(|scores| scores.iter().sum::<f64>() / scores.len().max(1) as f64).collect();

@@ -104,7 +104,7 @@ const T1: &str = r#"{
 fn a_problem_becomes_a_space() {
     let problem = Problem::read(T1.as_bytes()).expect("this is T1");
     let space = problem.space().expect("the space is not empty");
-    // All 12 combinations except two of `column` with 64.
+    // All 12 combinations except two where `column` is 64.
     assert_eq!(space.len(), 10);
     let written = serde_json::to_string(&problem).expect("a problem is JSON");
     assert_eq!(Problem::read(written.as_bytes()).expect("this is T1").space().expect("not empty").len(), 10);
@@ -123,7 +123,7 @@ fn a_mistake_in_a_problem_is_named() {
     );
 }
 
-/// The beginning of a file that `tune_kernel(…, cache = FILE)` of Kernel Tuner 1.0 writes.
+/// Start of a file written by `tune_kernel(…, cache = FILE)` of Kernel Tuner 1.0.
 const CACHE: &str = r#"{"device_name": "NVIDIA A100", "tune_params_keys": ["block", "unroll"], "tune_params": {"block": [32, 128], "unroll": ["no"]},
 "objective": "time",
 "cache": {

@@ -1,4 +1,4 @@
-//! Spaces with constraints: their points are those that nested loops find, and sampling needs no rejection.
+//! Spaces with constraints have exactly the points that nested loops find, and can be sampled without rejection.
 
 #![expect(clippy::expect_used, reason = "a test panics to fail")]
 
@@ -76,7 +76,7 @@ fn each_number_is_one_point_and_each_point_has_its_number() {
     assert_eq!(space.number(&[15, 4, 0, 0, 0, 0, 0, 0]), None);
 }
 
-/// Ten parameters of eight values; about one in 10⁵ of the 8¹⁰ combinations is valid.
+/// Ten parameters with eight values each; about one in 10⁵ of the 8¹⁰ combinations is valid.
 fn needle() -> Space {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let values = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -94,7 +94,7 @@ fn needle() -> Space {
 #[test]
 fn a_sparse_space_is_compiled_without_visiting_its_billion_combinations() {
     let space = needle();
-    // The same count by loops that stop where a constraint is violated.
+    // The same count with loops that skip violated constraints.
     let values = [1, 2, 4, 8, 16, 32, 64, 128];
     let mut expected = 0_u64;
     for a in values {
@@ -138,7 +138,7 @@ fn every_valid_point_is_drawn_equally_often() {
     }
     let square: f64 = counts.iter().map(|&count| (count as f64 - 40.0).powi(2) / 40.0).sum();
     let freedom = space.len() as f64 - 1.0;
-    // The statistic of a uniform draw is within five deviations of its degrees of freedom.
+    // For uniform draws, the chi-squared statistic is within five standard deviations of the degrees of freedom.
     assert!((square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{square} of {freedom}");
 }
 
@@ -165,7 +165,7 @@ fn a_rule_in_code_selects_the_same_points_as_an_expression() {
     };
     let by_rule = Space::new(parameters(), &[rule]).expect("the space is not empty");
     let by_expression = space(parameters(), &["c % a == 0"]).expect("the space is not empty");
-    // Pairs with a dividing c: 23 of 81.
+    // In 23 of the 81 pairs, a divides c.
     assert_eq!(by_rule.len(), 23 * 27);
     assert_eq!(by_expression.len(), 23 * 27);
 }
@@ -175,10 +175,10 @@ fn expressions_mean_what_they_mean_in_python() {
     let count = |constraint: &str| {
         space(vec![integers("a", -3..=3), integers("b", 0..=2)], &[constraint]).map_or(0, |space| space.len())
     };
-    // Floor division and remainder have the divisor's sign.
+    // Floor division; the remainder has the divisor's sign.
     assert_eq!(count("a // 2 == -2"), 3);
     assert_eq!(count("a % 3 == 2"), 6);
-    // A chain compares neighbours.
+    // A chained comparison compares adjacent operands.
     assert_eq!(count("0 < a <= b"), 3);
     assert_eq!(count("a ** 2 == 9 and b"), 4);
     assert_eq!(count("-a ** 2 == -9"), 6);
@@ -186,7 +186,7 @@ fn expressions_mean_what_they_mean_in_python() {
     assert_eq!(count("a not in [0, 1] or b in (2,)"), 17);
     assert_eq!(count("abs(a) == max(b, 1, 2)"), 6);
     assert_eq!(count("not a"), 3);
-    // A constraint with a division by zero does not hold.
+    // A constraint that divides by zero is false.
     assert_eq!(count("a / b >= 0"), 8);
     assert_eq!(count("a / 2 == 1.5"), 3);
 }

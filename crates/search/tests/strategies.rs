@@ -1,4 +1,4 @@
-//! Strategies: each proposes only free points, is reproducible, and ends when the space is exhausted.
+//! Every strategy proposes only free points, is reproducible, and ends when the space is exhausted.
 
 #![expect(clippy::expect_used, reason = "a test panics to fail")]
 
@@ -66,7 +66,7 @@ fn a_space_in_which_everything_fails_is_searched_to_its_end() {
 
 #[test]
 fn a_walk_leaves_a_region_in_which_all_is_known() {
-    // Two halves of 512 points. No step leads from one to the other, because it would change two parameters.
+    // Two halves of 512 points. Going from one to the other would change two parameters, so no single step does.
     let rows: Vec<Row> = (0..1024_i64)
         .map(|n| {
             let digits = [0, 2, 4, 6, 8].map(|shift| n >> shift & 3);
@@ -115,7 +115,7 @@ fn annealing_goes_to_the_better_one_of_points_that_were_evaluated_at_once() {
         history.start(point);
         point
     };
-    // The sample, and three neighbours of it, the first of which is the best of all.
+    // Evaluate the initial sample, then three neighbours, the first of which is the best point of all.
     for value in 1..=21 {
         let point = propose(&mut *strategy, &mut history, &mut random);
         history.finish(point, Outcome::Value(f64::from(100 + value)));
@@ -125,7 +125,7 @@ fn annealing_goes_to_the_better_one_of_points_that_were_evaluated_at_once() {
     for (point, value) in points.into_iter().zip([1.0, 1e9, 1e9]) {
         history.finish(point, Outcome::Value(value));
     }
-    // A step to a point ten million times as slow is impossible. The walk is at the first of the three, and has left
+    // The walk never steps to a point ten million times as slow. So it is now at the first of the three, and has left
     // the neighbourhood of the sample's best.
     let next = propose(&mut *strategy, &mut history, &mut random);
     let distances = [points[0], start].map(|point| measured.space.distance(point, next));

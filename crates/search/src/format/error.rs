@@ -11,16 +11,16 @@ pub enum FormatError {
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// Cause that the system reports.
+        /// The underlying I/O error.
         source: io::Error,
     },
-    /// The text is not JSON of the format.
+    /// The text is not valid JSON of this format.
     #[error("this is not a file of this format: {0}")]
     Json(#[from] serde_json::Error),
-    /// The text is not CSV.
+    /// The text is not valid CSV.
     #[error("this is not a table: {0}")]
     Csv(#[from] csv::Error),
-    /// A value in the file makes no sense.
+    /// A value in the file is invalid.
     #[error("{0}")]
     Meaning(String),
     /// The space cannot be built.

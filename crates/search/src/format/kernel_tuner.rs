@@ -8,20 +8,21 @@ use serde_json::Value as Json;
 use super::error::FormatError;
 use super::t4::{Configuration, Entry, Measurement, Results, Times};
 
-/// A key that only this format has.
+/// A key that identifies the format, since no other has it.
 const KEY: &str = "\"tune_params_keys\"";
 
 #[derive(Deserialize)]
 struct CacheFile {
     tune_params_keys: Vec<String>,
-    /// Name of the objective, or several names.
+    /// One or more objective names.
     #[serde(default)]
     objective: Json,
-    /// Configurations by their values, joined by commas.
+    /// Configurations, keyed by their comma-separated values.
     cache: BTreeMap<String, Cached>,
 }
 
-/// An evaluated configuration: its parameters, times and measurements. A string in place of a number names a failure.
+/// An evaluated configuration: its parameters, times and measurements. A string in place of a number is the name of a
+/// failure.
 #[derive(Deserialize)]
 struct Cached {
     #[serde(flatten)]
@@ -34,7 +35,7 @@ pub(super) fn is_cache(text: &str) -> bool {
     text.contains(KEY)
 }
 
-/// Parses a cache file. Kernel Tuner writes the last braces only when a search ends.
+/// Parses a cache file. Adds missing closing braces, which Kernel Tuner writes only when a search ends.
 pub(super) fn parse(text: &str) -> Result<Results, FormatError> {
     let closed = || format!("{}}}}}", text.trim_end().trim_end_matches(','));
     let cache = serde_json::from_str(text).or_else(|error| serde_json::from_str(&closed()).map_err(|_| error))?;

@@ -10,10 +10,10 @@ use super::t4::Results;
 use super::{kernel_tuner, table};
 use crate::replay::Measured;
 
-/// Most bytes of a file that is decompressed. A few megabytes of zeros unpack to gigabytes.
+/// Maximum size of a decompressed file, since a few megabytes of compressed zeros expand to gigabytes.
 const MOST_UNPACKED: u64 = 1 << 30;
 
-/// Reader that fails after so many bytes.
+/// A reader that fails after a maximum number of bytes.
 struct Limited<R> {
     inner: R,
     left: u64,
@@ -28,7 +28,7 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// Opens a file; decompresses it if its name ends in `.gz`.
+/// Opens a file, decompressing it if its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, FormatError> {
     let file = File::open(path).map_err(|source| FormatError::Read { path: path.to_owned(), source })?;
     let file = BufReader::new(file);
@@ -39,8 +39,9 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, FormatError> {
     })
 }
 
-/// Reads a measured space: a table if the name ends in `.csv` or `.csv.gz`, otherwise T4 or a cache of Kernel Tuner.
-/// `objective` is a column or measurement. Without it, a table must have only one; the other formats name theirs.
+/// Reads a measured space: a table if the name ends in `.csv` or `.csv.gz`, otherwise T4 or a Kernel Tuner cache.
+/// `objective` is a column or measurement. It may be omitted for a table with a single objective, and for the other
+/// formats, which name theirs.
 pub fn read_measured(path: &Path, objective: Option<&str>) -> Result<Measured, FormatError> {
     let source = open(path)?;
     let plain = if path.extension().is_some_and(|end| end == "gz") { path.with_extension("") } else { path.to_owned() };
@@ -51,7 +52,7 @@ pub fn read_measured(path: &Path, objective: Option<&str>) -> Result<Measured, F
     }
 }
 
-/// Reads a file of results: T4 or a cache of Kernel Tuner.
+/// Reads a results file: T4 or a Kernel Tuner cache.
 pub fn read_results(mut source: impl Read) -> Result<Results, FormatError> {
     let mut text = String::new();
     source.read_to_string(&mut text).map_err(serde_json::Error::io)?;
@@ -63,7 +64,7 @@ pub fn read_results(mut source: impl Read) -> Result<Results, FormatError> {
         .map_err(|error| FormatError::Meaning(format!("this is neither T4 nor a cache of Kernel Tuner: {error}")))
 }
 
-/// Replaces `NaN` and infinities, which Python writes but JSON does not have, by `null`.
+/// Replaces `NaN` and infinities, which Python writes but JSON does not allow, with `null`.
 fn without_odd_numbers(text: &str) -> Cow<'_, str> {
     if !["NaN", "Infinity"].iter().any(|word| text.contains(word)) {
         return text.into();

@@ -1,4 +1,4 @@
-//! Files of spaces and of measurements in them.
+//! File formats for spaces and for measurements of them.
 //!
 //! T1 and T4 are the formats that autotuners exchange: T1 describes a space and its kernel, T4 lists results.
 

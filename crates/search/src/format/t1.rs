@@ -1,4 +1,4 @@
-//! T1, the input of a search. Only the space is interpreted; the rest is kept as it is.
+//! T1, the input of a search. Only the space is interpreted; the rest is passed through.
 
 use std::io::Read;
 
@@ -10,7 +10,7 @@ use crate::space::{Constraint, Expression, Parameter, Space, Value};
 /// A tuning problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Problem {
-    /// Description of the problem as a whole; not interpreted.
+    /// General description of the problem; not interpreted.
     #[serde(rename = "General", default, skip_serializing_if = "serde_json::Value::is_null")]
     pub general: serde_json::Value,
     /// Parameters and constraints.
@@ -27,56 +27,56 @@ pub struct ConfigurationSpace {
     /// Parameters, in order.
     #[serde(rename = "TuningParameters")]
     pub parameters: Vec<TuningParameter>,
-    /// Constraints of valid configurations.
+    /// Constraints that valid configurations satisfy.
     #[serde(rename = "Conditions", default)]
     pub conditions: Vec<Condition>,
 }
 
-/// A parameter of a problem.
+/// A parameter of the problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TuningParameter {
-    /// Name, unique in the problem.
+    /// Unique name of the parameter.
     #[serde(rename = "Name")]
     pub name: String,
     /// `int`, `uint`, `float`, `bool` or `string`.
     #[serde(rename = "Type")]
     pub kind: String,
-    /// Values, as a list in Python or as an array.
+    /// Possible values, as a Python list or a JSON array.
     #[serde(rename = "Values")]
     pub values: Values,
-    /// Value without tuning.
+    /// Default value without tuning.
     #[serde(rename = "Default", default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
 
-/// Values of a parameter.
+/// Possible values of a parameter.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Values {
-    /// A list in Python's syntax.
+    /// A list in Python syntax.
     Text(String),
     /// A JSON array.
     List(Vec<Value>),
 }
 
-/// A constraint of a problem.
+/// A constraint of the problem.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Condition {
-    /// Expression that valid points satisfy.
+    /// Expression that is true for valid points.
     #[serde(rename = "Expression")]
     pub expression: String,
-    /// Names of the parameters in the expression.
+    /// Names of the parameters used in the expression.
     #[serde(rename = "Parameters", default)]
     pub parameters: Vec<String>,
 }
 
 impl Problem {
-    /// Parses a file.
+    /// Parses a T1 file.
     pub fn read(source: impl Read) -> Result<Self, FormatError> {
         Ok(serde_json::from_reader(source)?)
     }
 
-    /// Makes a problem from parameters and the texts of constraints.
+    /// Creates a problem from parameters and constraint expressions.
     #[must_use]
     pub fn new(name: &str, parameters: &[Parameter], constraints: &[&str]) -> Self {
         let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name.as_str()).collect();
@@ -106,7 +106,7 @@ impl Problem {
         }
     }
 
-    /// Builds the space.
+    /// Builds the space of the problem.
     pub fn space(&self) -> Result<Space, FormatError> {
         let parameters = self
             .space
@@ -137,7 +137,7 @@ impl Problem {
     }
 }
 
-/// Parses a list in Python's syntax: `[1, 2]`, `['a', True]`.
+/// Parses a list in Python syntax: `[1, 2]`, `['a', True]`.
 fn parse_list(text: &str) -> Option<Vec<Value>> {
     let inner = text.trim();
     let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -11,35 +11,34 @@ use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;
 
-/// Version of the format in written files.
+/// Format version of written files.
 const VERSION: &str = "1.0.0";
 
 /// All results of a search.
 #[derive(Debug, Deserialize)]
 pub struct Results {
-    /// Evaluated configurations in order of evaluation.
+    /// Evaluated configurations, in order of evaluation.
     pub results: Vec<Entry>,
-    /// Version of the format.
+    /// Format version of the file.
     #[serde(default = "version", deserialize_with = "version_of")]
     pub schema_version: String,
 }
 
-/// One evaluated configuration.
+/// An evaluated configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
-    /// Time of the evaluation.
+    /// Date and time of the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
     /// Value of each parameter, in the order of the space.
     pub configuration: Configuration,
-    /// Duration of each part of the evaluation, in milliseconds.
+    /// Duration of each step of the evaluation.
     #[serde(default)]
     pub times: Times,
-    /// `correct`, or why there is no valid measurement: `timeout`, `compile`, `runtime`, `correctness`,
-    /// `constraints`.
+    /// `correct`, or why there is no valid measurement: `timeout`, `compile`, `runtime`, `correctness`, `constraints`.
     #[serde(default = "correct")]
     pub invalidity: String,
-    /// 1 if the results were right.
+    /// 1 if the results were correct.
     #[serde(default)]
     pub correctness: f64,
     /// Measured quantities.
@@ -48,25 +47,25 @@ pub struct Entry {
     /// Names of the measurements to minimise.
     #[serde(default)]
     pub objectives: Vec<String>,
-    /// Why there is no valid measurement, in words. An extension of the format.
+    /// Explanation of why there is no valid measurement. An extension of the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Number of the device, if several evaluated. An extension of the format.
+    /// Index of the device, if several were used. An extension of the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
-    /// Seconds of searching at the end of the evaluation. An extension of the format.
+    /// Search time at the end of the evaluation, in seconds. An extension of the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<f64>,
 }
 
 impl Entry {
-    /// Outcome by one measurement.
+    /// Outcome according to one measurement.
     #[must_use]
     pub fn outcome(&self, objective: &str) -> Outcome {
         Outcome::of_measured(self.value(objective))
     }
 
-    /// Value of a measurement, if the configuration is right and the value a number.
+    /// Value of a measurement, if the configuration is correct and the value is a number.
     #[must_use]
     pub fn value(&self, objective: &str) -> Option<f64> {
         let measurements = self.measurements.iter().filter(|_| self.invalidity == "correct");
@@ -75,29 +74,29 @@ impl Entry {
     }
 }
 
-/// Values of the parameters, in order.
+/// Names and values of the parameters, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Configuration(pub Vec<(String, Value)>);
 
-/// Duration of each part of an evaluation, in milliseconds.
+/// Duration of each step of an evaluation, in milliseconds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Times {
-    /// Compiling.
+    /// Time to compile the configuration.
     #[serde(default, alias = "compilation_time", alias = "compile_time", skip_serializing_if = "Option::is_none")]
     pub compilation: Option<f64>,
-    /// Measuring.
+    /// Time to measure the configuration.
     #[serde(default, alias = "benchmark_time", skip_serializing_if = "Option::is_none")]
     pub benchmark: Option<f64>,
     /// Overhead of the tuner.
     #[serde(default, alias = "framework_time", skip_serializing_if = "Option::is_none")]
     pub framework: Option<f64>,
-    /// Choosing the configuration.
+    /// Time to choose the configuration.
     #[serde(default, alias = "strategy_time", skip_serializing_if = "Option::is_none")]
     pub search_algorithm: Option<f64>,
-    /// Checking the results.
+    /// Time to check the results.
     #[serde(default, alias = "verification_time", skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
-    /// Single measurements; `None` for one that is not a number.
+    /// Individual samples; `None` for one that is not a number.
     #[serde(default)]
     pub runtimes: Vec<Option<f64>>,
 }
@@ -107,7 +106,7 @@ pub struct Times {
 pub struct Measurement {
     /// Name, e.g. `time`.
     pub name: String,
-    /// A number, or a string that names a failure.
+    /// A number, or a string with the name of a failure.
     pub value: Box<RawValue>,
     /// Unit, e.g. `ms`.
     #[serde(default)]
@@ -115,10 +114,10 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Makes a measurement of a finite value.
+    /// Creates a measurement with a finite value.
     #[must_use]
     pub fn new(name: &str, value: f64, unit: &str) -> Self {
-        // `null` if the value is not finite.
+        // Becomes `null` if the value is not finite.
         let value = serde_json::value::to_raw_value(&value).unwrap_or_default();
         Self { name: name.to_owned(), value, unit: Some(unit.to_owned()) }
     }
@@ -144,25 +143,25 @@ fn correct() -> String {
     "correct".to_owned()
 }
 
-/// Reads a version, which some files have as a number.
+/// Deserializes a version, which is a number in some files.
 fn version_of<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Value::deserialize(deserializer)?.to_string())
 }
 
 impl Results {
-    /// Parses a file.
+    /// Parses a T4 file.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// Space of all configurations, measured by an objective. The default is the first objective of the first result.
+    /// Measured space of all configurations, by an objective. The default is the first objective of the first result.
     pub fn measured(&self, objective: Option<&str>) -> Result<Measured, FormatError> {
         let first = self.results.first().ok_or_else(|| FormatError::Meaning("the file has no results".to_owned()))?;
         let objective = objective
             .or_else(|| first.objectives.first().map(String::as_str))
             .ok_or_else(|| FormatError::Meaning("the results name no objective; name a measurement".to_owned()))?;
         let names: Vec<String> = first.configuration.0.iter().map(|(name, _)| name.clone()).collect();
-        // A count of 0 has no logarithm. Half of the smallest other count replaces it.
+        // A count of 0 has no logarithm, so it is replaced with half of the smallest other count.
         let values = self.results.iter().filter_map(|entry| entry.value(objective));
         let least = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
         let outcome = |entry: &Entry| match entry.value(objective) {

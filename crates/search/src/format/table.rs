@@ -1,4 +1,4 @@
-//! Measured spaces as CSV: a column per parameter, then one or more columns of objectives.
+//! Measured spaces as CSV: one column per parameter, followed by one or more columns with objectives.
 
 use std::io::Read;
 
@@ -10,7 +10,7 @@ use crate::space::Value;
 /// Suffixes that mark a column as an objective.
 const UNITS: [&str; 4] = ["_ns", "_us", "_ms", "_s"];
 
-/// Reads a table with one of its objectives. An empty cell is a failed point.
+/// Reads a table with one of its objectives. An empty cell means that the point failed.
 pub fn read(source: impl Read, objective: Option<&str>) -> Result<Measured, FormatError> {
     let mut reader = csv::Reader::from_reader(source);
     let header = reader.headers()?.clone();

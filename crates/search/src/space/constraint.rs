@@ -11,22 +11,22 @@ use super::node::{Bounds, Node, truth};
 use super::parameter::Parameter;
 use super::value::Value;
 
-/// Limit of the partial points that compilation remembers; they take a few gigabytes at most.
+/// Maximum number of partial points and nodes held during compilation; they take a few gigabytes at most.
 const MOST_STATES: usize = 8_000_000;
 
-/// Test of a rule on the values of its parameters.
+/// Predicate on the values of a rule's parameters.
 type Test = dyn Fn(&[Value]) -> bool + Send + Sync;
 
 /// A condition that all valid points satisfy.
 #[derive(Clone)]
 pub enum Constraint {
-    /// An expression. It is evaluated as far as parameters are known, and so prunes partial points.
+    /// An expression. It is evaluated as soon as parameters are known, which prunes partial points.
     Expression(Expression),
-    /// Code, called once all its parameters are known.
+    /// A function, called once all its parameters are known.
     Rule {
         /// Indices of the parameters.
         parameters: Vec<usize>,
-        /// Whether values of these parameters, in the same order, are valid.
+        /// Predicate on the values of these parameters, in the same order.
         test: Arc<Test>,
     },
 }
@@ -51,7 +51,7 @@ impl Constraint {
     }
 }
 
-/// Builds the diagram of the points that satisfy all constraints.
+/// Builds the diagram of all points that satisfy the constraints.
 pub(super) fn compile(parameters: &[Parameter], constraints: &[Constraint]) -> Result<Diagram, SpaceError> {
     let order = order(parameters.len(), constraints);
     let mut level_of = vec![0; parameters.len()];
@@ -69,7 +69,7 @@ pub(super) fn compile(parameters: &[Parameter], constraints: &[Constraint]) -> R
             }
         }
     }
-    // A rule needs the values of its parameters until its last one is known.
+    // A rule needs its parameters' values until the last of them is known.
     let frontiers = (0..order.len())
         .map(|level| {
             let mut open: Vec<usize> = rules
@@ -105,12 +105,12 @@ pub(super) fn compile(parameters: &[Parameter], constraints: &[Constraint]) -> R
 
 struct Rule<'a> {
     parameters: &'a [usize],
-    /// Level at which all parameters are known.
+    /// Level of the last of its parameters.
     last: usize,
     test: &'a Test,
 }
 
-/// What the completions of a partial point depend on.
+/// Everything that the completions of a partial point depend on.
 #[derive(PartialEq, Eq, Hash)]
 struct State {
     level: usize,
@@ -131,7 +131,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Node of a partial point with the undecided expressions; `None` if the point has no completion.
+    /// Node of a partial point with the undecided expressions; `None` if no completion is valid.
     fn node(&mut self, level: usize, expressions: &[Expression]) -> Result<Option<u32>, SpaceError> {
         let Some(&place) = self.order.get(level) else { return Ok(Some(END)) };
         let frontier = self.frontiers[level].iter().map(|&place| self.point[place]).collect();
@@ -175,7 +175,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Expressions that are not decided yet; `None` if one cannot hold.
+/// Expressions that are still undecided; `None` if one cannot become true.
 fn rest(folded: impl Iterator<Item = Expression>, bounds: &[Bounds]) -> Option<Vec<Expression>> {
     let mut rest = Vec::new();
     for expression in folded {
@@ -192,14 +192,14 @@ fn rest(folded: impl Iterator<Item = Expression>, bounds: &[Bounds]) -> Option<V
     Some(rest)
 }
 
-/// Chooses the order of parameters. Those of one constraint are adjacent, so that it is decided early and little
-/// state is kept. Parameters without constraints come last, where each level has a single node.
+/// Chooses the order of parameters. Parameters of the same constraint are adjacent, so that it is decided early and
+/// little state is kept. Unconstrained parameters come last, where each level has a single node.
 fn order(parameters: usize, constraints: &[Constraint]) -> Vec<usize> {
     let mut open: Vec<Vec<usize>> = constraints.iter().map(Constraint::parameters).collect();
     let mut order: Vec<usize> = Vec::new();
     while let Some(next) = (0..open.len()).min_by_key(|&place| {
         let new = open[place].iter().filter(|parameter| !order.contains(parameter)).count();
-        // On ties, prefer the constraint with more known parameters, which is decided for more points.
+        // On ties, prefer the constraint with more known parameters, since it prunes more points.
         (new, usize::MAX - open[place].len())
     }) {
         for parameter in open.swap_remove(next) {

@@ -1,25 +1,25 @@
 //! The valid points of a space as a decision diagram: an acyclic graph with one level per parameter.
 //!
-//! Each node counts the valid points below it. That numbers the points: one walk from the root finds the point of
-//! a number or the number of a point, and a uniform draw needs no rejection.
+//! Each node stores the number of valid points below it, which gives every point an index. One walk from the root
+//! converts an index to a point or back, and uniform sampling needs no rejection.
 
 use std::collections::HashMap;
 
-/// The node after the last parameter. Nodes are numbered from the last level to the root.
+/// The node after the last parameter. Nodes are numbered from the last level up to the root.
 pub(super) const END: u32 = 0;
 
-/// One choice of a node.
+/// An edge: one value of a node's parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Arc {
-    /// Index of the value of the node's parameter.
+    /// Index of the value.
     pub value: u16,
-    /// Node of the next level.
+    /// Node on the next level.
     pub child: u32,
-    /// Number of valid points in the arcs before this one.
+    /// Number of valid points below the preceding arcs.
     before: u64,
 }
 
-/// A diagram in which the arcs of each node have increasing values.
+/// A decision diagram. The arcs of each node are sorted by value.
 #[derive(Debug, Clone)]
 pub(super) struct Diagram {
     /// Parameter of each level.
@@ -34,7 +34,7 @@ struct Node {
     count: u64,
 }
 
-/// Builds a diagram; nodes with equal arcs are merged.
+/// Builds a diagram, merging nodes with equal arcs.
 #[derive(Debug)]
 pub(super) struct Builder {
     nodes: Vec<Node>,
@@ -77,7 +77,7 @@ impl Builder {
 }
 
 impl Diagram {
-    /// Builds the diagram of a list of points, in which duplicates count once.
+    /// Builds the diagram of a list of points, ignoring duplicates.
     pub fn list(parameters: usize, mut points: Vec<Box<[u16]>>) -> Option<Self> {
         points.sort_unstable();
         points.dedup();
@@ -90,7 +90,7 @@ impl Diagram {
         self.nodes[self.root as usize].count
     }
 
-    /// Writes point `number`, which must be below `len`.
+    /// Writes the point with index `number`, which must be below `len`.
     pub fn write_point(&self, mut number: u64, point: &mut [u16]) {
         let mut node = self.root;
         for &parameter in &self.order {
@@ -102,7 +102,7 @@ impl Diagram {
         }
     }
 
-    /// Writes the point that is at the given share of each level's points. `shares` are by parameter.
+    /// Writes the point at the given fraction of each level's points. `shares` has one fraction per parameter.
     pub fn write_at(&self, shares: &[f64], point: &mut [u16]) {
         let mut node = self.root;
         for &parameter in &self.order {
@@ -114,7 +114,7 @@ impl Diagram {
         }
     }
 
-    /// Replaces invalid values, from the first level on, by the nearest ones that can be completed.
+    /// Replaces each invalid value, from the first level on, with the nearest one that has a valid completion.
     pub fn repair(&self, point: &mut [u16]) {
         let mut node = self.root;
         for &parameter in &self.order {
@@ -126,7 +126,7 @@ impl Diagram {
         }
     }
 
-    /// Number of a point; `None` if it is invalid.
+    /// Index of a point; `None` if it is invalid.
     pub fn number(&self, point: &[u16]) -> Option<u64> {
         let mut node = self.root;
         let mut number = 0;
@@ -140,7 +140,7 @@ impl Diagram {
     }
 }
 
-/// Node of points that agree in all parameters before `level`.
+/// Node for points that have the same values for all parameters before `level`.
 fn list(builder: &mut Builder, points: &[Box<[u16]>], level: usize, levels: usize) -> Option<u32> {
     if level == levels {
         return (!points.is_empty()).then_some(END);
@@ -149,6 +149,6 @@ fn list(builder: &mut Builder, points: &[Box<[u16]>], level: usize, levels: usiz
     for group in points.chunk_by(|a, b| a[level] == b[level]) {
         choices.push((group[0][level], list(builder, group, level + 1, levels)?));
     }
-    // The points of a list never overflow the count.
+    // The number of points in a list cannot overflow.
     builder.node(&choices).ok().flatten()
 }

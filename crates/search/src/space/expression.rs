@@ -1,9 +1,9 @@
-//! Constraints as text, in the part of Python that tuners use: arithmetic, comparisons, `and`, `or`, `not`, `in`, `a
-//! if c else b`, `min`, `max` and `abs`.
+//! Constraints as expressions in the subset of Python that tuners use: arithmetic, comparisons, `and`, `or`, `not`,
+//! `in`, `a if c else b`, `min`, `max` and `abs`.
 //!
-//! An expression is folded as parameters become known, and the rest is again an expression. Partial points with the
-//! same rest have the same completions. Bounds of the unknown parameters show early whether a rest can hold, or
-//! always holds.
+//! An expression is folded as parameters become known, leaving a residual expression. Partial points with the same
+//! residual have the same completions. Bounds on the unknown parameters show early whether a residual can be true or is
+//! always true.
 
 use super::node::{Bounds, Node};
 use super::parse::{self, ExpressionError};
@@ -14,12 +14,12 @@ use super::value::Value;
 pub struct Expression(pub(super) Node);
 
 impl Expression {
-    /// Parses a constraint. `names` are the parameters of its space, in order.
+    /// Parses a constraint. `names` are the parameters of the space, in order.
     pub fn parse(text: &str, names: &[&str]) -> Result<Self, ExpressionError> {
         parse::expression(text, names).map(Self)
     }
 
-    /// Indices of the parameters in the expression, in increasing order.
+    /// Indices of the parameters in the expression, ascending.
     #[must_use]
     pub fn parameters(&self) -> Vec<usize> {
         let mut found = Vec::new();
@@ -38,7 +38,7 @@ impl Expression {
         Self(self.0.fold(known))
     }
 
-    /// Truth of the expression, if it is the same for all values within the bounds.
+    /// Truth value of the expression, if it is the same for all values within the bounds.
     pub(super) fn decided(&self, bounds: &[Bounds]) -> Option<bool> {
         match self.0.bounds(bounds) {
             Bounds { least, most } if least == 0.0 && most == 0.0 => Some(false),

@@ -1,4 +1,4 @@
-//! A space: parameters with lists of values, and the valid combinations of these.
+//! A search space: parameters with lists of values, and the valid combinations of these.
 
 mod constraint;
 mod diagram;

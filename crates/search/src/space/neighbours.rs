@@ -1,7 +1,7 @@
 use super::points::Space;
 
 impl Space {
-    /// Valid points that differ in one parameter, by increasing distance of its value.
+    /// Valid points that differ in one parameter, nearest values first.
     #[must_use]
     pub fn neighbours(&self, number: u64) -> Vec<u64> {
         let mut point = self.point(number);

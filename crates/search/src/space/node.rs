@@ -2,7 +2,7 @@
 
 use super::value::Value;
 
-/// Interval of the numbers that an expression can be.
+/// Interval of possible values of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bounds {
     pub least: f64,
@@ -17,7 +17,7 @@ impl Bounds {
         Self { least: value, most: value }
     }
 
-    /// Bounds of values; unbounded if one of them is not a number.
+    /// Bounds of a list of values; infinite if one of them is not a number.
     pub fn of_values(values: &[Value]) -> Self {
         values
             .iter()
@@ -47,7 +47,7 @@ impl Bounds {
         corners[1..].iter().fold(Self::exactly(corners[0]), |bounds, &corner| bounds.include(corner))
     }
 
-    /// Whether both are the same single number.
+    /// Whether both intervals are the same single number.
     fn is_exactly(self, other: Self) -> bool {
         self.least >= self.most && self == other
     }
@@ -61,7 +61,7 @@ impl Bounds {
         value.map_or(Self::SWITCH, |value| Self::exactly(f64::from(u8::from(value))))
     }
 
-    /// Truth of all numbers within the bounds, if it is the same.
+    /// Truth value of all numbers within the bounds, if it is the same.
     pub fn truth(self) -> Option<bool> {
         if self.least == 0.0 && self.most == 0.0 {
             Some(false)
@@ -110,9 +110,9 @@ pub(super) enum Node {
     All(Vec<Node>),
     Any(Vec<Node>),
     Not(Box<Node>),
-    /// A condition, the value if it holds, and the other value.
+    /// A condition, the value if it is true, and the value if it is false.
     If(Box<[Node; 3]>),
-    /// An expression without a value, e.g. a division by zero. A constraint that needs it does not hold.
+    /// An expression without a value, e.g. a division by zero. A constraint that needs it is false.
     Undefined,
 }
 
@@ -241,7 +241,7 @@ impl Node {
             }
             Self::Compare(how, nodes) => {
                 let [a, b] = nodes.each_ref().map(|node| node.bounds(domains));
-                // Words have unknown bounds, so nothing is decided about them here.
+                // Words have no bounds, so nothing is decided about them here.
                 Bounds::switch(match how {
                     Compare::Less => order(a.most < b.least, a.least >= b.most),
                     Compare::LessEqual => order(a.most <= b.least, a.least > b.most),
@@ -282,7 +282,7 @@ fn order(holds: bool, fails: bool) -> Option<bool> {
     }
 }
 
-/// Combines the known operands of a sum or product into the first operand.
+/// Folds the known operands of a sum or product into the first operand.
 fn gather(
     nodes: Vec<Node>,
     neutral: &Value,
@@ -310,7 +310,7 @@ fn gather(
     if rest.len() == 1 { rest.remove(0) } else { make(rest) }
 }
 
-/// Folds `and` (whose neutral operand is true) or `or`.
+/// Folds `and` or `or`, whose neutral operand is true or false, respectively.
 fn junction(nodes: impl Iterator<Item = Node>, neutral: bool, make: impl Fn(Vec<Node>) -> Node) -> Node {
     let mut rest = Vec::new();
     for node in nodes {
@@ -338,7 +338,7 @@ pub(super) fn truth(value: &Value) -> bool {
     }
 }
 
-/// The value of an integer or boolean.
+/// Value of an integer or Boolean.
 fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Bool(value) => Some(i64::from(*value)),
@@ -402,7 +402,7 @@ fn compare(how: Compare, a: &Value, b: &Value) -> Option<bool> {
         (Value::Text(a), Value::Text(b)) => a.cmp(b),
         _ => match (a.number(), b.number()) {
             (Some(a), Some(b)) => a.partial_cmp(&b)?,
-            // A word never equals a number and has no order relative to one.
+            // A word never equals a number and cannot be ordered relative to one.
             _ => {
                 return match how {
                     Compare::Equal => Some(false),

@@ -3,16 +3,17 @@ use super::value::{Scale, Value};
 /// A parameter and its possible values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// Name, unique in the space.
+    /// Unique name in the space.
     pub name: String,
-    /// Distinct values; those of an ordered parameter increase.
+    /// Distinct values; ascending if the parameter is ordered.
     pub values: Vec<Value>,
-    /// Whether near values behave alike.
+    /// Whether the values are ordered.
     pub scale: Scale,
 }
 
 impl Parameter {
-    /// Makes a parameter. Numbers are sorted and ordered; other values are categorical.
+    /// Creates a parameter. If all values are numbers, they are sorted and the parameter is ordered; otherwise it is
+    /// categorical.
     #[must_use]
     pub fn new(name: impl Into<String>, mut values: Vec<Value>) -> Self {
         let numbers = values.iter().all(|value| value.number().is_some());

@@ -1,4 +1,4 @@
-//! Parser of constraints.
+//! Parser for constraints.
 
 use super::node::{Choose, Compare, Divide, Node};
 use super::value::Value;
@@ -9,13 +9,13 @@ use super::value::Value;
 pub struct ExpressionError {
     /// Text of the constraint.
     pub text: String,
-    /// Offset of the error in bytes.
+    /// Byte offset of the error.
     pub at: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 
-/// Limit of nested parentheses and signs, so that no text overflows the stack.
+/// Maximum nesting of parentheses and unary operators, so that no text overflows the stack.
 const DEEPEST: usize = 100;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ enum Token {
     End,
 }
 
-/// A sign comes before its own prefixes.
+/// Symbols. Each comes before its own prefixes.
 const SIGNS: [&str; 21] =
     ["**", "//", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "!"];
 

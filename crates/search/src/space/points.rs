@@ -4,10 +4,10 @@ use super::error::SpaceError;
 use super::parameter::Parameter;
 use super::value::Value;
 
-/// A point: for each parameter the index of its value.
+/// A point: the index of the value of each parameter.
 pub type Point = Box<[u16]>;
 
-/// Parameters and their valid combinations, which are numbered from 0.
+/// Parameters and their valid combinations, indexed from 0.
 #[derive(Debug, Clone)]
 pub struct Space {
     parameters: Vec<Parameter>,
@@ -15,13 +15,13 @@ pub struct Space {
 }
 
 impl Space {
-    /// Makes the space of a list of valid points.
+    /// Creates a space from a list of valid points.
     pub fn from_points(parameters: Vec<Parameter>, points: Vec<Point>) -> Result<Self, SpaceError> {
         let diagram = Diagram::list(parameters.len(), points).ok_or(SpaceError::Empty)?;
         Ok(Self { parameters, diagram })
     }
 
-    /// Makes the space of the combinations that satisfy all constraints.
+    /// Creates the space of all combinations that satisfy the constraints.
     pub fn new(parameters: Vec<Parameter>, constraints: &[Constraint]) -> Result<Self, SpaceError> {
         let diagram = constraint::compile(&parameters, constraints)?;
         Ok(Self { parameters, diagram })
@@ -40,7 +40,7 @@ impl Space {
         self.diagram.len()
     }
 
-    /// Point `number`, which must be below [`Self::len`].
+    /// Point with index `number`, which must be below [`Self::len`].
     #[must_use]
     pub fn point(&self, number: u64) -> Point {
         let mut point = vec![0; self.parameters.len()].into_boxed_slice();
@@ -48,13 +48,14 @@ impl Space {
         point
     }
 
-    /// Writes point `number`, which must be below [`Self::len`], into a slice with one element per parameter.
+    /// Writes the point with index `number`, which must be below [`Self::len`], into a slice with one element per
+    /// parameter.
     pub fn write_point(&self, number: u64, point: &mut [u16]) {
         self.diagram.write_point(number, point);
     }
 
-    /// Valid point at a position in the unit cube, whose coordinates are in `0.0..1.0`. Equal volumes have equally
-    /// many points, so an even cover of the cube covers the space evenly.
+    /// Index of the valid point at a position in the unit cube, with coordinates in `0.0..1.0`. Equal volumes contain
+    /// the same number of points, so an even cover of the cube covers the space evenly.
     #[must_use]
     pub fn number_at(&self, position: &[f64]) -> u64 {
         let mut point = vec![0; self.parameters.len()];
@@ -62,7 +63,7 @@ impl Space {
         self.diagram.number(&point).unwrap_or_default()
     }
 
-    /// Number of the point, if valid, or of a similar valid one.
+    /// Index of the point, or of a nearby valid one.
     #[must_use]
     pub fn nearest(&self, point: &[u16]) -> u64 {
         let mut point = point.to_vec();
@@ -70,7 +71,7 @@ impl Space {
         self.diagram.number(&point).unwrap_or_default()
     }
 
-    /// Number of a point; `None` if it is invalid.
+    /// Index of a point; `None` if it is invalid.
     #[must_use]
     pub fn number(&self, point: &[u16]) -> Option<u64> {
         self.diagram.number(point)

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A boolean.
+    /// `true` or `false`, which count as 1 and 0.
     Bool(bool),
-    /// An integer.
+    /// A signed 64-bit integer.
     Int(i64),
-    /// A number that is not an integer.
+    /// A floating-point number.
     Real(f64),
-    /// A word.
+    /// A word, e.g. the name of a data layout.
     Text(String),
 }
 
@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// Parses a cell of a table: an integer, a number, `true`, `false`, or else a word.
+    /// Parses a table cell: an integer, a float, `true` or `false`; anything else is a word.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -44,7 +44,7 @@ impl Value {
     }
 }
 
-/// Numbers are equal only with the same type and bits, so that values can be keys.
+/// Numbers are equal only if their types and bits are, so that values can be keys.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -82,11 +82,11 @@ impl fmt::Display for Value {
     }
 }
 
-/// Whether near values of a parameter behave alike.
+/// Whether nearby values of a parameter behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Values have an order, and near ones are expected to behave alike.
+    /// Values are ordered, and nearby ones are expected to behave alike.
     Ordered,
-    /// Values have no order.
+    /// Values are unordered.
     Categorical,
 }

@@ -1,5 +1,5 @@
-//! What walks and populations share: an even initial sample, and a Gaussian process. It ranks their next steps and
-//! now and then proposes a point itself.
+//! Shared part of the walks and populations: an even initial sample, and a Gaussian process that ranks their next steps
+//! and now and then proposes a point itself.
 
 use super::proposal::{Strategy as _, draw};
 use super::sample::Even;
@@ -8,7 +8,7 @@ use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
 
-/// Chooses where a strategy goes.
+/// Chooses where a strategy goes next.
 #[derive(Debug, Default)]
 pub(super) struct Guide {
     even: Even,
@@ -16,23 +16,23 @@ pub(super) struct Guide {
     asked: usize,
 }
 
-/// One in `EVERY` proposals is the process's own, for the goals of `OWN` in rotation. So a strategy reaches basins
-/// that its own steps do not lead to, and takes the last step near a point that is almost the best. SMAC (Hutter and
-/// others, 2011) interleaves random points for the same reason.
+/// One in `EVERY` proposals comes from the process itself, cycling through the goals in `OWN`. This reaches basins that
+/// the strategy's own steps do not lead to, and takes the last step from a nearly optimal point. SMAC (Hutter et al.,
+/// 2011) interleaves random points for the same reason.
 const EVERY: usize = 3;
 const OWN: [Goal; 3] = [Goal::Bound(1.0), Goal::Bound(2.0), Goal::Near(0.5)];
 
-/// Candidates for the start of a walk: `STARTS` random points and `KICKS` points that differ in `KICKED` parameters
-/// from one of the best `ELITE`. Such kicks are those of iterated local search (Lourenço and others, 2003).
+/// Candidates for the start of a walk: `STARTS` random points, and `KICKS` points that differ in `KICKED` parameters
+/// from one of the best `ELITE` points. Such kicks are used in iterated local search (Lourenço et al., 2003).
 const STARTS: usize = 1000;
 const KICKS: usize = 100;
 const KICKED: usize = 2;
 const ELITE: usize = 6;
-/// Number of deviations in the bound by which the start is chosen. A large one favours unknown regions.
+/// Number of standard deviations in the confidence bound that selects the start. A large value favours unknown regions.
 const FAR: f64 = 2.0;
 
 impl Guide {
-    /// Proposes a point of the initial sample or of the process; `None` if the strategy should propose.
+    /// Proposes a point of the initial sample or from the process; `None` if the strategy should propose one.
     pub fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
         if history.len() + history.pending().len() < initial(space) {
             return self.even.propose(space, history, random);
@@ -49,7 +49,7 @@ impl Guide {
         self.choose(space, history, (&pool, goal), random)
     }
 
-    /// Chooses the best free point for a goal.
+    /// Selects the free point that is best for a goal.
     pub fn choose(
         &mut self,
         space: &Space,
@@ -60,7 +60,7 @@ impl Guide {
         self.process.choose(space, history, choice, random)
     }
 
-    /// Chooses the start of a walk.
+    /// Selects the start of a walk.
     pub fn start(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
         let mut starts: Vec<u64> = (0..STARTS).map(|_| random.below(space.len())).collect();
         let elite: Vec<u64> = history.ranked().take(ELITE).map(|(point, _)| point).collect();

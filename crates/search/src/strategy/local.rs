@@ -1,4 +1,4 @@
-//! Strategies that walk from point to point: hill climbing with restarts, annealing and tabu search.
+//! Strategies that walk from point to point: hill climbing with restarts, simulated annealing and tabu search.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use crate::space::Space;
 #[derive(Debug, Default)]
 pub struct LocalSearch {
     current: Option<u64>,
-    /// Number of neighbours of the current point that were proposed.
+    /// Number of the current point's neighbours proposed so far.
     tried: usize,
     guide: Guide,
     has_begun: bool,
 }
 
-/// Limit of neighbours proposed per point.
+/// Maximum number of neighbours to propose per point.
 const CLIMBED: usize = 10;
 
 impl Strategy for LocalSearch {
@@ -55,7 +55,7 @@ impl Strategy for LocalSearch {
             self.tried = 0;
         }
         let start = self.guide.start(space, history, random)?;
-        // A running climb is not interrupted: the start is only one more point to know.
+        // Do not interrupt a running climb: the start is just an additional point to evaluate.
         if self.current.is_none() {
             self.current = Some(start);
         }
@@ -63,7 +63,7 @@ impl Strategy for LocalSearch {
     }
 }
 
-/// Best of the points with known outcomes.
+/// Best of the points that have been evaluated.
 fn best(history: &History, points: &[u64]) -> Option<u64> {
     points
         .iter()
@@ -72,31 +72,31 @@ fn best(history: &History, points: &[u64]) -> Option<u64> {
         .min_by(|&a, &b| height(history.outcome(a)).total_cmp(&height(history.outcome(b))))
 }
 
-/// Random walk that accepts worse points ever more rarely.
+/// Simulated annealing: a random walk that accepts worse points less and less often.
 #[derive(Debug, Default)]
 pub struct Annealing {
     current: Option<u64>,
-    /// Proposed neighbours that the walk has not yet accepted or passed.
+    /// Proposed points that the walk has not yet accepted or rejected.
     next: VecDeque<u64>,
     /// Best level of this walk, and the number of evaluations when it was found.
     best: Option<(f64, usize)>,
-    /// Number of evaluations when the walk began.
+    /// Number of evaluations when the walk started.
     begun: usize,
     guide: Guide,
     has_begun: bool,
 }
 
-/// At the beginning, a point that is worse by this factor is accepted with probability 1/e.
+/// Factor by which a point must be worse to be accepted with probability 1/e at the start.
 const HEAT: f64 = 1.5;
 /// Number of evaluations after which the temperature is halved.
 const COOLING: f64 = 15.0;
-/// Number of evaluations without an improvement after which the walk restarts elsewhere, at the initial temperature.
+/// Number of evaluations without improvement before the walk restarts elsewhere, at the initial temperature.
 const PATIENCE: usize = 12;
-/// Limit of consecutive steps to known points, which cost no evaluation.
+/// Maximum number of consecutive steps to known points, which need no evaluation.
 const FREE_STEPS: usize = 50;
 
 impl Annealing {
-    /// Moves to a point, or stays.
+    /// Moves to a point, or rejects it.
     fn step(&mut self, next: u64, history: &History, random: &mut Random) {
         let warmth = HEAT.ln() / (1.0 + (history.len() - self.begun) as f64 / COOLING);
         let level = height(history.outcome(next));
@@ -147,13 +147,14 @@ impl Strategy for Annealing {
     }
 }
 
-/// Moves to the best neighbour even if it is worse, but not to recently visited points. It evaluates neighbours until
-/// one is better, up to a limit: a candidate list, as Glover and Laguna (1997) advise for large neighbourhoods.
+/// Tabu search: moves to the best neighbour even if it is worse, but not to recently visited points. Evaluates
+/// neighbours until one is better, up to a limit: a candidate list, as Glover and Laguna (1997) recommend for large
+/// neighbourhoods.
 #[derive(Debug, Default)]
 pub struct Tabu {
     current: Option<u64>,
     visited: VecDeque<u64>,
-    /// Number of neighbours of the current point that were proposed.
+    /// Number of the current point's neighbours proposed so far.
     tried: usize,
     /// Best level of this walk, and the number of evaluations when it was found.
     best: Option<(f64, usize)>,
@@ -161,10 +162,10 @@ pub struct Tabu {
     has_begun: bool,
 }
 
-/// Number of recently visited points that are closed. A walk over as many known points restarts elsewhere; otherwise
-/// it would cycle for ever where all points are known.
+/// Length of the tabu list. A walk over as many known points restarts elsewhere, since it could otherwise cycle forever
+/// if all points are known.
 const MEMORY: usize = 50;
-/// Number of neighbours proposed before the walk accepts a worse one.
+/// Number of neighbours to propose before accepting a worse one.
 const LISTED: usize = 8;
 
 impl Strategy for Tabu {

@@ -1,5 +1,5 @@
-//! Strategies, which choose the next point to evaluate. They learn only from the history, so several points can be in
-//! evaluation at once.
+//! Strategies, which choose the next point to evaluate. They learn only from the history, so several points can be
+//! evaluated at once.
 
 mod guide;
 mod local;

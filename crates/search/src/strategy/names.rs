@@ -5,7 +5,7 @@ use super::proposal::Strategy;
 use super::sample::{Even, Exhaustive, Uniform};
 use super::surrogate::{Forest, Gaussian};
 
-/// Names and descriptions of all strategies; the first one is the default.
+/// Names and descriptions of all strategies; the first is the default.
 pub const NAMES: [(&str, &str); 11] = [
     ("portfolio", "a Gaussian process with several goals, a forest and a local search together"),
     ("gaussian", "a Gaussian process, by expected improvement"),
@@ -26,7 +26,7 @@ pub fn is_blind(name: &str) -> bool {
     ["even", "random", "exhaustive"].contains(&name)
 }
 
-/// Makes the strategy of a name.
+/// Creates a strategy by name.
 #[must_use]
 pub fn named(name: &str) -> Option<Box<dyn Strategy>> {
     Some(match name {

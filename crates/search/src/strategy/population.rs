@@ -1,5 +1,5 @@
-//! Strategies with a population: a genetic algorithm and differential evolution. Of several children, only the one
-//! with the best prediction of a Gaussian process is evaluated: pre-selection (Jin, 2011).
+//! Strategies with a population: a genetic algorithm and differential evolution. Only the child with the best
+//! prediction of a Gaussian process is evaluated, known as pre-selection (Jin, 2011).
 
 use super::guide::Guide;
 use super::proposal::{Strategy, draw, height};
@@ -10,10 +10,10 @@ use crate::space::{Point, Scale, Space};
 
 /// Number of points in a population.
 const POPULATION: usize = 20;
-/// Number of children, of which one is proposed. If all are taken, a random point is proposed.
+/// Number of children from which one is proposed. If all of them are taken, a random point is proposed.
 const CHILDREN: usize = 50;
 
-/// Crosses and mutates the best points.
+/// Genetic algorithm: crosses and mutates the best points.
 #[derive(Debug, Default)]
 pub struct Genetic {
     guide: Guide,
@@ -58,22 +58,22 @@ impl Strategy for Genetic {
     }
 }
 
-/// Moves each member towards one of the best and by a difference of two others, like JADE (Zhang and Sanderson,
-/// 2009).
+/// Differential evolution: moves each member towards one of the best points and by the difference of two other members,
+/// like JADE (Zhang and Sanderson, 2009).
 #[derive(Debug, Default)]
 pub struct DifferentialEvolution {
-    /// The points of the sample, and those that replaced them.
+    /// Points of the initial sample, and those that have replaced them.
     members: Vec<u64>,
     trials: Vec<(usize, u64)>,
     next: usize,
     guide: Guide,
 }
 
-/// Number of best points, towards one of which a member moves.
+/// Number of best points from which a leader is drawn.
 const LEADERS: usize = 5;
-/// Scale of the added difference.
+/// Scale factor of the differences.
 const DIFFERENCE: f64 = 0.7;
-/// Probability that a parameter comes from the mutant.
+/// Crossover rate: probability that a parameter is taken from the mutant.
 const CROSSING: f64 = 0.7;
 
 impl Strategy for DifferentialEvolution {
@@ -109,7 +109,7 @@ impl Strategy for DifferentialEvolution {
                 .iter()
                 .enumerate()
                 .map(|(i, parameter)| {
-                    // Where all members agree, differences lead nowhere.
+                    // If all members agree, differences are zero.
                     if random.chance(1.0 / dimensions) {
                         return random.index(parameter.values.len()) as u16;
                     }
@@ -122,7 +122,7 @@ impl Strategy for DifferentialEvolution {
                             let moved = x + DIFFERENCE * (lead - x) + DIFFERENCE * (a - b);
                             moved.round().clamp(0.0, (parameter.values.len() - 1) as f64) as u16
                         }
-                        // Where two members differ, the mutant has any value.
+                        // If the two members differ, the mutant takes a random value.
                         Scale::Categorical if a.to_bits() != b.to_bits() => random.index(parameter.values.len()) as u16,
                         Scale::Categorical if random.chance(DIFFERENCE) => leader[i],
                         Scale::Categorical => own[i],

@@ -1,4 +1,4 @@
-//! Several strategies that share what they know.
+//! A combination of several strategies that share their evaluations.
 
 use super::proposal::{Strategy, draw};
 use super::sample::Even;
@@ -7,11 +7,11 @@ use crate::history::History;
 use crate::random::Random;
 use crate::space::Space;
 
-/// A Gaussian process with several goals, and a forest, which propose in rotation.
+/// A Gaussian process with several goals, and a forest, which take turns proposing.
 ///
-/// Each member fails in its own way. Expected improvement stays where the model is wrong but certain; a bound
-/// explores too long; a forest misses small basins; neighbours of the best are only a local search. All of them learn
-/// from all evaluations.
+/// Each member has its own weakness. Expected improvement stays where the model is wrong but certain; a confidence
+/// bound explores too long; a forest misses small basins; neighbours of the best are only a local search. All members
+/// learn from all evaluations.
 #[derive(Debug, Default)]
 pub struct Portfolio {
     even: Even,
@@ -26,7 +26,7 @@ enum Member {
     Draw,
 }
 
-/// Members in the order of their proposals.
+/// Members in the order in which they propose.
 const MEMBERS: [Member; 12] = [
     Member::Process(Goal::Improvement),
     Member::Process(Goal::Bound(1.0)),

@@ -1,4 +1,4 @@
-//! The interface of a strategy, and what several of them need.
+//! The interface of a strategy, and helpers that several strategies use.
 
 use std::fmt::Debug;
 
@@ -8,12 +8,12 @@ use crate::space::Space;
 
 /// Proposes points to evaluate.
 pub trait Strategy: Debug + Send {
-    /// Proposes a point that is neither evaluated nor in evaluation; `None` ends the search. A strategy learns of
-    /// objectives only from the history, so several points can be in evaluation at once, and points can fail.
+    /// Proposes a point that is neither evaluated nor pending; `None` ends the search. A strategy learns of results
+    /// only from the history, so several points can be evaluated at once, and points can fail.
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64>;
 }
 
-/// Number of draws that hit taken points in a row before all points are scanned.
+/// Number of consecutive draws of taken points after which all points are scanned.
 const DRAWS: usize = 64;
 
 /// Draws uniformly from the free points, if any.
@@ -29,7 +29,7 @@ pub(super) fn draw(space: &Space, history: &History, random: &mut Random) -> Opt
     })
 }
 
-/// Logarithm of an outcome's objective; a failure is higher than any.
+/// Logarithm of an outcome's objective. A failure is higher than any objective.
 pub(super) fn height(outcome: Option<Outcome>) -> f64 {
     outcome.and_then(Outcome::value).map_or(1e9, f64::ln)
 }

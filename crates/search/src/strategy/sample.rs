@@ -1,4 +1,4 @@
-//! Strategies that learn nothing: all points, random ones, and an even cover.
+//! Strategies that do not learn: all points, random points, and an even cover.
 
 use super::proposal::{Strategy, draw};
 use crate::history::History;
@@ -13,7 +13,7 @@ pub struct Exhaustive {
 
 impl Strategy for Exhaustive {
     fn propose(&mut self, space: &Space, history: &History, _: &mut Random) -> Option<u64> {
-        // Earlier points may have been held back.
+        // Start over after the end, since earlier points may have been held back.
         let point = (self.next..space.len()).chain(0..self.next).find(|&point| !history.is_taken(point))?;
         self.next = point + 1;
         Some(point)
@@ -30,8 +30,8 @@ impl Strategy for Uniform {
     }
 }
 
-/// Covers the space more evenly than random points: an additive recurrence with the powers of the generalised golden
-/// ratio, from a random start.
+/// Covers the space more evenly than random points: an additive recurrence with powers of the generalised golden ratio,
+/// starting at a random position.
 #[derive(Debug, Default)]
 pub struct Even {
     start: Vec<f64>,
@@ -39,14 +39,14 @@ pub struct Even {
     next: u32,
 }
 
-/// Number of taken points in a row before a random one is proposed.
+/// Number of consecutive taken points after which a random one is proposed.
 const ATTEMPTS: usize = 100;
 
 impl Strategy for Even {
     fn propose(&mut self, space: &Space, history: &History, random: &mut Random) -> Option<u64> {
         let dimensions = space.parameters().len();
         if self.start.is_empty() {
-            // The root of x^(d + 1) = x + 1, by fixed-point iteration.
+            // Solves x^(d + 1) = x + 1 by fixed-point iteration.
             let ratio = (0..40).fold(2.0_f64, |x, _| (1.0 + x).powf(1.0 / (dimensions as f64 + 1.0)));
             self.start = (0..dimensions).map(|_| random.unit()).collect();
             self.steps = (0..dimensions).map(|place| ratio.powi(-(place as i32 + 1))).collect();

@@ -1,4 +1,4 @@
-//! Strategies with a model of the objective: a Gaussian process and a forest.
+//! Strategies that model the objective: a Gaussian process and a forest.
 
 use std::collections::HashSet;
 
@@ -11,35 +11,35 @@ use crate::surrogate::features::Features;
 use crate::surrogate::forest;
 use crate::surrogate::gaussian::{Field, Weights};
 
-/// Size up to which a model sees all points of a space; of a larger one, it sees a selection.
+/// Maximum number of candidates. A model sees all points of a space up to this size, and a selection from a larger one.
 const CANDIDATES: usize = 6000;
-/// Number of evaluations after which new candidates of a large space are chosen.
+/// Number of evaluations after which new candidates are selected in a large space.
 const STALE: usize = 50;
-/// Limit of the evaluations that a model learns from.
+/// Maximum number of evaluations that a model learns from.
 const LEARNED: usize = 400;
-/// Growth of the evaluations after which the model is refitted.
+/// Factor by which the number of evaluations must grow before the model is refitted.
 const GROWTH: f64 = 1.15;
-/// Steps of the first fit of the weights, and of later ones, which start from the previous weights.
+/// Steps of the first fit of the weights, and of later fits, which start from the previous weights.
 const FIRST_STEPS: usize = 40;
 const STEPS: usize = 10;
 
-/// Criterion by which a candidate is chosen.
+/// Acquisition function for selecting a candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Goal {
-    /// The expected improvement.
+    /// Expected improvement.
     Improvement,
-    /// The lower confidence bound: the mean minus this many deviations.
+    /// Lower confidence bound: the mean minus this many standard deviations.
     Bound(f64),
-    /// The lower confidence bound, near one of the best points.
+    /// Lower confidence bound, only for neighbours of one of the best points.
     Near(f64),
 }
 
-/// Number of points evaluated before a model is used.
+/// Number of points to evaluate before using a model.
 pub(super) fn initial(space: &Space) -> usize {
     (3 * space.parameters().len()).clamp(12, 24).min((space.len() / 4) as usize)
 }
 
-/// Logarithms of the objectives, capped at the worst good one: only good values must be known exactly.
+/// Logarithms of the objectives, capped at the worst good one, since only good values must be predicted accurately.
 pub(super) struct Levels {
     cap: f64,
     pub best: f64,
@@ -59,7 +59,7 @@ impl Levels {
     }
 }
 
-/// Candidates of a model: all points of a small space; random ones and neighbours of the best of a large one.
+/// Candidates for a model: all points of a small space; neighbours of the best points and random points of a large one.
 pub(super) fn candidates(space: &Space, history: &History, random: &mut Random) -> Vec<u64> {
     if space.len() <= CANDIDATES as u64 {
         return (0..space.len()).collect();
@@ -81,7 +81,7 @@ pub(super) fn candidates(space: &Space, history: &History, random: &mut Random) 
     chosen
 }
 
-/// Evaluations that a model learns from: all, or the best and a selection of the others.
+/// Evaluations that a model learns from: all, or the best and a random selection of the others.
 pub(super) fn lessons(history: &History, random: &mut Random) -> Vec<u64> {
     if history.len() <= LEARNED {
         return history.evaluations().iter().map(|evaluation| evaluation.point).collect();
@@ -97,22 +97,22 @@ pub(super) fn lessons(history: &History, random: &mut Random) -> Vec<u64> {
     lessons
 }
 
-/// Neighbours of one of the best six points, with a preference for better ones.
+/// Neighbours of one of the best six points, preferring better ones.
 pub(super) fn near_elite(space: &Space, history: &History, random: &mut Random) -> Option<Vec<u64>> {
     let place = ((random.unit().powi(2) * 6.0) as usize).min(history.right().checked_sub(1)?);
     history.ranked().nth(place).map(|(point, _)| space.neighbours(point))
 }
 
-/// A Gaussian process that persists between proposals.
+/// A Gaussian process that is kept between proposals.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     weights: Option<Weights>,
     field: Option<Field>,
-    /// Points of the field, in order.
+    /// Points added to the field, in order.
     known: Vec<u64>,
     members: HashSet<u64>,
     candidates: Vec<u64>,
-    /// Numbers of evaluations when candidates were chosen and when the weights were fitted.
+    /// Numbers of evaluations when candidates were last selected and when the weights were last fitted.
     learned: usize,
     fitted: usize,
     best: Option<u64>,
@@ -126,14 +126,14 @@ impl Process {
         };
         self.learn_new(space, history, None, random)?;
         let scored = self.score(history, goal)?;
-        // Without a free neighbour, any point will do.
+        // If no neighbour is free, any point will do.
         let scored = scored.map(|(score, point)| {
             (if near.as_ref().is_some_and(|near| !near.contains(&point)) { score - 1e6 } else { score }, point)
         });
         scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
     }
 
-    /// Chooses the best free point for a goal, or any while little is known.
+    /// Selects the free point that is best for a goal, or a random one while little is known.
     pub fn choose(
         &mut self,
         space: &Space,
@@ -151,11 +151,11 @@ impl Process {
         scored.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Some(any), |(_, point)| Some(point))
     }
 
-    /// Adds new evaluations to the field. In a large space, the candidates are `pool`, if given.
+    /// Adds new evaluations to the field. In a large space, uses `pool` as the candidates, if given.
     fn learn_new(&mut self, space: &Space, history: &History, pool: Option<&[u64]>, random: &mut Random) -> Option<()> {
         let levels = Levels::new(history)?;
         let due = self.field.is_none() || history.len() as f64 >= self.fitted as f64 * GROWTH;
-        // The candidates of a large space follow the best point, and change from time to time.
+        // The candidates of a large space follow the best point, and are renewed from time to time.
         let stale = self.best != history.best().map(|(point, _)| point) || history.len() >= self.learned + STALE;
         let is_large = space.len() > CANDIDATES as u64;
         if let Some(pool) = pool.filter(|_| is_large) {
@@ -178,7 +178,7 @@ impl Process {
     fn score<'h>(&self, history: &'h History, goal: Goal) -> Option<impl Iterator<Item = (f64, u64)> + use<'_, 'h>> {
         let levels = Levels::new(history)?;
         let field = self.field.as_ref()?;
-        // A pending point reduces the uncertainty around it; its expected objective leaves the mean unchanged.
+        // A pending point reduces the uncertainty around it, but does not change the mean.
         let done: Vec<bool> = self.known.iter().map(|&point| history.outcome(point).is_some()).collect();
         let objectives: Vec<f64> = self.known.iter().map(|&point| levels.level(history.outcome(point))).collect();
         let prediction = field.predict(&objectives, &done);
@@ -217,7 +217,7 @@ impl Process {
     }
 }
 
-/// A Gaussian process, by expected improvement.
+/// Strategy that maximises the expected improvement under a Gaussian process.
 #[derive(Debug, Default)]
 pub struct Gaussian {
     even: Even,
@@ -233,7 +233,7 @@ impl Strategy for Gaussian {
     }
 }
 
-/// Extremely randomised trees, by expected improvement.
+/// Strategy that maximises the expected improvement under extremely randomised trees.
 #[derive(Debug, Default)]
 pub struct Forest {
     even: Even,
@@ -248,15 +248,15 @@ impl Strategy for Forest {
     }
 }
 
-/// Candidates of a forest: the neighbours of the best `ELITE` points, and `DRAWN` random points.
+/// Candidates for a forest: the neighbours of the best `ELITE` points, and `DRAWN` random points.
 const ELITE: usize = 8;
 const DRAWN: usize = 800;
 
-/// Proposes the point with the largest expected improvement by a forest that is grown for each proposal.
+/// Proposes the point with the largest expected improvement under a forest grown for this proposal.
 pub(super) fn propose_by_trees(space: &Space, history: &History, random: &mut Random) -> Option<u64> {
     let levels = Levels::new(history)?;
-    // A pending point counts as a bad one, so that the next proposal is elsewhere: a constant liar (Ginsbourger and
-    // others, 2010).
+    // A pending point counts as a bad one, so that the next proposal is elsewhere: a constant liar (Ginsbourger et al.,
+    // 2010).
     let lessons: Vec<u64> = lessons(history, random).into_iter().chain(history.pending()).collect();
     let points: Vec<Point> = lessons.iter().map(|&point| space.point(point)).collect();
     let targets: Vec<f64> = lessons.iter().map(|&point| levels.level(history.outcome(point))).collect();
@@ -271,18 +271,18 @@ pub(super) fn propose_by_trees(space: &Space, history: &History, random: &mut Ra
     scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, point)| point)
 }
 
-/// Logarithm of the expected improvement, for a normally distributed gain.
+/// Logarithm of the expected improvement for a normally distributed gain.
 fn improvement(gain: f64, deviation: f64) -> f64 {
     let z = gain / deviation;
     if z < -6.0 {
-        // Leading term of the tail, which distinguishes candidates whose improvement would round to zero.
+        // Leading term of the tail, which distinguishes candidates whose improvement would underflow to zero.
         return deviation.ln() - 0.5 * z * z - 2.0 * (-z).ln() - 0.919;
     }
     let density = (-0.5 * z * z).exp() / 2.506_628_274_631;
     (gain * normal(z) + deviation * density).max(1e-300).ln()
 }
 
-/// Cumulative normal distribution: Abramowitz and Stegun, 26.2.17, to within 8e-8.
+/// Cumulative normal distribution: Abramowitz and Stegun, 26.2.17, accurate to 8e-8.
 fn normal(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
     let series =

@@ -1,8 +1,8 @@
-//! Points as numbers that a model can compare.
+//! Represents points as numbers that a model can compare.
 
 use crate::space::{Scale, Space, Value};
 
-/// What a model sees of the points of a space.
+/// Numeric representation of the points of a space.
 #[derive(Debug, Clone)]
 pub struct Features {
     /// Coordinates between 0 and 1, for each value of each parameter.
@@ -11,9 +11,9 @@ pub struct Features {
 }
 
 impl Features {
-    /// Chooses the features of a space. A numeric parameter has its rank; its logarithm, if the values span more than
-    /// a factor of two; and its number of factors of two, unless that grows with its size. Hardware prefers multiples
-    /// of powers of two.
+    /// Chooses the features of a space. A numeric parameter has its rank; its logarithm, if the values span more than a
+    /// factor of two; and its number of factors of two, unless that grows with the value. Hardware prefers multiples of
+    /// powers of two.
     #[must_use]
     pub fn new(space: &Space) -> Self {
         let coordinates: Vec<Vec<Vec<f32>>> = space
@@ -42,7 +42,7 @@ impl Features {
         Self { coordinates, len }
     }
 
-    /// Number of distances between two points.
+    /// Number of distances written by [`Self::write_distances`].
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -54,7 +54,8 @@ impl Features {
         self.len == 0
     }
 
-    /// Writes the distances of two points: one per feature, and one per parameter that says whether it differs.
+    /// Writes the distances between two points: one per feature, and one per parameter that indicates whether it
+    /// differs.
     pub fn write_distances(&self, one: &[u16], other: &[u16], distances: &mut [f32]) {
         let mut next = 0;
         for ((values, &a), &b) in self.coordinates.iter().zip(one).zip(other) {
@@ -75,13 +76,13 @@ impl Features {
         each.flat_map(|(values, &value)| values[usize::from(value)].iter().copied()).collect()
     }
 
-    /// Whether a parameter has coordinates. Values of others are only equal or different.
+    /// Whether a parameter has coordinates. Otherwise its values are only equal or different.
     #[must_use]
     pub fn has_coordinates(&self, parameter: usize) -> bool {
         self.coordinates[parameter].first().is_some_and(|coordinates| !coordinates.is_empty())
     }
 
-    /// Table of the weighted distances of all pairs of values, for each parameter.
+    /// Tables of weighted distances between all pairs of values, one for each parameter.
     #[must_use]
     pub fn tables(&self, weights: &[f64]) -> Vec<Table> {
         let mut first = 0;
@@ -107,7 +108,7 @@ impl Features {
     }
 }
 
-/// Weighted distances of all pairs of values of a parameter.
+/// Weighted distances between all pairs of values of a parameter.
 #[derive(Debug, Clone)]
 pub struct Table {
     len: usize,
@@ -115,20 +116,20 @@ pub struct Table {
 }
 
 impl Table {
-    /// Distance of two values.
+    /// Distance between two values.
     #[must_use]
     pub fn distance(&self, one: u16, other: u16) -> f32 {
         self.distances[usize::from(one) * self.len + usize::from(other)]
     }
 }
 
-/// Number of factors of two in an integer; 0 for other numbers.
+/// Exponent of 2 in the factorisation of an integer; 0 for other numbers.
 fn divisions(number: f64) -> f64 {
     let integer = number as i64;
     if number.fract() == 0.0 && integer != 0 { f64::from(integer.trailing_zeros()) } else { 0.0 }
 }
 
-/// Element of a column, scaled to the column's range.
+/// An element of a column, scaled by the column's range.
 fn scaled(column: &[f64], place: usize) -> f32 {
     let least = column.iter().copied().fold(f64::INFINITY, f64::min);
     let most = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -6,10 +6,10 @@ use crate::space::Space;
 
 /// Number of trees.
 const TREES: usize = 30;
-/// Number of points below which a node is a leaf.
+/// Number of points below which a node becomes a leaf.
 const LEAST: usize = 4;
 
-/// Trees that predict the mean of their training targets.
+/// Regression trees that predict the mean of their training targets.
 #[derive(Debug, Clone)]
 pub struct Forest {
     trees: Vec<Vec<Node>>,
@@ -19,8 +19,8 @@ pub struct Forest {
 #[derive(Debug, Clone, Copy)]
 enum Node {
     Leaf(f32),
-    /// Splits. The next node follows if a weighted sum of two coordinates is below `bound`, or the bit of a value is
-    /// set; otherwise node `other` does.
+    /// Splits. The walk continues at the next node if a weighted sum of two coordinates is below `bound` or, for
+    /// `Among`, if the value's bit is set; otherwise at `other`.
     Below {
         pair: [u16; 2],
         weight: f32,
@@ -76,7 +76,7 @@ impl Forest {
         Self { trees, features }
     }
 
-    /// Mean and standard deviation of the trees' predictions at a point.
+    /// Mean and standard deviation of the trees' predictions for a point.
     #[must_use]
     pub fn predict(&self, point: &[u16]) -> (f64, f64) {
         let point = Placed::new(&self.features, point);
@@ -131,9 +131,9 @@ fn grow(lessons: &Lessons<'_>, members: &mut [usize], random: &mut Random, tree:
     grow(lessons, right, random, tree);
 }
 
-/// Draws a split by each categorical parameter, by each coordinate that varies, and by sums or differences of two
-/// coordinates: random combinations, like Breiman's (2001). In logarithms these are products, such as the threads of
-/// a block.
+/// Draws a split on each categorical parameter, on each coordinate that varies, and on sums or differences of two
+/// coordinates: random linear combinations, as in Breiman (2001). With logarithms these are products, such as the
+/// threads per block.
 fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) -> Vec<Node> {
     let mut splits = Vec::new();
     let (first, others) = (&lessons.points[members[0]], &members[1..]);
@@ -141,7 +141,7 @@ fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) ->
         let values = || members.iter().map(|&member| lessons.points[member].point[parameter]);
         let (least, most) = values().fold((u16::MAX, 0), |(least, most), value| (least.min(value), most.max(value)));
         if least < most {
-            // Separate one occurring value from another; divide the rest at random.
+            // Separate two values that occur; divide the rest at random.
             let values = (random.below(u64::MAX) | 1 << (least % 64)) & !(1 << (most % 64));
             splits.push(Node::Among { parameter: parameter as u16, values, other: 0 });
         }
@@ -164,7 +164,7 @@ fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) ->
     splits
 }
 
-/// Quality of a split: the reduction of the variance, up to a constant.
+/// Quality of a split: the reduction in variance, up to a constant. `None` if it does not separate any points.
 fn score(lessons: &Lessons<'_>, members: &[usize], node: Node) -> Option<f64> {
     let (mut sums, mut counts) = ([0.0; 2], [0.0; 2]);
     for &member in members {
@@ -180,7 +180,7 @@ fn sum(point: &Placed<'_>, pair: [u16; 2], weight: f32) -> f32 {
     point.coordinates[usize::from(pair[0])] + weight * point.coordinates[usize::from(pair[1])]
 }
 
-/// Whether a point continues at the node after a split.
+/// Whether a point continues at the node that follows a split.
 fn goes_on(node: Node, point: &Placed<'_>) -> bool {
     match node {
         Node::Leaf(_) => true,
@@ -198,7 +198,7 @@ mod tests {
     fn a_product_of_two_parameters_is_learned_from_few_points() {
         let powers = |name: &str| Parameter::new(name, (0..16).map(|n| Value::Int(1 << n)).collect());
         let Ok(space) = Space::new(vec![powers("x"), powers("y")], &[]) else { panic!("256 points") };
-        // Blocks above some size are slow.
+        // Blocks above a certain size are slow.
         let target = |point: &[u16]| f64::from(u8::from(point[0] + point[1] >= 16));
         let (known, others): (Vec<u64>, Vec<u64>) = (0..256).partition(|number| number * 37 % 256 < 64);
         let points: Vec<_> = known.iter().map(|&number| space.point(number)).collect();
@@ -208,7 +208,7 @@ mod tests {
             let is_wrong = |point: &[u16]| (forest.predict(point).0 - target(point)).abs() > 0.5;
             others.iter().filter(|&&number| is_wrong(&space.point(number))).count()
         };
-        // Of 5 × 192 points. Splits by one parameter at a time are wrong for about 76.
+        // Out of 5 × 192 points. Splits on single parameters are wrong for about 76.
         let wrong: usize = (1..6).map(wrong).sum();
         assert!(wrong < 65, "{wrong}");
     }

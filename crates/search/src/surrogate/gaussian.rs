@@ -1,29 +1,29 @@
 //! A Gaussian process over points of a discrete space.
 //!
-//! The correlation of two points is exp(−Σ wᵢ·dᵢ) with the distances of [`Features`]. Functions of this process are
-//! rough, like the times of kernels: a step of one parameter can change everything. The weights maximise the
-//! posterior density under a prior by which each parameter matters a little.
+//! The correlation of two points is exp(−Σ wᵢ·dᵢ) with the distances of [`Features`]. Functions drawn from this process
+//! are rough, like kernel times: a step in one parameter can change everything. The weights maximise the posterior
+//! density under a prior in which each parameter matters a little.
 
 use super::features::{Features, Table};
 
-/// Prior mean and deviation of the logarithm of a weight.
+/// Prior mean and standard deviation of the logarithm of a weight.
 const PRIOR: (f64, f64) = (-1.0, 1.2);
-/// Prior mean and deviation of the logarithm of the noise share.
+/// Prior mean and standard deviation of the logarithm of the noise.
 const PRIOR_NOISE: (f64, f64) = (-6.0, 1.5);
-/// Least share of noise in the correlation.
+/// Minimum noise, relative to the variance of the process.
 const LEAST_NOISE: f64 = 1e-5;
-/// Number of candidates computed at once, whose rows stay in a core's cache.
+/// Number of candidates processed at once, so that their rows stay in a core's cache.
 const BLOCK: usize = 512;
 
-/// How fast the correlation of points falls with each feature.
+/// How fast the correlation between points decreases with each feature's distance.
 #[derive(Debug, Clone)]
 pub struct Weights {
-    /// Logarithm of each feature's weight, and last of the noise share.
+    /// Logarithm of each feature's weight, followed by the logarithm of the noise.
     logs: Vec<f64>,
 }
 
 impl Weights {
-    /// Weights expected before any evaluation.
+    /// Prior weights, for use before any evaluation.
     #[must_use]
     pub fn prior(features: &Features) -> Self {
         let mut logs = vec![PRIOR.0; features.len()];
@@ -31,7 +31,7 @@ impl Weights {
         Self { logs }
     }
 
-    /// Fits the weights to points and their objectives, in `steps` steps from the current weights.
+    /// Fits the weights to points and their objectives, in `steps` gradient steps from the current weights.
     pub fn fit(&mut self, features: &Features, points: &[Box<[u16]>], objectives: &[f64], steps: usize) {
         let y = standardise(objectives);
         let width = features.len();
@@ -72,23 +72,23 @@ impl Weights {
     }
 }
 
-/// What a process knows about candidates from the points added so far.
+/// Posterior of the process at a set of candidates, given the points added so far.
 #[derive(Debug, Clone)]
 pub struct Field {
     candidates: Vec<Box<[u16]>>,
     tables: Vec<Table>,
     noise: f64,
     points: Vec<Box<[u16]>>,
-    /// Lower triangle of the Cholesky factor of the points' correlation, row by row.
+    /// Lower triangle of the Cholesky factor of the points' correlation matrix, row by row.
     factor: Vec<f64>,
-    /// Solved correlations of each added point with all candidates.
+    /// Correlations of each added point with all candidates, after forward substitution with the Cholesky factor.
     rows: Vec<Vec<f32>>,
-    /// Remaining share of each candidate's variance.
+    /// Posterior variance of each candidate, as a fraction of the prior variance.
     left: Vec<f32>,
 }
 
 impl Field {
-    /// Makes the field of candidates before any point is added.
+    /// Creates a field of candidates without any points.
     #[must_use]
     pub fn new(features: &Features, weights: &Weights, candidates: Vec<Box<[u16]>>) -> Self {
         let left = vec![1.0; candidates.len()];
@@ -109,7 +109,7 @@ impl Field {
         self.points.len()
     }
 
-    /// Whether no point was added.
+    /// Whether no points have been added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
@@ -120,7 +120,7 @@ impl Field {
         (-distances.sum::<f32>()).exp()
     }
 
-    /// Adds points that are evaluated or in evaluation, which reduces the uncertainty near them.
+    /// Adds evaluated or pending points, which reduces the uncertainty around them.
     pub fn add(&mut self, points: &[Box<[u16]>]) {
         let first = self.points.len();
         for point in points {
@@ -157,8 +157,8 @@ impl Field {
         }
     }
 
-    /// Predicts the objective of all candidates. `objectives` has one value per added point; those that are not
-    /// `done` are ignored, since their expected values leave the mean unchanged.
+    /// Predicts the objectives of all candidates. `objectives` has one value per added point. Values that are not
+    /// `done` are ignored: pending points do not change the mean.
     #[must_use]
     pub fn predict(&self, objectives: &[f64], done: &[bool]) -> Prediction {
         let n = done.iter().filter(|done| **done).count().max(1) as f64;
@@ -166,7 +166,7 @@ impl Field {
         let mut solved: Vec<f64> = Vec::with_capacity(objectives.len());
         for (i, (y, done)) in objectives.iter().zip(done).enumerate() {
             let row = &self.factor[i * (i + 1) / 2..=i * (i + 3) / 2];
-            // A pending point takes the value expected from those before it, which makes its part of the solution
+            // A pending point takes the value predicted from the points before it, so its component of the solution is
             // zero.
             solved.push(if *done { (y - centre - dot(&row[..i], &solved)) / row[i] } else { 0.0 });
         }
@@ -183,7 +183,7 @@ impl Field {
         }
     }
 
-    /// Remaining share of a candidate's standard deviation.
+    /// Posterior standard deviation of a candidate, as a fraction of [`Prediction::unit`].
     #[must_use]
     pub fn deviation(&self, candidate: usize) -> f64 {
         f64::from(self.left[candidate].max(1e-6)).sqrt()
@@ -195,7 +195,7 @@ impl Field {
 pub struct Prediction {
     /// Expected objective of each candidate.
     pub mean: Vec<f64>,
-    /// Standard deviation of a candidate unlike all points.
+    /// Standard deviation of a candidate that is not correlated with any point.
     pub unit: f64,
 }
 
@@ -206,7 +206,7 @@ fn standardise(objectives: &[f64]) -> Vec<f64> {
     objectives.iter().map(|y| (y - centre) / scale).collect()
 }
 
-/// Lower triangle of the correlation of points, without noise.
+/// Lower triangle of the points' correlation matrix, without noise.
 fn correlation(distances: &[f32], weights: &[f64]) -> Vec<f64> {
     let weights: Vec<f32> = weights.iter().map(|&weight| weight as f32).collect();
     distances
@@ -215,7 +215,7 @@ fn correlation(distances: &[f32], weights: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Replaces the lower triangle of a matrix by its Cholesky factor; returns whether the matrix is positive definite.
+/// Replaces the lower triangle of a matrix with its Cholesky factor. Returns whether the matrix is positive definite.
 fn cholesky(a: &mut [f64], n: usize) -> bool {
     for i in 0..n {
         let (before, rest) = a.split_at_mut(i * (i + 1) / 2);
@@ -234,7 +234,7 @@ fn cholesky(a: &mut [f64], n: usize) -> bool {
     true
 }
 
-/// Dot product in a fixed order that vector units can follow.
+/// Dot product with a fixed order of additions that can be vectorised.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len().min(b.len());
     let (a, b) = (&a[..n], &b[..n]);
@@ -266,7 +266,7 @@ fn solve_upper(factor: &[f64], x: &mut [f64]) {
     }
 }
 
-/// Negative log posterior density of weights, up to a constant, and its gradient in their logarithms.
+/// Negative log posterior density of the weights, up to a constant, and its gradient with respect to their logarithms.
 fn cost(distances: &[f32], y: &[f64], logs: &[f64]) -> Option<(f64, Vec<f64>)> {
     let n = y.len();
     let width = logs.len() - 1;
@@ -296,7 +296,7 @@ fn cost(distances: &[f32], y: &[f64], logs: &[f64]) -> Option<(f64, Vec<f64>)> {
             if i == j {
                 gradient[width] += 0.5 * m * noise;
             } else {
-                // Each pair is in the matrix twice, which cancels the factor ½.
+                // Each pair occurs twice in the matrix, which cancels the factor ½.
                 let slope = (m * plain[place]) as f32;
                 for (sum, distance) in slopes.iter_mut().zip(&distances[place * width..(place + 1) * width]) {
                     *sum += slope * distance;
@@ -317,9 +317,9 @@ fn cost(distances: &[f32], y: &[f64], logs: &[f64]) -> Option<(f64, Vec<f64>)> {
     Some((value, gradient))
 }
 
-/// Lower triangle of the inverse of a matrix, given its Cholesky factor.
+/// Lower triangle of the inverse of a matrix, from its Cholesky factor.
 fn inverse(factor: &[f64], n: usize) -> Vec<f64> {
-    // Columns of the factor's inverse; column j begins at row j.
+    // Columns of the factor's inverse; column j starts at row j.
     let mut columns: Vec<Vec<f64>> = Vec::with_capacity(n);
     for j in 0..n {
         let mut column = vec![0.0; n];
