@@ -1,4 +1,4 @@
-//! What the journal lines of a case's last attempt report about it.
+//! Collects what the journal lines of a case's last attempt report.
 
 use crate::journal::{CaseHistory, History, LastRun};
 use runner_types::{
@@ -8,7 +8,7 @@ use runner_types::{
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempt {
-    /// Number of the session that made the attempt; see [`CaseHistory::session`].
+    /// Index of the session that made the attempt; see [`CaseHistory::session`].
     pub session: usize,
     pub fingerprint: Option<Fingerprint>,
     pub hashes: Option<CaseHashes>,
@@ -30,20 +30,20 @@ pub(super) struct Settled {
     pub attempt: Attempt,
 }
 
-/// The last run, with what is known of its cases.
+/// The last run with the final state of its cases.
 #[derive(Debug, Clone)]
 pub(super) struct Folded {
     pub header: RunHeader,
     pub environment: Environment,
     /// Every planned case once, in the manifest's order.
     pub cases: Vec<Settled>,
-    /// Whether the run ended with every planned case run.
+    /// Whether the run finished with every planned case run.
     pub finished: bool,
-    /// Ratios already in the journal.
+    /// Ratios that the journal already contains.
     pub ratios: FormedRatios,
 }
 
-/// Reads the last run of a history; `None` if no run ever started.
+/// The last run of a history; `None` if no run ever started.
 pub(super) fn fold(history: History) -> Option<Folded> {
     let mut last = history.into_last_run()?;
     let ratios = last.take_ratios();

@@ -1,6 +1,6 @@
-//! Bootstrapped ratios: each is computed once, where it was measured, and read from the journal from then on.
+//! Caches bootstrapped ratios: each is computed once, where it was measured, and then read from the journal.
 //!
-//! A ratio is found by a digest of its inputs, so one of other samples is never taken for it.
+//! A ratio is keyed by a digest of its inputs, so that it is never used for other samples.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use runner_stats::Interval;
 use runner_types::{FormedRatios, hex};
 
-/// Part of every digest. Change it whenever [`runner_stats::paired_ratio`] returns other ratios than before.
+/// Part of every digest. Change it whenever [`runner_stats::paired_ratio`] returns different ratios than before.
 const METHOD: &[u8] = b"paired ratio 1";
 
 const BYTES: usize = 8;
@@ -26,7 +26,7 @@ impl<'a> Bootstraps<'a> {
         Self { known, formed: RefCell::new(FormedRatios::new()) }
     }
 
-    /// Returns the result of [`runner_stats::paired_ratio`], from the journal if it is known.
+    /// Result of [`runner_stats::paired_ratio`], from the journal if it is there.
     pub fn paired_ratio(&self, base: &[f64], this: &[f64], confidence: f64) -> Option<Interval> {
         let name = name(base, this, confidence);
         let found = self.known.get(&name).copied().or_else(|| self.formed.borrow().get(&name).copied());
@@ -38,13 +38,13 @@ impl<'a> Bootstraps<'a> {
         Some(interval)
     }
 
-    /// Returns the ratios that were computed because the journal did not have them.
+    /// The ratios that were computed because the journal did not contain them.
     pub fn into_formed(self) -> FormedRatios {
         self.formed.into_inner()
     }
 }
 
-/// Returns the digest of everything that a ratio depends on.
+/// Digest of everything that a ratio depends on.
 fn name(base: &[f64], this: &[f64], confidence: f64) -> String {
     let mut digest = Sha256::new_with_prefix(METHOD);
     digest.update(base.len().to_le_bytes());
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(formed, runner_stats::paired_ratio(&BASE, &THIS, 0.95));
         let mut known = bootstraps.into_formed();
         assert_eq!(known.len(), 1);
-        // A value that no bootstrap gives, to show where the ratio comes from.
+        // Use a value that no bootstrap gives, to show where the ratio comes from.
         *known.values_mut().next().unwrap() = [5.0, 4.0, 6.0];
         let bootstraps = Bootstraps::new(&known);
         let found = bootstraps.paired_ratio(&BASE, &THIS, 0.95).unwrap();
@@ -82,13 +82,13 @@ mod tests {
         assert_eq!(bootstraps.into_formed().len(), 3);
     }
 
-    /// If these numbers change, so must [`METHOD`]: journals hold ratios under its name.
+    /// If these numbers change, [`METHOD`] must change too, since journals store ratios under its name.
     #[test]
     fn a_ratio_of_this_method_has_these_digits() {
         let Interval { point, low, high, .. } = runner_stats::paired_ratio(&BASE, &THIS, 0.95).unwrap();
         let expected = [2.003_186_628_610_100_3, 1.839_894_630_357_723_3, 2.126_799_874_189_270_4_f64];
         assert_eq!([point, low, high].map(f64::to_bits), expected.map(f64::to_bits));
-        // The SHA-256 of the method, of eight as 64 bits, the sixteen times and 0.95, each little-endian.
+        // SHA-256 of the method, the number 8 in 64 bits, the sixteen times and 0.95, all little-endian.
         assert_eq!(name(&BASE, &THIS, 0.95), "35d79e45633155df");
     }
 }

@@ -1,8 +1,8 @@
-//! Whether the results support what the manifest claims.
+//! Judges whether the results support the manifest's claims.
 //!
-//! Times have intervals; counts and compile facts are exact. A claim is held only if it is true for every value in the
-//! intervals, and broken only if it is false for every value; otherwise it is undecided. Intervals of quantities
-//! computed from several results combine the extreme ends, as if the errors were dependent in the worst way.
+//! Times have confidence intervals; counts and compile facts are exact. A claim is held only if it is true for every
+//! value in the intervals, and broken only if it is false for every value; otherwise it is undecided. Intervals of
+//! quantities computed from several results combine the extreme ends, as if the errors were dependent in the worst way.
 
 use rayon::prelude::*;
 
@@ -12,13 +12,13 @@ use runner_lang::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quan
 use runner_lang::{Program, Scope};
 use runner_types::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};
 
-/// State of a claim, in order of importance: the most important state of any group decides.
+/// State of a claim, most important first. The most important state of any group decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ClaimState {
     /// The claim is false in at least one group.
     Broken,
-    /// The claim is true for some values of the intervals of a group, and false for others.
+    /// In some group, the claim is true for some values in the intervals and false for others.
     Undecided,
     /// The claim is true in every group that can judge it.
     Held,
@@ -27,57 +27,56 @@ pub enum ClaimState {
 }
 
 impl ClaimState {
-    /// Returns the name that programs read.
+    /// Machine-readable name.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// A claim with the judgement of each group.
+/// A claim with its judgement in each group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedClaim {
     pub claim: Claim,
     /// The most important of the groups' states.
     pub state: ClaimState,
-    /// The comparison between its two sides.
+    /// Relation between its two sides.
     pub relation: Option<Relation>,
-    /// Every group and regime that could judge it, in the order of the records.
+    /// All groups and regimes that can judge it, in the order of the records.
     pub groups: Vec<ClaimGroup>,
-    /// Why groups could not judge it: each reason once, with the number of groups.
+    /// Reasons why groups cannot judge it, each with the number of groups.
     pub unjudged: Vec<(String, usize)>,
 }
 
 impl JudgedClaim {
-    /// Returns the decisive group: of those in the claim's state, the one with the smallest margin, or the one furthest
-    /// off.
+    /// The decisive group: among those in the claim's state, the one with the smallest margin.
     pub fn decisive(&self) -> Option<&ClaimGroup> {
         let relation = self.relation?;
         let deciding = self.groups.iter().filter(|group| group.state == self.state);
         deciding.min_by(|a, b| a.room(relation).total_cmp(&b.room(relation)))
     }
 
-    /// Returns how many groups are in the claim's state.
+    /// Number of groups in the claim's state.
     pub fn count(&self) -> usize {
         self.groups.iter().filter(|group| group.state == self.state).count()
     }
 }
 
-/// One group's judgement of a claim.
+/// Judgement of a claim in one group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimGroup {
     /// Axis values that the cases share.
     pub key: GroupKey,
-    /// `None` if the claim involves no time.
+    /// `None` if no time is involved.
     pub regime: Option<Regime>,
     pub state: ClaimState,
-    /// Value of the side before the relation.
+    /// Value of the left-hand side.
     pub left: Range,
-    /// Value of the side after the relation.
+    /// Value of the right-hand side.
     pub right: Range,
 }
 
 impl ClaimGroup {
-    /// Returns the margin by which the relation holds, as a fraction of the right side; negative if it does not hold.
+    /// Margin by which the relation holds, as a fraction of the right-hand side; negative if it does not hold.
     fn room(&self, relation: Relation) -> f64 {
         let scale = if self.right.point == 0.0 { 1.0 } else { self.right.point.abs() };
         let above = (self.left.point - self.right.point) / scale;
@@ -93,7 +92,7 @@ impl ClaimGroup {
 /// A number with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// Estimated value.
+    /// Point estimate.
     pub point: f64,
     pub low: f64,
     pub high: f64,
@@ -108,17 +107,17 @@ impl Range {
         Self { point: estimate.point, low: estimate.low, high: estimate.high }
     }
 
-    /// Whether the range is a single number, without an interval.
+    /// Whether the range is a single number.
     pub fn is_exact(&self) -> bool {
         self.low >= self.high
     }
 
-    /// Multiplies by `factor`, which is positive.
+    /// Multiplies by a positive `factor`.
     fn times(self, factor: f64) -> Self {
         Self { point: self.point * factor, low: self.low * factor, high: self.high * factor }
     }
 
-    /// Returns `numerator` divided by this range, which is positive.
+    /// `numerator` divided by this range, which must be positive.
     fn divides(self, numerator: f64) -> Self {
         Self { point: numerator / self.point, low: numerator / self.high, high: numerator / self.low }
     }
@@ -134,12 +133,12 @@ impl Range {
     }
 }
 
-/// Judges every claim of the records' manifest.
+/// Judges every claim in the records' manifest.
 pub fn claims(records: &Records) -> Vec<JudgedClaim> {
     judge_all(records, &records.header.claims)
 }
 
-/// Judges claims that may come from another manifest.
+/// Judges claims, possibly from a different manifest.
 pub(super) fn judge_all(records: &Records, claims: &[Claim]) -> Vec<JudgedClaim> {
     if claims.is_empty() {
         return Vec::new();
@@ -148,7 +147,7 @@ pub(super) fn judge_all(records: &Records, claims: &[Claim]) -> Vec<JudgedClaim>
     claims.iter().map(|claim| judge(records, &groups, claim)).collect()
 }
 
-/// A group's key with the records that belong to it.
+/// A group's key with its records.
 type GroupRecords<'r> = (&'r GroupKey, Vec<&'r CaseRecord>);
 
 fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> JudgedClaim {
@@ -167,7 +166,7 @@ fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> Judge
         (Ok(parts), _) => parts,
     };
     judged.relation = Some(program.claim.relation);
-    // In the order of the groups, whichever core computes them.
+    // In group order, regardless of which core computes them.
     let answers = |(key, members): &GroupRecords<'_>| -> Vec<Result<ClaimGroup, String>> {
         let in_regime = |regime: Option<Regime>| {
             let (state, left, right) = program.judge(&GroupInRegime { records, members, regime })?;
@@ -204,7 +203,7 @@ fn by_group(records: &Records) -> Vec<GroupRecords<'_>> {
     let mut places = std::collections::HashMap::new();
     let mut groups: Vec<GroupRecords<'_>> = Vec::new();
     for record in &records.cases {
-        // Most records follow another of their group.
+        // Most records belong to the same group as the previous one.
         if let Some((_, members)) = groups.last_mut().filter(|(key, _)| **key == record.case.group) {
             members.push(record);
             continue;
@@ -218,7 +217,7 @@ fn by_group(records: &Records) -> Vec<GroupRecords<'_>> {
     groups
 }
 
-/// The parsed texts of a claim. Parsing can fail: records of another version may use unknown syntax.
+/// The parsed parts of a claim. Parsing can fail, since records of another version may use unknown syntax.
 struct Parts {
     claim: ClaimProgram,
     condition: Option<Program>,
@@ -242,7 +241,7 @@ impl Parts {
         condition.evaluate_bool(&scope).map_err(|error| format!("`where` has no value: {error}"))
     }
 
-    /// Returns the regimes to judge a claim in; a single `None` if it involves no time.
+    /// The regimes in which to judge a claim; a single `None` if it involves no time.
     fn regimes(&self, claim: &Claim, members: &[&CaseRecord]) -> Vec<Option<Regime>> {
         if !self.claim.results().iter().any(|result| result.function.is_timed()) {
             return vec![None];
@@ -264,7 +263,8 @@ impl Parts {
     }
 }
 
-/// Compares the two sides: held if true for all values of both intervals, broken if false for all.
+/// Compares the two sides: held if the relation is true for all values of both intervals, broken if it is false for
+/// all.
 fn decide(left: Range, relation: Relation, right: Range) -> ClaimState {
     let (always, never) = match relation {
         Relation::Less => (left.high < right.low, left.low >= right.high),
@@ -366,8 +366,7 @@ impl<'r> GroupInRegime<'r> {
         }
     }
 
-    /// Returns the rows of a case, named by its variant with the compared axes or, if that is unique, by its variant
-    /// alone.
+    /// The rows of a case, named by its variant with the compared axes or, if that is unique, by the variant only.
     fn rows(&self, name: &str) -> Result<Vec<&'r CaseRecord>, String> {
         let header = &self.records.header;
         let is_named = |record: &&&CaseRecord| contender(header, &record.case) == name;
@@ -387,7 +386,7 @@ impl<'r> GroupInRegime<'r> {
         }
     }
 
-    /// Returns the row with a time in the regime, and the time.
+    /// The row that has a time in this regime, with the time.
     fn time(&self, name: &str) -> Result<(&'r CaseRecord, Range), String> {
         let in_regime = |row: &'r CaseRecord| {
             let result = row.result.as_ref().filter(|result| Some(result.regime) == self.regime)?;
@@ -405,7 +404,7 @@ impl<'r> GroupInRegime<'r> {
 
     fn speedup(&self, this: &str, base: &str) -> Result<Range, String> {
         let ((this_row, this_time), (base_row, base_time)) = (self.time(this)?, self.time(base)?);
-        // Uses ratios formed within rounds if the records compare the two.
+        // Prefer a ratio formed within rounds, if the records compare the two cases.
         let compared = |row: &'r CaseRecord, other: &CaseRecord| {
             let other = contender(&self.records.header, &other.case);
             let result = row.result.as_ref()?;
@@ -426,14 +425,14 @@ impl<'r> GroupInRegime<'r> {
         Ok(base_time.combine(this_time, |base, this| base / this))
     }
 
-    /// Returns the bandwidth in GB/s.
+    /// Bandwidth in GB/s.
     fn bandwidth(&self, name: &str) -> Result<Range, String> {
         let (row, time) = self.time(name)?;
         let bytes = row.work.bytes.ok_or("[work] states no bytes")?;
         if row.result.as_ref().is_some_and(|result| result.unit != Unit::DeviceNanoseconds) {
             return Err(format!("`{name}` is timed on the host"));
         }
-        // Bytes per nanosecond are GB/s.
+        // Bytes per nanosecond equal GB/s.
         Ok(time.divides(bytes as f64))
     }
 
@@ -459,7 +458,7 @@ impl<'r> GroupInRegime<'r> {
         self.fact(name, most)?.ok_or_else(|| format!("the compiler did not report it for `{name}`"))
     }
 
-    /// Returns a fact about a case. Only one of the case's rows holds it.
+    /// A fact about a case, which only one of its rows contains.
     fn fact(&self, name: &str, of: impl Fn(&CaseRecord) -> Option<f64>) -> Result<Option<Range>, String> {
         Ok(self.rows(name)?.into_iter().find_map(of).map(Range::exact))
     }

@@ -1,9 +1,8 @@
-//! The name of what is compared within a group.
+//! Names of the contenders that are compared within a group.
 
 use runner_types::{Case, RunHeader, Value};
 
-/// Returns the name of what is compared within a group: the variant, with the compared axes if any (`sum[bx=32,
-/// by=8]`).
+/// Name of a contender: the variant, with the values of compared axes if any (`sum[bx=32, by=8]`).
 pub fn contender(header: &RunHeader, case: &Case) -> String {
     let compared: Vec<String> = compared_axes(header, case).map(|(name, value)| format!("{name}={value}")).collect();
     if compared.is_empty() {

@@ -1,4 +1,4 @@
-//! How exact results are, for an experiment whose claims are all about errors.
+//! Accuracy of results, for experiments whose claims are all about errors.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use super::contender::contender;
 use runner_lang::claim::{ClaimFunction, ClaimProgram};
 use runner_types::{GroupKey, Records};
 
-/// Greatest error of a contender over all groups.
+/// Maximum error of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exactness {
     /// Variant, with the values of compared axes if any.
     pub contender: String,
-    /// Distance from the reference, in units in the last place of the result's type.
+    /// Error relative to the reference, in units in the last place (ulp) of the result's type.
     pub ulp: f64,
-    /// The group with the greatest error.
+    /// Group with the maximum error.
     pub group: GroupKey,
 }
 
-/// Returns the contenders, most exact first; `None` for any other experiment.
+/// The contenders, most accurate first; `None` for any other experiment.
 pub(super) fn exactness(records: &Records) -> Option<Vec<Exactness>> {
     let claims = &records.header.claims;
     let is_about_errors = claims.iter().all(|claim| {

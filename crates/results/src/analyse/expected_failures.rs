@@ -1,7 +1,7 @@
-//! How the cases of an experiment of expected failures ended.
+//! Outcomes of experiments whose cases are expected to fail.
 //!
-//! If most cases of a manifest are expected to fail and it names no baseline, its times are not comparable: its result
-//! is that each case ended as the manifest says. The case's outcome decides that, not this module.
+//! If most cases of a manifest are expected to fail and it has no baseline, its times are not comparable. Its result is
+//! whether each case ended as the manifest says, which is decided by the case's outcome, not by this module.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,24 @@ use runner_types::{Outcome, Records};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedFailures {
-    /// Cases that failed as expected, by the kind of failure.
+    /// Number of cases that failed as expected, by kind of failure.
     pub failed: BTreeMap<&'static str, usize>,
-    /// Cases that are expected to be right, and are.
+    /// Number of cases that should be correct, and are.
     pub right: usize,
     /// Number of cases that were not excluded.
     pub of: usize,
 }
 
 impl ExpectedFailures {
-    /// Counts the expected failures among the outcomes of all cases; `None` if a baseline is named or fewer than half
+    /// Counts the expected failures among the outcomes of all cases. `None` if there is a baseline or fewer than half
     /// of the cases are expected to fail.
     pub(super) fn count<'o>(records: &Records, outcomes: impl Iterator<Item = &'o Outcome>) -> Option<Self> {
         if records.header.baseline.is_some() {
             return None;
         }
         let mut expected_failures = Self { failed: BTreeMap::new(), right: 0, of: 0 };
-        // A case that failed differently counts too: its outcome does not say that it should fail.
+        // A case that failed in a different way counts too, since its outcome does not tell whether it was expected to
+        // fail.
         let (mut others, mut is_told) = (0, false);
         for outcome in outcomes {
             expected_failures.of += usize::from(!matches!(outcome, Outcome::Excluded { .. }));
@@ -40,7 +41,7 @@ impl ExpectedFailures {
         (is_told && 2 * to_fail >= expected_failures.of).then_some(expected_failures)
     }
 
-    /// Returns how many cases ended as the manifest says.
+    /// Number of cases that ended as the manifest says.
     pub fn as_expected(&self) -> usize {
         self.failed.values().sum::<usize>() + self.right
     }

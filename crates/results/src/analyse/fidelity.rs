@@ -1,7 +1,7 @@
 //! Compares simulated and hardware counts of the same cases.
 //!
 //! Cases are matched by experiment, variant and axis values, so both sides must have run the same sizes. The difference
-//! of a variant's counter is that of its worst case. Differences are not judged here: causes are data, written by hand
+//! for a variant's counter is that of its worst case. Differences are not judged here: causes are data, written by hand
 //! after reading the machine code, and a difference without a cause is unexplained.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,27 +10,27 @@ use serde::Deserialize;
 
 use runner_types::{Case, CaseKey, CaseRecord, CounterInfo, Counters, Outcome, Records, VOCABULARY, Value};
 
-/// Largest difference between close counts, as a fraction of the larger one.
+/// Maximum difference between counts that are close, as a fraction of the larger one.
 pub const CLOSE: f64 = 0.01;
 
-/// Largest difference that rounding may cause between equal ratios of integers.
+/// Maximum difference that rounding may cause between equal ratios of integers.
 const ROUNDING: f64 = 1e-9;
 
-/// Why a count differs, as written in the causes file. An absent field matches everything.
+/// Why a count differs, as stated in the causes file. Omitted fields match everything.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// The experiment in which it applies; `None` for all.
+    /// Experiment in which it applies; `None` for all.
     #[serde(default)]
     pub experiment: Option<String>,
     #[serde(default)]
     pub variants: Vec<String>,
     #[serde(default)]
     pub counters: Vec<String>,
-    /// Axis values at which it applies.
+    /// Axis values for which it applies.
     #[serde(default)]
     pub at: BTreeMap<String, Value>,
-    /// The explanation, one sentence.
+    /// Explanation in one sentence.
     pub because: String,
 }
 
@@ -44,7 +44,7 @@ impl Cause {
     }
 }
 
-/// How close two counts are.
+/// How closely two counts agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
     /// Equal to the last digit.
@@ -64,13 +64,12 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Returns the difference as a fraction of the larger count.
+    /// Difference as a fraction of the larger count.
     pub fn distance(&self) -> f64 {
         let larger = self.simulated.abs().max(self.hardware.abs());
         if larger > 0.0 { (self.simulated - self.hardware).abs() / larger } else { 0.0 }
     }
 
-    /// Returns how close the two counts are.
     pub fn agreement(&self) -> Agreement {
         match self.distance() {
             d if d <= ROUNDING => Agreement::Equal,
@@ -80,14 +79,14 @@ impl Pair {
     }
 }
 
-/// One counter of one variant, compared over all cases that both sides have.
+/// A counter of a variant, compared over all cases that both sides have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
-    /// Variant, with the values of the axes that only it has.
+    /// Variant, with the values of axes that only it has.
     pub variant: String,
     /// Name in the vocabulary of counters.
     pub counter: &'static str,
-    /// Number of cases with this counter on both sides.
+    /// Number of cases that have this counter on both sides.
     pub cases: usize,
     /// Agreement in the worst case.
     pub agreement: Agreement,
@@ -99,20 +98,20 @@ pub struct Compared {
     pub causes: Vec<usize>,
 }
 
-/// One experiment's counts on the simulator and on hardware, compared.
+/// Comparison of an experiment's counts on the simulator and on hardware.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fidelity {
     pub experiment: String,
     pub title: String,
     pub simulated_device: String,
     pub hardware_device: String,
-    /// How the hardware counted, in one sentence.
+    /// How hardware counters were collected, in one sentence.
     pub counting_method: Option<String>,
     /// Number of cases with counters on both sides.
     pub cases: usize,
-    /// Numbers of cases with counters on one side only: simulated, hardware.
+    /// Number of cases with counters on one side only: simulated, hardware.
     pub alone: (usize, usize),
-    /// In the manifest's order of variants, then the vocabulary's order of counters.
+    /// Sorted by variant in the manifest's order, then by counter in the vocabulary's order.
     pub compared: Vec<Compared>,
 }
 
@@ -140,13 +139,13 @@ pub fn fidelity(simulated: &Records, hardware: &Records, causes: &[Cause]) -> Fi
     }
 }
 
-/// Returns the causes that explain no difference, because they were written for other counts.
+/// Causes that explain no difference, because they were written for different counts.
 pub fn idle_causes<'c>(compared: &[Fidelity], causes: &'c [Cause]) -> Vec<&'c Cause> {
     let used: BTreeSet<usize> = compared.iter().flat_map(|f| &f.compared).flat_map(|c| c.causes.clone()).collect();
     causes.iter().enumerate().filter(|(index, _)| !used.contains(index)).map(|(_, cause)| cause).collect()
 }
 
-/// Returns the counters of the correct cases, by key.
+/// Counters of the correct cases, by key.
 fn counted(records: &Records) -> HashMap<&CaseKey, (&Case, &Counters)> {
     let right = |record: &&CaseRecord| matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
     let of = records.cases.iter().filter(right);

@@ -1,8 +1,8 @@
 //! The times of each case over revisions: where they changed, and where they cannot be compared.
 //!
 //! A series breaks wherever the thing measured is no longer the same (device, driver, toolkit, timing, work, check,
-//! inputs). Such a break is never a change. Between breaks, change points are searched in the logarithms of the times,
-//! each with the error from its interval and the process-to-process spread. `docs/explanation/history.md` explains the
+//! inputs). Such a break is never a change. Between breaks, a search for change points runs on the log times; each time
+//! has an error from its interval and the spread between processes. `docs/explanation/history.md` explains the
 //! statistics.
 
 use std::collections::HashMap;
@@ -12,16 +12,17 @@ use super::times::deviation_between_runs;
 use runner_stats::Reading;
 use runner_types::{Case, CaseKey, CaseRecord, Estimate, Records, Regime, RegimeResult, Unit};
 
-/// Probability of reporting a change in any series of a report if there is none.
+/// Probability of reporting a change in any series of a report in which nothing changed.
 pub const LEVEL: f64 = 0.05;
 
-/// Largest level for testing a single series, so that a report of few cases is judged as strictly as a large one.
+/// Maximum significance level for a single series, so that a report with few cases is judged as strictly as a large
+/// one.
 pub const MOST_LEVEL: f64 = 0.01;
 
-/// Smallest reported shift, as a fraction, unless the caller sets another.
+/// Default for the smallest reported shift, as a fraction.
 pub const LEAST_SHIFT: f64 = 0.005;
 
-/// The times of a case in one regime over revisions.
+/// Times of a case in one regime over revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series<'a> {
     /// The case in the newest revision that timed it.
@@ -30,24 +31,24 @@ pub struct Series<'a> {
     pub regime: Regime,
     /// Measurements, oldest first.
     pub points: Vec<Point>,
-    /// Where times before and after are not comparable.
+    /// Points from which on times are not comparable with earlier ones.
     pub breaks: Vec<Break>,
-    /// Where the times changed.
+    /// Points at which the times changed.
     pub changes: Vec<Change>,
 }
 
-/// The time measured for a revision.
+/// Time measured for a revision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Index of the revision.
     pub revision: usize,
     /// Nanoseconds, with the interval within its process.
     pub time: Estimate,
-    /// Standard error of its logarithm; includes the differences between processes if these are known.
+    /// Standard error of the log time; includes the spread between processes if known.
     pub error: f64,
 }
 
-/// A point where the series is not comparable with what came before.
+/// A point from which on the series is not comparable with earlier points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Break {
     /// Index of the first point after the break.
@@ -57,23 +58,23 @@ pub struct Break {
     pub toolkit: Option<Differs<CauseKind>>,
 }
 
-/// A point from which on a series has other times.
+/// A point at which the times of a series change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Index of the first point after the change.
     pub point: usize,
-    /// Times after the change divided by those before.
+    /// Time after the change divided by the time before.
     pub ratio: f64,
-    /// Interval of the ratio at 95 % confidence.
+    /// 95 % confidence interval of the ratio.
     pub interval: Interval,
-    /// Upper limit of the probability of such a change if there is none.
+    /// Upper bound of the p-value: the probability of such a change if nothing changed.
     pub p: f64,
-    /// What else changed there, as far as the records show.
+    /// What else changed at that point, as far as the records show.
     pub causes: Vec<Differs<CauseKind>>,
 }
 
 impl Series<'_> {
-    /// Returns the parts between breaks and changes, as ranges of points.
+    /// Ranges of points between breaks and changes.
     pub fn levels(&self) -> Vec<(usize, usize)> {
         let inner = self.breaks.iter().map(|at| at.point).chain(self.changes.iter().map(|at| at.point));
         let mut ends: Vec<usize> = inner.chain([0, self.points.len()]).collect();
@@ -82,14 +83,14 @@ impl Series<'_> {
         ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
     }
 
-    /// Returns the largest number of points between two breaks.
+    /// Maximum number of points between two breaks.
     pub fn longest_stretch(&self) -> usize {
         stretches(&self.breaks, self.points.len()).into_iter().map(|(start, end)| end - start).max().unwrap_or(0)
     }
 }
 
-/// Returns the series of every timed case that `is_wanted`, the newest revision's cases first. Revisions are ordered,
-/// oldest first; `least` is the smallest reported shift, a fraction.
+/// The series of all timed cases for which `is_wanted` is true, the newest revision's cases first. Revisions must be in
+/// chronological order; `least` is the smallest shift to report, as a fraction.
 pub fn history<'a>(revisions: &[&'a Records], is_wanted: impl Fn(&CaseKey) -> bool, least: f64) -> Vec<Series<'a>> {
     let mut places: HashMap<(&CaseKey, Regime), usize> = HashMap::new();
     let mut timed: Vec<Vec<Timed<'a>>> = Vec::new();
@@ -131,8 +132,8 @@ fn series<'a>(rows: &[Timed<'a>], level: f64, least: f64) -> Option<Series<'a>> 
     Some(Series { case: &newest.case.case, regime: newest.result.regime, points, breaks, changes })
 }
 
-/// Returns the measurements, and where they are not comparable with the previous ones. Records that repeat an estimate
-/// to the last digit come from the same measurement: converted, or kept by a resumed run.
+/// The measurements, and where they are not comparable with earlier ones. Records whose estimates are identical come
+/// from the same measurement: they were converted, or kept by a resumed run.
 fn measured<'a>(rows: &[Timed<'a>]) -> (Vec<Timed<'a>>, Vec<Break>) {
     let (mut kept, mut breaks): (Vec<Timed<'a>>, Vec<Break>) = (Vec::new(), Vec::new());
     let mut before: Option<&Timed<'a>> = None;
@@ -163,7 +164,7 @@ fn point(row: &Timed<'_>) -> Point {
     Point { revision: row.revision, time, error: within.hypot(processes) }
 }
 
-/// Returns the ranges of points between breaks.
+/// Ranges of points between breaks.
 fn stretches(breaks: &[Break], points: usize) -> Vec<(usize, usize)> {
     let ends: Vec<usize> = std::iter::once(0).chain(breaks.iter().map(|at| at.point)).chain([points]).collect();
     ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
@@ -188,7 +189,8 @@ mod tests {
     use super::{Point, Records, history};
     use crate::analyse::compare::tests::fixture::{SPREAD, records, timed};
 
-    /// A half-width of 2 % of a 2 µs median is 1.96 standard errors; processes differ by 50 ns, 2.5 %, and by 0.1 %.
+    /// The half-width of 2 % of a 2 µs median is 1.96 standard errors. Processes vary by 50 ns, which is 2.5 %, and by
+    /// 0.1 %.
     #[test]
     fn the_error_of_a_point_is_that_of_its_samples_and_of_its_process() {
         let error = |records: &Records| match &history(&[records], |_| true, 0.0)[..] {

@@ -1,30 +1,30 @@
-//! What a device needs in flight to hide latency, by Little's law: latency × throughput.
+//! Work that a device needs in flight to hide latency, by Little's law: latency × throughput.
 //!
-//! Nothing is measured here. What no driver reports is assumed, with its source.
+//! Nothing is measured here. Values that no driver reports are assumed, with a source.
 
 use runner_types::DeviceInfo;
 
-/// Cycles from a load to its data: the range that textbooks give.
+/// Cycles from a load to its data: the range given in textbooks.
 pub const MEMORY_LATENCY: (f64, f64) = (400.0, 800.0);
 
-/// Bytes that a warp moves if each of its 32 threads loads one float.
+/// Bytes that a warp loads if each of its 32 threads loads one float.
 const BYTES_PER_WARP: f64 = 128.0;
 
-/// What keeps the f32 lanes of one SM busy.
+/// Operations in flight that keep the f32 lanes of an SM busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArithmeticInFlight {
-    /// Cycles that a dependent operation waits.
+    /// Cycles until a dependent operation can start.
     pub cycles: u32,
     /// Source of the latency.
     pub source: &'static str,
     /// Operations in flight per SM.
     pub operations: u32,
-    /// Warps that an SM needs if each has one operation in flight.
+    /// Warps per SM if each has one operation in flight.
     pub warps: u32,
 }
 
 impl ArithmeticInFlight {
-    /// Multiplies latency by lanes; `None` if either is unknown.
+    /// Multiplies latency by the number of lanes; `None` if either is unknown.
     pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let (cycles, source) = match info.compute_capability.0 {
             3 => (9, "Kepler, microbenchmarks by Jia et al. 2018"),
@@ -37,19 +37,19 @@ impl ArithmeticInFlight {
     }
 }
 
-/// Bytes in flight that keep the memory busy, for the shorter and the longer latency.
+/// Bytes in flight that keep the memory busy, for the lower and the higher latency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryInFlight {
     /// Peak bandwidth divided by the SM clock.
     pub bytes_per_cycle: f64,
-    /// Bytes in flight for the whole device.
+    /// Bytes in flight on the whole device.
     pub device: (f64, f64),
     /// Bytes in flight per SM.
     pub sm: (f64, f64),
 }
 
 impl MemoryInFlight {
-    /// Multiplies latency by bandwidth; `None` if the driver reports no clocks.
+    /// Multiplies latency by bandwidth; `None` if the driver reports no clock rates.
     pub fn compute(info: &DeviceInfo) -> Option<Self> {
         let clock = f64::from(info.sm_clock_khz) * 1e3;
         let sms = f64::from(info.sm_count);
@@ -62,7 +62,7 @@ impl MemoryInFlight {
     }
 }
 
-/// Returns how many warps have `bytes` in flight, with `floats` per thread.
+/// Number of warps needed to keep `bytes` in flight, with `floats` per thread.
 pub fn warps_for(bytes: f64, floats: f64) -> u32 {
     (bytes / (BYTES_PER_WARP * floats)).ceil() as u32
 }

@@ -1,7 +1,7 @@
-//! Finds the best case of a group, and the cases that cannot be told apart from it.
+//! Finds the best case of a group, and the cases that cannot be distinguished from it.
 //!
 //! Cases that do the same work are ranked by time. If the manifest states different work for them, they are ranked by
-//! rate: a case that does less is not better for ending earlier. An unchecked result is never the best.
+//! rate, since a case that does less is not better for finishing earlier. An unchecked result is never the best.
 
 use super::contender::contender;
 use super::ratios::{Call, call};
@@ -9,19 +9,19 @@ use super::roofline::{Bound, bound};
 use super::times::deviation_between_runs;
 use runner_types::{CaseRecord, Ratio, Records, Regime, RegimeResult, Spread, Unchecked, Unit, Verdict};
 
-/// What the cases of a group are ranked by.
+/// Quantity by which the cases of a group are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// All cases do the same work, or nothing is known of it.
+    /// Time: all cases do the same work, or their work is unknown.
     Time,
-    /// The cases move different amounts, so bytes per second are compared.
+    /// Bytes per second: the cases transfer different amounts.
     Bandwidth,
-    /// The cases compute different amounts, so floating-point operations per second are compared.
+    /// Floating-point operations per second: the cases compute different amounts.
     Arithmetic,
 }
 
 impl Basis {
-    /// Returns what the cases with a time are compared by.
+    /// Chooses the quantity for ranking the cases that have a time.
     pub(super) fn choose(records: &Records, members: &[usize]) -> Self {
         let measured = || members.iter().map(|i| &records.cases[*i]).filter(|record| record.result.is_some());
         let by_arithmetic =
@@ -32,7 +32,7 @@ impl Basis {
         if differs { basis } else { Self::Time }
     }
 
-    /// Returns what a time is divided by: bytes or operations, or 1 if times themselves are compared.
+    /// Divisor for times: bytes or operations, or 1 to compare times themselves.
     pub fn work(self, record: &CaseRecord) -> Option<f64> {
         match self {
             Self::Time => Some(1.0),
@@ -51,14 +51,14 @@ fn is_bound_by_arithmetic(records: &Records, record: &CaseRecord) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
     pub regime: Regime,
-    /// Index of its record.
+    /// Index of the case's record.
     pub index: usize,
-    /// Indices of cases that may be as good: their intervals overlap, or the difference is within the noise or within
-    /// the differences between processes.
+    /// Indices of cases that may be as good: their intervals overlap, or the difference is within the noise or the
+    /// spread between processes.
     pub tied: Vec<usize>,
 }
 
-/// Returns the best case of each regime that has a checked result.
+/// The best case of each regime, among cases with checked results.
 pub(super) fn best(records: &Records, members: &[usize], basis: Basis) -> Vec<Best> {
     let ahead = |regime: Regime| {
         let timed: Vec<Timed<'_>> = members.iter().filter_map(|i| Timed::new(records, *i, regime, basis)).collect();
@@ -83,13 +83,13 @@ impl<'r> Timed<'r> {
     fn new(records: &'r Records, index: usize, regime: Regime, basis: Basis) -> Option<Self> {
         let record = &records.cases[index];
         let result = record.result.as_ref().filter(|r| r.regime == regime && r.unit == regime.unit())?;
-        // The others agree with a reference, so it is as right as they are.
+        // The reference itself is unchecked, but the checked variants agree with it.
         let is_checked = matches!(record.verdict, Verdict::Pass | Verdict::Unchecked(Unchecked::IsReference));
         let work = basis.work(record).filter(|_| is_checked)?;
         Some(Self { index, record, result, cost: result.time.point / work, work })
     }
 
-    /// Returns how far the time may deviate downwards and upwards, as logarithms.
+    /// Possible deviation of the time, downwards and upwards, as logarithms.
     fn errors(&self) -> (f64, f64) {
         let time = &self.result.time;
         ((time.point / time.low).ln(), (time.high / time.point).ln())
@@ -116,7 +116,7 @@ fn is_tied(records: &Records, first: &Timed<'_>, other: &Timed<'_>, basis: Basis
     least.is_finite() && least <= noise_floor(records, first.result.regime).unwrap_or(0.0).ln_1p()
 }
 
-/// Whether the records compare the two within rounds, and find no difference.
+/// Whether the records compare the two within rounds and find no difference.
 fn compared_as_equal(records: &Records, this: &Timed<'_>, base: &Timed<'_>) -> bool {
     let name = contender(&records.header, &base.record.case);
     let ratios = this.result.against_baseline.iter().chain(&this.result.against_previous);
@@ -127,7 +127,7 @@ fn noise_floor(records: &Records, regime: Regime) -> Option<f64> {
     records.header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width)
 }
 
-/// Whether a ratio is neither faster nor slower. Without a noise floor no ratio is noise.
+/// Whether a ratio is neither faster nor slower. Without a noise floor, no ratio counts as noise.
 pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bool {
     let noise = against.noise.or_else(|| noise_floor(records, result.regime));
     noise.is_some_and(|noise| matches!(call(&against.speedup, noise), Call::Same | Call::Ambiguous))

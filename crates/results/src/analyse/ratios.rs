@@ -1,10 +1,11 @@
-//! Speedups with their intervals, the noise floor, and when a difference is called.
+//! Speedups with their confidence intervals, the noise floor, and when a difference is reported.
 //!
-//! Within a round the variants are interleaved on a device in one state, so the ratio of two samples of one round is
-//! free of drift between rounds (clocks, heat). The speedup is a trimmed mean of those ratios; its interval is a
+//! Within a round, the variants are interleaved on a device in one state, so the ratio of two samples of a round is
+//! free of drift between rounds (clocks, heat). The speedup is a trimmed mean of these ratios; its interval is a
 //! bootstrap over rounds. If two cases share too few rounds, or use different clocks, the speedup is the ratio of the
-//! medians. Its interval then holds for any dependence between the two: the extremes of both, at the sum of both
-//! errors. A second, wider interval includes the differences between processes: it covers what another run would find.
+//! medians. Its interval then holds for any dependence between the two: it combines the extremes of both intervals, and
+//! its error probability is the sum of both. A second, wider interval includes the spread between processes, to cover
+//! what another run would find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,33 +13,33 @@ use super::bootstraps::Bootstraps;
 use super::times::{deviation_between_processes, variance_of_mean};
 use runner_types::{Estimate, Measurement, Processes, Round, Spread, Unit};
 
-/// Number of shared rounds below which medians are compared, since a bootstrap over so few covers less than its nominal
-/// level.
+/// Minimum number of shared rounds for paired ratios. With fewer, medians are compared, since the coverage of a
+/// bootstrap would be below its nominal level.
 const MIN_PAIRS: usize = 6;
 
-/// Share of the groups with an A/A control whose noise is within the noise floor.
+/// Fraction of the groups with an A/A control whose noise is within the noise floor.
 const SHARE_OF_NOISE: f64 = 0.95;
 
 /// One of the two results that a ratio compares.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     pub measurement: &'a Measurement,
-    /// Median of the times, with its interval.
+    /// Median time with its interval.
     pub time: Estimate,
-    /// How the processes that took the samples differ, if there are several.
+    /// Variation between the processes that took the samples, if there are several.
     pub processes: Option<Processes>,
-    /// Session of the samples: those of different sessions were not interleaved.
+    /// Session of the samples. Samples of different sessions were not interleaved.
     pub session: usize,
 }
 
 impl Side<'_> {
-    /// Whether the samples of both were interleaved.
+    /// Whether the samples of both sides were interleaved.
     const fn took_turns_with(&self, other: &Self) -> bool {
         self.session == other.session && !self.measurement.alone && !other.measurement.alone
     }
 }
 
-/// Returns how many times faster `this` is than `base`; `None` if a time is zero.
+/// Speedup of `this` over `base`; `None` if a time is zero.
 pub(super) fn speedup(
     bootstraps: &Bootstraps<'_>,
     base: Side<'_>,
@@ -62,10 +63,10 @@ pub(super) fn speedup(
     })
 }
 
-/// Returns the speedup with an interval that also covers other processes on other devices of the same model.
+/// The speedup with an interval that also covers other processes on other devices of the same model.
 ///
-/// Samples of one process do not show differences between processes. Those are added to the interval of the logarithms
-/// as independent errors, for both sides. `None` if a time is the host's, for which the differences are unknown.
+/// Samples of one process do not show the spread between processes, so it is added for both sides, as independent
+/// errors of the log times. `None` if a time comes from the host's clock, for which the spread is unknown.
 pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spread) -> Option<Estimate> {
     if sides.iter().any(|side| side.measurement.unit != Unit::DeviceNanoseconds) {
         return None;
@@ -79,7 +80,7 @@ pub(super) fn reproducible(speedup: Estimate, sides: [Side<'_>; 2], spread: &Spr
     Some(Estimate { low: speedup.point / wider(speedup.low), high: speedup.point * wider(speedup.high), ..speedup })
 }
 
-/// Returns the speedup over common rounds; several samples of a round count as their median.
+/// The speedup over shared rounds. If a round has several samples, their median is used.
 fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], confidence: f64) -> Option<Estimate> {
     let by_round = |samples: &[Round]| {
         let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -101,13 +102,13 @@ fn paired_speedup(bootstraps: &Bootstraps<'_>, base: &[Round], this: &[Round], c
     Some(Estimate { point: interval.point, low: interval.low, high: interval.high, confidence })
 }
 
-/// Returns how far the baseline's ratio to its A/A control may deviate from 1, as a fraction; `None` without a control.
+/// Maximum deviation from 1 of the baseline's ratio to its A/A control, as a fraction; `None` without a control.
 pub(super) fn control_noise(bootstraps: &Bootstraps<'_>, measurement: &Measurement, confidence: f64) -> Option<f64> {
     deviation(bootstraps, &measurement.rounds, &measurement.control, confidence)
 }
 
-/// Returns the noise in the rounds of `this` only. If the baseline's samples in these rounds are off, so are its ratio
-/// to the A/A control and every comparison with it in these rounds.
+/// The noise in the rounds of `this` only. If the baseline's samples are off in these rounds, so are its ratio to the
+/// A/A control and every comparison with it.
 pub(super) fn noise_beside(
     bootstraps: &Bootstraps<'_>,
     base: Side<'_>,
@@ -128,20 +129,19 @@ pub(super) fn noise_beside(
     )
 }
 
-/// Returns the end of the ratio's interval that is further from 1, as a fraction.
+/// Distance from 1 to the farther end of the ratio's interval, as a fraction.
 fn deviation(bootstraps: &Bootstraps<'_>, rounds: &[Round], control: &[Round], confidence: f64) -> Option<f64> {
     let ratio = paired_speedup(bootstraps, rounds, control, confidence)?;
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)
 }
 
-/// Returns the noise floor of many groups: 95 % of them are within it. With fewer than twenty it is the largest.
+/// Noise floor over many groups, which covers 95 % of them. With fewer than twenty groups it is the maximum.
 pub(super) fn pooled(mut noises: Vec<f64>) -> Option<f64> {
     noises.sort_unstable_by(f64::total_cmp);
     let last = (noises.len() as f64 * SHARE_OF_NOISE).ceil() as usize;
     noises.get(last.checked_sub(1)?).copied()
 }
 
-/// Conclusion about a speedup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// The whole interval is above the noise.
@@ -154,7 +154,7 @@ pub enum Call {
     Ambiguous,
 }
 
-/// Calls a speedup if its whole interval lies on one side of the noise, a fraction around 1.
+/// Judges a speedup by its interval and the noise, a fraction around 1.
 pub fn call(speedup: &Estimate, noise: f64) -> Call {
     let (low, high) = (1.0 / (1.0 + noise), 1.0 + noise);
     if speedup.low > high {
@@ -206,8 +206,8 @@ mod tests {
         assert!(noise.is_some_and(|noise| (noise - 0.01).abs() < 1e-9), "{noise:?}");
     }
 
-    /// Deviations of 3e-3 and 4e-3 add to 5e-3, and 1.96 times that is 0.98 %; with 0.98 % · 3/4 on one side from the
-    /// samples, that side has 0.98 % · 5/4.
+    /// Deviations of 3e-3 and 4e-3 combine to 5e-3, and 1.96 times that is 0.98 %. If the samples contribute 0.98 % ·
+    /// 3/4 on one side, that side has 0.98 % · 5/4.
     #[test]
     #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
     fn what_processes_differ_by_widens_a_speedup_on_both_sides() {

@@ -1,4 +1,4 @@
-//! Makes one record for each case and regime.
+//! Creates one record for each case and regime.
 
 mod paired;
 
@@ -20,10 +20,10 @@ use runner_types::{
 
 pub use paired::{PairedRatio, paired_ratios};
 
-/// Nominal coverage of every interval.
+/// Nominal confidence level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Why events give no records.
+/// Why no records can be made from events.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnalyseError {
     /// The events do not include the start of a run.
@@ -31,27 +31,27 @@ pub enum AnalyseError {
     NoRun,
 }
 
-/// Makes the records of the last run, including results of earlier runs that it kept.
+/// Creates the records of the last run, including results of earlier runs that it kept.
 ///
-/// Every planned case has at least one record; one that was never settled is `NotRun`. A case that is wrong or failed
+/// Every planned case has at least one record; a case that never finished is `NotRun`. A case that is wrong or failed
 /// has no result, even if it was measured before.
 pub fn records(events: &[Event]) -> Result<Records, AnalyseError> {
     records_of(History::fold(events.iter().cloned()))
 }
 
-/// Makes the records of a history. Consumes it, so that a large journal is in memory only once.
+/// Creates the records of a history. Consumes it, so that a large journal is in memory only once.
 pub fn records_of(history: History) -> Result<Records, AnalyseError> {
     records_and_ratios(history).map(|(records, _)| records)
 }
 
-/// Returns the records, and one event per group with the newly computed ratios. With these events, the same records are
-/// made without computing the ratios again.
+/// Creates the records, and one event per group with newly computed ratios. If these events are stored, the records can
+/// be recreated without computing the ratios again.
 pub fn records_and_ratios(history: History) -> Result<(Records, Vec<Event>), AnalyseError> {
     attempts::fold(history).map(records_of_cases).ok_or(AnalyseError::NoRun)
 }
 
-/// Returns the records of a run whose groups were folded separately. `events` are all others, including the start of
-/// the run and its plan.
+/// Creates the records of a run whose groups were folded separately. `events` are all other events, including the start
+/// of the run and its plan.
 pub fn records_of_groups(
     events: impl IntoIterator<Item = Event>,
     groups: Vec<History>,
@@ -72,7 +72,7 @@ fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
     let of_group = |row: &Row<'_>| groups.get(&row.settled.case.group).map_or(&[][..], Vec::as_slice);
     let (floors, of_controls) = noise(&by_case, &ratios);
     header.noise = floors;
-    // A comparison over all rounds of a control needs the same ratio.
+    // A comparison that covers all rounds of a control needs the same ratio.
     ratios.extend(of_controls.iter().flatten().map(|(name, ratio)| (name.clone(), *ratio)));
     let of_rows = |rows: &Vec<Row<'_>>| {
         let bootstraps = Bootstraps::new(&ratios);
@@ -89,7 +89,7 @@ fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
     (Records { header, environment, cases: records }, formed)
 }
 
-/// Marks a case as suspect if it is faster than the device can do its work: its timed launch did something else, so it
+/// Marks a case as suspect if it is faster than the device can do its work. Its timed launch did something else, so it
 /// counts as not measured.
 fn suspect(settled: &mut Settled, environment: &Environment) {
     if !matches!(settled.outcome, Some(Outcome::Measured | Outcome::Unstable { .. })) {
@@ -104,11 +104,11 @@ fn suspect(settled: &mut Settled, environment: &Environment) {
     }
 }
 
-/// What is known of the run and the machine as a whole.
+/// Facts about the run and the machine as a whole.
 #[derive(Debug, Clone, Copy)]
 struct Known<'a> {
     header: &'a RunHeader,
-    /// How much processes differ on this machine.
+    /// Spread between processes on this machine.
     spread: Option<&'a Spread>,
     bootstraps: &'a Bootstraps<'a>,
 }
@@ -137,7 +137,7 @@ fn rows_of(settled: &Settled) -> Vec<Row<'_>> {
     rows
 }
 
-/// Returns the estimate of each launch of a sequence; empty if the rounds disagree about their number.
+/// Estimate for each launch of a sequence; empty if the number of launches differs between rounds.
 fn each_launch(measurement: &Measurement) -> Vec<runner_types::Estimate> {
     let launches = measurement.rounds.first().map_or(0, |r| r.each.len());
     if measurement.rounds.iter().any(|r| r.each.len() != launches) {
@@ -147,8 +147,8 @@ fn each_launch(measurement: &Measurement) -> Vec<runner_types::Estimate> {
     (0..launches).map_while(|i| estimate(&of_launch(i), CONFIDENCE)).collect()
 }
 
-/// Returns the noise floor of each regime, pooled over the groups with an A/A control, and the ratios computed for each
-/// case's controls.
+/// Noise floor of each regime, pooled over the groups with an A/A control, and the ratios computed for each case's
+/// control.
 fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Vec<FormedRatios>) {
     let of_case = |rows: &Vec<Row<'_>>| {
         let bootstraps = Bootstraps::new(known);
@@ -167,7 +167,7 @@ fn noise(by_case: &[Vec<Row<'_>>], known: &FormedRatios) -> (Vec<NoiseFloor>, Ve
     (Regime::ALL.iter().copied().filter_map(pool).collect(), formed)
 }
 
-/// Returns one event per group from the ratios computed for each case.
+/// One event per group with the ratios computed for its cases.
 fn formed_by_group(by_case: &[Vec<Row<'_>>], formed: [Vec<FormedRatios>; 2]) -> Vec<Event> {
     let mut places: HashMap<&GroupKey, usize> = HashMap::new();
     let mut groups: Vec<(&GroupKey, FormedRatios)> = Vec::new();
@@ -192,7 +192,7 @@ fn by_group<'r, 'a>(by_case: &'r [Vec<Row<'a>>]) -> HashMap<&'a GroupKey, Vec<&'
     groups
 }
 
-/// Returns the result of a row; `None` if it has no times.
+/// Result of a row; `None` if it has no times.
 fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeResult> {
     row.side.map(|side| RegimeResult {
         regime: side.measurement.regime,
@@ -211,7 +211,7 @@ fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeR
     })
 }
 
-/// Returns the records of a case, one per result; the first has its counters and notes.
+/// The records of a case, one per result; the first has its counters and notes.
 fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool) -> Vec<CaseRecord> {
     let Settled { case, outcome, work, attempt } = settled;
     let outcome = outcome.unwrap_or_else(|| Outcome::NotRun {
@@ -288,7 +288,7 @@ fn against_baseline(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, base.copied(), side, group)
 }
 
-/// Compares a row with the nearest earlier variant on the same clock: a `cpu` variant is not a step.
+/// Compares a row with the nearest earlier variant on the same clock, since a `cpu` variant is not a step.
 fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<Ratio> {
     let header = known.header;
     if !header.has_steps() {
@@ -302,7 +302,7 @@ fn against_previous(known: Known<'_>, row: &Row<'_>, side: Side<'_>, group: &[&R
     ratio(known, before.copied().filter(|r| place(r) == nearest), side, group)
 }
 
-/// Returns the speedup of `side` over the one of `bases` measured in the same regime.
+/// Speedup of `side` over the result of `bases` that was measured in the same regime.
 fn ratio<'r, 'a: 'r>(
     known: Known<'_>,
     mut bases: impl Iterator<Item = &'r Row<'a>>,
@@ -317,8 +317,8 @@ fn ratio<'r, 'a: 'r>(
     Some(Ratio { against: contender(known.header, &base.settled.case), speedup, reproducible, noise })
 }
 
-/// Returns the noise that a ratio of `side` must exceed to be a difference: the regime's floor, or the A/A control's in
-/// the same rounds if that is larger. `None` without a control.
+/// Noise that a ratio of `side` must exceed to be a difference: the regime's noise floor or, if larger, the A/A
+/// control's noise in the same rounds. `None` without a control.
 fn comparison_noise(Known { header, bootstraps, .. }: Known<'_>, side: Side<'_>, group: &[&Row<'_>]) -> Option<f64> {
     let regime = side.measurement.regime;
     let floor = header.noise.iter().find(|floor| floor.regime == regime).map(|floor| floor.width);

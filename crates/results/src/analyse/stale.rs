@@ -1,7 +1,8 @@
-//! Whether a report is current: what its records were measured with, compared with what a tree of files defines now.
+//! Judges whether a report is current: compares what its records were measured with to what a tree of files defines
+//! now.
 //!
-//! Records have hashes of each case. A case is stale if one of its hashes changed, its launches have other extents, or
-//! the manifest no longer runs it. Changed sources and options that give the same code make nothing stale. The caller
+//! Records have hashes of each case. A case is stale if one of its hashes changed, its launches have different extents,
+//! or the manifest no longer runs it. If changed sources and options give the same code, nothing is stale. The caller
 //! compiles them, since this module only judges.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -10,7 +11,7 @@ use serde::Serialize;
 
 use runner_types::{CaseHashes, CaseKey, CaseRecord, Outcome, Records, RunHeader, WorkAmount};
 
-/// A part of a case that changed since it was measured, in the order in which reports name the parts.
+/// A part of a case that changed since it was measured, in report order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -19,27 +20,27 @@ pub enum Part {
     Inputs,
     Check,
     Work,
-    /// Names of what is launched.
+    /// Labels of the launches.
     Kernel,
     Grid,
     Block,
-    /// Bytes of dynamic shared memory.
+    /// Dynamic shared memory.
     Shared,
     /// The manifest no longer runs the case.
     Removed,
-    /// The report lacks the case.
+    /// The case is not in the report.
     Added,
 }
 
-/// A case as a tree of files defines it.
+/// A case as the tree of files defines it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Defined {
     pub hashes: CaseHashes,
-    /// Hash of the sources if the compiler has its own copy of every file that was not found.
+    /// Hash of the sources, assuming that the compiler has its own copy of every file that was not found.
     pub source_of_found: String,
     pub launches: Vec<Launch>,
     pub work: WorkAmount,
-    /// What the case is compiled from, relative to the root of the tree.
+    /// Files that the case is compiled from, relative to the root of the tree.
     pub sources: BTreeSet<String>,
 }
 
@@ -48,16 +49,16 @@ impl Defined {
         then.source == self.hashes.source || then.source == self.source_of_found
     }
 
-    /// Whether sources and options are those that were measured.
+    /// Whether sources and options are the same as when it was measured.
     pub fn has_code_of(&self, then: &CaseHashes) -> bool {
         self.has_source_of(then) && then.options == self.hashes.options
     }
 }
 
-/// A launch, as far as it is known without a device.
+/// What is known about a launch without a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// Label in the report: the kernel's name, unless the manifest sets another.
+    /// Label in the report: the kernel's name, unless the manifest sets a different one.
     pub label: String,
     pub grid: Option<[u64; 3]>,
     pub block: Option<[u64; 3]>,
@@ -67,17 +68,17 @@ pub struct Launch {
 /// Code of a case whose sources or options changed since it was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// Files that changed since, relative to the root of the tree; empty if unknown.
+    /// Files that have changed since, relative to the root of the tree; empty if unknown.
     pub changed: BTreeSet<String>,
     /// Whether the code is the same, or why that is unknown.
     pub is_same: Result<bool, String>,
 }
 
-/// Cases that are stale for one reason.
+/// Cases that are stale for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub part: Part,
-    /// The files that changed or, if unknown, those that the cases are compiled from.
+    /// Files that changed or, if unknown, files that the cases are compiled from.
     pub files: BTreeSet<String>,
     /// Whether `files` are known to have changed.
     pub files_known: bool,
@@ -87,22 +88,22 @@ pub struct Finding {
     pub cases: usize,
 }
 
-/// What is not current in a report.
+/// Findings about a report that may not be current.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Staleness {
     pub experiment: String,
     pub device: String,
-    /// The report's folder.
+    /// Folder of the report.
     pub place: String,
     /// Number of cases in the report.
     pub of: usize,
     pub findings: Vec<Finding>,
-    /// Why nothing can be said about the report.
+    /// Why nothing is known about the report.
     pub unknown: Option<String>,
 }
 
 impl Staleness {
-    /// Returns an empty verdict on a report.
+    /// A verdict on a report without findings.
     pub fn new(place: &str, records: &Records) -> Self {
         let keys: HashSet<&CaseKey> = records.cases.iter().map(|record| &record.case.key).collect();
         Self {
@@ -115,7 +116,7 @@ impl Staleness {
         }
     }
 
-    /// Whether a case is certainly stale.
+    /// Whether some case is certainly stale.
     pub fn is_stale(&self) -> bool {
         self.findings.iter().any(|finding| finding.doubt.is_none())
     }
@@ -126,18 +127,18 @@ impl Staleness {
     }
 }
 
-/// Whether measured records lack hashes, such as those of older versions and of the profiler.
+/// Whether all measured records lack hashes, like those from older versions and from the profiler.
 pub fn lacks_hashes(records: &Records) -> bool {
     let mut measured = records.cases.iter().filter(|record| record.outcome == Outcome::Measured).peekable();
     measured.peek().is_some() && measured.all(|record| record.hashes.is_none())
 }
 
-/// Every case of a tree of files; `None` for one that the manifest excludes.
+/// All cases defined by a tree of files; `None` for a case that the manifest excludes.
 #[derive(Debug, Default)]
 pub struct Tree(pub HashMap<CaseKey, Option<Defined>>);
 
 impl Tree {
-    /// Returns one record of each case whose code may have changed, since its sources or options did.
+    /// One record of each case whose code may have changed because its sources or options did.
     pub fn with_other_code<'a>(&self, records: &'a Records) -> Vec<&'a CaseRecord> {
         let differs = |record: &&CaseRecord| {
             let now = self.0.get(&record.case.key).and_then(Option::as_ref);
@@ -146,7 +147,7 @@ impl Tree {
         each_case(records).filter(differs).collect()
     }
 
-    /// Returns what is stale in a report. `code_of` gives the code of each case in [`Self::with_other_code`].
+    /// What is stale in a report. `code_of` returns the code of each case in [`Self::with_other_code`].
     pub fn findings<'c>(&self, records: &Records, code_of: impl Fn(&CaseKey) -> Option<&'c Code>) -> Vec<Finding> {
         let mut found: BTreeMap<Reason, HashSet<&CaseKey>> = BTreeMap::new();
         for record in each_case(records) {
@@ -215,7 +216,7 @@ fn each_case(records: &Records) -> impl Iterator<Item = &CaseRecord> {
     records.cases.iter().filter(move |record| seen.insert(&record.case.key))
 }
 
-/// Returns what changed about a case besides its code.
+/// Parts of a case that changed, apart from its code.
 fn parts(record: &CaseRecord, then: &CaseHashes, now: &Defined) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut differ = |part, differs: bool| {

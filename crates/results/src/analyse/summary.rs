@@ -11,26 +11,26 @@ use runner_types::{CaseRecord, Estimate, GroupKey, Outcome, Ratio, Records, Regi
 /// The main results of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// Number of cases per outcome, in order of the outcomes' names.
+    /// Number of cases per outcome, sorted by the outcomes' names.
     pub outcomes: BTreeMap<&'static str, usize>,
     /// Number of planned cases; a case measured in several regimes counts once.
     pub cases: usize,
     /// In the manifest's order.
     pub groups: Vec<GroupSummary>,
-    /// Standing of each contender in each regime, in the manifest's order; only for those measured in some group.
+    /// Standing of each contender in each regime, in the manifest's order. Includes only those measured in some group.
     pub standings: Vec<Standing>,
-    /// Indices of the records that are failures.
+    /// Indices of the records with failures.
     pub failures: Vec<usize>,
-    /// Set for an experiment of expected failures, which ranks no variant.
+    /// Set if the experiment expects failures, so that variants are not ranked.
     pub expected_failures: Option<ExpectedFailures>,
-    /// Set for an experiment about the exactness of results, which ranks variants by that.
+    /// Set if the experiment is about the accuracy of results, which then ranks the variants.
     pub exactness: Option<Vec<Exactness>>,
     /// Whether cases are compared: they do not fail by design, and a baseline or the stated work shows that they do the
     /// same job.
     pub is_ranked: bool,
 }
 
-/// One group; indices refer to the records.
+/// Summary of a group; indices refer to the records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSummary {
     /// Axis values that its cases share.
@@ -43,30 +43,30 @@ pub struct GroupSummary {
     pub best: Vec<Best>,
 }
 
-/// State of the baseline that the others are compared with.
+/// State of the baseline in a group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaselineState {
-    /// The manifest names no baseline.
+    /// The manifest has no baseline.
     Unnamed,
     Measured,
     /// The baseline was filtered out of this group.
     Absent,
-    /// The baseline has no time; its record has this index.
+    /// The baseline has no time; this is the index of its record.
     Failed(usize),
 }
 
-/// The results of a contender over all groups.
+/// Results of a contender over all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     /// Variant, with the values of compared axes if any.
     pub contender: String,
-    /// Variant's name, without compared axes.
+    /// Name of the variant, without compared axes.
     pub variant: String,
     pub regime: Regime,
     pub is_baseline: bool,
-    /// Whether the times are the host's, which are not ranked.
+    /// Whether the times come from the host's clock and are not ranked.
     pub on_host: bool,
-    /// Number of groups in which it alone is the best.
+    /// Number of groups in which it is the only best one.
     pub alone: usize,
     /// Number of groups in which it is tied for the best.
     pub tied: usize,
@@ -75,19 +75,19 @@ pub struct Standing {
     pub speedup: Option<SpeedupRange>,
     /// Speedup over the previous variant in the manifest.
     pub step: Option<SpeedupRange>,
-    /// The contender that precedes it in every group, if it is always the same.
+    /// The contender that `step` refers to.
     pub previous: Option<String>,
 }
 
 /// Speedups over groups: the other's time divided by this one's, or this one's rate divided by the other's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpeedupRange {
-    /// Geometric mean over the groups. Its interval is the mean of the groups' intervals, which holds however they
-    /// depend on each other.
+    /// Geometric mean over the groups. Its interval is the mean of the groups' intervals, which is valid for any
+    /// dependence between them.
     pub geomean: Estimate,
-    /// Smallest speedup of a group.
+    /// Minimum over the groups.
     pub least: f64,
-    /// Largest speedup of a group.
+    /// Maximum over the groups.
     pub greatest: f64,
     /// Number of groups that have a speedup.
     pub groups: usize,
@@ -96,7 +96,7 @@ pub struct SpeedupRange {
 pub fn summary(records: &Records) -> Summary {
     let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut failures = Vec::new();
-    // The records of a case that was measured in several regimes are adjacent.
+    // The records of a case measured in several regimes are adjacent.
     let is_first = |i: usize| i == 0 || records.cases[i - 1].case.key != records.cases[i].case.key;
     let firsts: Vec<usize> = (0..records.cases.len()).filter(|i| is_first(*i)).collect();
     for i in &firsts {
@@ -115,7 +115,7 @@ pub fn summary(records: &Records) -> Summary {
     Summary { outcomes, cases: firsts.len(), groups, standings, failures, expected_failures, exactness, is_ranked }
 }
 
-/// Returns the groups; `ranked` says whether their variants are ranked.
+/// The groups; `ranked` is whether their variants are ranked.
 fn groups(records: &Records, ranked: bool) -> Vec<GroupSummary> {
     let mut members: Vec<(&GroupKey, Vec<usize>)> = Vec::new();
     let mut places: HashMap<&GroupKey, usize> = HashMap::new();
@@ -147,7 +147,7 @@ fn baseline(records: &Records, members: &[usize]) -> BaselineState {
     }
 }
 
-/// Returns a speedup of the group; if it is ranked by rate, as a ratio of rates. `None` if the other's work is unknown.
+/// A speedup in a group or, if the group is ranked by rate, a ratio of rates. `None` if the other's work is unknown.
 pub fn gain(records: &Records, group: &GroupSummary, record: &CaseRecord, ratio: &Ratio) -> Option<Ratio> {
     if group.basis == Basis::Time {
         return Some(ratio.clone());
@@ -165,7 +165,7 @@ pub fn gain(records: &Records, group: &GroupSummary, record: &CaseRecord, ratio:
     Some(Ratio { speedup: scaled(ratio.speedup), reproducible, ..ratio.clone() })
 }
 
-/// A standing under construction, with the speedups over the baseline and over the previous step.
+/// A standing under construction, with its speedups over the baseline and over the previous step.
 struct Gathered {
     standing: Standing,
     speedups: Vec<Estimate>,
@@ -197,7 +197,7 @@ fn standings(records: &Records, groups: &[GroupSummary]) -> Vec<Standing> {
             let interval = |ratio: Ratio| ratio.reproducible.unwrap_or(ratio.speedup);
             speedups.extend(gained(&result.against_baseline).map(interval));
             if let Some(step) = gained(&result.against_previous).filter(|_| records.header.has_steps()) {
-                // If a variant is missing in some groups, the one before it takes its place there.
+                // In groups where the previous variant is missing, the ratio refers to an earlier one and is not used.
                 if steps.is_empty() || standing.previous.as_ref() == Some(&step.against) {
                     standing.previous = Some(step.against.clone());
                     steps.push(interval(step));

@@ -1,18 +1,18 @@
-//! Computes a case's time from the samples of one process, or of several that ran one after the other.
+//! Computes a case's time from the samples of one process, or of several that ran one after another.
 //!
-//! A kernel takes a little more or less time in each process. That depends on where its memory, its code and its queue
-//! are, not on the number of samples. The median of all samples together would be that of some process or between two.
-//! The mean of N medians varies between runs by the difference between processes divided by √N.
+//! A kernel's time varies slightly between processes. This depends on where its memory, its code and its queue are, not
+//! on the number of samples. The median of all samples together would belong to one of the processes or lie between
+//! two. The mean of N medians varies between runs by the deviation between processes divided by √N.
 
 use runner_types::{Estimate, Measurement, Processes, Regime, RegimeResult, Spread};
 
-/// Degrees of freedom of a calibration when it is combined with the differences between a run's processes.
+/// Degrees of freedom of a calibration when it is combined with the variation between a run's processes.
 ///
-/// Each row has its own difference between processes, and a calibration knows only the mean of all. With fewer degrees
-/// of freedom, rows may differ more from that mean.
+/// Each row has its own variation between processes, and a calibration only knows the mean over all kernels. Fewer
+/// degrees of freedom allow rows to differ more from that mean.
 pub const CALIBRATED_FREEDOM: f64 = 4.0;
 
-/// Returns the median of `samples` with its interval.
+/// Median of `samples` with its confidence interval.
 pub fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
     let interval = runner_stats::median_interval(samples, confidence)?;
     Some(Estimate {
@@ -23,7 +23,7 @@ pub fn estimate(samples: &[f64], confidence: f64) -> Option<Estimate> {
     })
 }
 
-/// Returns the time of a measurement with its interval, and how its processes differ if there are several. `None`
+/// Time of a measurement with its interval, and the variation between its processes if there are several. `None`
 /// without samples.
 pub fn time_of(measurement: &Measurement, confidence: f64) -> Option<(Estimate, Option<Processes>)> {
     let of_process = |process: Option<u32>| {
@@ -49,8 +49,8 @@ pub fn time_of(measurement: &Measurement, confidence: f64) -> Option<(Estimate, 
     Some((Estimate { point, low, high, confidence }, Some(processes)))
 }
 
-/// Returns the variance, from run to run, of the mean over a run's processes, and its degrees of freedom. `stated` is
-/// the known standard deviation between two processes.
+/// Variance between runs of the mean over a run's processes, and its degrees of freedom. `stated` is the known standard
+/// deviation between processes.
 pub fn variance_of_mean(stated: f64, processes: Option<Processes>) -> (f64, f64) {
     let Some(Processes { count, deviation }) = processes else { return (stated.powi(2), CALIBRATED_FREEDOM) };
     let own = f64::from(count.saturating_sub(1));
@@ -59,14 +59,14 @@ pub fn variance_of_mean(stated: f64, processes: Option<Processes>) -> (f64, f64)
     (squares / freedom / f64::from(count.max(1)), freedom)
 }
 
-/// Returns the standard deviation of a single process's time between processes, as a fraction of it.
+/// Standard deviation between single processes, as a fraction of the time.
 pub fn deviation_between_processes(spread: &Spread, result: (Regime, f64, u32)) -> f64 {
     let (regime, nanoseconds, launches) = result;
-    // Each cold run has two events around it; in the other regimes all runs of a sample share them.
+    // In the cold regime each run has two events around it; in others all runs of a sample share two.
     spread.deviation_at(nanoseconds, if regime == Regime::Cold { 1 } else { launches })
 }
 
-/// Returns the standard deviation of a result's time from run to run, as a fraction of it.
+/// Standard deviation of a result's time between runs, as a fraction of it.
 pub fn deviation_between_runs(spread: &Spread, result: &RegimeResult) -> f64 {
     let stated = deviation_between_processes(spread, (result.regime, result.time.point, result.launches));
     variance_of_mean(stated, result.processes).0.sqrt()
@@ -86,8 +86,8 @@ mod tests {
         Measurement::from_rounds(Regime::Cold, Unit::DeviceNanoseconds, rounds)
     }
 
-    /// Medians of 4 and 9 have the geometric mean 6; their logarithms deviate from it by ln 1.5, a standard deviation
-    /// of √2 times that.
+    /// The medians 4 and 9 have the geometric mean 6. Their logarithms deviate from it by ln 1.5, so their standard
+    /// deviation is √2 times that.
     #[test]
     fn the_time_of_several_processes_is_the_mean_of_their_medians() {
         let (time, processes) = time_of(&measurement(&[&[4.0; 8], &[9.0, 9.0, 9.0]]), 0.95).unwrap();
@@ -97,8 +97,8 @@ mod tests {
         assert!((processes.deviation - 1.5_f64.ln() * 2.0_f64.sqrt()).abs() < 1e-12, "{processes:?}");
     }
 
-    /// The interval of five samples is their range. The errors of both medians, ln 1.1 each, add to √2 times that,
-    /// which the mean halves.
+    /// The interval of five samples is their range. The errors of both medians, ln 1.1 each, combine to √2 times that,
+    /// and the mean halves it.
     #[test]
     fn errors_within_processes_add_as_independent_ones_do() {
         let samples = |median: f64| [median / 1.1, median, median, median, median * 1.1];
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(time_of(&measurement(&[]), 0.95), None);
     }
 
-    /// What is stated counts as four degrees of freedom. With a stated deviation of 3 % and one of 1 % from five
-    /// processes, the variance is (4 · 9 + 4 · 1) / 8 = 5, so the mean's variance is a fifth of that.
+    /// The stated deviation counts as four degrees of freedom. With 3 % stated and 1 % between five processes, the
+    /// variance is (4 · 9 + 4 · 1) / 8 = 5, so the mean's variance is a fifth of that.
     #[test]
     fn what_processes_show_is_weighed_with_what_is_stated() {
         let (variance, freedom) = variance_of_mean(0.03, Some(Processes { count: 5, deviation: 0.01 }));

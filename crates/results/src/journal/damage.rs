@@ -1,19 +1,19 @@
 //! Lines of a journal that cannot be read.
 
-/// A line that was cut off. It is not among the events.
+/// A line that was cut off, and is not among the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Torn {
-    /// Line number, counted from 1.
+    /// 1-based line number.
     pub line: usize,
-    /// Offset of the line's first byte in the file.
+    /// Byte offset of the line in the file.
     pub offset: u64,
 }
 
-/// A line that has changed since it was written.
+/// A line that was changed after it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// Line number, counted from 1.
+    /// 1-based line number.
     pub line: usize,
-    /// How its content differs from what was written.
+    /// Description of the damage.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! Which device a report folder belongs to.
+//! Finds the device that a report folder belongs to.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::records::ENVIRONMENT_FILE;
 use runner_files::regular;
 use runner_types::Event;
 
-/// Returns the device name of the report or journal in `dir`; `None` if neither can be read.
+/// Device name of the report or journal in `dir`; `None` if neither can be read.
 pub fn device_of(dir: &Path) -> Option<String> {
     device_of_report(dir).or_else(|| device_of_journal(dir))
 }
@@ -33,7 +33,7 @@ fn device_of_report(dir: &Path) -> Option<String> {
     Some(serde_json::from_slice::<Environment>(&text).ok()?.device.name)
 }
 
-/// Returns the device in a journal's first line, which is the start of a run.
+/// Device name in the first line of a journal, which is the start of a run.
 fn device_of_journal(dir: &Path) -> Option<String> {
     let file = regular::open(&dir.join(JOURNAL_FILE)).ok()?;
     let mut first = Vec::new();

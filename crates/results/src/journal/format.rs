@@ -1,4 +1,4 @@
-//! The format of journal lines: each is a versioned envelope around one event.
+//! The format of journal lines: a versioned envelope around each event.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use serde::Serialize;
 use runner_files::atomic::WriteError;
 use runner_types::Event;
 
-/// Increased when a reader of older lines would misread new ones.
+/// Version of the format. Increase it when a reader of older lines would misread new ones.
 pub const JOURNAL_VERSION: u32 = 2;
 
-/// File name in a report folder.
+/// Name of the journal in a report folder.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 
-/// The previous run's journal, kept when a new run starts.
+/// Name of the previous run's journal, kept when a new run starts.
 pub const PREVIOUS_JOURNAL_FILE: &str = "journal.previous.jsonl";
 
-/// File name in a report folder.
+/// Name of the records in a report folder.
 pub const RECORDS_FILE: &str = "records.jsonl";
 
-/// The fields of a line in writing order.
+/// Fields of a line, in the order they are written.
 #[derive(Debug, Serialize)]
 pub(super) struct LineOut<'a> {
     pub v: u32,
-    /// When the line was written: RFC 3339, UTC.
+    /// Time when the line was written, in RFC 3339, UTC.
     pub t: String,
-    /// Line number, counted from 1 through the whole file.
+    /// 1-based line number in the file.
     pub seq: u64,
     #[serde(flatten)]
     pub event: &'a Event,
@@ -37,7 +37,7 @@ pub(super) struct LineOut<'a> {
 pub enum JournalError {
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was attempted: `read`, `write`, `sync`.
+        /// The failed action: `read`, `write`, `sync`.
         action: &'static str,
         path: PathBuf,
         source: io::Error,
@@ -46,16 +46,15 @@ pub enum JournalError {
     #[error("{} is in use by {holder}: wait for it, or name another folder with --out", dir.display())]
     Held {
         dir: PathBuf,
-        /// Description of the process that writes there.
+        /// Description of the process that holds the lock.
         holder: String,
     },
     #[error("{}:{line}: {message}: the file is damaged; {}", path.display(), remedy(path))]
     Corrupt {
-        /// Path of the damaged journal.
         path: PathBuf,
-        /// Number of the damaged line, counted from 1.
+        /// 1-based number of the damaged line.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the damage.
         message: String,
     },
     #[error(
@@ -64,7 +63,7 @@ pub enum JournalError {
     )]
     Version {
         path: PathBuf,
-        /// Number of the line with another version, counted from 1.
+        /// 1-based number of the line with a different version.
         line: usize,
         /// Version of the line.
         found: u32,
@@ -76,7 +75,7 @@ pub enum JournalError {
     NoHeader { path: PathBuf },
 }
 
-/// Returns what to do about a damaged file.
+/// What to do about a damaged file.
 fn remedy(path: &Path) -> &'static str {
     if path.file_name().is_some_and(|name| name == RECORDS_FILE) {
         "restore it from git, or write it again from the journal with `runner report --from-journal`"
@@ -92,7 +91,7 @@ impl From<WriteError> for JournalError {
 }
 
 impl JournalError {
-    /// Wraps an I/O error with the attempted action and the file.
+    /// Wraps an I/O error with the failed action and the file.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }

@@ -1,11 +1,11 @@
-//! What the runs of a journal have done: its lines, folded once.
+//! What the runs of a journal have done, folded from its lines.
 //!
-//! A journal may hold several runs (each resumption is one), and a group may start several times in a run (a worker
-//! that died is replaced). The last attempt at a case counts. Reports, merges, resumptions and the handling of damaged
-//! lines all query one [`History`], so that they agree.
+//! A journal may hold several runs (each resumption is one), and a group may start several times in a run (if a worker
+//! died and was replaced). The last attempt at a case counts. Reports, merges, resumptions and the handling of damaged
+//! lines all query a [`History`], so that they agree.
 //!
-//! A run counts from its plan on. A run that was killed earlier, while it compiled, has changed nothing: the run before
-//! it is still the last one.
+//! A run counts once it has written its plan. A run that was killed before that, while compiling, has changed nothing:
+//! the run before it is still the last one.
 //!
 //! A damaged line invalidates the groups that were running when it was written. Their results up to their next start
 //! are omitted, so that a resumed run repeats only these groups.
@@ -19,12 +19,11 @@ use runner_types::{
     Case, CaseKey, Environment, Event, FormedRatios, GroupKey, Outcome, Phase, RunContext, RunHeader, Shard,
 };
 
-/// A run, as its own lines describe it.
+/// A run as described by its own lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What a reader of the records needs to know first.
     pub header: RunHeader,
-    /// The device and the programs that results depend on.
+    /// Device and software that results depend on.
     pub environment: Environment,
     /// Where, when and how it was started.
     pub context: RunContext,
@@ -34,34 +33,33 @@ pub struct Run {
     pub groups: u32,
     /// The `CountersMissing` and `EnergyMissing` events of the run.
     pub remarks: Vec<Event>,
-    /// Whether it ended with every planned case run.
+    /// Whether it finished with every planned case run.
     pub is_complete: bool,
-    /// Where its time went.
+    /// Breakdown of its wall time.
     pub spent: Spent,
-    /// The cases that the run planned; `None` if it wrote no plan.
+    /// Cases in the run's plan; `None` if it has not written one.
     planned: Option<Vec<Case>>,
-    /// The cases that lines name, in a run without a plan.
+    /// Cases mentioned by lines of a run without a plan.
     named: Vec<Case>,
 }
 
-/// A case of the last run, and the attempt at it that counts.
+/// A case of the last run, with the attempt that counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseHistory<L = Event> {
-    /// The case as the last run planned it: its position may have changed since the attempt.
+    /// The case as planned by the last run. Its position may have changed since the attempt.
     pub case: Case,
-    /// Number of the run's or group's start, counted over the whole journal. Only samples of one session were
+    /// Index of the start of the run or group, counted over the whole journal. Only samples of the same session were
     /// interleaved.
     pub session: usize,
-    /// The lines of the attempt, each with its number in the journal.
+    /// Lines of the attempt, each with its index in the journal.
     pub lines: Vec<(usize, L)>,
     /// Whether the case was run and has an outcome.
     pub is_run: bool,
 }
 
-/// The last run, and how much of its plan it and the earlier runs have done.
+/// The last run, with the results of its planned cases from this run and earlier ones.
 #[derive(Debug)]
 pub struct LastRun<L = Event> {
-    /// The run's description of itself.
     pub run: Run,
     /// Every planned case once, in the manifest's order.
     pub cases: Vec<CaseHistory<L>>,
@@ -73,45 +71,45 @@ pub struct LastRun<L = Event> {
 pub struct History<L = Event> {
     /// The last run that counts.
     run: Option<Run>,
-    /// A run that has not written its plan yet.
+    /// A run that has not yet written its plan.
     begun: Option<Run>,
     /// Shards of all runs.
     pub(super) shards: BTreeSet<Shard>,
     /// Seconds of all runs in each phase.
     pub(super) phases: BTreeMap<Phase, f64>,
-    /// Seconds of all runs that ended.
+    /// Total seconds of all finished runs.
     pub(super) wall: f64,
     /// Number of starts of runs and groups so far.
     starts: usize,
-    /// Session of the run's start, for groups without a start of their own.
+    /// Session of the run's start, for groups without their own start.
     run_session: usize,
     groups: HashMap<Arc<GroupKey>, GroupHistory<L>>,
-    /// Attempts that have not ended.
+    /// Unfinished attempts.
     open: HashMap<CaseKey, Attempt<L>>,
     settled: HashMap<CaseKey, Attempt<L>>,
     /// Number of lines so far.
     lines: usize,
     /// Whether a group has started in the most recent run.
     has_groups: bool,
-    /// Whether a line of that run is damaged.
+    /// Whether a line of the most recent run is damaged.
     is_damaged: bool,
 }
 
-/// A group's history apart from its cases.
+/// A group's history, without its cases.
 #[derive(Debug)]
 pub(super) struct GroupHistory<L> {
-    /// When the run that last planned it began.
+    /// Start time of the run that last planned it.
     pub planned_at: String,
-    /// The group's lines that concern no case, each with its number in the journal.
+    /// Lines about the group but not about a case, each with its index in the journal.
     pub lines: Vec<(usize, L)>,
-    /// Number of settled cases.
+    /// Number of finished cases.
     settled: usize,
-    /// Session of the group's start in the run.
+    /// Session of the group's start in this run.
     session: Option<usize>,
     is_running: bool,
     /// Whether it has started since the last damaged line.
     is_sound: bool,
-    /// Whether its lines are omitted until it starts or is planned again.
+    /// Whether its lines are omitted until it is started or planned again.
     is_void: bool,
 }
 
@@ -159,17 +157,17 @@ impl<L> Default for History<L> {
 }
 
 impl<L> History<L> {
-    /// Returns the last run that counts; `None` if none ever started.
+    /// The last run that counts; `None` if none ever started.
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref().or(self.begun.as_ref())
     }
 
-    /// Returns what is known of the last run's cases; `None` if none ever started.
+    /// The last run with its cases; `None` if none ever started.
     pub fn into_last_run(self) -> Option<LastRun<L>> {
         let Self { run, begun, groups, mut open, mut settled, .. } = self;
         let mut run = run.or(begun)?;
         let mut cases = run.planned.take().unwrap_or_else(|| std::mem::take(&mut run.named));
-        // A run that plans group by group may first have kept a group that it then repeats.
+        // A run that plans group by group may repeat a group that it first kept.
         cases.sort_by_key(|case| case.ordinal);
         cases.dedup_by(|a, b| a.key == b.key);
         let of_case = |case: Case| {
@@ -184,7 +182,7 @@ impl<L> History<L> {
 }
 
 impl History {
-    /// Folds the events of a journal, or those of some of its groups.
+    /// Folds the events of a journal, or of some of its groups.
     pub fn fold(events: impl IntoIterator<Item = Event>) -> Self {
         let mut history = Self::default();
         events.into_iter().for_each(|event| history.add(event));
@@ -202,7 +200,7 @@ impl History {
         self.settled.extend(groups.settled);
     }
 
-    /// Returns how a case ended; `None` if it has not.
+    /// Outcome of a case, if finished.
     pub fn outcome(&self, key: &CaseKey) -> Option<&Outcome> {
         self.settled.get(key)?.lines.iter().rev().find_map(|(_, event)| match event {
             Event::CaseSettled { outcome, .. } => Some(outcome),
@@ -210,27 +208,27 @@ impl History {
         })
     }
 
-    /// Returns the events of every settled case, whether or not the last run planned it.
+    /// Events of all finished cases, whether or not the last run planned them.
     pub fn settled(&self) -> impl Iterator<Item = (&CaseKey, impl DoubleEndedIterator<Item = &Event> + Clone)> {
         self.settled.iter().map(|(key, attempt)| (key, attempt.lines.iter().map(|(_, event)| event)))
     }
 }
 
-/// A group of the last run's plan.
+/// A group in the plan of the last run.
 #[derive(Debug)]
 pub(super) struct PlannedGroup<L> {
     pub key: Arc<GroupKey>,
     pub planned: Vec<Case>,
-    /// The lines of the group and its cases, each with its number, in writing order.
+    /// Lines of the group and its cases, each with its index, in the order they were written.
     pub lines: Vec<(usize, L)>,
     /// Whether every planned case was run and has an outcome.
     pub is_complete: bool,
-    /// When the run that last planned it began.
+    /// Start time of the run that last planned it.
     pub planned_at: String,
 }
 
 impl<L> LastRun<L> {
-    /// Returns the groups in plan order.
+    /// The groups, in plan order.
     pub(super) fn into_groups(self) -> Vec<PlannedGroup<L>> {
         let mut known = self.groups;
         let mut places: HashMap<Arc<GroupKey>, usize> = HashMap::new();
@@ -268,8 +266,8 @@ impl LastRun {
 }
 
 impl<L: Content> History<L> {
-    /// Folds the lines of a journal, and returns those that are damaged. Fails if one of them may have been the start
-    /// of a run or its plan.
+    /// Folds the lines of a journal, and returns the damaged ones. Fails if one of them may have been the start of a
+    /// run or its plan.
     pub(super) fn of_lines(lines: impl Iterator<Item = Result<L, Damaged>>) -> Result<(Self, Vec<Damaged>), Damaged> {
         let (mut history, mut damaged) = (Self::default(), Vec::new());
         let mut before: Option<Damaged> = None;
@@ -356,7 +354,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Changes the most recent run.
+    /// Modifies the most recent run.
     fn with_run(&mut self, change: impl FnOnce(&mut Run)) {
         if let Some(run) = self.begun.as_mut().or(self.run.as_mut()) {
             change(run);
@@ -373,7 +371,7 @@ impl<L: Content> History<L> {
         self.open.clear();
     }
 
-    /// Results of cases that are run again no longer count.
+    /// Records a plan. Earlier results of cases that will run again no longer count.
     fn plan(&mut self, todo: Vec<Case>, held: Vec<Case>) {
         self.enter_run();
         for case in &todo {
@@ -400,7 +398,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Starts a group. Starting again discards what its unsettled cases did in the worker that died.
+    /// Starts a group. If it had already started, discards what its unfinished cases did in the worker that died.
     fn start(&mut self, key: &Arc<GroupKey>) -> &mut GroupHistory<L> {
         self.enter_run();
         self.starts += 1;
@@ -432,7 +430,7 @@ impl<L: Content> History<L> {
         let new = || Attempt { group, session, lines: Vec::new(), is_run: false };
         let is_added = matches!(part, Part::Counted | Part::Note) && !self.open.contains_key(key);
         if let Part::Settled { is_run } = part {
-            // A memory check after the timings settles a case again.
+            // A memory check after timing reports the outcome of a case a second time.
             let open = self.open.remove_entry(key);
             known.settled += usize::from(!self.settled.contains_key(key));
             let ended = open.or_else(|| self.settled.remove_entry(key));
@@ -441,7 +439,7 @@ impl<L: Content> History<L> {
             attempt.lines.push((self.lines, line));
             self.settled.insert(key, attempt);
         } else if let Some(attempt) = self.settled.get_mut(key).filter(|_| is_added) {
-            // A profiler's lines belong to the attempt that they follow.
+            // Lines from a profiler belong to the attempt before them.
             attempt.lines.push((self.lines, line));
         } else {
             let attempt = match self.open.get_mut(key) {
@@ -453,7 +451,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Records a lost line: it may have belonged to any running group, or started another one.
+    /// Records a lost line, which may have belonged to any running group or started another one.
     fn miss_line(&mut self) {
         self.is_damaged = true;
         self.groups.values_mut().for_each(|group| group.is_sound = false);
@@ -464,7 +462,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Omits a group that continues after a damaged line without its own start.
+    /// Voids a group that continues after a damaged line without having started again.
     fn expect_start(&mut self, key: &Arc<GroupKey>) {
         if self.is_damaged && !self.groups.get(key).is_some_and(|group| group.is_sound) {
             self.void(key);
@@ -478,7 +476,7 @@ impl<L: Content> History<L> {
         (group.settled, group.is_void) = (0, true);
     }
 
-    /// Returns the shared copy of a group's key.
+    /// The shared copy of a group's key.
     fn known(&self, key: &GroupKey) -> Arc<GroupKey> {
         self.groups.get_key_value(key).map_or_else(|| Arc::new(key.clone()), |(key, _)| Arc::clone(key))
     }

@@ -1,5 +1,5 @@
-//! A case's line in `records.jsonl`. It omits values that equal the header's, stores values in a fixed order without
-//! names, and refers to texts that many lines share by their number in the header.
+//! A case's line in `records.jsonl`. Omits values that equal the header's, stores values in a fixed order without
+//! names, and refers to strings shared by many lines by their index in the header.
 
 mod columns;
 mod launch;
@@ -19,17 +19,17 @@ use runner_types::{
     is_default,
 };
 
-/// The line of `records.jsonl` for one case in one regime.
+/// Line of `records.jsonl` for one case in one regime.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CaseLine {
     ordinal: u64,
-    /// Present if it is not the header's.
+    /// Present if it differs from the header's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     experiment: Option<String>,
     variant: String,
-    /// Values of the axes that the header names.
+    /// Values of the axes named in the header.
     axes: Axes,
-    /// Present if it differs from the axes that the header does not compare.
+    /// Present if it differs from the axes that the header marks as not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<GroupKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,13 +39,13 @@ pub(super) struct CaseLine {
     /// Hash of the machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<Listed>,
-    /// Operations of the machine code.
+    /// Opcode counts of the machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operations: Option<Listed>,
-    /// How the case ended; a line without this field is a measured case.
+    /// Omitted for a measured case.
     #[serde(default, skip_serializing_if = "is_default")]
     outcome: Outcome,
-    /// What the checks found; a line without this field is a case that passed.
+    /// Omitted for a case that passed.
     #[serde(default, skip_serializing_if = "is_default")]
     verdict: Verdict,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,10 +54,10 @@ pub(super) struct CaseLine {
     work: (Option<u64>, Option<Number>),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<ResultLine>,
-    /// The clock's unit, if it is not the regime's.
+    /// The clock's unit, if it is not the regime's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unit: Option<Unit>,
-    /// How many processes measured it, and how their medians differ.
+    /// Number of processes that measured it, and the variation between their medians.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     processes: Option<(u32, Number)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,7 +70,7 @@ pub(super) struct CaseLine {
     counters: Option<Vec<Option<Number>>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     each_counters: Vec<Vec<Option<Number>>>,
-    /// For each counted line, its number in the header's list and its counts; 0 if it has none.
+    /// For each counted line, its index in the header's list and its counts (0 if it has none).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     lines: Vec<(usize, Vec<Number>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ impl CaseLine {
         }
     }
 
-    /// Fails if the line refers to what the header lacks.
+    /// Converts the line to a record. Fails if it refers to something that the header lacks.
     pub fn record(self, header: &RunHeader, columns: &Columns) -> Result<CaseRecord, String> {
         let axes = match self.axes {
             Axes::Named(axes) => axes,

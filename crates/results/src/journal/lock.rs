@@ -1,7 +1,7 @@
-//! Allows only one process to write to a folder.
+//! Allows only one process at a time to write to a folder.
 //!
-//! The lock is the operating system's, on a separate file, since the journal is renamed. It ends with the process, even
-//! after a crash, so a dead run never blocks the next one.
+//! Uses a lock of the operating system on a separate file, since the journal is renamed. The lock ends with the
+//! process, even after a crash, so a dead run never blocks the next one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -12,10 +12,10 @@ use super::JournalError;
 use runner_files::atomic;
 use runner_types::calendar_time;
 
-/// Longest line, in bytes, that names the holder of a lock.
+/// Maximum length, in bytes, of the line that names the holder of a lock.
 const LONGEST_HOLDER: u64 = 256;
 
-/// File name of the lock in a report folder. The file remains, unlocked, and is not for git.
+/// Name of the lock file in a report folder. The file remains after unlocking and should not be committed to git.
 pub const LOCK_FILE: &str = "journal.lock";
 
 /// The right to write to a report folder, until dropped.
@@ -25,15 +25,15 @@ pub struct FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Unlocks the file. Closing it is not enough: a child process that another thread is just starting keeps it open
-    /// until its program runs.
+    /// Unlocks the file. Closing it is not enough: a child process that another thread is starting keeps it open until
+    /// its program runs.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
 impl FolderLock {
-    /// Locks the folder, or says which process holds it. Removes unfinished files of killed processes.
+    /// Locks the folder; the error says which process holds the lock. Removes unfinished files of killed processes.
     pub fn take(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(LOCK_FILE);
         let mut options = OpenOptions::new();
@@ -72,7 +72,7 @@ impl FolderLock {
 mod tests {
     use super::*;
 
-    /// A process that is started meanwhile also has the file open.
+    /// A process that is being started also has the file open.
     #[test]
     fn a_lock_ends_when_it_is_dropped_even_if_its_file_is_open_elsewhere() {
         let dir = tempfile::tempdir().unwrap();

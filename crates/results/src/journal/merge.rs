@@ -1,8 +1,8 @@
-//! Merges many journals into one: those of a plan's shards, of retries and of resumed runs.
+//! Merges several journals into one: those of a plan's shards, of retries and of resumed runs.
 //!
-//! The last complete run of a group counts, by start time: one in which every planned case has an outcome. A group
-//! without a complete run keeps what its last run left. Nothing is averaged, and no group is assembled from parts,
-//! since its ratios are formed within rounds.
+//! For each group, the last complete run counts, by start time. A run is complete if every planned case has an outcome.
+//! A group without a complete run keeps what its last run produced. Nothing is averaged, and no group is assembled from
+//! several runs, since its ratios are formed within rounds.
 //!
 //! Only journals of the same matrix on the same kind of machine are merged: [`merge`] returns one part for each device,
 //! driver, compiler and clock setting.
@@ -28,16 +28,16 @@ pub enum MergeError {
     #[error("{first} and {second} differ in {what}: merge them separately, or run one of them again")]
     Differ {
         first: String,
-        /// Path of the journal that differs from the first.
+        /// Path of a journal that differs from the first.
         second: String,
-        /// What they differ in.
+        /// Description of the difference.
         what: String,
     },
 }
 
-/// Merges the journals of every experiment and kind of machine, in any order.
+/// Merges journals, in any order.
 ///
-/// Returns one part per experiment and kind of machine, in the order of the experiments' names.
+/// Returns one part per experiment and kind of machine, sorted by the experiments' names.
 pub fn merge(scans: Vec<Scan>) -> Result<Vec<Merged>, MergeError> {
     let mut by_machine: BTreeMap<MachineKind, Vec<Part>> = BTreeMap::new();
     let parts: Vec<Part> = scans.into_par_iter().map(Part::from_scan).collect::<Result<_, _>>()?;
@@ -47,7 +47,7 @@ pub fn merge(scans: Vec<Scan>) -> Result<Vec<Merged>, MergeError> {
     by_machine.into_values().map(merge_parts).collect()
 }
 
-/// What runs must have in common for their times to be one population.
+/// What runs must have in common for their times to be comparable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct MachineKind {
     experiment: String,
@@ -78,7 +78,7 @@ struct Part {
     place: PathBuf,
     run: Run,
     groups: Vec<PlannedGroup<Scanned>>,
-    /// Shards, phases and seconds of every run in the journal.
+    /// Shards, phases and total seconds of all runs in the journal.
     shards: BTreeSet<Shard>,
     phases: BTreeMap<Phase, f64>,
     wall: f64,
@@ -103,7 +103,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     let mut sources = Vec::with_capacity(parts.len());
     let (mut newest, mut gpus) = (None, BTreeSet::new());
     for (source, Part { place, mut run, groups, shards: own, phases: spent, wall }) in (0..).zip(parts) {
-        // Two runs may begin at the same instant: then the one at the later path counts.
+        // If two runs start at the same time, the one with the later path counts.
         for group in groups {
             let is_older = |Best { group: known, .. }: &Best| {
                 (known.is_complete, &known.planned_at) <= (group.is_complete, &group.planned_at)
@@ -123,7 +123,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
         gpus.insert(run.environment.machine.gpu.clone());
         newest = Some(run);
     }
-    // Every kind of machine has a journal.
+    // There is at least one journal for every kind of machine.
     let Some(Run { header, mut environment, context, cases, groups, .. }) = newest else {
         return Ok(Merged::default());
     };
@@ -154,13 +154,13 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     Ok(Merged { head, lines, ends, end, sources, missing })
 }
 
-/// A group's run that counts.
+/// The run of a group that counts.
 struct Best {
     source: u32,
     group: PlannedGroup<Scanned>,
 }
 
-/// Refuses runs of different matrices.
+/// Rejects runs of different matrices.
 fn agree(parts: &[Part]) -> Result<(), MergeError> {
     let Some((first, others)) = parts.split_first() else { return Ok(()) };
     for other in others {
@@ -183,8 +183,8 @@ fn agree(parts: &[Part]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Refuses results of two versions of one variant's code. If options differ, the sources may too: a macro can name an
-/// include.
+/// Rejects results from two versions of a variant's source. Only cases with equal options are compared, since with
+/// different ones a macro may include different files.
 fn agree_on_code(best: &[Best], sources: &[Source]) -> Result<(), MergeError> {
     let mut versions: HashMap<(&str, &str), BTreeMap<u32, BTreeSet<&str>>> = HashMap::new();
     for Best { source, group } in best {
@@ -195,19 +195,20 @@ fn agree_on_code(best: &[Best], sources: &[Source]) -> Result<(), MergeError> {
     }
     let place = |source: u32| sources.get(source as usize).map(|source| source.path().display().to_string());
     let differ = |((variant, _), of_variant): (&(&str, &str), &BTreeMap<u32, BTreeSet<&str>>)| {
-        // Several within one journal have the same version of the code.
+        // Skip a variant with several sources within one journal, which come from one version of the code.
         let (first, code) = of_variant.first_key_value().filter(|_| of_variant.values().all(|code| code.len() == 1))?;
         let (second, _) = of_variant.iter().find(|(_, other)| *other != code)?;
         Some((place(*first)?, place(*second)?, format!("the source of variant `{variant}`")))
     };
-    // The message must not depend on the map's order.
+    // Take the minimum, since the message must not depend on the map's order.
     match versions.iter().filter_map(differ).min() {
         Some((first, second, what)) => Err(MergeError::Differ { first, second, what }),
         None => Ok(()),
     }
 }
 
-/// Returns the shards of the largest division that have no journal. A run of the whole plan has every shard.
+/// Shards without a journal, for the largest number of shards that occurs. A run of the whole plan counts as all
+/// shards.
 fn lacking(shards: &BTreeSet<Shard>) -> Vec<Shard> {
     let Some(of) = shards.iter().map(|shard| shard.of).max() else { return Vec::new() };
     (1..=of).map(|index| Shard { index, of }).filter(|shard| !shards.contains(shard)).collect()

@@ -1,5 +1,5 @@
-//! A merged journal. Its lines are read from the original journals, some groups at a time, so that they are never in
-//! memory all at once.
+//! A merged journal. Its lines are read from the original journals, some groups at a time, so that they are never all
+//! in memory at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,14 +17,14 @@ use super::{Journal, JournalError, parse, write};
 use runner_files::regular;
 use runner_types::{Environment, Event, GroupKey, RunHeader, Shard};
 
-/// What merged journals lack of the plan.
+/// Parts of the plan that the merged journals lack.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Missing {
     /// Shards that no journal covers.
     pub shards: Vec<Shard>,
     /// Number of cases that no journal mentions.
     pub cases: u64,
-    /// Groups with cases that have no outcome.
+    /// Groups that have cases without an outcome.
     pub groups: Vec<GroupKey>,
 }
 
@@ -34,34 +34,33 @@ impl Missing {
     }
 }
 
-/// Fewest lines that a thread reads at a time.
+/// Minimum number of lines that a thread reads at a time.
 const CHUNK: usize = 4096;
 
-/// Chunks per thread that are read before they are written.
+/// Number of chunks per thread that are read before they are written.
 const CHUNKS_OF_THREAD: usize = 4;
 
-/// Lines at most this many bytes apart are read together.
+/// Maximum distance in bytes between lines that are read together.
 const GAP: u64 = 4096;
 
-/// How many bytes a line may grow by its new number and checksum.
+/// Maximum number of bytes by which a new number and checksum may lengthen a line.
 const LONGER: usize = 21;
 
-/// Bytes read at once, unless a line is longer.
+/// Maximum number of bytes to read at once, unless a line is longer.
 const WINDOW: u64 = 1 << 20;
 
-/// The journals of one experiment on one kind of machine, merged so that they read as one.
+/// The journals of one experiment on one kind of machine, merged into one.
 #[derive(Debug, Default)]
 pub struct Merged {
     /// The start of the run and its plan.
     pub(super) head: Vec<Event>,
-    /// The lines of all groups, in plan order.
+    /// Lines of all groups, in plan order.
     pub(super) lines: Vec<MergedLine>,
     /// End index of each group in `lines`.
     pub(super) ends: Vec<usize>,
-    /// The events after the groups.
+    /// Events after the groups.
     pub(super) end: Vec<Event>,
     pub(super) sources: Vec<Source>,
-    /// What the journals lack.
     pub missing: Missing,
 }
 
@@ -80,14 +79,14 @@ pub(super) enum Source {
 }
 
 struct Chunk<T> {
-    /// The groups' lines as they are written again.
+    /// Rewritten lines of the groups.
     text: Vec<u8>,
-    /// Result of each group's events.
+    /// Result for each group's events.
     made: Vec<T>,
 }
 
 impl Merged {
-    /// Returns the run that the events belong to; `None` if there are none.
+    /// The run that the events belong to; `None` if there are no events.
     pub fn run(&self) -> Option<(&RunHeader, &Environment)> {
         match self.head.first() {
             Some(Event::RunStarted { header, environment, .. }) => Some((header, environment)),
@@ -95,12 +94,12 @@ impl Merged {
         }
     }
 
-    /// Returns the events before and after the groups.
+    /// Events before and after the groups.
     pub fn into_run_events(self) -> impl Iterator<Item = Event> {
         self.head.into_iter().chain(self.end)
     }
 
-    /// Returns the result of `of_group` for the events of each group, in plan order. Groups are read in parallel.
+    /// Applies `of_group` to the events of each group and returns the results in plan order. Reads groups in parallel.
     pub fn of_groups<T: Send>(&self, of_group: impl Fn(Vec<Event>) -> T + Sync) -> Result<Vec<T>, JournalError> {
         let read = |groups| self.read(groups, None, &of_group);
         let read: Vec<Chunk<T>> = self.chunks().into_par_iter().map(read).collect::<Result<_, _>>()?;
@@ -138,7 +137,7 @@ impl Merged {
         Ok((journal, made))
     }
 
-    /// Reads the sources in a folder into memory: a new journal will replace them.
+    /// Reads the sources in a folder into memory, since a new journal will replace them.
     fn keep(&mut self, dir: &Path) -> Result<(), JournalError> {
         let Ok(dir) = dir.canonicalize() else { return Ok(()) };
         for source in &mut self.sources {
@@ -155,7 +154,7 @@ impl Merged {
         Ok(())
     }
 
-    /// Returns ranges of groups with at least [`CHUNK`] lines each, except the last.
+    /// Ranges of groups with at least [`CHUNK`] lines each, except the last.
     fn chunks(&self) -> Vec<Range<usize>> {
         let mut chunks = Vec::new();
         let mut first = 0;
@@ -168,14 +167,14 @@ impl Merged {
         chunks
     }
 
-    /// Returns the range of the groups' lines.
+    /// Range of lines that belong to the groups.
     fn lines_of(&self, groups: Range<usize>) -> Range<usize> {
         let end_before = |group: usize| group.checked_sub(1).map_or(0, |before| self.ends[before]);
         end_before(groups.start)..end_before(groups.end)
     }
 
-    /// Reads the events of some groups. Given the number of their first line in a new journal, also makes the lines to
-    /// write there.
+    /// Reads the events of some groups. If given the number of their first line in a new journal, also rewrites the
+    /// lines.
     fn read<T>(
         &self,
         groups: Range<usize>,
@@ -205,7 +204,7 @@ impl Merged {
         Ok(chunk)
     }
 
-    /// Returns the end offset, in its source, of the read window that contains line `at`.
+    /// End offset of the read window that contains line `at`.
     fn window_end(&self, at: usize) -> u64 {
         let source = self.lines[at].source;
         let near = self.lines[at..].iter().take_while(|line| line.source == source);
@@ -223,11 +222,11 @@ impl Merged {
     }
 }
 
-/// Reads lines; those that are close together are read at once.
+/// Reads lines, several at once if they are close together.
 #[derive(Default)]
 struct Texts {
     files: HashMap<u32, File>,
-    /// The source of `bytes`, and their offset in it.
+    /// Source and offset of `bytes`.
     window: (u32, u64),
     bytes: Vec<u8>,
 }

@@ -1,8 +1,8 @@
 //! The stored results of a run, in two files.
 //!
 //! `journal.jsonl` is local: one event per line, with every sample, appended as events happen, so that a run that dies
-//! loses at most the line it was writing. `records.jsonl` is for git: one line per case and regime, without samples,
-//! written whole or not at all. This module stores events and records and reads them back, or reports the line that it
+//! loses at most the line that it was writing. `records.jsonl` is for git: one line per case and regime, without
+//! samples, written atomically. This module stores events and records and reads them back, or reports lines that it
 //! cannot read.
 
 mod damage;

@@ -1,35 +1,35 @@
 //! Records of older versions. Each step converts lines of one version to the next, so that each version is described
-//! once.
+//! only once.
 //!
 //! | version | differs from the next by |
 //! | --- | --- |
 //! | 1 | names for every value, no checksums, notes as sentences |
-//! | 2 | names in launches, results, ratios and errors; no lists of what ratios are against and of hashes in the header |
+//! | 2 | names in launches, results, ratios and errors; no lists in the header of hashes and of cases that ratios are against |
 //! | 3 | no last line |
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// An object of an older line.
+/// A JSON object in an older line.
 type Object = Map<String, Value>;
 
-/// What the lines of an older file refer to.
+/// Lists that the lines of an older file refer to.
 #[derive(Debug)]
 pub(super) struct Older {
     version: u32,
-    /// The counters of version 1, which does not list them.
+    /// Counters of version 1, whose header does not list them.
     counters: Vec<String>,
 }
 
 impl Older {
-    /// Collects what the lines of a file of this version refer to.
+    /// Collects the lists that the lines of a file of this version refer to.
     pub fn new<'a>(version: u32, lines: impl Iterator<Item = &'a str>) -> Self {
         let counters = if version == 1 { counters(lines) } else { Vec::new() };
         Self { version, counters }
     }
 
-    /// Converts the first line to the current version.
+    /// Converts the header line to the current version.
     pub fn header(&self, mut header: Value) -> Value {
         if self.version == 1 {
             header["columns"] = json!({ "counters": self.counters });
@@ -48,7 +48,7 @@ impl Older {
         header
     }
 
-    /// Converts the line of a case to the current version.
+    /// Converts a case's line to the current version.
     pub fn case(&self, mut line: Value) -> Value {
         if self.version == 1 {
             line = self.to_second(line);
@@ -155,7 +155,7 @@ fn to_third(line: Value) -> Value {
     Value::Object(line)
 }
 
-/// Returns the members of an object; none for any other value, which the reader of the line then refuses.
+/// Members of an object; empty for any other value, which the reader of the line then rejects.
 fn object(value: Value) -> Object {
     if let Value::Object(members) = value { members } else { Object::new() }
 }
@@ -164,7 +164,7 @@ fn take(object: &mut Object, name: &str) -> Value {
     object.remove(name).unwrap_or_default()
 }
 
-/// Changes a member that is present and not null.
+/// Modifies a member that is present and not null.
 fn change(object: &mut Object, name: &str, change: impl FnOnce(Value) -> Value) {
     if let Some(value) = object.get_mut(name).filter(|value| !value.is_null()) {
         *value = change(value.take());
@@ -178,7 +178,7 @@ fn each(object: &mut Object, name: &str, mut change_element: impl FnMut(Value) -
     });
 }
 
-/// Returns the members with these names as a list.
+/// Members with these names, as a list.
 fn listed(value: Value, names: &[&str]) -> Value {
     with_defaults(value, names, &[])
 }

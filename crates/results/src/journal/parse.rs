@@ -1,4 +1,4 @@
-//! Parses one line of a journal: its envelope, checksum and event.
+//! Parses a line of a journal: its envelope, checksum and event.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ impl Fault {
     }
 }
 
-/// The fields of a line apart from its event. `t` is for people: nothing is computed from it.
+/// Fields of a line without its event. `t` is for human readers; nothing is computed from it.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(super) struct Envelope<'a> {
     pub v: u32,
@@ -38,8 +38,8 @@ pub(super) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the envelope at the start of a line that [`Journal`](super::Journal) wrote; the rest of the line may be
-    /// missing. Also returns what follows the event's name.
+    /// Parses the envelope at the start of a line written by [`Journal`](super::Journal); the rest of the line may be
+    /// missing. Also returns the text after the event's name.
     pub fn of_start(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let rest = line.strip_prefix(WRITTEN_START)?;
         let rest = &rest[rest.iter().position(|byte| *byte == b'"')?..];
@@ -60,20 +60,20 @@ impl<'a> Envelope<'a> {
 /// Start of a line of this version, up to its time.
 const WRITTEN_START: &[u8] = b"{\"v\":2,\"t\":\"";
 
-/// Verifies the checksum of a line, and its version.
+/// Checks the version and the checksum of a line.
 pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
     match (sealed::check_line(line), version) {
         (Ok(()), JOURNAL_VERSION) => Ok(()),
         (Ok(()), other) => Err(Fault::Version(other)),
         (Err(bad), JOURNAL_VERSION) => Err(Fault::Damage(bad.to_string())),
-        // A flipped bit in the version is damage, too.
+        // A flipped bit in the version is damage too.
         (Err(bad), other) => {
             Err(Fault::Damage(format!("its version is {other}, this runner reads version {JOURNAL_VERSION}; {bad}")))
         }
     }
 }
 
-/// Returns the number of a line, which only other versions may lack.
+/// Number of a line. Only lines of other versions may lack it.
 pub(super) fn numbered(seq: Option<u64>) -> Result<u64, Fault> {
     seq.ok_or_else(|| Fault::Damage("the line has no number".to_owned()))
 }
@@ -82,7 +82,7 @@ pub(super) fn numbered(seq: Option<u64>) -> Result<u64, Fault> {
 pub(super) fn parse(line: &[u8]) -> Result<Line<Event>, Fault> {
     let Envelope { v, seq, event } = Envelope::parse(line).map_err(|e| Fault::syntax(&e))?;
     check(v, line)?;
-    // The checksum does not guarantee that the bytes are text.
+    // A correct checksum does not guarantee valid UTF-8.
     let text = std::str::from_utf8(line).map_err(|e| Fault::Damage(e.to_string()))?;
     let content = of_name(&event, text).map_err(|e| Fault::syntax(&e))?;
     Ok(Line { seq: numbered(seq)?, content })
@@ -128,7 +128,7 @@ struct CasesPlanned {
     held: Vec<Case>,
 }
 
-/// Parses the event `name` of a line. Frequent and long events avoid the copy of the line that serde makes to find an
+/// Parses the event `name` of a line. For frequent and long events, this avoids the copy that serde makes to find an
 /// event's name.
 fn of_name(name: &str, line: &str) -> serde_json::Result<Event> {
     Ok(match name {

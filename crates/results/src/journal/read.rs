@@ -1,4 +1,4 @@
-//! Reads a journal back.
+//! Reads a journal.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -22,22 +22,22 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Returns the events of the intact lines, in order.
+    /// Events of the intact lines, in order.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.lines.each.iter().flatten()
     }
 
-    /// Returns the lines that do not parse, have a wrong checksum, or are misplaced.
+    /// Lines that do not parse, have a wrong checksum, or are misplaced.
     pub fn damaged(&self) -> impl Iterator<Item = &Damaged> {
         self.lines.each.iter().filter_map(|line| line.as_ref().err())
     }
 
-    /// Returns the last line if it was cut off.
+    /// The last line, if it was cut off.
     pub const fn torn(&self) -> Option<Torn> {
         self.lines.torn
     }
 
-    /// Returns the number of the last line, which reveals missing, duplicated or misplaced lines.
+    /// Number of the last line.
     pub const fn last(&self) -> u64 {
         self.lines.last
     }
@@ -48,16 +48,17 @@ impl Contents {
     }
 }
 
-/// Longest journal that is read unless the user allows more, in bytes.
+/// Maximum size of a journal, in bytes, unless the user allows more.
 pub(super) const LONGEST_JOURNAL: u64 = 8 << 30;
 
-/// Longest line in bytes: the plan of a run is the longest.
+/// Maximum length of a line, in bytes. The longest lines are plans of runs.
 pub(super) const LONGEST_LINE: u64 = 1 << 30;
 
-/// From this many damaged lines on, a file is not a journal.
+/// Number of damaged lines from which a file does not count as a journal.
 const MOST_DAMAGED: usize = 1000;
 
-/// Most lines per batch, and the bytes from which on a batch ends early, so that the raw text is never held whole.
+/// Maximum lines per batch, and number of bytes at which a batch ends early, so that the raw text is never all in
+/// memory.
 const CHUNK: usize = 4096;
 const CHUNK_BYTES: u64 = 64 << 20;
 
@@ -66,9 +67,9 @@ const BUFFER: usize = 1 << 20;
 
 /// Reads the whole journal at `path`.
 ///
-/// A last line without its newline, or that does not parse, was being written when the run died: it is omitted and
-/// reported in [`Contents::torn`]. The same in the middle is damage, as are missing, duplicated or misplaced lines, and
-/// is reported in [`Contents::damaged`]. A line of another version is an error.
+/// A last line without its newline, or one that does not parse, was being written when the run died. It is omitted and
+/// reported in [`Contents::torn`]. In the middle of the journal such a line is damage, as are missing, duplicated or
+/// misplaced lines; these are reported in [`Contents::damaged`]. A line of another version is an error.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let file = regular::open_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))?;
     let mut reader = Reader { file: BufReader::with_capacity(BUFFER, file), offset: 0, error: None };
@@ -83,24 +84,24 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
 }
 
 pub(super) struct LinePlace {
-    /// Number of bytes before the line in the file.
+    /// Byte offset of the line in the file.
     pub offset: u64,
     /// Whether it ends with a newline.
     pub is_ended: bool,
-    /// Whether nothing follows it.
+    /// Whether it is the last line.
     pub is_last: bool,
 }
 
-/// Reads the lines of a file, with their newlines.
+/// Reads the lines of a file, including newlines.
 struct Reader {
     file: BufReader<File>,
     offset: u64,
-    /// Why it stopped before the end.
+    /// Why it stopped before the end of the file.
     error: Option<io::Error>,
 }
 
 impl Reader {
-    /// Returns the next lines; `None` after the last one.
+    /// The next batch of lines; `None` after the last.
     fn some(&mut self) -> Option<Vec<(LinePlace, Vec<u8>)>> {
         let (mut some, begin) = (Vec::new(), self.offset);
         while some.len() < CHUNK && self.offset - begin < CHUNK_BYTES {
@@ -136,7 +137,7 @@ pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
     regular::read_data(path, LONGEST_JOURNAL).map_err(JournalError::io("read", path))
 }
 
-/// Returns the lines with their newlines and offsets.
+/// Lines with their offsets, including newlines.
 pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
     let mut begin = 0;
     let place = |end: usize| {
@@ -149,10 +150,10 @@ pub(super) fn lines_of(bytes: &[u8]) -> Vec<(usize, &[u8])> {
     ends.chain(rest).map(place).collect()
 }
 
-/// The lines of a journal, up to one that was cut off.
+/// The lines of a journal, without one that was cut off.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lines<T> {
-    /// Intact and damaged lines, in order; a damaged entry is where the line, or the missing lines, should be.
+    /// Intact and damaged lines, in order. A damaged entry stands for a line or for missing lines.
     each: Vec<Result<T, Damaged>>,
     pub torn: Option<Torn>,
     last: u64,
@@ -165,7 +166,7 @@ impl<T> Default for Lines<T> {
 }
 
 impl<T: Content> Lines<T> {
-    /// Returns what has been done, and the damaged lines; see [`Contents::into_history`].
+    /// The history and the damaged lines; see [`Contents::into_history`].
     pub fn into_history(self, path: &Path) -> Result<(History<T>, Vec<Damaged>), JournalError> {
         History::of_lines(self.each.into_iter()).map_err(|Damaged { line, message }| JournalError::Corrupt {
             path: path.to_owned(),
@@ -205,16 +206,16 @@ pub(super) fn in_order<T>(
     Ok(Lines { each, torn, last: order.last + order.unread })
 }
 
-/// Tracks the numbers of lines.
+/// Tracks line numbers to find missing, duplicated and misplaced lines.
 #[derive(Debug, Default)]
 struct Order {
-    /// Number of the last readable line; unreadable lines come after it.
+    /// Number of the last readable line. `unread` counts the unreadable lines after it.
     last: u64,
     unread: u64,
 }
 
 impl Order {
-    /// Adds the line's content; before it, or in its place, the damage that its number reveals.
+    /// Adds a line's content, preceded by or replaced with the damage that its number reveals.
     fn place<T>(&mut self, line: usize, seq: u64, content: T, entries: &mut Vec<Result<T, Damaged>>) {
         let expected = self.last + self.unread + 1;
         if seq <= self.last {
@@ -232,10 +233,10 @@ impl Order {
     }
 }
 
-/// Bytes at a journal's end that are read to find its last line.
+/// Number of bytes at a journal's end to search for its last line.
 const TAIL: u64 = 4096;
 
-/// Whether the journal at `path` ends with the end of a run that ran every case. Reads only the last line.
+/// Whether the last line of the journal at `path` marks a complete run. Reads only that line.
 pub fn is_complete(path: &Path) -> bool {
     let tail = || -> io::Result<Vec<u8>> {
         let mut file = regular::open(path)?;

@@ -1,4 +1,4 @@
-//! `records.jsonl` and `environment.json`: what goes to git.
+//! Reads and writes `records.jsonl` and `environment.json`, which are committed to git.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -19,21 +19,21 @@ use runner_types::{CaseRecord, Environment, Records, RunHeader, hex};
 /// Version of the lines. Increase it when a reader of older lines would misread new ones.
 pub const RECORDS_VERSION: u32 = 4;
 
-/// How the header line and the last line begin.
+/// Start of the header line and of the last line.
 const HEADER_MARK: &str = "{\"line\":\"header\"";
 const END_MARK: &str = "{\"line\":\"end\"";
 
-/// File name in a report folder.
+/// Name of the environment file in a report folder.
 pub const ENVIRONMENT_FILE: &str = "environment.json";
 
-/// Returns the environment without what changes from run to run (free memory): the part that is committed.
+/// The committed part of an environment, without values that change from run to run (free memory).
 pub fn without_run_facts(environment: &Environment) -> Environment {
     let mut kept = environment.clone();
     kept.device.memory_free = None;
     kept
 }
 
-/// The header line as it is written.
+/// The header line for writing.
 #[derive(Serialize)]
 struct HeaderOut<'a> {
     line: &'static str,
@@ -43,7 +43,7 @@ struct HeaderOut<'a> {
     environment: &'a Environment,
 }
 
-/// The header line as it is read.
+/// The header line for reading.
 #[derive(Deserialize)]
 struct HeaderIn {
     columns: Columns,
@@ -59,14 +59,14 @@ struct EndOut {
     sha256: String,
 }
 
-/// The last line as it is read.
+/// The last line for reading.
 #[derive(Deserialize)]
 struct EndIn {
     cases: u64,
     sha256: String,
 }
 
-/// Returns the text of `records.jsonl`: the header, one line per record, and the end, each with its checksum.
+/// Text of `records.jsonl`: the header, one line per record, and the last line, each with its checksum.
 pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     let columns = Columns::collect(records);
     let header = HeaderOut {
@@ -91,13 +91,13 @@ pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// Returns the text of `environment.json`.
+/// Text of `environment.json`.
 pub fn environment_text(environment: &Environment) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }
 
-/// Reads the file `records.jsonl`. Since it is written whole or not at all, a line is damaged if it does not parse, has
-/// a wrong checksum, or is missing, duplicated or misplaced.
+/// Reads `records.jsonl`. Since it is written atomically, a line is damaged if it does not parse, has a wrong checksum,
+/// or is missing, duplicated or misplaced.
 pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     let bytes = regular::read_data(path, regular::LONGEST_DATA).map_err(JournalError::io("read", path))?;
     let text = String::from_utf8(bytes)
@@ -105,7 +105,7 @@ pub fn read_records(path: &Path) -> Result<Records, JournalError> {
     parse_records(&text, path)
 }
 
-/// Parses the text of a `records.jsonl`; errors name the file `path`.
+/// Parses the text of `records.jsonl`; errors name the file `path`.
 pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let corrupt = |line: usize, message| JournalError::Corrupt { path: path.to_owned(), line: line + 1, message };
     let mut lines: Vec<&str> = text.lines().collect();
@@ -129,7 +129,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
         let parsed = format.case(line).and_then(|line| line.record(&records.header, &columns));
         parsed.map_err(|message| corrupt(i, message))
     };
-    // The lines are checked in order, so that the first damaged one is reported.
+    // Collected in order, so that the first damaged line is reported.
     let cases: Vec<Result<CaseRecord, JournalError>> = lines.par_iter().enumerate().skip(1).map(case).collect();
     records.cases = cases.into_iter().collect::<Result<_, _>>()?;
     let place = |record: &CaseRecord| (record.case.ordinal, record.result.as_ref().map(|result| result.regime));
@@ -148,15 +148,15 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     Ok(records)
 }
 
-/// Version of a file's lines.
+/// Format of a file's lines, depending on its version.
 enum Format {
     Current,
-    /// The flag says whether lines have checksums, which version 1 lacks.
+    /// The flag is whether lines have checksums, which version 1 lacks.
     Older(Older, bool),
 }
 
 impl Format {
-    /// Returns the version in the first line of a file.
+    /// The format of a file, from the version in its first line.
     fn of_file<'a, L: Iterator<Item = &'a str>>(
         path: &Path,
         first: &str,
@@ -176,7 +176,7 @@ impl Format {
         }
     }
 
-    /// Returns the header in a file's first line, without cases, and what the other lines refer to.
+    /// The records in a file's header line, without cases, and the lists that the other lines refer to.
     fn header(&self, path: &Path, first: &str) -> Result<(Records, Columns), JournalError> {
         let corrupt = |message| JournalError::Corrupt { path: path.to_owned(), line: 1, message };
         let read = self.read(first, Older::header).map_err(corrupt)?;
@@ -206,7 +206,7 @@ impl Format {
     }
 }
 
-/// Returns the SHA-256 of lines, each with its newline.
+/// SHA-256 of lines, including newlines.
 fn digest<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     let digest = lines.fold(Sha256::new(), |digest, line| digest.chain_update(line).chain_update("\n"));
     hex(&digest.finalize())

@@ -1,11 +1,11 @@
-//! What is already done according to a journal, for `--resume`.
+//! Results in a journal that `--resume` can keep.
 
 use std::collections::{HashMap, HashSet};
 
 use super::History;
 use runner_types::{CaseKey, Event, Fingerprint, Outcome};
 
-/// The cases whose stored result is kept, each with the fingerprint under which it was made.
+/// Cases whose stored result can be kept, with the fingerprint of each result.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
     done: HashMap<CaseKey, Stored>,
@@ -15,28 +15,28 @@ pub struct Held {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stored {
     fingerprint: Fingerprint,
-    /// Whether the case was measured and every check passed.
+    /// Whether the case was measured and passed every check.
     is_good: bool,
     is_counted: bool,
 }
 
 impl Held {
-    /// Whether the stored result of `key` was made under `fingerprint` and so still applies.
+    /// Whether `key` has a stored result with this fingerprint, which is therefore current.
     pub fn holds(&self, key: &CaseKey, fingerprint: &Fingerprint) -> bool {
         self.done.get(key).is_some_and(|stored| stored.fingerprint == *fingerprint)
     }
 
-    /// Whether `key` has a stored result, which may no longer apply.
+    /// Whether `key` has a stored result, even if it is not current.
     pub fn knows(&self, key: &CaseKey) -> bool {
         self.done.contains_key(key)
     }
 
-    /// Whether `key` has an outcome, which may not be kept.
+    /// Whether `key` has an outcome, even if it cannot be kept.
     pub fn has_settled(&self, key: &CaseKey) -> bool {
         self.settled.contains(key)
     }
 
-    /// Whether the case passed but the journal has no counters for it.
+    /// Whether the case passed, but the journal has no counters for it.
     pub fn lacks_counters(&self, key: &CaseKey) -> bool {
         self.done.get(key).is_some_and(|stored| stored.is_good && !stored.is_counted)
     }
@@ -51,7 +51,7 @@ impl Held {
 }
 
 impl FromIterator<Held> for Held {
-    /// Joins the results of groups that were folded separately.
+    /// Combines the results of groups that were folded separately.
     fn from_iter<T: IntoIterator<Item = Self>>(groups: T) -> Self {
         let mut all = Self::default();
         for group in groups {
@@ -63,13 +63,13 @@ impl FromIterator<Held> for Held {
 }
 
 impl History {
-    /// Returns the results that would be the same again.
+    /// Results that another run would reproduce.
     ///
     /// These are measured cases (stable or not) and wrong ones. Cases that crashed, hung, ran out of memory or were
-    /// refused by the driver are not kept, since they may end differently. Nor are cases that never used the device
-    /// (excluded, invalid, not compiled), since planning them again costs nothing, and expected failures, since no
-    /// fingerprint says whether the manifest still expects them. Ratios are formed within rounds, so a group should be
-    /// kept whole or measured whole.
+    /// rejected by the driver are not kept, since they may end differently. Cases that never used the device (excluded,
+    /// invalid, not compiled) are not kept either, since planning them again costs nothing. Neither are expected
+    /// failures, since no fingerprint tells whether the manifest still expects them. Ratios are formed within rounds,
+    /// so a group should be kept as a whole or measured as a whole.
     pub fn held(&self) -> Held {
         let mut held = Held::default();
         for (key, mut events) in self.settled() {

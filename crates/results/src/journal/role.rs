@@ -3,45 +3,44 @@
 
 use runner_types::{Case, CaseKey, Event, GroupKey, Outcome};
 
-/// A journal line's role in the history.
 #[derive(Debug)]
 pub enum Role<'a> {
     /// About a run.
     Run,
-    /// The cases of a run.
+    /// A plan of a run: its cases.
     Plan,
     GroupStarted(&'a GroupKey),
     GroupFinished(&'a GroupKey),
     /// Ratios of the group's samples.
     Ratios(&'a GroupKey),
     Case(&'a GroupKey, &'a CaseKey, Part),
-    /// Nothing depends on the line.
+    /// Has no effect on the history.
     Other,
 }
 
-/// What a line says about its case.
+/// What a line reports about its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The result of a case that was run, so its group has started.
+    /// Result of a case that was run, so its group has started.
     Result,
     /// Another part of an attempt.
     Detail,
-    /// Counters, which a profiler takes in a separate pass after the timings.
+    /// Counters, which a profiler collects in a separate pass after timing.
     Counted,
     Note,
     Settled {
-        /// Whether the case was run, not skipped by a run that ended before it.
+        /// Whether the case was run rather than skipped because the run ended.
         is_run: bool,
     },
 }
 
-/// The content of a journal line, parsed or only scanned.
+/// Content of a journal line, parsed or only scanned.
 pub trait Content {
     fn role(&self) -> Role<'_>;
 
     fn case(&self) -> Option<Case>;
 
-    /// Returns the event of a line about a run or its plan.
+    /// The event of a line about a run or its plan.
     fn into_event(self) -> Option<Event>;
 }
 

@@ -1,7 +1,6 @@
-//! What merging needs of a journal: the events of runs and, for each line of a group, its place and what it settles.
+//! Scans a journal for merging. Keeps the events of runs and, for each line of a group, its position and its effect.
 //!
-//! The lines of groups, with all samples and counters, stay in the file. They are read when the merged journal is
-//! written.
+//! Lines of groups, with all samples and counters, stay in the file. They are read when the merged journal is written.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -52,7 +51,7 @@ pub(super) struct GroupLine {
 }
 
 impl Scanned {
-    /// Returns the variant and code of a line that has them.
+    /// Variant and code hashes of a line that has them.
     pub fn code(&self) -> Option<(&str, &Arc<Code>)> {
         match self {
             Self::Group(GroupLine { kind: Kind::Case { key, code: Some(code), .. }, .. }) => Some((&key.variant, code)),
@@ -60,7 +59,7 @@ impl Scanned {
         }
     }
 
-    /// Returns where the text of a group's line is.
+    /// Location of the text of a group's line.
     pub const fn text(&self) -> Option<Text> {
         match self {
             Self::Run(_) => None,
@@ -84,7 +83,7 @@ pub(super) struct Code {
     pub options: String,
 }
 
-/// Where the text of a line is in the file, without its newline.
+/// Location of a line's text in the file, without its newline.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text {
     pub offset: u64,
@@ -121,8 +120,8 @@ impl Content for Scanned {
     }
 }
 
-/// Scans the journal at `path`. Errors and damage are those of [`read`](super::read), except that a line with a correct
-/// checksum is not fully parsed.
+/// Scans the journal at `path`. Reports the same errors and damage as [`read`](super::read), except that a line with a
+/// correct checksum is not fully parsed.
 pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     let bytes = bytes_of(path)?;
     let lines = lines_of(&bytes);
@@ -138,7 +137,7 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     Ok(Scan { path: path.to_owned(), torn, damaged, history })
 }
 
-/// What damage has cost a journal, in words; `None` if every case of its last run still has its outcome.
+/// Describes the damage of a journal; `None` if every case of its last run still has an outcome.
 pub fn damage(path: &Path) -> Option<String> {
     let scan = match scan(path) {
         Ok(scan) => scan,
@@ -152,7 +151,7 @@ pub fn damage(path: &Path) -> Option<String> {
     Some(damaged.unwrap_or_else(|| format!("{}: results of its last run are missing", path.display())))
 }
 
-/// The parsed beginning of a line.
+/// The parsed start of a line.
 #[derive(Deserialize)]
 struct Head<'a> {
     v: u32,
@@ -198,8 +197,7 @@ impl OutcomeHead<'_> {
     }
 }
 
-/// Finds the keys of groups and cases by their text, so that each is parsed once. Most lines repeat the previous line's
-/// keys.
+/// Keys of groups and cases by their text, so that each is parsed once. Most lines repeat the previous line's keys.
 #[derive(Default)]
 struct Keys {
     groups: HashMap<String, Arc<GroupKey>>,
@@ -233,7 +231,7 @@ fn parsed<K: DeserializeOwned>(known: &mut HashMap<String, Arc<K>>, text: &RawVa
 
 /// Text before an event's case, which is its first field.
 const CASE_FIELD: &[u8] = b",\"case\":";
-/// Text after the case of a check.
+/// Text after the case in a `CaseChecked` event.
 const FINGERPRINT_FIELD: &[u8] = b",\"fingerprint\":";
 const HASHES_FIELD: &[u8] = b",\"hashes\":";
 
@@ -246,7 +244,7 @@ fn scan_line(line: &[u8], offset: usize, keys: &mut Keys) -> Result<Line<Scanned
     Ok(Line { seq: parse::numbered(head.seq)?, content: of_line(&head, line, offset, keys)? })
 }
 
-/// Scans a line in its written form, without parsing the long rest after the case.
+/// Scans a line as written by this program, without parsing the long rest after the case.
 fn scan_start(line: &[u8], offset: usize, keys: &mut Keys) -> Option<Result<Line<Scanned>, Fault>> {
     let (Envelope { v, seq, event }, rest) = Envelope::of_start(line)?;
     let at_start = || value_of::<CaseHead<'_>>(rest, CASE_FIELD);
@@ -269,7 +267,7 @@ fn scan_start(line: &[u8], offset: usize, keys: &mut Keys) -> Option<Result<Line
     Some(checked.and_then(|seq| Ok(Line { seq, content: keys.line(&case, part, hashes, text)? })))
 }
 
-/// Returns the value of the field at the start of a text, and what follows it.
+/// Value of the field at the start of a text, and the text after it.
 fn value_of<'a, T: Deserialize<'a>>(text: &'a [u8], field: &[u8]) -> Option<(T, &'a [u8])> {
     let text = text.strip_prefix(field)?;
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<T>();

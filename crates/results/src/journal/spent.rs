@@ -1,4 +1,4 @@
-//! Where the wall time of a run went.
+//! Breakdown of a run's wall time.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use runner_types::Phase;
 pub struct Spent {
     /// Time in each phase, summed over parallel workers.
     pub phases: BTreeMap<Phase, f64>,
-    /// Time from the start to the end of compiling.
+    /// Time from the start to the end of compilation.
     pub compiling: f64,
-    /// Time from the run's start to its end; `None` if it did not end.
+    /// Time from the start to the end of the run; `None` if it did not end.
     pub wall: Option<f64>,
 }
 
 impl Spent {
-    /// Returns the compile time while groups ran. It is in no phase: the phase counts only the time that the run
-    /// waited.
+    /// Compile time that overlapped with running groups. Not included in any phase: the compile phase counts only the
+    /// time that the run waited.
     pub fn seconds_beside(&self) -> f64 {
         (self.compiling - self.phases.get(&Phase::Compile).copied().unwrap_or_default()).max(0.0)
     }
 
-    /// Returns the time in no phase: starting the worker, waiting, writing.
+    /// Time outside all phases: starting workers, waiting, writing.
     pub fn idle(&self) -> Option<f64> {
         Some((self.wall? - self.phases.values().sum::<f64>()).max(0.0))
     }

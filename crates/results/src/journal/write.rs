@@ -20,20 +20,20 @@ use runner_files::regular;
 use runner_files::sealed;
 use runner_types::{Event, calendar_time};
 
-/// Events written at a time.
+/// Number of events to write at a time.
 const CHUNK: usize = 8192;
 
-/// Batches of copied lines that may wait for the disk.
+/// Maximum number of batches of copied lines that wait for the disk.
 const BATCHES_WAITING: usize = 2;
 
-/// Prefixes of the fields after the timestamp.
+/// Text before the fields that follow the timestamp.
 const SEQ_FIELD: &str = ",\"seq\":";
 const EVENT_FIELD: &str = ",\"event\":";
 
-/// Upper bound of the length of a line's version, time and number.
+/// Upper bound for the length of a line's version, time and number.
 const LONGEST_ENVELOPE: usize = 128;
 
-/// A journal that is open for writing. Dropping it releases the folder.
+/// A journal open for writing. Dropping it unlocks the folder.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
@@ -47,12 +47,12 @@ impl Journal {
     /// Starts a new journal in `dir`, creating the folder.
     ///
     /// An existing journal becomes `journal.previous.jsonl`, unless it has no results. The previous run's records and
-    /// report stay until the new ones replace them, and its samples until the run after.
+    /// report remain until the new ones replace them. Its samples remain until the run after this one.
     pub fn create(dir: &Path) -> Result<Self, JournalError> {
         atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
         let path = dir.join(JOURNAL_FILE);
-        // A link is refused whatever it points to, rather than renamed.
+        // Reject a symbolic link, whatever it points to, rather than rename it.
         match atomic::open_itself(&path, OpenOptions::new().read(true)) {
             Err(source) if source.kind() != ErrorKind::NotFound => return Err(JournalError::io("open", &path)(source)),
             _ => {}
@@ -65,9 +65,9 @@ impl Journal {
         Ok(Self { file, path, lock, next: 1 })
     }
 
-    /// Continues the journal in `dir`, and returns its content. A last line that was cut off is removed first.
+    /// Continues the journal in `dir`, and returns its content. First removes a last line that was cut off.
     ///
-    /// Without a journal, starts an empty one.
+    /// Starts an empty journal if there is none.
     pub fn append_to(dir: &Path) -> Result<(Self, Contents), JournalError> {
         atomic::create_folder(dir)?;
         let lock = FolderLock::take(dir)?;
@@ -90,9 +90,9 @@ impl Journal {
         self.lock
     }
 
-    /// Writes one event; heartbeats are dropped.
+    /// Writes an event, unless it is a heartbeat.
     ///
-    /// Each line is written in one call, so that another process reads whole lines, and is synced to the disk when a
+    /// Each line is written with one call, so that other processes only see whole lines. The file is synced when a
     /// group or the run ends.
     pub fn record(&mut self, event: &Event) -> Result<(), JournalError> {
         if matches!(event, Event::CaseActive { .. } | Event::LaunchesMarked { .. }) {
@@ -111,7 +111,7 @@ impl Journal {
         self.next
     }
 
-    /// Writes events that are already known; syncs once, at the end.
+    /// Writes existing events; syncs once, at the end.
     pub fn record_all(&mut self, events: &[Event]) -> Result<(), JournalError> {
         for some in events.chunks(CHUNK) {
             let line = |(place, event)| self.line(self.next + place as u64, event);
@@ -122,7 +122,7 @@ impl Journal {
         self.file.sync_data().map_err(JournalError::io("sync", &self.path))
     }
 
-    /// Writes texts of this many lines, already numbered, while the next ones are made.
+    /// Writes batches of text with `lines` numbered lines in total, while the next batches are prepared.
     pub(super) fn copy(
         &mut self,
         batches: impl Iterator<Item = Result<Vec<Vec<u8>>, JournalError>>,
@@ -135,7 +135,7 @@ impl Journal {
                 texts.iter().try_for_each(|texts| {
                     let mut file = file;
                     texts.iter().try_for_each(|text| file.write_all(text))?;
-                    // Synced at the end too: the disk works meanwhile.
+                    // Sync after each batch, while the next one is prepared.
                     file.sync_data()
                 })
             });
@@ -169,10 +169,10 @@ pub(super) fn append(text: &mut Vec<u8>, event: &Event, seq: u64) -> serde_json:
     Ok(())
 }
 
-/// Appends a line of another journal, whose checksum is correct, under another number. `None` if it does not begin with
-/// its time and number, as a journal line does.
+/// Appends a line of another journal, whose checksum is correct, with a new number. `None` if it does not start with a
+/// time and a number, as journal lines do.
 pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> {
-    // The time comes first and has no quotes; the event's fields come after its name.
+    // The time comes first and contains no quotes; the event's fields come after its name.
     let start = &line[..LONGEST_ENVELOPE.min(line.len())];
     let event = memmem::find(start, EVENT_FIELD.as_bytes())?;
     let before = memmem::find(&start[..event], SEQ_FIELD.as_bytes()).unwrap_or(event);
@@ -187,7 +187,7 @@ pub(super) fn renumber(text: &mut Vec<u8>, line: &[u8], seq: u64) -> Option<()> 
     Some(())
 }
 
-/// Whether a journal has a settled case, or something that this version cannot read. Reads no further than needed.
+/// Whether a journal has a finished case, or something that this version cannot read. Reads no further than necessary.
 fn is_worth_keeping(path: &Path) -> bool {
     let mut file = match regular::open_data(path, LONGEST_JOURNAL) {
         Ok(file) => BufReader::new(file),
@@ -198,7 +198,7 @@ fn is_worth_keeping(path: &Path) -> bool {
         line.clear();
         match file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
             Ok(0) => return false,
-            // A last line that was cut off, unless it is too long to be one.
+            // A last line that was cut off, unless it reaches the maximum length.
             Ok(length) if !line.ends_with(b"\n") => return length as u64 == LONGEST_LINE,
             Ok(_) => {}
             Err(_) => return true,

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::journal;
 use runner_files::file_names::{hashed_slug, slug};
 
-/// Returns the folder for a report of this device: `ending` follows the name, and `below` is a subfolder. Device names
-/// may differ only in characters that a folder name cannot have. If the folder already has the report of such a device,
-/// that report is kept and digits of a hash distinguish the new folder.
+/// Folder for a report of this device: `ending` is appended to the name, and `below` is a subfolder. Names of devices
+/// may differ only in characters that a folder name cannot contain. If the folder already has the report of such a
+/// device, that report is kept, and digits of a hash distinguish the new folder.
 pub fn folder_of_device(parent: &Path, device: &str, ending: &str, below: Option<&str>) -> PathBuf {
     let folder = |name: String| {
         let own = parent.join(name + ending);

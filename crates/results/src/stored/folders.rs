@@ -9,7 +9,7 @@ use crate::analyse;
 use crate::journal::{History, JOURNAL_FILE, Merged, RECORDS_FILE, read_records};
 use runner_types::Shard;
 
-/// Returns the report at a path, or all reports below it.
+/// The report at a path, or all reports below it.
 pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
     let place = || path.display().to_string();
     let Ok(metadata) = fs::metadata(path) else {
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
     Ok(found)
 }
 
-/// Returns the folder with all shards, if this is the journal of one: `run --shard` names its folder `03-of-40`.
+/// Folder with all shards, if this is the journal of one: `run --shard` names its folder e.g. `03-of-40`.
 fn whole_of(file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
     let (index, of) = folder.file_name()?.to_str()?.split_once("-of-")?;
@@ -43,7 +43,7 @@ fn whole_of(file: &Path) -> Option<PathBuf> {
     is_shard.then(|| folder.parent().map(Path::to_owned)).flatten()
 }
 
-/// Returns the reports of merged shards, one per experiment and kind of machine.
+/// Reports of merged shards, one per experiment and kind of machine.
 fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> {
     let joined = shards::join(files)?;
     let place = whole.display().to_string();
@@ -62,8 +62,7 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
     joined.parts.into_iter().map(report).collect()
 }
 
-/// Finds the file of each report in a folder or below it, in the order of the folders' names. Does not follow symbolic
-/// links.
+/// Finds the file of each report at or below a folder, sorted by folder name. Does not follow symbolic links.
 fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let report = [RECORDS_FILE, JOURNAL_FILE].map(|name| dir.join(name)).into_iter().find(|file| file.is_file());
     if let Some(file) = report {
@@ -81,7 +80,7 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     below.iter().try_for_each(|dir| find(dir, found))
 }
 
-/// Reads a file: a journal if it is named so, else records.
+/// Reads a file: a journal if it has a journal's name, otherwise records.
 fn of_file(file: &Path) -> Result<Stored, ReadError> {
     let is_journal = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("journal."));
     let (records, warnings) = if is_journal { journal::read_journal(file)? } else { (read_records(file)?, Vec::new()) };

@@ -1,4 +1,4 @@
-//! A report as of each revision that changed it.
+//! Reads a report at each revision that changed it.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use runner_types::{Commit, Records};
 /// A range of revisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The revision before the first one: excluded, with its ancestors.
+    /// Revision to start after: it and its ancestors are excluded.
     pub since: Option<String>,
     /// The newest revision.
     pub until: String,
 }
 
 impl Span {
-    /// Parses `REV..REV` as git reads it, where either side may be missing, or a single `REV` as the newest.
+    /// Parses `REV..REV` like git, where either side may be omitted, or a single `REV` as the newest.
     pub fn parse(text: &str) -> Self {
         let (since, until) = text.split_once("..").unwrap_or(("", text));
         let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
@@ -29,9 +29,9 @@ impl Span {
 /// A report over revisions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// The report's folder, relative to the root of the repository.
+    /// Folder of the report, relative to the root of the repository.
     pub place: String,
-    /// The versions of the report, oldest first.
+    /// Versions of the report, oldest first.
     pub versions: Vec<Version>,
     /// Revisions whose records cannot be read, oldest first.
     pub unread: Vec<Unread>,
@@ -44,14 +44,14 @@ pub struct Unread {
     pub why: String,
 }
 
-/// A report as of the commit that changed it.
+/// A report at the commit that changed it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Version {
     pub commit: Commit,
     pub records: Records,
 }
 
-/// Returns every report below a path of the last revision, as of each commit that changed its records.
+/// All reports below a path of the last revision, at each commit that changed their records.
 pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> Result<Vec<History>, ReadError> {
     let files = Files::open(dir, &span.until, programs)?;
     let since = span.since.as_ref().map(|since| Files::open(dir, since, programs)).transpose()?;
@@ -80,7 +80,7 @@ pub fn histories(path: &Path, span: &Span, dir: &Path, programs: &Programs) -> R
 }
 
 fn of_report(files: &Files, since: Option<&Files>, path: &str) -> Result<History, ReadError> {
-    // A commit that removed the report has no version of it.
+    // A commit that deleted the report has no version of it.
     let changes = files.changes(since, path)?.into_iter().filter_map(|change| Some((change.commit, change.file?)));
     let (commits, versions): (Vec<Commit>, Vec<File>) = changes.unzip();
     let place = path.strip_suffix(RECORDS_FILE).unwrap_or(path).trim_end_matches('/').to_owned();

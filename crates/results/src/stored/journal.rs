@@ -1,4 +1,4 @@
-//! Records made from a journal, for folders without records.
+//! Creates records from a journal, for folders without records.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::analyse;
 use crate::journal::{self, Damaged, JournalError, Torn};
 use runner_types::{CaseKey, Event, Records, Regime, Round};
 
-/// Returns a journal's records, and what was left out of it.
+/// A journal's records, and warnings about lines that were left out.
 pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     let contents = journal::read(path)?;
     let warnings = warnings_of(path, contents.torn(), contents.damaged());
@@ -16,7 +16,7 @@ pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     Ok((analyse::records_of(contents.into_history()?).map_err(no_run)?, warnings))
 }
 
-/// Returns the samples of each case and regime in a journal.
+/// The samples in a journal, by case and regime.
 pub fn samples(path: &Path) -> Result<HashMap<(CaseKey, Regime), Vec<Round>>, JournalError> {
     let last = journal::read(path)?.into_history()?.into_last_run();
     let samples_of = |(_, event)| match event {
@@ -27,7 +27,7 @@ pub fn samples(path: &Path) -> Result<HashMap<(CaseKey, Regime), Vec<Round>>, Jo
     Ok(cases.flat_map(|case| case.lines).filter_map(samples_of).collect())
 }
 
-/// Returns a sentence on each line of a journal that could not be used.
+/// A warning about each line of a journal that could not be used.
 pub(super) fn warnings_of<'a>(
     path: &Path,
     torn: Option<Torn>,
@@ -37,7 +37,7 @@ pub(super) fn warnings_of<'a>(
     torn.into_iter().chain(damaged.into_iter().map(|damaged| damaged_line(path, damaged))).collect()
 }
 
-/// Returns the sentence on a damaged line.
+/// The warning about a damaged line.
 pub fn damaged_line(path: &Path, Damaged { line, message }: &Damaged) -> String {
     format!("{}:{line} is damaged ({message}); the cases of its group count as not run", path.display())
 }

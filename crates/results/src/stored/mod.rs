@@ -1,7 +1,7 @@
-//! Finished runs as they are stored: report folders, trees of them, journals, and the same in a git revision.
+//! Finished runs as they are stored: report folders, trees of these, journals, and all of these in a git revision.
 //!
-//! [`read`] finds every report under a [`Source`] and reads its records. A folder's records are preferred to its
-//! journal, which is local. Nothing is judged here, and nothing is written.
+//! [`read`] finds every report in a [`Source`] and reads its records. If a folder has records, they are preferred to
+//! its journal, which is local. This module judges nothing and writes nothing.
 
 mod devices;
 mod folders;
@@ -25,22 +25,22 @@ pub use journal::{damaged_line, read_journal, samples};
 pub use pairs::pairs;
 pub use shards::{join, journals};
 
-/// Where reports are read from.
+/// Location to read reports from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A folder, or a file of records or of a journal.
+    /// A folder, a records file or a journal.
     Path(PathBuf),
     /// A path in a revision, relative to the root of the repository.
     Revision {
-        /// The revision as git names it: a commit, a branch, a tag.
+        /// Revision as git names it: a commit, a branch, a tag.
         revision: String,
-        /// The path, with `/` between its parts.
+        /// Path, separated by `/`.
         path: String,
     },
 }
 
 impl Source {
-    /// `REV:PATH` is a revision unless a file or folder has that name.
+    /// Parses a source. `REV:PATH` is a revision unless a file or folder has that name.
     pub fn parse(text: &str) -> Self {
         match text.split_once(':') {
             Some((revision, path)) if !revision.is_empty() && !Path::new(text).exists() => {
@@ -62,12 +62,12 @@ impl fmt::Display for Source {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
-    /// Where it was read from, for messages.
+    /// Location that it was read from, for messages.
     pub place: String,
     /// Name of its folder, which a run derives from the device; empty if there is none.
     pub folder: String,
     pub records: Records,
-    /// Sentences about lines that could not be read.
+    /// Warnings about lines that could not be read.
     pub warnings: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the source was misnamed, rather than damaged or unreachable.
+    /// Whether the user named a wrong source, rather than one that is damaged or unreachable.
     pub const fn is_misnamed(&self) -> bool {
         matches!(
             self,
@@ -114,7 +114,7 @@ impl ReadError {
     }
 }
 
-/// Returns every report of a source, in path order. Revisions are those of the checkout that contains `dir`.
+/// All reports of a source, in path order. Revisions refer to the checkout that contains `dir`.
 pub fn read(source: &Source, dir: &Path, programs: &Programs) -> Result<Vec<Stored>, ReadError> {
     let found = match source {
         Source::Path(path) => folders::read(path)?,
@@ -123,7 +123,7 @@ pub fn read(source: &Source, dir: &Path, programs: &Programs) -> Result<Vec<Stor
     if found.is_empty() { Err(ReadError::NoReport { place: source.to_string() }) } else { Ok(found) }
 }
 
-/// Returns the reports of a revision. Journals are not in git.
+/// The reports of a revision. Journals are not in git.
 fn of_revision(files: &Files, revision: &str, path: &str) -> Result<Vec<Stored>, ReadError> {
     let is_records = |file: &File| file.path == path || Path::new(&file.path).ends_with(RECORDS_FILE);
     let listed: Vec<File> = files.list(path)?.into_iter().filter(is_records).collect();
@@ -139,7 +139,7 @@ fn of_revision(files: &Files, revision: &str, path: &str) -> Result<Vec<Stored>,
     Ok(found)
 }
 
-/// Returns the name of a file's folder.
+/// Name of a file's folder.
 fn folder_of(file: &Path) -> String {
     let folder = file.parent().and_then(Path::file_name);
     folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! Which report of the base belongs to which new one.
+//! Pairs reports of the base with new reports.
 
 use super::Stored;
 
-/// Pairs of reports, and those without a counterpart; indices into both lists.
+/// Pairs of reports, and reports without a counterpart, as indices into both lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Paired {
     pub pairs: Vec<(usize, usize)>,
@@ -10,9 +10,9 @@ pub struct Paired {
     pub only_new: Vec<usize>,
 }
 
-/// Pairs reports of one experiment whose folders have the same name. Then pairs what remains of each experiment if
-/// exactly one report is left on either side: a folder may have been renamed. A device and the simulator are paired
-/// only if there is nothing else.
+/// Pairs reports of the same experiment whose folders have the same name. Then, if exactly one report of an experiment
+/// remains on each side, pairs these too, since the folder may have been renamed. A device and the simulator are paired
+/// only if there is no other counterpart.
 pub fn pairs(base: &[Stored], new: &[Stored]) -> Paired {
     let experiment = |stored: &Stored| stored.records.header.experiment.clone();
     let mut found = Paired { only_base: (0..base.len()).collect(), ..Paired::default() };

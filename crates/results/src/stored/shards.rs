@@ -1,4 +1,4 @@
-//! Reads the journals of shards as one.
+//! Reads the journals of several shards as one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use super::ReadError;
 use super::journal::warnings_of;
 use crate::journal::{self, JOURNAL_FILE, JournalError, Merged, Scan};
 
-/// The result of merging journals.
+/// Result of merging journals.
 #[derive(Debug)]
 pub struct Joined {
-    /// The merged journal of each experiment and kind of machine.
+    /// Merged journal of each experiment and kind of machine.
     pub parts: Vec<Merged>,
-    /// Sentences about lines that could not be read.
+    /// Warnings about lines that could not be read.
     pub warnings: Vec<String>,
 }
 
-/// Returns every journal in a folder or below it, in path order; for a file, itself. Does not follow symbolic links.
+/// All journals at or below a folder, in path order; for a file, the file itself. Does not follow symbolic links.
 pub fn journals(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let place = || path.display().to_string();
     let Ok(metadata) = fs::metadata(path) else {
@@ -55,7 +55,7 @@ pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
     let is_alone = files.len() == 1;
     for scan in scanned {
         let scan = match scan {
-            // A damaged journal costs its own results, not those of the others.
+            // A damaged journal loses its own results, but not those of the others.
             Err(JournalError::Corrupt { path, line, message }) if !is_alone => {
                 warnings.push(format!("{}:{line} is damaged ({message}); the journal was skipped", path.display()));
                 continue;
@@ -63,7 +63,7 @@ pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
             other => other?,
         };
         warnings.extend(warnings_of(&scan.path, scan.torn, &scan.damaged));
-        // A run that died before its first line has nothing to merge.
+        // A run that died before writing a line has nothing to merge.
         if scan.is_empty() {
             warnings.push(format!("{} is empty and was skipped", scan.path.display()));
         } else {

@@ -1,11 +1,11 @@
-//! Slowdowns that the new report's manifest accepts.
+//! Slowdowns accepted by the new report's manifest.
 
 use super::{Change, Kind, Pair};
 use runner_lang::{Program, Scope};
 use runner_types::Acceptance;
 
-/// Gives each slowdown within its bound the acceptance that excuses it. Acceptances that the base's manifest also has
-/// are ignored: what they accept is already in the base.
+/// Marks each slowdown within an acceptance's bound as accepted. Ignores acceptances that the base's manifest also has,
+/// since the slowdown is already in the base.
 pub(super) fn accept<'a>(pair: Pair<'_>, changes: impl Iterator<Item = &'a mut Change>) {
     let of_base = &pair.base.header.comparison.accept;
     let accepted = pair.new.header.comparison.accept.iter().filter(|acceptance| !of_base.contains(acceptance));
@@ -34,7 +34,7 @@ fn applies(condition: &Program, change: &Change) -> bool {
     condition.evaluate_bool(&scope).unwrap_or(false)
 }
 
-/// Returns the new time over the base's, or the greatest growth of a deciding count; `None` if one of them was zero.
+/// New time divided by the base's, or the largest growth of a deciding counter; `None` if one of them was zero.
 fn growth(change: &Change) -> Option<f64> {
     if change.kind == Kind::Slower {
         return change.time.as_ref().map(|time| time.ratio);

@@ -1,4 +1,4 @@
-//! Why a case changed, as far as its records show.
+//! Possible causes of a case's change, as far as its records show them.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use super::differences::differing;
 use super::{Differs, Fact, Pair};
 use runner_types::{CaseRecord, Dim3, LaunchRecord};
 
-/// What may have changed a case's time or counts.
+/// Something that may have changed a case's time or counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
     Variant,
-    /// Version of the kernels' compiler.
+    /// Version of the kernel compiler.
     Toolkit,
-    /// Version of the host functions' compiler.
+    /// Version of the compiler for host functions.
     HostCompiler,
     /// Version of the program that measured and simulated.
     Runner,
@@ -25,12 +25,12 @@ pub enum CauseKind {
     Code,
     /// Scalar arguments of the launches.
     Arguments,
-    /// The case changed in some way; its records have no hashes that would say more.
+    /// The case changed, but its records have no hashes that would tell how.
     Fingerprint,
     Launches,
-    /// Blocks of a grid.
+    /// Blocks per grid.
     Grid,
-    /// Threads of a block.
+    /// Threads per block.
     Block,
     /// Bytes of dynamic shared memory per block.
     SharedDynamic,
@@ -45,11 +45,11 @@ pub enum CauseKind {
     /// Bytes per thread that spilled registers load from local memory.
     SpillLoads,
     Occupancy,
-    /// Median SM clock over the samples, in MHz.
+    /// Median SM clock during the samples, in MHz.
     SmClock,
 }
 
-/// Returns what differs between the reports as a whole.
+/// Differences between the reports as a whole.
 pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
     let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
     let toolkit = |toolkit: &runner_types::ToolkitInfo| {
@@ -64,7 +64,7 @@ pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
     ])
 }
 
-/// Returns what differs between two records of a case. A difference that all launches share is given once.
+/// Differences between two records of a case. A difference shared by several launches is listed once.
 pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let variant = |record: &CaseRecord| Fact::Text(record.case.key.variant.clone());
     let mut found = differing([(CauseKind::Variant, variant(base), variant(new))]);
@@ -88,24 +88,24 @@ pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<Ca
     found
 }
 
-/// Whether both sides ran the same code in the same way, as far as their records show.
+/// Whether both sides ran the same code in the same way, as far as the records show.
 pub(super) fn is_same_code(sides: [&CaseRecord; 2], causes: &[Differs<CauseKind>]) -> bool {
     let is_of_code = |cause: &Differs<CauseKind>| !matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
     sides.iter().all(|side| side.hashes.is_some()) && !causes.iter().any(is_of_code)
 }
 
-/// What is known of the compiled code of both sides.
+/// How the compiled code of both sides compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// The code is the same, and so are source and options.
+    /// Same code, source and options.
     Same,
-    /// The code is the same, although source or options differ.
+    /// Same code, although source or options differ.
     SameOfOtherSource,
-    /// The code differs.
+    /// Different code.
     Changed,
 }
 
-/// Returns what is known of the compiled code: machine code, or PTX on the simulator. `None` where a side does not know it.
+/// Compares the compiled code: machine code, or PTX on the simulator. `None` if it is unknown on either side.
 pub(super) fn compare_code(base: &CaseRecord, new: &CaseRecord) -> Option<Code> {
     let (base, new) = (base.hashes.as_ref()?, new.hashes.as_ref()?);
     let (of_base, of_new) = (base.code.as_ref()?, new.code.as_ref()?);
@@ -152,7 +152,7 @@ fn launch(base: &LaunchRecord, new: &LaunchRecord) -> Vec<Differs<CauseKind>> {
         (CauseKind::SpillLoads, number(|l| l.resources.spill_loads.map(f64::from))),
         (CauseKind::Occupancy, number(|l| l.occupancy.map(|occupancy| occupancy.fraction))),
     ];
-    // What one side does not know is no difference.
+    // A fact that is unknown on one side is not a difference.
     let known = facts.into_iter().filter(|(_, (base, new))| *base != Fact::Absent && *new != Fact::Absent);
     differing(known.map(|(what, (base, new))| (what, base, new)))
 }

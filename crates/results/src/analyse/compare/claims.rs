@@ -1,4 +1,4 @@
-//! Judges the new manifest's claims on both sides.
+//! Judges the new manifest's claims by the results of both sides.
 
 use serde::Serialize;
 use strum::VariantArray;
@@ -13,15 +13,15 @@ use runner_types::Claim;
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
-    /// The new results are false to it; those of the base were not, or the base did not claim it.
+    /// Broken by the new results, but not by the base's, or not claimed by the base.
     NewlyBroken,
-    /// Broken by both.
+    /// Broken on both sides.
     StillBroken,
     /// No longer in the new manifest.
     Removed,
     /// Undecided by the new results, held by the base's.
     NewlyUndecided,
-    /// Undecided by both.
+    /// Undecided on both sides.
     Undecided,
     /// The new results cannot judge it.
     NotApplicable,
@@ -32,7 +32,7 @@ pub enum ClaimKind {
 }
 
 impl ClaimKind {
-    /// Every kind, in the order of reports.
+    /// All kinds, in report order.
     pub const ALL: &[Self] = Self::VARIANTS;
 
     const fn classify(base: ClaimState, new: ClaimState) -> Self {
@@ -47,19 +47,19 @@ impl ClaimKind {
         }
     }
 
-    /// Returns the name that programs read.
+    /// Machine-readable name.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// A claim of the new manifest, or one that only the base's has. Both sides are judged by the same text.
+/// A claim of the new manifest, or one that only the base has. Both sides are judged by the same text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimChange {
     pub kind: ClaimKind,
-    /// Judgement of the base's results.
+    /// Judgement by the base's results.
     pub base: JudgedClaim,
-    /// Judgement of the new results.
+    /// Judgement by the new results.
     pub new: JudgedClaim,
 }
 
@@ -70,12 +70,12 @@ impl ClaimChange {
     }
 }
 
-/// Returns the claims of a pair, in the new manifest's order, those that it no longer makes at the end.
+/// The claims of a pair in the new manifest's order, followed by removed ones.
 pub(super) fn compare_claims(pair: Pair<'_>) -> Vec<ClaimChange> {
     let [of_base, of_new] = [pair.base, pair.new].map(|records| records.header.claims.as_slice());
     let judged = |claims: &[Claim]| judge_all(pair.base, claims).into_iter().zip(judge_all(pair.new, claims));
     let change = |(base, new): (JudgedClaim, JudgedClaim)| {
-        // The base did not claim what only the new manifest does, so nothing is broken still.
+        // If only the new manifest makes the claim, it cannot be *still* broken.
         let kind = match ClaimKind::classify(base.state, new.state) {
             ClaimKind::StillBroken if !of_base.contains(&new.claim) => ClaimKind::NewlyBroken,
             kind => kind,

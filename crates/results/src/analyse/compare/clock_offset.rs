@@ -1,9 +1,9 @@
 //! Corrects for a constant offset between the clocks of two runs.
 //!
-//! An interval between two events reads more than its kernel takes. Each process measures that excess when it starts,
-//! but it changes within minutes. So all short kernels of one run can read up to 0.2 µs more than those of another, and
-//! those of one group up to 0.1 µs more than those of other groups. Rows of unchanged code show this offset, since
-//! nothing else shifts all of them alike.
+//! The interval between two events is longer than the kernel's time. Each process measures this excess when it starts,
+//! but it changes within minutes. So all short kernels of one run can appear up to 0.2 µs slower than those of another,
+//! and those of one group up to 0.1 µs slower than those of other groups. Rows of unchanged code reveal this offset,
+//! since nothing else shifts all of them alike.
 
 use std::collections::HashMap;
 
@@ -11,38 +11,36 @@ use super::Row;
 use super::evidence::Evidence;
 use runner_types::GroupKey;
 
-/// Fewest rows of unchanged code from which the offset of a run is estimated, and of a group, whose rows share their
-/// rounds.
+/// Minimum rows of unchanged code for estimating the offset of a run, and of a group, whose rows share their rounds.
 const LEAST_ROWS: usize = 10;
 const LEAST_ROWS_OF_GROUP: usize = 5;
 
-/// Longest time, in nanoseconds, that is used: in longer ones the offset is smaller than other differences between
-/// runs.
+/// Maximum time used, in nanoseconds. For longer times, the offset is smaller than other differences between runs.
 const LONGEST: f64 = 25_000.0;
 
-/// Largest plausible offset in nanoseconds: above it something other than the clock differs.
+/// Maximum plausible offset, in nanoseconds. A larger one has a cause other than the clock.
 const LARGEST: f64 = 500.0;
 
-/// An offset is corrected only from this many standard errors on, and only if at least this share of the rows differs
-/// in its direction. Otherwise it does not affect all of them.
+/// An offset is corrected only if it is at least this many standard errors, and at least this fraction of the rows
+/// differs in its direction. Otherwise it does not affect all of them.
 const LEAST_ERRORS: f64 = 3.0;
 const LEAST_SHARE: f64 = 0.9;
 
-/// Largest residual of an offset, relative to the residual of a common factor. If all rows take about the same time,
-/// the two cannot be told apart, and a device that is slower by a factor must not be hidden.
+/// Maximum residual of an offset, relative to the residual of a common factor. If all rows take about the same time,
+/// the two cannot be distinguished, and a device that is slower by a factor must not be hidden.
 const LARGEST_REST: f64 = 0.8;
 
-/// Standard error of the median of normal values, per median absolute deviation and per 1/√n.
+/// Standard error of the median for normally distributed values, per median absolute deviation and per 1/√n.
 const ERROR_OF_MEDIAN: f64 = 1.2533 * 1.4826;
 
-/// Excess of the new run's clock over the base's.
+/// Clock offset, new run minus base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockOffset {
-    /// The group that it applies to, on top of the run's offset; `None` for the run's own.
+    /// Group that it applies to, in addition to the run's offset; `None` for the run's offset.
     pub group: Option<GroupKey>,
-    /// Nanoseconds per interval; negative if the new run reads less.
+    /// Nanoseconds per interval; negative if the new run measures less.
     pub nanoseconds: f64,
-    /// Standard error of the offset in nanoseconds.
+    /// Standard error of the offset, in nanoseconds.
     pub error: f64,
     /// Number of rows of unchanged code that show it.
     pub rows: usize,
@@ -51,12 +49,12 @@ pub struct ClockOffset {
 /// A row of unchanged code, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Control {
-    /// Time of the new run minus that of the base.
+    /// Time in the new run minus time in the base.
     difference: f64,
     time: f64,
 }
 
-/// Corrects the ratios of a pair of runs: first for the offset of all rows, then for those of single groups.
+/// Corrects the ratios of a pair of runs: first for the offset of all rows, then for offsets of single groups.
 pub(super) fn correct(rows: &mut [Row]) -> Vec<ClockOffset> {
     let mut offsets = Vec::new();
     let all: Vec<Control> = rows.iter().filter_map(control).collect();
@@ -79,7 +77,7 @@ pub(super) fn correct(rows: &mut [Row]) -> Vec<ClockOffset> {
     offsets
 }
 
-/// Returns the rows of each group, in the order of the groups.
+/// The rows of each group, in group order.
 fn by_group(rows: &mut [Row]) -> Vec<Vec<&mut Row>> {
     let mut places: HashMap<GroupKey, usize> = HashMap::new();
     let mut groups: Vec<Vec<&mut Row>> = Vec::new();
@@ -106,7 +104,7 @@ fn take_out(row: &mut Row, offset: &ClockOffset) {
     }
 }
 
-/// Returns the offset that short rows show; `None` if they are few, or do not all have it.
+/// The offset shown by short rows; `None` if there are too few, or if it does not affect all of them.
 fn find(rows: &[Control], least_rows: usize) -> Option<ClockOffset> {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let differences: Vec<f64> = short.map(|row| row.difference).collect();
@@ -114,7 +112,8 @@ fn find(rows: &[Control], least_rows: usize) -> Option<ClockOffset> {
     (nanoseconds.abs() <= LARGEST).then_some(ClockOffset { group: None, nanoseconds, error, rows: differences.len() })
 }
 
-/// Returns the median of the differences with its standard error; `None` where they are few, or not all of them show it.
+/// Median of the differences with its standard error; `None` if there are too few, or if the shift does not affect all
+/// of them.
 pub(super) fn common_shift(differences: &[f64], least_rows: usize) -> Option<(f64, f64)> {
     let shift = runner_stats::median(differences)?;
     let deviations: Vec<f64> = differences.iter().map(|difference| (difference - shift).abs()).collect();
@@ -125,7 +124,7 @@ pub(super) fn common_shift(differences: &[f64], least_rows: usize) -> Option<(f6
     (differences.len() >= least_rows && is_of_all).then_some((shift, error))
 }
 
-/// Whether rows of any length fit an offset better than the factor that the short ones suggest.
+/// Whether an offset fits rows of any length better than the common factor suggested by the short ones.
 fn is_no_factor(rows: &[Control], offset: f64) -> bool {
     let short = rows.iter().filter(|row| row.time <= LONGEST);
     let fractions: Vec<f64> = short.map(|row| row.difference / row.time).collect();
@@ -140,7 +139,7 @@ fn is_no_factor(rows: &[Control], offset: f64) -> bool {
 mod tests {
     use super::{Control, LEAST_ROWS, find, is_no_factor};
 
-    /// Returns rows from 2 µs to 20 µs with these differences.
+    /// Creates rows from 2 µs to 20 µs with these differences.
     fn rows(differences: impl IntoIterator<Item = f64>) -> Vec<Control> {
         (0..)
             .zip(differences)
@@ -161,7 +160,7 @@ mod tests {
         let is_found = |differences: &[f64]| find(&rows(differences.iter().copied()), LEAST_ROWS).is_some();
         assert!(is_found(&[100.0; 10]) && !is_found(&[100.0; 9]));
         assert!(is_found(&[500.0; 10]) && !is_found(&[501.0; 10]));
-        // The median is 100 with an error of 37 ns.
+        // The median is 100 ns, with a standard error of 37 ns.
         let scattered: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 10.0 } else { 190.0 }).collect();
         assert!(!is_found(&scattered));
         let some_less = |less: usize| [vec![-100.0; less], vec![100.0; 20 - less]].concat();
@@ -169,7 +168,7 @@ mod tests {
         assert!(!is_found(&[]) && !is_found(&[f64::NAN; 10]));
     }
 
-    /// A device that is slower by 1 % is no offset; if all rows take 5 µs it could be one.
+    /// A device that is 1 % slower has no offset. If all rows take 5 µs, it might be one.
     #[test]
     fn a_common_factor_is_no_offset() {
         let times = (1..=20).map(|i| 1e3 * f64::from(i));

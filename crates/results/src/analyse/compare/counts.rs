@@ -1,5 +1,7 @@
-//! Compares the counters of base and new. Those of the simulator that differ at all are shown, and so are the estimates
-//! from one sample of blocks; the hardware's differ by a little from run to run. A few of them decide, where they differ
+//! Compares the counters of base and new.
+//!
+//! Simulator counts are exact, so any difference is shown; so are differences between estimates from the same sample of
+//! blocks. Hardware counts vary slightly from run to run. A few deciding counters determine the verdict if they change
 //! by more than a threshold.
 
 use std::collections::{BTreeSet, HashMap};
@@ -9,77 +11,77 @@ use serde::Serialize;
 use super::{Change, Kind, Options, Pair, ReportComparison};
 use runner_types::{BackendKind, CaseKey, CaseRecord, CounterInfo, CounterUnit, Counters, Note, VOCABULARY};
 
-/// The smallest change of a count that matters, as a fraction, where none is given.
+/// Default for the smallest change of a count that matters, as a fraction.
 const THRESHOLD: f64 = 0.01;
 
-/// Who counted.
+/// Source of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedBy {
     /// The simulator, whose counts are exact.
     Simulator,
-    /// The simulator counted, in the same sample of the blocks on both sides.
+    /// The simulator, from the same sample of blocks on both sides.
     Sample,
-    /// The profiler of the GPU.
+    /// The GPU's profiler.
     Hardware,
 }
 
 /// A counter that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterChange {
-    /// The counter's name in the vocabulary, or the profiler's name for it.
+    /// Name in the vocabulary, or in the profiler.
     pub name: String,
-    /// The count of one run of the body in the base report.
+    /// Count per run of the body in the base report.
     pub base: f64,
-    /// The count of one run of the body in the new report.
+    /// Count per run of the body in the new report.
     pub new: f64,
-    /// Whether more of it is more work.
+    /// Whether a higher count means more work.
     pub is_cost: bool,
-    /// Whether it is one of those that decide.
+    /// Whether it is a deciding counter.
     pub decides: bool,
 }
 
-/// Why counts of a simulator do not decide.
+/// Why simulator counts do not decide.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undecided {
-    /// A record has counts of the PTX only, as versions wrote that derived none of the machine code.
+    /// A record from an older version has only PTX counts.
     Older,
-    /// There is no machine code whose counts could be derived.
+    /// There is no machine code to derive counts for.
     NoMachineCode {
         /// The reason and what to do, in a sentence.
         why: String,
     },
-    /// Machine instructions of a kernel have no count.
+    /// Some machine instructions of a kernel have no count.
     Instructions {
-        /// The kernel, as the linker knows it.
+        /// Kernel name as the linker knows it.
         kernel: String,
-        /// The number of machine instructions without a count.
+        /// Number of machine instructions without a count.
         unknown: u64,
-        /// The number of its machine instructions.
+        /// Number of all its machine instructions.
         of: u64,
     },
-    /// Accesses of a kernel to memory could not be derived.
+    /// Memory accesses of a kernel could not be derived.
     Accesses {
-        /// The kernel, as the linker knows it.
+        /// Kernel name as the linker knows it.
         kernel: String,
-        /// The names of the counters.
+        /// Names of the missing counters.
         counters: Vec<String>,
     },
 }
 
-/// What was counted in both.
+/// Comparison of the counters that both sides have.
 #[derive(Default)]
 pub(super) struct Counts {
     pub changes: Vec<CounterChange>,
     pub by: Option<CountedBy>,
-    /// What the counters say, where they decide.
+    /// Verdict of the deciding counters; `None` if counters do not decide.
     pub kind: Option<Kind>,
-    /// Why counts that decide are not known.
+    /// Why deciding counts are unknown.
     pub undecided: Vec<Undecided>,
 }
 
-/// Compares the counters of a case. `is_same` says that both sides ran the same code in the same way.
+/// Compares the counters of a case. `is_same` is whether both sides ran the same code in the same way.
 pub(super) fn compare_counts(pair: Pair<'_>, sides: [&CaseRecord; 2], (options, is_same): (&Options, bool)) -> Counts {
     let is_sampled = sides[1].sample().is_some();
     let [Some(base), Some(new)] = sides.map(|side| side.counters.as_ref()) else { return Counts::default() };
@@ -98,7 +100,7 @@ pub(super) fn compare_counts(pair: Pair<'_>, sides: [&CaseRecord; 2], (options, 
     Counts { changes, by: Some(by), kind, undecided }
 }
 
-/// Whether a counter that decides is counted in the PTX of a side, and not known of the machine code of both.
+/// Whether some deciding counter is known for the PTX of a side, but not for the machine code of both.
 fn lacks_deciding([base, new]: [&Counters; 2]) -> bool {
     let lacks = |info: &CounterInfo| {
         let of_ptx = info.of_ptx().filter(|_| info.decides());
@@ -108,7 +110,7 @@ fn lacks_deciding([base, new]: [&Counters; 2]) -> bool {
     VOCABULARY.iter().any(lacks)
 }
 
-/// Returns why counts of machine code are not known.
+/// Reasons why machine code counts are unknown.
 fn reasons(sides: [&CaseRecord; 2]) -> Vec<Undecided> {
     let reason = |note: &Note| match note.clone() {
         Note::NoMachineCode { why } => Some(Undecided::NoMachineCode { why }),
@@ -125,7 +127,7 @@ fn reasons(sides: [&CaseRecord; 2]) -> Vec<Undecided> {
     all.into_iter().collect()
 }
 
-/// Gives changed times the counters of the same case in another pair: `profile` counts in a report of its own.
+/// Adds counters to changed times from the same case in another pair, since `profile` writes a separate report.
 pub(super) fn join(reports: &mut [ReportComparison]) {
     let mut counted: HashMap<(String, CaseKey), Vec<CounterChange>> = HashMap::new();
     for report in reports.iter() {
@@ -150,7 +152,7 @@ pub(super) fn join(reports: &mut [ReportComparison]) {
     }
 }
 
-/// Returns the counters of both that differ by more than the tolerance, in the vocabulary's order and then by name.
+/// Counters that differ by more than the tolerance, in the vocabulary's order, followed by others sorted by name.
 fn changes(base: &Counters, new: &Counters, tolerance: f64) -> Vec<CounterChange> {
     let known = VOCABULARY.iter().map(|info| info.name);
     let others: BTreeSet<&str> =
@@ -162,20 +164,20 @@ fn changes(base: &Counters, new: &Counters, tolerance: f64) -> Vec<CounterChange
         let change = CounterChange { name: name.to_owned(), base, new, is_cost, decides };
         change.exceeds(tolerance).then_some(change)
     };
-    // The time of the case says what a counter of time does.
+    // Counters that measure time are covered by the time of the case.
     let is_time = |name: &&str| CounterInfo::named(name).is_some_and(|info| info.unit == CounterUnit::Nanoseconds);
     known.chain(others).filter(|name| !is_time(name)).filter_map(change).collect()
 }
 
 impl CounterChange {
-    /// Whether the counts differ by more than a fraction of the greater one.
+    /// Whether the counts differ by more than a fraction of the larger one.
     fn exceeds(&self, fraction: f64) -> bool {
         (self.new - self.base).abs() > fraction * self.base.abs().max(self.new.abs())
     }
 }
 
-/// Returns what the counts that decide say. More of one and less of another is neither more nor less work. Where one is not
-/// known, less of the others is not less work.
+/// Verdict of the deciding counters. If some rise and others fall, it is mixed. If one is unknown, a decrease in the
+/// others does not count as less work.
 fn judge(changes: &[CounterChange], threshold: f64, is_unknown: bool) -> Kind {
     let deciding = || changes.iter().filter(|change| change.decides && change.exceeds(threshold));
     match (deciding().any(|count| count.new > count.base), deciding().any(|count| count.new < count.base)) {

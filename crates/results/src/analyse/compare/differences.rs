@@ -1,4 +1,4 @@
-//! What makes two records incomparable: they did not measure the same thing.
+//! Differences that make two records incomparable, because they did not measure the same thing.
 
 use serde::Serialize;
 
@@ -11,10 +11,10 @@ use runner_types::{BackendKind, CaseRecord, Clock, Environment, Unit, WorkAmount
 pub enum DifferenceKind {
     /// A GPU or the simulator.
     Backend,
-    /// GPU model, or profile of the simulator.
+    /// GPU model or simulator profile.
     Device,
-    /// The individual GPU of a model. Still compared, but changes below [`BETWEEN_GPUS`](super::BETWEEN_GPUS) are not
-    /// called.
+    /// Two different GPUs of the same model. These are still compared, but changes below
+    /// [`BETWEEN_GPUS`](super::BETWEEN_GPUS) are not reported.
     Gpu,
     /// Driver version.
     Driver,
@@ -22,11 +22,11 @@ pub enum DifferenceKind {
     Timing,
     /// State of the caches.
     Regime,
-    /// Whether the device's or the host's clock took the times.
+    /// Whether times come from the device's or the host's clock.
     Clock,
-    /// One side has a time, the other counters or an expected failure.
+    /// One side has a time, the other has counters or an expected failure.
     Quantity,
-    /// The blocks that were counted: all, or a sample.
+    /// Which blocks were counted: all, or a sample.
     Sample,
     /// Minimum work of the case.
     Work,
@@ -37,13 +37,13 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    /// Returns the name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Returns what differs between two reports as a whole.
+/// Differences between two reports as a whole.
 pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<DifferenceKind>> {
     let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
     if base.device.backend != new.device.backend {
@@ -69,7 +69,7 @@ fn timing(environment: &Environment) -> Fact {
     Fact::Text(format!("{method} ({calibrated})"))
 }
 
-/// Returns what differs between two records of a case.
+/// Differences between two records of a case.
 pub(super) fn of_case([base, new]: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
     let mut found = of_measurements([base, new]);
     found.extend(differing([
@@ -113,8 +113,8 @@ fn quantity(record: &CaseRecord) -> Fact {
     Fact::Text(name.to_owned())
 }
 
-/// Describes a sample, such as `256 of 65536 blocks`. The total follows from the grid's extents, and the sampled blocks
-/// follow from the total.
+/// Describes a sample, such as `256 of 65536 blocks`. The grid's extents determine the total, and the total determines
+/// which blocks are sampled.
 fn sample(record: &CaseRecord) -> Fact {
     let blocks = record.counters.as_ref().and_then(|_| record.sample());
     let extents: Vec<String> = record.launches.iter().map(|launch| launch.grid.to_string()).collect();
@@ -129,7 +129,7 @@ fn work(work: WorkAmount) -> Fact {
     if parts.is_empty() { Fact::Absent } else { Fact::Text(parts.join(", ")) }
 }
 
-/// Returns the facts whose sides differ.
+/// The facts that differ between the two sides.
 pub(super) fn differing<T>(facts: impl IntoIterator<Item = (T, Fact, Fact)>) -> Vec<Differs<T>> {
     let differ = facts.into_iter().filter(|(_, base, new)| base != new);
     differ.map(|(what, base, new)| Differs { what, base, new }).collect()

@@ -1,31 +1,31 @@
 //! The evidence about a time: the ratio of both sides, and how far another pair of runs may deviate from it.
 //!
-//! A change is called if the ratio exceeds the smallest change that matters, and its interval excludes zero change at
-//! the confidence that this number of comparisons needs. A row is the same if its ratio is within its threshold and an
-//! interval for this row alone rules out twice the threshold. These are two one-sided tests, which need no correction:
-//! calling a row the same by mistake raises no alarm.
+//! A change is reported if the ratio exceeds the smallest change that matters, and its confidence interval excludes no
+//! change. The confidence level takes the number of comparisons into account. A row is the same if its ratio is within
+//! its threshold, and an interval for this row alone rules out twice the threshold. These are two one-sided tests,
+//! which need no multiple-testing correction, since wrongly calling a row the same raises no alarm.
 
 use super::Call;
 use crate::analyse::CONFIDENCE;
 use crate::analyse::times::variance_of_mean;
 use runner_types::{Estimate, Processes};
 
-/// From this threshold on, as a fraction, nothing is called the same.
+/// If the threshold (a fraction) exceeds this, nothing is called the same.
 const COARSEST: f64 = 0.1;
 
 /// Probability, on either side, of calling a ratio of twice the threshold the same.
 const LEVEL_OF_SAME: f64 = 0.05;
 
-/// Interval of a ratio of times, at the confidence that this number of comparisons needs.
+/// Confidence interval of a ratio of times, corrected for the number of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     pub low: f64,
     pub high: f64,
-    /// For example 0.999.
+    /// Confidence level, e.g. 0.999.
     pub confidence: f64,
 }
 
-/// Source of the difference between processes.
+/// Source of variation between processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub(super) enum Part {
     /// A constant in nanoseconds, which matters for short kernels.
@@ -38,45 +38,45 @@ pub(super) enum Part {
     Host,
 }
 
-/// How far the time of one side may deviate in another run, as fractions of it.
+/// Possible deviation of one side's time in another run, as fractions of the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SideErrors {
-    /// Standard errors downwards and upwards from the samples.
+    /// Standard errors from the samples, downwards and upwards.
     pub within: [f64; 2],
-    /// Known standard deviation of each [`Part`] between processes.
+    /// Known standard deviation between processes for each [`Part`].
     pub stated: [f64; 4],
-    /// How the processes that took the samples differ, if there are several.
+    /// Variation between the processes that took the samples, if there are several.
     pub processes: Option<Processes>,
 }
 
-/// The evidence about a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evidence {
     /// Logarithm of the new time divided by the base's.
     pub point: f64,
     /// Errors of base and new.
     pub sides: [SideErrors; 2],
-    /// Smallest change that matters, apart from the differences between processes.
+    /// Smallest change that matters, not considering the variation between processes.
     pub least: f64,
-    /// Largest change that has another explanation: another GPU, another clock.
+    /// Maximum change that has another explanation: a different GPU, a different clock rate.
     pub explained: f64,
-    /// Whether the differences between processes raise the threshold.
+    /// Whether the variation between processes raises the threshold.
     pub is_raised: bool,
-    /// Change of `point` per nanosecond by which one run's clock reads more; zero if both use one clock, or the host's.
+    /// Change of `point` per nanosecond of offset between the clocks; zero if both sides use the same clock or the
+    /// host's.
     pub per_nanosecond: f64,
     /// Whether both sides ran the same code, so that any difference comes from the processes.
     pub is_control: bool,
 }
 
-/// Whether an estimate has finite, ordered ends and a valid confidence.
+/// Whether an estimate has finite, ordered ends and a valid confidence level.
 pub(super) fn is_sound(time: Estimate) -> bool {
     [time.point, time.low, time.high].iter().all(|value| value.is_finite())
         && time.low <= time.high
         && (0.0..1.0).contains(&time.confidence)
 }
 
-/// Returns the standard errors of an estimate's logarithm, downwards and upwards. `None` without an interval (a single
-/// sample), or if it reaches zero.
+/// Standard errors of an estimate's logarithm, downwards and upwards. `None` if there is no interval (a single sample)
+/// or it reaches zero.
 pub(super) fn errors(time: Estimate) -> Option<[f64; 2]> {
     let is_nominal = time.confidence.to_bits() == CONFIDENCE.to_bits();
     let widening =
@@ -86,15 +86,15 @@ pub(super) fn errors(time: Estimate) -> Option<[f64; 2]> {
 }
 
 impl SideErrors {
-    /// Returns the variances. With several processes, their differences already include the variance of the samples and
-    /// the known one.
+    /// Variances of this side. If there are several processes, the variation between them already includes the sampling
+    /// variance and the known one.
     fn variances(&self, direction: usize) -> Variances {
         let stated = self.stated.iter().fold(0.0, |sum, part| sum + part.powi(2));
         let within = self.within[direction].powi(2);
         match self.processes {
             None => Variances { samples: within, runs: stated, freedom: variance_of_mean(0.0, None).1 },
             Some(processes) => {
-                // Each process's sampling error is √N times that of the mean.
+                // The sampling error of each process is √N times the mean's.
                 let of_one = (stated + within * f64::from(processes.count)).sqrt();
                 let (runs, freedom) = variance_of_mean(of_one, Some(processes));
                 Variances { samples: 0.0, runs, freedom }
@@ -103,7 +103,7 @@ impl SideErrors {
     }
 }
 
-/// Variance of one side's logarithm: from its samples alone, and from run to run with its degrees of freedom.
+/// Variance of one side's logarithm: from sampling, and between runs with its degrees of freedom.
 struct Variances {
     samples: f64,
     runs: f64,
@@ -111,7 +111,7 @@ struct Variances {
 }
 
 impl Evidence {
-    /// Marks the evidence as unsound: it has no probability, so it decides nothing.
+    /// Marks the evidence as unsound, so that it has no probability and decides nothing.
     pub const fn unsound(self) -> Self {
         Self { point: f64::NAN, is_control: false, ..self }
     }
@@ -121,26 +121,26 @@ impl Evidence {
         Self { is_control, ..self }
     }
 
-    /// Subtracts a clock offset in nanoseconds. Its standard error is added to the differences between processes.
+    /// Subtracts a clock offset in nanoseconds. Adds its standard error to the variation between processes.
     pub fn take_out(&mut self, nanoseconds: f64, error: f64) {
         self.point -= nanoseconds * self.per_nanosecond;
         let constant = &mut self.sides[1].stated[Part::Constant as usize];
         *constant = constant.hypot(error * self.per_nanosecond);
     }
 
-    /// Takes out a common factor of all times, as a logarithm with its standard error.
+    /// Removes a common factor of all times, given as a logarithm with its standard error.
     pub fn take_out_pace(&mut self, shift: f64, error: f64) {
         self.point -= shift;
         let relative = &mut self.sides[1].stated[Part::Relative as usize];
         *relative = relative.hypot(error);
     }
 
-    /// Whether both times were taken in different runs on a device's clock.
+    /// Whether the times come from different runs and from the device's clock.
     pub fn is_between_runs(&self) -> bool {
         self.per_nanosecond > 0.0
     }
 
-    /// Returns the variances of base and new, for deviations upwards or downwards.
+    /// Variances of base and new, for upward or downward deviations.
     fn variances(&self, is_upwards: bool) -> [Variances; 2] {
         let [base, new] = &self.sides;
         [base.variances(usize::from(!is_upwards)), new.variances(usize::from(is_upwards))]
@@ -150,7 +150,7 @@ impl Evidence {
         self.variances(is_upwards).iter().map(|side| side.samples + side.runs).sum::<f64>().sqrt()
     }
 
-    /// Returns the standard error's degrees of freedom (Welch and Satterthwaite): infinite if runs do not differ.
+    /// Degrees of freedom of the standard error (Welch–Satterthwaite); infinite if runs do not vary.
     fn freedom(&self, is_upwards: bool) -> f64 {
         let sides = self.variances(is_upwards);
         let whole: f64 = sides.iter().map(|side| side.samples + side.runs).sum();
@@ -158,18 +158,17 @@ impl Evidence {
         if known > 0.0 { whole.powi(2) / known } else { f64::INFINITY }
     }
 
-    /// Returns by how many standard errors the ratio differs from one.
+    /// Number of standard errors by which the ratio differs from 1.
     pub fn deviation(&self) -> f64 {
         self.point.abs() / self.error(self.point < 0.0)
     }
 
-    /// Returns the ratio's standard deviation from run to run.
+    /// Standard deviation of the ratio between runs.
     pub fn deviation_between_runs(&self) -> f64 {
         self.variances(false).iter().map(|side| side.runs).sum::<f64>().sqrt()
     }
 
-    /// Returns the part that contributes most to the known deviation, and the total deviation; `None` if nothing is
-    /// known.
+    /// The part that contributes most to the known deviation, and the total deviation; `None` if nothing is known.
     pub fn main_part(&self) -> Option<(usize, f64)> {
         let both = |part: usize| self.sides[0].stated[part].hypot(self.sides[1].stated[part]);
         let parts = (0..self.sides[0].stated.len()).map(|part| (part, both(part)));
@@ -178,19 +177,18 @@ impl Evidence {
         (whole > 0.0).then_some((largest.0, whole))
     }
 
-    /// Multiplies the known differences between processes.
+    /// Multiplies the known variation between processes.
     pub fn scale(&mut self, factor: f64) {
         self.sides.iter_mut().flat_map(|side| &mut side.stated).for_each(|part| *part *= factor);
     }
 
-    /// Returns the smallest change that matters, as a fraction.
+    /// Smallest change that matters, as a fraction.
     pub fn threshold(&self) -> f64 {
         let least = self.least.max(self.explained);
         if self.is_raised { least.max(runner_stats::NORMAL_TWO_SIDED * self.deviation_between_runs()) } else { least }
     }
 
-    /// Returns the probability of a ratio this far from the explained range if the time did not change; one if the
-    /// ratio does not matter.
+    /// p-value of the ratio's distance from the explained range, under no change; 1 if the ratio does not matter.
     pub fn p(&self) -> f64 {
         let size = self.point.abs();
         let beyond = size - self.explained.ln_1p();
@@ -204,15 +202,15 @@ impl Evidence {
         }
     }
 
-    /// Returns the ends of the interval that misses with probability `level`, as logarithms.
+    /// Ends, as logarithms, of the interval with confidence 1 − `level`.
     fn interval(&self, level: f64) -> [f64; 2] {
         let reach =
             |is_upwards| runner_stats::student_quantile(level, self.freedom(is_upwards)) * self.error(is_upwards);
         [self.point - reach(false), self.point + reach(true)]
     }
 
-    /// Judges by the interval of confidence 1 − `level`. What is not a change is the same if the ratio is within the
-    /// threshold, twice the threshold is ruled out on both sides, and the threshold is fine enough.
+    /// Judges by the interval with confidence 1 − `level`. An unchanged row is the same if the ratio is within the
+    /// threshold, twice the threshold is ruled out on both sides, and the threshold is not too coarse.
     pub fn judge(&self, level: f64) -> (Call, Option<Interval>) {
         let stated =
             |[low, high]: [f64; 2], level: f64| Interval { low: low.exp(), high: high.exp(), confidence: 1.0 - level };

@@ -1,28 +1,28 @@
-//! Adjusts the assumed differences between processes to those that a comparison shows.
+//! Adjusts the assumed variation between processes to the variation that a comparison shows.
 //!
-//! A calibration states an upper limit, from a few kernels. Rows that several processes measured show how much
-//! processes differ, whether or not anything changed. Without such rows, rows of unchanged code show how much the two
-//! compared processes differ.
+//! A calibration states an upper limit, from a few kernels. Rows measured by several processes show the variation
+//! between processes, whether or not anything changed. Without such rows, rows of unchanged code show the variation
+//! between the two compared processes.
 
 use strum::VariantArray as _;
 
 use super::evidence::{Evidence, Part};
 
-/// Fewest rows of unchanged code from which the difference is estimated. For processes of one run, the same number of
-/// degrees of freedom: per row and side, one less than its processes.
+/// Minimum rows of unchanged code for estimating the variation. For the processes of a run, minimum degrees of freedom:
+/// the sum, over rows and sides, of the number of processes minus 1.
 const LEAST_ROWS: usize = 40;
 const LEAST_FREEDOM: u32 = 40;
 
-/// Limits of the scale: however little rows differ, this much of the stated difference remains.
+/// Limits of the scale. However little rows vary, this much of the stated variation remains.
 const LEAST_SCALE: f64 = 0.25;
 const LARGEST_SCALE: f64 = 4.0;
 
-/// Deviations that contain half and nine tenths of a normal distribution, in standard deviations.
+/// Deviations that contain 50 % and 90 % of a normal distribution, in standard deviations.
 const HALF_OF_NORMAL: f64 = 0.674_489_750_196_082;
 const NINE_TENTHS_OF_NORMAL: f64 = 1.644_853_626_951_473;
 
-/// Scales the known difference of each part. Rows of unchanged code never raise it: all of them may be slower for one
-/// reason.
+/// Scales the known variation of each part. Rows of unchanged code never raise it, since all of them may be slower for
+/// a common reason.
 pub(super) fn fit(all: &mut [&mut Evidence]) {
     for part in 0..Part::VARIANTS.len() {
         let is_of_part = |evidence: &Evidence| evidence.main_part().is_some_and(|(main, _)| main == part);
@@ -34,8 +34,8 @@ pub(super) fn fit(all: &mut [&mut Evidence]) {
     }
 }
 
-/// Returns by which factor processes of one run differ more or less than stated: the median over the rows of the ratio
-/// of both variances, which is robust against a few rows that differ far more.
+/// Factor between the observed and the stated variation of a run's processes. From the median, over the rows, of the
+/// ratio of the two variances, which is robust against a few rows that vary far more.
 fn scale_of_processes(rows: &[&Evidence]) -> Option<f64> {
     let (mut ratios, mut freedom) = (Vec::new(), 0);
     for side in rows.iter().flat_map(|row| &row.sides) {
@@ -56,14 +56,14 @@ fn scale_of_processes(rows: &[&Evidence]) -> Option<f64> {
     Some((median * (1.0 + uncertainty(freedom as usize))).clamp(LEAST_SCALE, LARGEST_SCALE))
 }
 
-/// Returns the median of the sample variance of `freedom` + 1 normal values with true variance one (Wilson and
-/// Hilferty, 1931).
+/// Median of the sample variance of `freedom` + 1 normally distributed values with variance 1 (Wilson and Hilferty,
+/// 1931).
 fn median_of_variance(freedom: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * freedom)).powi(3)
 }
 
-/// Returns by which factor rows of unchanged code scatter less than expected: the larger of the estimates by their
-/// median and by their 90th percentile, plus its own uncertainty.
+/// Factor by which rows of unchanged code vary less than expected. The larger of the estimates from their median and
+/// from their 90th percentile, plus its uncertainty.
 fn scale_of_controls(rows: &[&Evidence]) -> Option<f64> {
     let is_by_processes = |row: &Evidence| {
         let within = row.sides.iter().map(|side| side.within[0].max(side.within[1])).fold(0.0, f64::hypot);
@@ -81,8 +81,7 @@ fn scale_of_controls(rows: &[&Evidence]) -> Option<f64> {
     Some((found * (1.0 + uncertainty(deviations.len()))).clamp(LEAST_SCALE, 1.0))
 }
 
-/// Returns how far a standard deviation estimated from this many values may lie below the true one, as a fraction of
-/// it.
+/// How far a standard deviation estimated from this many values may be below the true one, as a fraction of it.
 fn uncertainty(values: usize) -> f64 {
     NINE_TENTHS_OF_NORMAL / (2.0 * values as f64).sqrt()
 }
@@ -91,7 +90,7 @@ fn uncertainty(values: usize) -> f64 {
 mod tests {
     use super::median_of_variance;
 
-    /// Tables give the medians of χ²: 0.455 for one degree of freedom, 3.357 for four, 9.342 for ten.
+    /// Tabulated medians of χ²: 0.455 for one degree of freedom, 3.357 for four, 9.342 for ten.
     #[test]
     fn half_of_all_variances_are_below_the_median_of_the_tables() {
         for (freedom, median) in [(1.0, 0.4549), (4.0, 3.3567), (10.0, 9.3418)] {

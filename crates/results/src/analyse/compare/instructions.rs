@@ -1,25 +1,25 @@
-//! Which individual machine instructions were added or removed, if there are few.
+//! Lists individual machine instructions that were added or removed, if there are few.
 
 use serde::Serialize;
 
 use runner_types::{CaseRecord, ListedOperation, list_of, listed_operations};
 
-/// Most changed instructions that are listed: beyond this, the counts of operations say more.
+/// Maximum number of changed instructions to list. Beyond this, opcode counts are more useful.
 const MOST: usize = 12;
 
-/// Longest stretch of instructions, from the first to the last difference on either side, that is compared.
+/// Maximum number of instructions to compare, from the first to the last difference on either side.
 const LONGEST: usize = 2000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstructionChange {
-    /// Whether the new report has it, not the base.
+    /// Whether only the new report has it, rather than only the base.
     pub added: bool,
     #[serde(flatten)]
     pub instruction: ListedOperation,
 }
 
-/// Returns the instructions that only one side has, in order; none if a side does not list them, or if there are many.
-/// Registers and addresses are ignored: they change with every other instruction.
+/// Instructions that only one side has, in order; empty if a side does not list them, or if there are too many. Ignores
+/// registers and addresses, which change with every other instruction.
 pub(super) fn compare_instructions(sides: [&CaseRecord; 2]) -> Vec<InstructionChange> {
     let list = |record: &CaseRecord| {
         let list = list_of(record.hashes.as_ref()?.operations.as_ref()?);
@@ -38,9 +38,9 @@ pub(super) fn compare_instructions(sides: [&CaseRecord; 2]) -> Vec<InstructionCh
     if changes.len() > MOST { Vec::new() } else { changes }
 }
 
-/// Returns the operations outside a longest common sequence.
+/// Instructions outside a longest common subsequence.
 fn differences(base: &[ListedOperation], new: &[ListedOperation]) -> Vec<InstructionChange> {
-    // Length of the longest common sequence of what follows each pair of positions.
+    // Length of the longest common subsequence of the rest, for each pair of positions.
     let width = new.len() + 1;
     let mut lengths = vec![0_u32; (base.len() + 1) * width];
     for b in (0..base.len()).rev() {

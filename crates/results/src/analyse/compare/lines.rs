@@ -1,4 +1,4 @@
-//! Where counts changed: matches the counted source lines of base and new.
+//! Matches the counted source lines of base and new, to show where counts changed.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,20 @@ use runner_types::{CaseRecord, CountedLine};
 /// A source line that differs in text, counts, or both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LineChange {
-    /// The line in the base; `None` if nothing there matches.
+    /// The line in the base, if any matches.
     pub base: Option<CountedLine>,
-    /// The line in the new report; `None` if nothing there matches.
+    /// The line in the new report, if any matches.
     pub new: Option<CountedLine>,
 }
 
 impl LineChange {
-    /// Returns the counts in base and new; 0 if the line is missing or has none.
+    /// The counts in base and new; 0 if the line is missing or has no count.
     pub fn counts(&self, counter: &str) -> [f64; 2] {
         let count = |line: &Option<CountedLine>| line.as_ref().and_then(|line| line.counters.get(counter));
         [count(&self.base).unwrap_or(0.0), count(&self.new).unwrap_or(0.0)]
     }
 
-    /// Whether its text differs.
+    /// Whether the text differs.
     pub fn is_other_text(&self) -> bool {
         self.base.as_ref().map(|line| &line.text) != self.new.as_ref().map(|line| &line.text)
     }
@@ -33,7 +33,7 @@ impl LineChange {
     }
 }
 
-/// Returns the lines that differ, in file order; none if a side has no counts per line.
+/// The lines that differ, in file order; empty if a side has no counts per line.
 pub(super) fn compare_lines([base, new]: [&CaseRecord; 2]) -> Vec<LineChange> {
     if base.lines.is_empty() || new.lines.is_empty() {
         return Vec::new();
@@ -48,8 +48,7 @@ pub(super) fn compare_lines([base, new]: [&CaseRecord; 2]) -> Vec<LineChange> {
     changes
 }
 
-/// Matches the lines of one file: the longest sequence of lines with equal text is kept, and the lines between are
-/// matched in order.
+/// Matches the lines of a file: first a longest common subsequence by text, then the lines in between, in order.
 fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange> {
     let (mut changes, mut from) = (Vec::new(), [0, 0]);
     let (mut base, mut new): (Vec<_>, Vec<_>) =
@@ -71,11 +70,11 @@ fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange>
     changes
 }
 
-/// Returns the positions of a longest common sequence of texts.
+/// Positions of a longest common subsequence of texts.
 fn same_lines(base: &[Option<CountedLine>], new: &[Option<CountedLine>]) -> Vec<[usize; 2]> {
     let is_same =
         |b: usize, n: usize| base[b].as_ref().map(|line| &line.text) == new[n].as_ref().map(|line| &line.text);
-    // Length of the longest common sequence of what follows each pair of positions.
+    // Length of the longest common subsequence of the rest, for each pair of positions.
     let mut lengths = vec![vec![0_usize; new.len() + 1]; base.len() + 1];
     for b in (0..base.len()).rev() {
         for n in (0..new.len()).rev() {
@@ -112,7 +111,7 @@ mod tests {
         of.iter().map(line).collect()
     }
 
-    /// Returns the matched lines and their sector counts.
+    /// Line numbers and sector counts of the matched lines.
     fn matched(base: &[(u32, &str, f64)], new: &[(u32, &str, f64)]) -> Vec<([Option<u32>; 2], [f64; 2])> {
         let changes = match_lines(lines(base), lines(new)).into_iter().filter(LineChange::differs);
         let number = |line: &Option<CountedLine>| line.as_ref().map(|line| line.line);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Kind, Pair};
 use runner_types::{CaseKey, CaseRecord, Dim3, Outcome, Records, Regime, Value};
 
-/// The records of a case in one regime; at least one is present.
+/// Both records of a case in one regime; at least one is present.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Matched<'a> {
     pub base: Option<&'a CaseRecord>,
@@ -17,14 +17,14 @@ impl<'a> Matched<'a> {
         Self { base, new: Some(new) }
     }
 
-    /// Returns the new record, or else the base's.
+    /// The new record or, if there is none, the base's.
     #[expect(clippy::expect_used, reason = "one of the two is always there")]
     pub fn record(&self) -> &'a CaseRecord {
         self.new.or(self.base).expect("a match has a record")
     }
 }
 
-/// Returns the cases of both reports in the new one's order, followed by those that only the base has.
+/// The cases of both reports in the new one's order, followed by those that only the base has.
 pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
     let mut of_base: HashMap<&CaseKey, &[CaseRecord]> = by_key(&pair.base.cases).collect();
     let renamed = find_renamed(pair);
@@ -42,7 +42,7 @@ pub(super) fn matched(pair: Pair<'_>) -> Vec<Matched<'_>> {
     found
 }
 
-/// Returns the records of each case, which are adjacent.
+/// The records of each case, which are adjacent.
 fn by_key(records: &[CaseRecord]) -> impl Iterator<Item = (&CaseKey, &[CaseRecord])> {
     records.chunk_by(|a, b| a.case.key == b.case.key).map(|records| (&records[0].case.key, records))
 }
@@ -50,8 +50,8 @@ fn by_key(records: &[CaseRecord]) -> impl Iterator<Item = (&CaseKey, &[CaseRecor
 /// First record of each case of a variant, by axis values.
 type Points<'a> = HashMap<Vec<(&'a str, &'a Value)>, &'a CaseRecord>;
 
-/// Returns, for each renamed variant, its name in the base. A variant is renamed if it runs the same code as an
-/// unmatched base variant wherever both have a case, and no other unmatched variant does.
+/// Maps each renamed variant to its name in the base. A variant is renamed if it runs the same code as an unmatched
+/// base variant wherever both have a case, and no other unmatched variant does.
 fn find_renamed(pair: Pair<'_>) -> HashMap<&str, &str> {
     let [base, new] = [pair.base, pair.new].map(variants);
     let [gone, added] = [(pair.base, &new), (pair.new, &base)].map(|(records, others)| points(records, others));
@@ -68,7 +68,7 @@ fn variants(records: &Records) -> HashSet<&str> {
     records.cases.iter().map(|record| record.case.key.variant.as_str()).collect()
 }
 
-/// Returns the cases of the variants that are not among `others`.
+/// The cases of variants whose names are not in `others`.
 fn points<'a>(records: &'a Records, others: &HashSet<&str>) -> HashMap<&'a str, Points<'a>> {
     let mut found: HashMap<&str, Points<'_>> = HashMap::new();
     for (key, cases) in by_key(&records.cases).filter(|(key, _)| !others.contains(key.variant.as_str())) {
@@ -79,17 +79,17 @@ fn points<'a>(records: &'a Records, others: &HashSet<&str>) -> HashMap<&'a str, 
     found
 }
 
-/// Whether two variants share a case with known code, and run the same code in all such cases.
+/// Whether two variants have a case in common with known code, and run the same code in all such cases.
 fn runs_the_same(base: &Points<'_>, new: &Points<'_>) -> bool {
     let common = new.iter().filter_map(|(axes, new)| Some((code(base.get(axes)?)?, code(new)?)));
     let mut same = common.map(|(base, new)| base == new).peekable();
     same.peek().is_some() && same.all(|same| same)
 }
 
-/// What a launch runs: its label (which names the kernel), grid and block, shared memory and stream.
+/// Identity of a launch: its label (which names the kernel), grid and block, shared memory and stream.
 type Launched<'a> = (&'a str, [Dim3; 2], [u32; 2]);
 
-/// Returns what a case runs: the hashes of its source, options and inputs, and its launches.
+/// Identity of a case's code: the hashes of its source, options and inputs, and its launches.
 fn code(record: &CaseRecord) -> Option<([&str; 3], Vec<Launched<'_>>)> {
     let hashes = record.hashes.as_ref()?;
     let launched = record.launches.iter();
@@ -97,8 +97,8 @@ fn code(record: &CaseRecord) -> Option<([&str; 3], Vec<Launched<'_>>)> {
     Some(([&hashes.source, &hashes.options, &hashes.inputs], launched.collect()))
 }
 
-/// Matches the regimes of one case. If they have none in common, the first records of each are paired: their regimes
-/// differ, or one was not timed.
+/// Matches the regimes of one case. If they have none in common, pairs the first record of each side: either their
+/// regimes differ, or one was not timed.
 fn regimes<'a>(base: &'a [CaseRecord], new: &'a [CaseRecord], found: &mut Vec<Matched<'a>>) {
     let in_regime =
         |records: &'a [CaseRecord], regime: Option<Regime>| records.iter().find(|record| regime_of(record) == regime);
@@ -116,7 +116,7 @@ fn regime_of(record: &CaseRecord) -> Option<Regime> {
     record.result.as_ref().map(|result| result.regime)
 }
 
-/// What an outcome means for a comparison.
+/// Meaning of an outcome for a comparison.
 enum Standing {
     Right,
     Failed,
@@ -132,7 +132,8 @@ const fn standing(outcome: &Outcome) -> Standing {
     }
 }
 
-/// Returns what the outcomes alone say; [`Kind::Same`] for a case that is right in both. `None` if neither measured it.
+/// Kind of change according to the outcomes alone; [`Kind::Same`] if both are correct. `None` if neither side measured
+/// the case.
 pub(super) fn by_outcome(matched: &Matched<'_>) -> Option<Kind> {
     let standing_of = |record: Option<&CaseRecord>| record.map_or(Standing::Absent, |record| standing(&record.outcome));
     Some(match (standing_of(matched.base), standing_of(matched.new)) {

@@ -1,8 +1,8 @@
-//! Base against new: what became faster or slower, what is newly wrong, and why.
+//! Compares a base with a new report: what became faster or slower, what is newly wrong, and why.
 //!
-//! All functions are pure. [`compare`] matches the cases of each pair of reports by key and regime and gives each a
-//! [`Kind`]. Times are judged over all pairs together, since the confidence depends on the number of comparisons.
-//! `docs/explanation/comparing.md` explains the statistics.
+//! All functions are pure. [`compare`] matches the cases of each pair of reports by key and regime and assigns a
+//! [`Kind`] to each. Times are judged over all pairs together, since the confidence level depends on the number of
+//! comparisons. `docs/explanation/comparing.md` explains the statistics.
 
 mod accepted;
 mod causes;
@@ -54,15 +54,15 @@ pub use together::{Together, compare_together};
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
-    /// Smallest change that matters, as a fraction; `None` to use each row's own.
+    /// Smallest change that matters, as a fraction; `None` for each row's default.
     pub threshold: Option<f64>,
-    /// Differences despite which cases are compared.
+    /// Differences to ignore: cases are compared in spite of them.
     pub allow: Vec<DifferenceKind>,
-    /// Differences despite which cases are compared, but without failing a gate.
+    /// Differences in spite of which cases are compared, but without failing a gate.
     pub inform: Vec<DifferenceKind>,
-    /// Whether hardware counters also decide.
+    /// Whether hardware counters can decide too.
     pub gate_counters: bool,
-    /// Whether a gate also fails for what is no longer proved: see [`Comparison::proves_less`].
+    /// Whether a gate also fails if less is proved: see [`Comparison::proves_less`].
     pub strict: bool,
 }
 
@@ -80,41 +80,41 @@ pub struct Pair<'a> {
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Fails or is wrong in the new report only.
+    /// Fails or is wrong only in the new report.
     NewlyWrong,
     Slower,
-    /// More work by the counts that decide.
+    /// More work according to the deciding counters.
     MoreWork,
     /// The two sides did not measure the same thing, or a record has no valid interval.
     Incomparable,
-    /// The required precision is no longer reached, and nothing is decided about the time.
+    /// The required precision is no longer reached, and the time gives no verdict.
     NewlyUnstable,
     Faster,
-    /// Less work by the counts that decide.
+    /// Less work according to the deciding counters.
     LessWork,
-    /// Failed or was wrong in the base, and is right now.
+    /// Failed or was wrong in the base, and is correct now.
     Fixed,
     /// Missing or not measured in the new report.
     Gone,
     /// Missing or not measured in the base.
     New,
-    /// One count that decides rose and another fell.
+    /// Some deciding counters rose and others fell.
     Mixed,
-    /// A count that decides is unknown for the machine code of a side.
+    /// A deciding counter is unknown for the machine code of a side.
     Undecided,
     /// It is uncertain whether the time changed by more than the threshold.
     Ambiguous,
-    /// Fails or is wrong in both.
+    /// Fails or is wrong in both reports.
     StillWrong,
     /// No change that matters.
     Same,
 }
 
 impl Kind {
-    /// Every kind, in the order of reports.
+    /// All kinds, in report order.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Returns the name that programs read.
+    /// Machine-readable name.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -122,31 +122,31 @@ impl Kind {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
-    /// The comparison of each pair, in the order of the pairs.
+    /// Comparison of each pair, in the order of the pairs.
     pub reports: Vec<ReportComparison>,
-    /// Number of times that were tested.
+    /// Number of times tested.
     pub tests: usize,
     /// Whether a gate fails if less is proved.
     pub is_strict: bool,
-    /// Reports of base and new that are not known to be current.
+    /// Base and new reports that are not known to be current.
     pub stale: [Vec<Staleness>; 2],
-    /// Places of reports that only the base has, and only the new side.
+    /// Places of reports that only the base has, and that only the new side has.
     pub alone: [Vec<String>; 2],
-    /// Manifests that are not the same, each experiment once.
+    /// Manifests that differ, one per experiment.
     pub manifests: Vec<ManifestComparison>,
     /// Experiments that could not be run.
     pub failed: Vec<Failed>,
 }
 
-/// An experiment that is in no pair since it could not be run.
+/// An experiment that is not compared because it could not be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failed {
     pub experiment: String,
-    /// The first line of the error.
+    /// First line of the error.
     pub why: String,
 }
 
-/// What changed in one experiment on one device.
+/// Comparison of one experiment on one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportComparison {
     /// Name from the manifest.
@@ -161,78 +161,78 @@ pub struct ReportComparison {
     pub differences: Vec<Differs<DifferenceKind>>,
     /// Possible causes that affect every time or count.
     pub causes: Vec<Differs<CauseKind>>,
-    /// What makes each report less than a complete one.
+    /// Why each report may be incomplete.
     pub limits: [Limits; 2],
-    /// What changed in each case and regime, in the new report's order. Cases that neither report measured are omitted.
+    /// Change of each case and regime, in the new report's order. Omits cases that neither report measured.
     pub changes: Vec<Change>,
-    /// The claims of the new manifest, in its order, followed by removed ones.
+    /// Claims of the new manifest, in its order, followed by removed ones.
     pub claims: Vec<ClaimChange>,
-    /// Mean over all cases with compared times; `None` without any.
+    /// Mean over all cases with compared times, if any.
     pub geomean: Option<Geomean>,
-    /// Whether times of two GPUs of one model may have been compared: the reports say so, or do not identify the GPU.
+    /// Whether the times may come from two GPUs of one model: the reports say so, or do not identify the GPU.
     pub may_be_two_gpus: bool,
     /// Clock offsets that the ratios were corrected for, the run's own first.
     pub clock_offsets: Vec<ClockOffset>,
-    /// The pace of the new run, where it differs.
+    /// Clock pace of the new run, if it differs.
     pub pace: Option<Pace>,
-    /// Whether one run measured base and new in the same rounds.
+    /// Whether base and new were measured by one run, in the same rounds.
     pub is_paired: bool,
 }
 
-/// What makes a report less than a complete one.
+/// Why a report may be incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     pub is_incomplete: bool,
     /// Options that narrowed the run, if any.
     pub narrowed: Option<String>,
-    /// Measured cases without hashes.
+    /// Number of measured cases without hashes.
     pub without_hashes: usize,
-    /// Cases with a check that accepts wrong results.
+    /// Number of cases with a check that accepts wrong results.
     pub weak_checks: usize,
-    /// Whether times were taken on a device whose differences between processes are unknown.
+    /// Whether times were measured on a device whose spread between processes is unknown.
     pub lacks_spread: bool,
 }
 
-/// What changed in one case and regime.
+/// Change of a case in one regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The case in the new report, or else in the base.
+    /// The case in the new report or, if missing there, in the base.
     pub case: Case,
     /// `None` if nothing was timed.
     pub regime: Option<Regime>,
     pub kind: Kind,
-    /// How the case ended in base and new; `None` in a report that lacks it.
+    /// Outcome in base and new; `None` if the report lacks the case.
     pub outcomes: [Option<Outcome>; 2],
-    /// Differences of this case alone; empty if the case is compared without reservations.
+    /// Differences specific to this case; empty if it is compared without reservations.
     pub differences: Vec<Differs<DifferenceKind>>,
     /// `None` if times are not compared.
     pub time: Option<TimeChange>,
     /// Counters that differ, in the vocabulary's order.
     pub counters: Vec<CounterChange>,
-    /// Who counted; `None` if counters are not compared.
+    /// Source of the counts; `None` if counters are not compared.
     pub counted_by: Option<CountedBy>,
-    /// Why counts that decide are unknown.
+    /// Why deciding counts are unknown.
     pub undecided: Vec<Undecided>,
-    /// Source lines that differ in text or counts; none if either side has no counts per line.
+    /// Source lines that differ in text or counts; empty if either side has no counts per line.
     pub lines: Vec<LineChange>,
-    /// Operations with a changed number of instructions; none if a side does not know them.
+    /// Opcodes with a changed instruction count; empty if unknown on a side.
     pub operations: Vec<OperationChange>,
-    /// Machine instructions that only one side has; none if there are many, or a side does not list them.
+    /// Machine instructions that only one side has; empty if there are too many, or if a side does not list them.
     pub instructions: Vec<InstructionChange>,
     /// Possible causes of the change.
     pub causes: Vec<Differs<CauseKind>>,
-    /// Whether the caller excuses its time and counts from gates because of a difference.
+    /// Whether gates ignore its time and counts, because the caller chose to ignore a difference.
     pub informs: bool,
-    /// The manifest's acceptance of the slowdown, if any. It then fails no gate.
+    /// The manifest's acceptance of the slowdown, if any. The slowdown then fails no gate.
     pub accepted: Option<Acceptance>,
-    /// How the machine code compares; `None` if a side does not know it.
+    /// Comparison of the machine code; `None` if unknown on a side.
     pub code: Option<Code>,
-    /// Results of a new case; `None` for others.
+    /// Results of a new case.
     pub newcomer: Option<Newcomer>,
 }
 
 impl Change {
-    /// Returns a change of which only the kind is known.
+    /// A change with only its kind known.
     pub const fn new(case: Case, kind: Kind) -> Self {
         Self {
             case,
@@ -255,7 +255,7 @@ impl Change {
         }
     }
 
-    /// Whether its time and counts fail no gate.
+    /// Whether gates ignore its time and counts.
     pub fn is_excused(&self) -> bool {
         self.informs || self.accepted.is_some()
     }
@@ -272,9 +272,9 @@ pub struct Differs<T> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Fact {
-    /// The report does not say.
+    /// The report does not contain it.
     Absent,
-    /// A number, in the unit of what differs.
+    /// A number in the unit of the difference.
     Number(f64),
     Text(String),
     /// Hash of something too long to show.
@@ -289,37 +289,37 @@ impl<T: Into<f64>> From<Option<T>> for Fact {
     }
 }
 
-/// Geometric mean of the time ratios on the device's clock.
+/// Geometric mean of the time ratios measured by the device's clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geomean {
     /// New time divided by the base's.
     pub ratio: f64,
-    /// Number of times in the mean.
+    /// Number of ratios in the mean.
     pub rows: usize,
 }
 
-/// Verdict of a gate on a comparison: the first of these that applies.
+/// Verdict of a gate on a comparison: the first one that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// A case fails or is wrong, and was not before.
+    /// A case fails or is wrong that was not before.
     NewlyWrong,
     /// A claim of a new report is broken.
     BrokenClaim,
     /// A case is slower or does more work.
     Regression,
-    /// A case cannot be compared; or where that counts, less is proved.
+    /// A case cannot be compared or, if the gate is strict, less is proved.
     Incomparable,
     Pass,
 }
 
 impl Comparison {
-    /// Returns every change of every report.
+    /// All changes in all reports.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.reports.iter().flat_map(|report| &report.changes)
     }
 
-    /// Returns how many cases there are of each kind.
+    /// Number of cases of each kind.
     pub fn counts(&self) -> BTreeMap<Kind, usize> {
         let mut counts = BTreeMap::new();
         for change in self.changes() {
@@ -328,19 +328,19 @@ impl Comparison {
         counts
     }
 
-    /// Returns every claim of every report.
+    /// All claims in all reports.
     pub fn claims(&self) -> impl Iterator<Item = &ClaimChange> {
         self.reports.iter().flat_map(|report| &report.claims)
     }
 
-    /// Returns how many cases have a changed expected result or tolerance.
+    /// Number of cases with a changed expected result or tolerance.
     pub fn changed_checks(&self) -> usize {
         let is_checked_otherwise =
             |change: &&Change| change.differences.iter().any(|difference| difference.what == DifferenceKind::Check);
         self.changes().filter(is_checked_otherwise).count()
     }
 
-    /// Returns how many new cases have a check that accepts wrong results.
+    /// Number of cases in the new reports with a check that accepts wrong results.
     pub fn weak_checks(&self) -> usize {
         self.reports.iter().map(|report| report.limits[1].weak_checks).sum()
     }
@@ -358,7 +358,7 @@ impl Comparison {
             || self.stale[1].iter().any(Staleness::is_stale)
     }
 
-    /// Returns the first verdict that one of the changes or claims calls for.
+    /// The first verdict that applies to any change or claim.
     pub fn gate(&self) -> Gate {
         let has = |kind: Kind| self.changes().any(|change| change.kind == kind && !change.is_excused());
         let order = [
@@ -371,7 +371,7 @@ impl Comparison {
     }
 }
 
-/// Compares each pair. The more times there are overall, the higher the confidence that each one needs.
+/// Compares each pair. The more times are compared overall, the higher the confidence required for each.
 pub fn compare(pairs: &[Pair<'_>], options: &Options) -> Comparison {
     decide(pairs, pairs.iter().map(|pair| rows(*pair, None, options)).collect(), options)
 }
@@ -408,22 +408,22 @@ fn decide(pairs: &[Pair<'_>], mut all: Vec<Vec<Row>>, options: &Options) -> Comp
     Comparison { reports, tests, is_strict: options.strict, ..Comparison::default() }
 }
 
-/// Returns what makes the records of a case in two reports incomparable.
+/// Differences that make the records of a case in two reports incomparable.
 pub(super) fn differences(pair: Pair<'_>, sides: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
     differences::of_reports(pair).into_iter().chain(differences::of_case(sides)).collect()
 }
 
-/// Returns the compilers of two reports, if they differ.
+/// Toolkit versions of two reports, if they differ.
 pub(super) fn toolkit_change(pair: Pair<'_>) -> Option<Differs<CauseKind>> {
     causes::of_reports(pair).into_iter().find(|cause| cause.what == CauseKind::Toolkit)
 }
 
-/// Returns why the records of a case in two reports may differ.
+/// Possible causes of differences between the records of a case in two reports.
 pub(super) fn causes(pair: Pair<'_>, [base, new]: [&CaseRecord; 2]) -> Vec<Differs<CauseKind>> {
     causes::find_causes(base, new).into_iter().chain(causes::of_reports(pair)).collect()
 }
 
-/// A change, with the evidence about its time until the number of comparisons is known.
+/// A change with the evidence about its time, which is judged once the number of comparisons is known.
 struct Row {
     change: Change,
     evidence: Option<Evidence>,
@@ -449,7 +449,7 @@ fn rows(pair: Pair<'_>, together: Option<&Together>, options: &Options) -> Vec<R
     rows
 }
 
-/// Returns the change of a case before anything but its outcome is known.
+/// The change of a case with only its outcome known.
 fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
     let regime = |record: &CaseRecord| record.result.as_ref().map(|result| result.regime);
     let mut change = Change::new(matched.record().case.clone(), kind);
@@ -464,7 +464,7 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
     change
 }
 
-/// Judges a case that is right in both reports: by its time, or else by its counts.
+/// Judges a case that is correct in both reports by its time or, if it has none, by its counts.
 fn judge(
     row: &mut Row,
     pair: Pair<'_>,
@@ -482,7 +482,7 @@ fn judge(
     let refused = || differing.iter().filter(|what| !options.allow.contains(what) && !options.inform.contains(what));
     if refused().next().is_some() {
         change.kind = Kind::Incomparable;
-        // The thing measured is the same with another driver: the times are shown, but not judged.
+        // With a different driver, the same thing was measured: the times are shown, but not judged.
         if refused().all(|what| *what == DifferenceKind::Driver) {
             change.time = time::compare_times(pair, sides, options).map(|(time, _)| time);
         }
@@ -523,7 +523,7 @@ fn refuse(change: &mut Change) {
     }
 }
 
-/// Applies a verdict on the time. A regression by counts remains.
+/// Applies a verdict on the time. A regression in the counts takes precedence.
 fn settle(change: &mut Change, (call, interval): (Call, Option<Interval>)) {
     if let Some(time) = &mut change.time {
         time.interval = interval.or(time.interval);

@@ -11,16 +11,16 @@ use runner_types::{CaseKey, CaseRecord, CounterInfo, Counters, Estimate, GroupKe
 pub struct Newcomer {
     /// `None` if nothing was timed.
     pub time: Option<Estimate>,
-    /// Rank by time, from 1, among the cases of the group on the same clock, and how many these are; `None` if no other
-    /// was timed.
+    /// 1-based rank by time among the group's cases on the same clock, and the number of these; `None` if no other was
+    /// timed.
     pub place: Option<(usize, usize)>,
-    /// Time of the baseline divided by this one's.
+    /// Time of the baseline divided by this case's.
     pub speedup: Option<f64>,
-    /// Nonzero counts that decide, each with its ratio to the baseline's.
+    /// Nonzero deciding counters: name, count, and ratio to the baseline's count.
     pub counts: Vec<(String, f64, Option<f64>)>,
 }
 
-/// Adds its results to each new case.
+/// Adds the results of new cases to their rows.
 pub(super) fn describe(records: &Records, rows: &mut [Row]) {
     if !rows.iter().any(|row| row.change.kind == Kind::New) {
         return;

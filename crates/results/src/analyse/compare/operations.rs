@@ -1,4 +1,4 @@
-//! Which operations occur more or less often in the machine code.
+//! Compares the opcode counts of the machine code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use runner_types::{CaseRecord, operation_counts};
 
-/// A changed number of instructions of one operation, such as `LDG`.
+/// Change in the instruction count of one opcode, e.g. `LDG`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OperationChange {
-    /// Operation without modifiers.
+    /// Opcode without modifiers.
     pub name: String,
     /// Number of instructions in the base.
     pub base: u32,
@@ -17,7 +17,7 @@ pub struct OperationChange {
     pub new: u32,
 }
 
-/// Returns the operations that differ, largest change first; none if a side does not know them.
+/// Opcodes whose counts differ, largest change first; empty if unknown on a side.
 pub(super) fn compare_operations(sides: [&CaseRecord; 2]) -> Vec<OperationChange> {
     let counts = |record: &CaseRecord| -> Option<BTreeMap<String, u32>> {
         let operations = record.hashes.as_ref()?.operations.as_ref()?;

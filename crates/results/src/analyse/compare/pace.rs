@@ -1,34 +1,35 @@
-//! Takes out by how much the device ran slower during one run than during the other.
+//! Corrects for a slower or faster SM clock during one of the runs.
 //!
-//! The clock of the SMs moves in steps of 15 MHz, 0.76 % of 1,980, and NVML reports the one that is asked for. Of 1,628
-//! times of unchanged code in two runs on one H100, ten minutes apart and both at a reported 1,980 MHz, all 42 of
-//! `arithmetic` were 0.6 to 1.1 % slower, and so were 21 others that the SMs bound. A calibration, over in seconds, found
-//! 0.04 %. Long times of unchanged code show this, since nothing else shifts all of them alike. In other reports only some
-//! rows may follow the clock, so no change that it explains is called there.
+//! The SM clock moves in steps of 15 MHz, 0.76 % of 1,980, and NVML reports the requested one. In two runs on one H100,
+//! ten minutes apart and both at a reported 1,980 MHz, 1,628 times of unchanged code were compared. All 42 of
+//! `arithmetic` were 0.6 to 1.1 % slower, and so were 21 others that are bound by the SMs. A calibration, which takes
+//! only seconds, found 0.04 %. Long times of unchanged code reveal the pace, since nothing else shifts all of them
+//! alike. In other reports only some rows may depend on the clock, so changes that it explains are not reported there.
 
 use super::Row;
 use super::clock_offset::common_shift;
 use super::evidence::Evidence;
 
-/// Fewer rows of unchanged code say too little of the pace of a run.
+/// Minimum rows of unchanged code for estimating the pace of a run.
 const LEAST_ROWS: usize = 10;
 
-/// In shorter times, in nanoseconds, the offset of the clock that takes them is more.
+/// Minimum time used, in nanoseconds. For shorter times, the clock offset is larger than the pace.
 const SHORTEST: f64 = 25_000.0;
 
-/// Two steps of the clock: beyond it something else differs, and must be seen.
+/// Maximum pace: two steps of the clock. A larger difference has another cause and must not be hidden.
 const LARGEST: f64 = 0.016;
 
-/// The device ran at another pace during the new run.
+/// Pace of the device during the new run, relative to the base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// The fraction by which unchanged code took longer; negative where it took less.
+    /// Fraction by which unchanged code took longer; negative if it was faster.
     pub slower: f64,
-    /// The rows of unchanged code that show it.
+    /// Number of rows of unchanged code that show it.
     pub rows: usize,
 }
 
-/// Takes the pace of each report out of its ratios. What it was in one is explained in all.
+/// Removes the pace of each report from its ratios. A change up to the largest pace found counts as explained in all
+/// reports.
 pub(super) fn correct(reports: &mut [Vec<Row>]) -> Vec<Option<Pace>> {
     let paces: Vec<Option<Pace>> = reports.iter_mut().map(|rows| take_out(rows)).collect();
     let explained = paces.iter().flatten().map(|pace| pace.slower.abs()).fold(0.0, f64::max);

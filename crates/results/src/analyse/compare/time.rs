@@ -1,7 +1,7 @@
 //! Collects the evidence for whether a time changed.
 //!
-//! A median's interval says where the median of more samples of that process would lie, not where another process's
-//! would. So the process-to-process spread of both sides is added, as independent errors add.
+//! The interval of a median tells where the median of more samples from that process would be, not where another
+//! process's would be. So the spread between processes is added for both sides, as independent errors are.
 
 use super::evidence::{Evidence, Interval, Part, SideErrors, errors, is_sound};
 use super::{DifferenceKind, Options, Pair};
@@ -9,58 +9,58 @@ use crate::analyse::PairedRatio;
 use crate::analyse::times::deviation_between_processes;
 use runner_types::{CaseRecord, Estimate, Records, RegimeResult, Spread, Unit};
 
-/// False discovery rate among the times called changed. If no time changed, it is the probability of any call.
+/// False discovery rate among the times called changed. If no time changed, this is the probability of calling any.
 pub const LEVEL: f64 = 0.05;
 
-/// Smallest change that matters, as a fraction, unless the caller sets another.
+/// Default for the smallest change that matters, as a fraction.
 pub const LEAST_THRESHOLD: f64 = 0.005;
 
-/// Standard deviation, in nanoseconds, between processes of the time between successive launches of a body: in one
-/// stream, in several, and for everything that a library launches in a call.
+/// Standard deviations between processes, in nanoseconds, of the gap between successive launches of a body: in one
+/// stream, in several streams, and for everything that a library launches in a call.
 ///
-/// Every shipped experiment was run on H100s in three processes. Of 261 pairs of times of two launches in one stream,
-/// below 200 µs, 90 of 100 differed by less than 90 ns. Of 117 pairs of 32 launches in up to 16 streams, 90 of 100
-/// differed by less than 450 ns per root of a gap, and of 117 pairs of library calls by less than 650 ns. A device's
-/// calibration measures bodies of one launch only.
+/// All shipped experiments were run on H100s in three processes. Of 261 pairs of times below 200 µs with two launches
+/// in one stream, 90 % differed by less than 90 ns. Of 117 pairs with 32 launches in up to 16 streams, 90 % differed by
+/// less than 450 ns per square root of the number of gaps. Of 117 pairs of library calls, 90 % differed by less than
+/// 650 ns. A device's calibration measures only bodies with a single launch.
 const BETWEEN_LAUNCHES: f64 = 80.0;
 const BETWEEN_STREAMS: f64 = 200.0;
 const WITHIN_LIBRARIES: f64 = 300.0;
 
 /// Smallest change that matters between two GPUs of one model, or if a report does not identify its GPU.
 ///
-/// Every shipped experiment was run on two H100: of 693 rows of one launch and more than 50 µs, half differ by less
-/// than 0.07 % and 90 of 100 by less than 0.4 %. Kernels that wait for memory on few SMs differ by up to 3 % (by 4.7 %
-/// between another pair of H100), as the path from an SM to memory differs between GPUs.
+/// All shipped experiments were run on two H100s. Of 693 rows with one launch of more than 50 µs, half differ by less
+/// than 0.07 % and 90 % by less than 0.4 %. Kernels that wait for memory on few SMs differ by up to 3 % (4.7 % between
+/// another pair of H100s), since the path from an SM to memory differs between GPUs.
 pub const BETWEEN_GPUS: f64 = 0.03;
 
-/// Differences between processes on an uncalibrated device: twice the most that calibrations of H100s found.
+/// Spread assumed for an uncalibrated device: twice the maximum found by calibrations of H100s.
 const ASSUMED: Spread = Spread { nanoseconds: 200.0, relative: 0.003, processes: 0 };
 
-/// Standard deviation, as a fraction, of a host-clock time between processes and hosts.
+/// Standard deviation of a host-clock time between processes and hosts, as a fraction.
 ///
-/// Every shipped experiment was run on three hosts: of 177 pairs of times of one loop, half differ by more than 8 % and
-/// 5 of 100 by more than 46 %.
+/// All shipped experiments were run on three hosts. Of 177 pairs of times of the same loop, half differ by more than 8
+/// % and 5 % by more than 46 %.
 const BETWEEN_HOSTS: f64 = 0.14;
 
-/// The time of a case in base and new.
+/// Times of a case in base and new.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeChange {
-    /// The base's time in nanoseconds, with its interval within the process.
+    /// Time in the base, in nanoseconds, with its interval within the process.
     pub base: Estimate,
-    /// The new report's, like `base`.
+    /// Time in the new report, like `base`.
     pub new: Estimate,
-    /// The clock of both times.
+    /// Clock that measured both times.
     pub unit: Unit,
     /// New divided by base: above 1 is slower.
     pub ratio: f64,
-    /// The interval, if the time was tested.
+    /// Confidence interval of the ratio, if tested.
     pub interval: Option<Interval>,
-    /// Smallest change that matters, as a fraction. `None` if the time is not judged, for example a single sample.
+    /// Smallest change that matters, as a fraction. `None` if the time is not judged, e.g. for a single sample.
     pub threshold: Option<f64>,
 }
 
-/// Returns the times of a case, and the evidence about them; `None` if they were not timed, or a time is zero: shorter
-/// than the clock can measure.
+/// The times of a case, and the evidence about them. `None` if they were not timed, or if a time is zero, i.e. too
+/// short for the clock.
 pub(super) fn compare_times(
     pair: Pair<'_>,
     sides: [&CaseRecord; 2],
@@ -101,7 +101,8 @@ pub(super) fn compare_times(
     Some((change, evidence))
 }
 
-/// Compares times measured in the same rounds: their ratio is formed within rounds, and no second process could differ.
+/// Compares times measured in the same rounds. Their ratio is formed within rounds, so processes do not vary between
+/// the sides.
 pub(super) fn paired(
     sides: [&CaseRecord; 2],
     ratio: &PairedRatio,
@@ -118,7 +119,7 @@ pub(super) fn paired(
         threshold: None,
     };
     let exact = SideErrors { within: [0.0; 2], stated: [0.0; 4], processes: None };
-    // The speedup is the ratio's reciprocal.
+    // The speedup is the reciprocal of the ratio.
     let within = errors(speedup).map(|[below, above]| [above, below]);
     let evidence = Evidence {
         point: -speedup.point.ln(),
@@ -133,7 +134,7 @@ pub(super) fn paired(
     Some((change, evidence))
 }
 
-/// Returns the known standard deviations of a case's time between processes, as fractions of the time.
+/// Known standard deviations of a case's time between processes, as fractions of the time.
 fn stated(records: &Records, case: &CaseRecord, side: &RegimeResult) -> [f64; 4] {
     let mut parts = [0.0; 4];
     if side.unit == Unit::HostNanoseconds {
@@ -149,7 +150,7 @@ fn stated(records: &Records, case: &CaseRecord, side: &RegimeResult) -> [f64; 4]
     parts
 }
 
-/// Returns the change of the ratio's logarithm per nanosecond by which the device's clock reads more on one side.
+/// Change of the log ratio per nanosecond of offset between the two sides' device clocks.
 fn per_nanosecond(sides: [&RegimeResult; 2]) -> f64 {
     let nanosecond = Spread { nanoseconds: 1.0, relative: 0.0, processes: 0 };
     let of_side =
@@ -158,7 +159,7 @@ fn per_nanosecond(sides: [&RegimeResult; 2]) -> f64 {
     if is_of_device { sides.map(of_side).iter().sum::<f64>() / 2.0 } else { 0.0 }
 }
 
-/// Returns the standard deviation, in nanoseconds, of the gaps between the launches of a body.
+/// Standard deviation of the gaps between the launches of a body, in nanoseconds.
 fn gaps(case: &CaseRecord) -> f64 {
     if case.launches.is_empty() {
         return WITHIN_LIBRARIES;
@@ -168,14 +169,14 @@ fn gaps(case: &CaseRecord) -> f64 {
     gap * ((case.launches.len() - 1) as f64).sqrt()
 }
 
-/// Whether the times may come from two GPUs of one model, as far as the reports say.
+/// Whether the times may come from two GPUs of one model, as far as the reports show.
 pub(super) fn may_be_two_gpus(pair: Pair<'_>) -> bool {
     let [base, new] = [pair.base, pair.new].map(|records| &records.environment);
     let timed = [base, new].iter().all(|side| side.timing_method.is_some());
     timed && (base.machine.gpu.is_none() || base.machine.gpu != new.machine.gpu)
 }
 
-/// Returns the A/A control's difference for a row, as a fraction.
+/// Noise of the A/A control for a row, as a fraction.
 fn noise(records: &Records, result: &RegimeResult) -> Option<f64> {
     let of_regime = || records.header.noise.iter().find(|floor| floor.regime == result.regime).map(|floor| floor.width);
     result.against_baseline.as_ref().and_then(|ratio| ratio.noise).or_else(of_regime)

@@ -1,4 +1,4 @@
-//! Base and new measured in the same rounds of one run.
+//! Compares base and new measured in the same rounds of one run.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ pub struct Together {
     base: Records,
     new: Records,
     ratios: HashMap<(CaseKey, Regime), PairedRatio>,
-    /// Cases whose base was not run because it is incomparable, and why.
+    /// Cases whose base was not run because the two are incomparable, with the differences.
     pub refused: HashMap<CaseKey, Vec<Differs<DifferenceKind>>>,
-    /// Cases of the base that the run lacks.
+    /// Cases of the base that are not in the run.
     pub gone: Vec<Case>,
-    /// Base name of each variant that was renamed.
+    /// Name in the base of each renamed variant.
     pub renamed: HashMap<String, String>,
 }
 
 impl Together {
-    /// Splits a run whose base variants end in `suffix`. Fails if the history has no run.
+    /// Splits a run whose base variants end in `suffix`. Fails if the history contains no run.
     pub fn split(history: History, records: &Records, suffix: &str) -> Result<Self, AnalyseError> {
         let base_of = |key: &CaseKey| CaseKey { variant: format!("{}{suffix}", key.variant), ..key.clone() };
         let ratios = paired_ratios(history, base_of)?;
@@ -34,7 +34,7 @@ impl Together {
         for record in &mut base.cases {
             let variant = &mut record.case.key.variant;
             variant.truncate(variant.len() - suffix.len());
-            // They are ratios to cases of the new side.
+            // These ratios refer to cases of the new side.
             if let Some(result) = &mut record.result {
                 (result.against_baseline, result.against_previous) = (None, None);
             }
@@ -42,7 +42,7 @@ impl Together {
         Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new(), renamed: HashMap::new() })
     }
 
-    /// Sets the claims and acceptances of the base's manifest; the records have those of the manifest that was run.
+    /// Sets the claims and acceptances of the base's manifest. The records have those of the manifest that was run.
     pub fn set_base_rules(&mut self, claims: Vec<Claim>, comparison: ComparisonRules) {
         self.base.header.claims = claims;
         self.base.header.comparison = comparison;
@@ -73,7 +73,7 @@ impl Together {
     }
 }
 
-/// Compares base and new of each run. The times of all runs are judged together, as by [`compare`](super::compare).
+/// Compares base and new of each run. The times of all runs are judged together, as in [`compare`](super::compare).
 pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
     let pairs: Vec<Pair<'_>> = runs.iter().map(|together| Pair { base: &together.base, new: &together.new }).collect();
     let all = pairs.iter().zip(runs).map(|(pair, together)| together.rows(*pair, options)).collect();
@@ -87,8 +87,8 @@ pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
     comparison
 }
 
-/// Ignores differing arguments: the run gave both sides the same buffers and checks, so inputs with different hashes
-/// differ only in the launches' arguments.
+/// Ignores differing arguments. The run gave both sides the same buffers and checks, so if the hashes of their inputs
+/// differ, only the launches' arguments do.
 pub(super) fn allow_arguments(change: &mut Change) {
     let shared = |what| matches!(what, DifferenceKind::Inputs | DifferenceKind::Check);
     if change.differences.iter().any(|difference| difference.what == DifferenceKind::Inputs) {

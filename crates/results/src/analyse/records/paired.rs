@@ -1,4 +1,4 @@
-//! Ratios of a case and its base, measured in the same rounds of one run.
+//! Ratios between a case and its base, measured in the same rounds of one run.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use crate::analyse::ratios::speedup;
 use crate::journal::History;
 use runner_types::{CaseKey, Estimate, Regime};
 
-/// A case's ratio to its base.
+/// Ratio of a case to its base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
-    /// The base's time divided by the case's, formed within rounds that both have.
+    /// Time of the base divided by the case's, formed within shared rounds.
     pub speedup: Estimate,
-    /// Difference of the A/A control, as a fraction; `None` without a control.
+    /// Noise of the A/A control, as a fraction; `None` without a control.
     pub noise: Option<f64>,
 }
 
-/// Returns the ratio of every case, in each regime, to the one that `base_of` names. Fails if no run ever started.
+/// Ratio of every case, in each regime, to the case that `base_of` names. Fails if no run ever started.
 pub fn paired_ratios(
     history: History,
     base_of: impl Fn(&CaseKey) -> CaseKey,

@@ -1,4 +1,4 @@
-//! The lists in the header line that the lines after it refer to.
+//! Lists in the header line that the following lines refer to.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::number::Number;
 use runner_types::{CaseHashes, CountedLine, Counters, Records, counter_name};
 
-/// Texts that many lines share, and the order of values that have no names in the lines.
+/// Strings shared by many lines, and the order of positional values.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::journal) struct Columns {
-    /// Every counter of any case, by name.
+    /// All counters of all cases, sorted by name.
     pub counters: Vec<String>,
-    /// The cases that ratios are against. Lines refer to them by their index in this list.
+    /// Cases that ratios are against. Lines refer to them by their index in this list.
     pub against: Vec<String>,
-    /// Every hash and every list of machine code operations of any case.
+    /// All hashes and opcode counts of all cases.
     pub digests: Vec<String>,
-    /// File, number and text of every source line that any case has counts of.
+    /// File, line number and text of every source line that has counts in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<(String, u32, String)>,
-    /// The counters that lines have, by name.
+    /// Counters that source lines have, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub line_counters: Vec<String>,
-    /// Names of the positional values, for people: the program knows the order.
+    /// Names of the positional values, for human readers; the program knows their order.
     #[serde(default, skip_deserializing)]
     names: Names,
 }
@@ -89,7 +89,7 @@ impl Columns {
         }
     }
 
-    /// Fails if the header's lists are too short.
+    /// Converts a counted line. Fails if the header's lists are too short.
     pub(super) fn line(&self, (number, counts): (usize, Vec<Number>)) -> Result<CountedLine, String> {
         let (file, line, text) = self.lines.get(number).cloned().ok_or_else(|| {
             format!("the header has {} lines of sources, and the line names number {number}", self.lines.len())
@@ -107,18 +107,18 @@ impl Columns {
     }
 }
 
-/// Returns the part of a counted line that the header's list holds.
+/// The part of a counted line that is stored in the header's list.
 fn identity(line: &CountedLine) -> (String, u32, String) {
     (line.file.clone(), line.line, line.text.clone())
 }
 
-/// Returns each text once, in order of first occurrence: a case added at the end changes no number.
+/// Each string once, in order of first occurrence, so that adding a case at the end changes no index.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut known: HashSet<&String> = HashSet::new();
     texts.filter(|text| known.insert(text)).cloned().collect()
 }
 
-/// Numbers of texts in the header's lists.
+/// Indices of strings in the header's lists.
 #[derive(Debug)]
 pub(in crate::journal) struct Numbers<'a> {
     pub columns: &'a Columns,
@@ -127,7 +127,7 @@ pub(in crate::journal) struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Returns a counted line by its number in the header's list.
+    /// A counted line, as its index in the header's list and its counts.
     pub(super) fn line(&self, line: &CountedLine) -> Option<(usize, Vec<Number>)> {
         let number = self.columns.lines.binary_search(&identity(line)).ok()?;
         let count = |name: &String| Number(line.counters.get(name).unwrap_or(0.0));
@@ -149,7 +149,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// A text of one of the header's lists: its number there, or the text itself if the list lacks it.
+/// A string from one of the header's lists: its index there, or the string itself if the list lacks it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(in crate::journal) enum Listed {
@@ -162,7 +162,7 @@ impl Listed {
         numbers.get(text).map_or_else(|| Self::Text(text.to_owned()), |number| Self::Number(*number))
     }
 
-    /// Fails if the header's list `name` is too short.
+    /// Looks up the string. Fails if the header's list `name` is too short.
     pub fn text(self, list: &[String], name: &str) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text),

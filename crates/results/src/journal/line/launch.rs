@@ -9,15 +9,15 @@ use runner_types::{Dim3, KernelResources, LaunchRecord, Occupancy, OccupancyLimi
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LaunchLine(String, Extent, Extent, u32, Resources, Option<OccupancyLine>, u32);
 
-/// Blocks per SM, the fraction of the warps, and what limits it.
+/// Blocks per SM, fraction of the maximum warps, and limiting resource.
 type OccupancyLine = (u32, Number, Option<OccupancyLimiter>);
 
-/// Extents; trailing ones are omitted.
+/// Extents, without trailing ones.
 #[derive(Debug, Serialize, Deserialize)]
 struct Extent(Vec<u32>);
 
-/// Registers, static shared memory, local memory, spill stores and loads, largest number of threads, and the cluster if
-/// the kernel was compiled for one.
+/// Registers, static shared memory, local memory, spill stores and loads, maximum number of threads, and the cluster
+/// size if the kernel was compiled for clusters.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Resources {

@@ -1,4 +1,4 @@
-//! Numbers in the lines of records.
+//! Numbers and intervals in the lines of records.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use runner_types::{Estimate, Real, real};
 
-/// Confidence of an interval written without one.
+/// Confidence level of an interval that does not state it.
 const NOMINAL: f64 = 0.95;
 
-/// Integers up to this are exact in f64.
+/// Maximum up to which all integers are exact in f64.
 const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// A number, written without `.0` if it is an integer.
+/// A number, serialized without `.0` if it is an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Number(#[serde(with = "real")] pub f64);
@@ -29,7 +29,7 @@ impl Serialize for Number {
     }
 }
 
-/// `[point, low, high]`, followed by the confidence if it is not the nominal one.
+/// `[point, low, high]`, followed by the confidence level if it is not the nominal one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Interval(pub Estimate);
 

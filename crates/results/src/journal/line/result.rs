@@ -6,7 +6,7 @@ use super::columns::{Columns, Listed, Numbers};
 use super::number::{Interval, Number};
 use runner_types::{Estimate, Ratio, Regime, RegimeResult};
 
-/// Regime, time, samples, runs per sample, sets of buffers, working set, SM clock, discarded samples.
+/// Regime, time, samples, runs per sample, buffer sets, working set, SM clock, discarded samples.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ResultLine(
     pub Regime,
@@ -19,8 +19,8 @@ pub(super) struct ResultLine(
     pub u32,
 );
 
-/// What the ratio is against, the speedup, the ends of the wider interval around the same point, and the noise. In
-/// `against_previous` the noise is present only if it differs from that of `against_baseline`.
+/// The other case, the speedup, the ends of the wider interval around the same point estimate, and the noise. In
+/// `against_previous`, the noise is present only if it differs from the noise of `against_baseline`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RatioLine(Listed, Interval, Option<[Number; 2]>, Option<Number>);
 
@@ -33,7 +33,7 @@ impl ResultLine {
 }
 
 impl RatioLine {
-    /// Omits the noise if it equals `stated`, which is stated elsewhere.
+    /// Omits the noise if it equals `stated`, which is stored elsewhere.
     pub fn new(ratio: &Ratio, stated: Option<f64>, numbers: &Numbers<'_>) -> Self {
         Self(
             numbers.number_basis(&ratio.against),
@@ -43,7 +43,7 @@ impl RatioLine {
         )
     }
 
-    /// `noise` applies if the line states none. Fails if the header lacks what the ratio is against.
+    /// Converts to a ratio; `noise` applies if the line states none. Fails if the header lacks the other case.
     pub fn ratio(self, noise: Option<f64>, columns: &Columns) -> Result<Ratio, String> {
         let Self(against, Interval(speedup), reproducible, own) = self;
         let wider = |[low, high]: [Number; 2]| Estimate { low: low.0, high: high.0, ..speedup };

@@ -8,7 +8,7 @@ fn claim(text: &str) -> Claim {
     Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
 }
 
-/// Returns records with one case that takes exactly this many nanoseconds.
+/// Records with one case that takes exactly this many nanoseconds.
 fn taking(nanoseconds: f64, claims: &[&str]) -> Records {
     let mut records = records(vec![timed(1, nanoseconds, 0.0)]);
     records.header.claims = claims.iter().map(|text| claim(text)).collect();
@@ -19,7 +19,7 @@ fn kinds(comparison: &Comparison) -> Vec<ClaimKind> {
     comparison.claims().map(|claim| claim.kind).collect()
 }
 
-/// Returns a claim about the only variant's time in µs.
+/// A claim about the only variant's time in µs.
 fn time_below(microseconds: f64) -> String {
     format!("time(\"v\") < {microseconds:?}")
 }
@@ -34,7 +34,7 @@ fn a_claim_is_newly_broken_still_broken_or_held() {
     assert_eq!(kinds(&found), [ClaimKind::NewlyBroken, ClaimKind::StillBroken, ClaimKind::Held]);
     let fails: Vec<bool> = found.claims().map(ClaimChange::fails).collect();
     assert_eq!(fails, [true, true, false]);
-    // A new report that makes none of them.
+    // The new report makes none of the claims.
     assert_eq!(kinds(&compared(&new, &taking(1e6, &[]), &Options::default())), [ClaimKind::Removed; 3]);
     let back = compared(&taking(1.1e6, &texts), &taking(1e6, &texts), &Options::default());
     assert_eq!(kinds(&back), [ClaimKind::Repaired, ClaimKind::StillBroken, ClaimKind::Held]);
@@ -46,7 +46,7 @@ fn a_broken_claim_comes_after_what_is_newly_wrong_and_before_a_regression() {
     let (base, slower) = (taking(1e6, &[]), taking(1.1e6, &[&text]));
     assert_eq!(compared(&base, &slower, &Options::default()).gate(), Gate::BrokenClaim);
     assert_eq!(compared(&base, &taking(1.1e6, &[]), &Options::default()).gate(), Gate::Regression);
-    // A second case, which crashes only in the new report.
+    // Add a second case, which crashes only in the new report.
     let with_second = |mut records: Records, outcome: Outcome| {
         records.cases.push(CaseRecord { outcome, result: None, ..timed(2, 1e6, 0.0) });
         records
@@ -69,7 +69,7 @@ fn a_tightened_claim_is_newly_broken_a_loosened_one_is_held_and_none_is_removed(
 
 #[test]
 fn undecided_and_unjudged_claims_fail_nothing() {
-    // The interval of 1 % reaches across 1000 µs; nothing counted sectors.
+    // The interval of ±1 % includes 1000 µs; sectors were not counted.
     let mut new = records(vec![timed(1, 1e6, 0.01)]);
     new.header.claims = vec![claim(&time_below(1000.0)), claim("counter(\"gld_sectors\", \"v\") > 0")];
     let base = taking(0.9e6, &[]);
@@ -80,7 +80,7 @@ fn undecided_and_unjudged_claims_fail_nothing() {
     }
 }
 
-/// The base claims what the new manifest no longer does.
+/// The new manifest drops a claim that the base makes.
 #[test]
 fn a_claim_that_was_removed_is_named_and_fails_where_the_caller_is_strict() {
     let (kept, removed) = (time_below(2000.0), "registers(\"v\") < 255".to_owned());

@@ -1,4 +1,4 @@
-//! Decisions about times and counts, with intervals computed by hand.
+//! Decisions about times and counts, with intervals calculated by hand.
 
 use super::fixture::{SPREAD, change, compared, counted, estimate, in_regime, launch, records, timed};
 use crate::analyse::PairedRatio;
@@ -16,15 +16,14 @@ fn close(got: f64, expected: f64) {
     assert!((got / expected - 1.0).abs() < 1e-9, "{got} instead of {expected}");
 }
 
-/// Table quantiles have seven digits.
+/// Quantiles from tables have seven digits.
 fn close_to_table(got: f64, expected: f64) {
     assert!((got / expected - 1.0).abs() < 1e-6, "{got} instead of {expected}");
 }
 
-/// At 1 ms the processes differ by √(5e-5² + 1e-3²) on each side, and by √2 times that for both. Samples add
-/// half-widths of 3 ‰ and 4 ‰, together 5 ‰. One comparison needs no correction. A calibration has four degrees of
-/// freedom on each side; the whole error, which comes mostly from samples, has 144, and 95 % lie within 1.976575
-/// standard errors.
+/// Process error at 1 ms: √(5e-5² + 1e-3²) per side, √2 times that for the difference. Sample half-widths of 0.3 % and
+/// 0.4 % combine to 0.5 %. One comparison needs no multiple-testing correction. A calibration has 4 degrees of freedom
+/// per side. The total error, mostly from samples, has 144, hence the factor 1.976575 at 95 %.
 #[test]
 fn the_interval_adds_samples_and_processes_of_both_sides() {
     let found = change(timed(1, 1e6, 0.003), timed(1, 1.05e6, 0.004), &Options::default());
@@ -38,8 +37,8 @@ fn the_interval_adds_samples_and_processes_of_both_sides() {
     assert_eq!(found.kind, Kind::Slower);
 }
 
-/// Five launches have four gaps of 80 ns each, which add as independent errors do: 160 ns per side. In two streams a
-/// gap counts 200 ns, and a library call 300 ns in all. "Same" uses an interval of 90 %, within 1.859548 standard
+/// Five launches have four gaps of 80 ns each, which add up as independent errors to 160 ns per side. With two streams
+/// a gap counts as 200 ns, and a library call as 300 ns in total. "Same" uses an interval of 90 %: 1.859548 standard
 /// errors for eight degrees of freedom.
 #[test]
 fn the_gaps_between_launches_differ_from_process_to_process() {
@@ -53,14 +52,14 @@ fn the_gaps_between_launches_differ_from_process_to_process() {
     }
 }
 
-/// Returns records of a device whose processes do not differ.
+/// Records of a device without variation between processes.
 fn exact(cases: Vec<CaseRecord>) -> Records {
     let mut records = records(cases);
     records.environment.machine.spread = Some(Spread { nanoseconds: 0.0, relative: 0.0, processes: 5 });
     records
 }
 
-/// Base has a half-width of 1 % or 3 % at 95 %, and the threshold is 2 %: ln 1.02 = 0.019803.
+/// The base has a half-width of 1 % or 3 % at 95 %, and the threshold is 2 %: ln 1.02 = 0.019803.
 #[test]
 fn a_time_is_called_where_it_is_beyond_the_threshold_and_its_interval_leaves_out_no_change() {
     let kind = |half: f64, point: f64| {
@@ -72,7 +71,7 @@ fn a_time_is_called_where_it_is_beyond_the_threshold_and_its_interval_leaves_out
         (0.01, 0.0197, Kind::Same, Kind::Same),
         (0.03, 0.0301, Kind::Slower, Kind::Faster),
         (0.03, 0.0299, Kind::Ambiguous, Kind::Ambiguous),
-        // The interval of 90 % extends 0.025178 further, and twice the threshold is 0.039605.
+        // The half-width at 90 % is 0.025178; twice the threshold is 0.039605.
         (0.03, 0.0143, Kind::Same, Kind::Same),
         (0.03, 0.0145, Kind::Ambiguous, Kind::Ambiguous),
     ] {
@@ -90,11 +89,11 @@ fn the_threshold_is_the_largest_of_half_a_percent_the_noise_and_what_processes_d
     };
     close(threshold(1e6, 0.002), LEAST_THRESHOLD);
     close(threshold(1e6, 0.03), 0.03);
-    // 50 ns of 2 µs are 2.5 %.
+    // 50 ns are 2.5 % of 2 µs.
     close(threshold(2e3, 0.0), Z * std::f64::consts::SQRT_2 * 0.025_f64.hypot(0.001));
 }
 
-/// 5 % slower without doubt, and 2.5 %: less than the GPUs of one model differ by.
+/// 5 % is clearly slower; 2.5 % is within the variation between GPUs of one model.
 #[test]
 fn between_two_gpus_of_a_model_less_than_three_percent_is_no_change() {
     let kind = |gpus: [Option<&str>; 2], factor: f64, options: &Options| {
@@ -112,7 +111,7 @@ fn between_two_gpus_of_a_model_less_than_three_percent_is_no_change() {
     assert_eq!(kind(two, 1.025, &own), (Kind::Same, true));
     assert_eq!(kind(unknown, 1.025, &own), (Kind::Same, true));
     assert_eq!(kind(two, 1.05, &own), (Kind::Slower, true));
-    // A smaller threshold alone does not make GPUs alike.
+    // A smaller threshold does not by itself make two GPUs comparable.
     assert_eq!(kind(two, 1.025, &threshold(1.0)).0, Kind::Same);
     assert_eq!(kind(one, 1.025, &threshold(1.0)).0, Kind::Slower);
     let as_one = Options { allow: vec![DifferenceKind::Gpu], ..threshold(1.0) };
@@ -131,7 +130,7 @@ fn more_comparisons_need_more_confidence() {
         comparison.changes().next().unwrap().kind
     };
     assert_eq!((kind(1), kind(1000)), (Kind::Slower, Kind::Slower));
-    // The standard error is 0.735 %: 2 % is 2.7 of them. One comparison needs 1.96, a thousand need 4.06.
+    // The standard error is 0.735 %, so 2 % is 2.7 of them. One comparison needs 1.96, a thousand need 4.06.
     let narrow = |count: i64| {
         let (base, new) = (report(count, 1.0), report(count, 1.02));
         compared(&base, &new, &Options::default()).changes().next().unwrap().kind
@@ -139,8 +138,8 @@ fn more_comparisons_need_more_confidence() {
     assert_eq!((narrow(1), narrow(1000)), (Kind::Slower, Kind::Ambiguous));
 }
 
-/// Ten of twenty times changed by 2.2 standard errors, a probability of 0.028. Each alone would need 0.05 / 20;
-/// together they need 10 · 0.05 / 20.
+/// Ten of twenty times changed by 2.2 standard errors, with a p-value of 0.028. A single one would need 0.05 / 20; ten
+/// together need 10 · 0.05 / 20.
 #[test]
 fn many_changes_need_less_confidence_than_one() {
     let error = 0.01 / Z;
@@ -154,7 +153,7 @@ fn many_changes_need_less_confidence_than_one() {
     assert_eq!((kinds(1), kinds(10)), (0, 10));
 }
 
-/// A time that is 3 % slower. Its interval extends 1.9 standard errors of 1.6 % or of 1 % downwards.
+/// A time that is 3 % slower. Downwards, its interval extends 1.9 standard errors of 1 % or of 1.6 %.
 #[test]
 fn the_side_of_an_interval_that_faces_no_change_decides() {
     let kind = |[below, above]: [f64; 2]| {
@@ -171,7 +170,7 @@ fn the_side_of_an_interval_that_faces_no_change_decides() {
     assert_eq!((kind([0.01, 0.016]), kind([0.016, 0.01])), (Kind::Slower, Kind::Ambiguous));
 }
 
-/// Returns a time from five processes whose medians have this standard deviation.
+/// A time from five processes whose medians have this standard deviation.
 fn of_five(n: i64, nanoseconds: f64, deviation: f64) -> CaseRecord {
     let mut case = timed(n, nanoseconds, 0.0);
     if let Some(result) = &mut case.result {
@@ -180,13 +179,13 @@ fn of_five(n: i64, nanoseconds: f64, deviation: f64) -> CaseRecord {
     case
 }
 
-/// The calibration states 50 ns and 0.1 %, or 1.005 % of 5 µs. With one process on each side the ratio's standard error
-/// is 1.42 %, and 95 % take 2.306 of it. With five that differ by 0.5 % the variance is (1.01 + 0.25) / 2 / 5 on each
-/// side: a standard error of 0.502 %; with 16 degrees of freedom 95 % are within 2.120.
+/// The calibration states 50 ns and 0.1 %, together 1.005 % of 5 µs. With one process per side, the ratio's standard
+/// error is 1.42 %, times 2.306 at 95 %. With five processes that vary by 0.5 %, the variance (in %²) is (1.01 + 0.25)
+/// / 2 / 5 per side: a standard error of 0.502 %, times 2.120 for 16 degrees of freedom.
 #[test]
 fn several_processes_find_a_change_of_two_percent_in_five_microseconds() {
     let (one, five) = (timed(1, 5e3, 0.0), of_five(1, 5e3, 0.005));
-    // 1.96 standard errors are 2.8 %, the least that one process can detect.
+    // 1.96 standard errors are 2.8 %, the smallest change that one process can detect.
     assert_eq!(change(one, timed(1, 5.1e3, 0.0), &Options::default()).kind, Kind::Same);
     let found = change(five, of_five(1, 5.1e3, 0.005), &Options::default());
     assert_eq!(found.kind, Kind::Slower);
@@ -195,9 +194,9 @@ fn several_processes_find_a_change_of_two_percent_in_five_microseconds() {
     close_to_table(interval.high / 1.02, (2.119_905 * (of(5e3) + of(5.1e3)).sqrt()).exp());
 }
 
-/// Fifty rows whose five processes differ by a quarter of what is stated. For five values the median of the variance is
-/// (1 − 2 / 36)³ = 0.842 of the true one. From a hundred such values with four degrees of freedom each, the estimate
-/// may be 1.645 / √800 too low.
+/// Fifty rows whose five processes vary by a quarter of the stated deviation. For five values, the median sample
+/// variance is (1 − 2 / 36)³ = 0.842 of the true one. The estimate from a hundred such values, with four degrees of
+/// freedom each, may be too low by 1.645 / √800.
 #[test]
 fn processes_of_the_runs_say_how_much_processes_differ() {
     let deviation = 0.25 * (50.0_f64 / 5e3).hypot(0.001);
@@ -207,12 +206,11 @@ fn processes_of_the_runs_say_how_much_processes_differ() {
     let scaled = deviation / (1.0 - 2.0 / 36.0_f64).powf(1.5) * (1.0 + 1.644_854 / 800.0_f64.sqrt());
     let variance = f64::midpoint(scaled.powi(2), deviation.powi(2)) / 5.0;
     close_to_table(interval.high, (1.745_884 * (2.0 * variance).sqrt()).exp());
-    // The rows have unchanged code and all are 1 % slower: the processes of each side show that this is no noise.
+    // All rows have unchanged code and are 1 % slower. The processes of each side show that this is not noise.
     assert!(compared(&report(1.0), &report(1.01), &Options::default()).changes().all(|row| row.kind == Kind::Slower));
 }
 
-/// Times of the same rounds that differ by 3 % without doubt are a change, unless the A/A control of the run differs as
-/// much.
+/// Times from the same rounds that clearly differ by 3 % are a change, unless the run's A/A control differs by as much.
 #[test]
 fn the_noise_of_a_run_is_a_threshold_for_times_of_its_rounds() {
     let sides = [timed(1, 1e6, 0.0), timed(1, 1.03e6, 0.0)];
@@ -227,19 +225,19 @@ fn the_noise_of_a_run_is_a_threshold_for_times_of_its_rounds() {
     }
 }
 
-/// Host times differ by 14 % from process to process, so a ratio of two has a standard error of 19.8 %.
+/// Host times vary by 14 % between processes, so the ratio of two has a standard error of 19.8 %.
 #[test]
 fn times_of_the_host_are_judged_by_how_much_hosts_differ() {
     let host = |nanoseconds: f64| in_regime(super::fixture::case(1), Regime::Host, estimate(nanoseconds, 0.001));
     let kind = |factor: f64, options: &Options| change(host(1e6), host(1e6 * factor), options).kind;
     assert_eq!(kind(29.0, &Options::default()), Kind::Slower);
     assert_eq!(kind(1.0 / 29.0, &Options::default()), Kind::Faster);
-    // With eight degrees of freedom 95 % are within 2.306 standard errors: a factor of 1.58.
+    // With eight degrees of freedom, 95 % is 2.306 standard errors: a factor of 1.58.
     assert_eq!((kind(1.5, &Options::default()), kind(1.6, &Options::default())), (Kind::Ambiguous, Kind::Slower));
-    // The medians differ by more than the threshold; that is not enough.
+    // The medians differ by more than the threshold, but that is not enough.
     assert_eq!(kind(1.4, &threshold(5.0)), Kind::Ambiguous);
     assert_eq!(kind(2.0, &threshold(5.0)), Kind::Slower);
-    // A time that may have changed by a half is not called the same.
+    // A time that may have changed by 50 % is not called the same.
     assert_eq!(kind(1.0001, &Options::default()), Kind::Ambiguous);
     // Equal values come from a copy.
     assert_eq!(kind(1.0, &Options::default()), Kind::Same);
@@ -277,8 +275,8 @@ fn a_device_that_is_not_calibrated_is_assumed_to_differ_more() {
     close(threshold, Z * std::f64::consts::SQRT_2 * 0.05_f64.hypot(0.003));
 }
 
-/// Kernels of 4 µs whose code did not change differ by 5 ns; the calibration allows 50 ns between processes. One with
-/// another source is 5 % slower.
+/// Kernels of 4 µs with unchanged code differ by 5 ns, although the calibration allows 50 ns between processes. One
+/// with changed source is 5 % slower.
 #[test]
 fn rows_of_unchanged_code_say_how_much_these_processes_differ() {
     let report = |controls: i64, shift: f64, changed: f64| {
@@ -300,13 +298,13 @@ fn rows_of_unchanged_code_say_how_much_these_processes_differ() {
     let (kind, threshold) = last(39, 1.05);
     assert_eq!(kind, Kind::Ambiguous);
     close(threshold, stated);
-    // At most the stated difference is reduced to a quarter.
+    // The stated variation is reduced to a quarter at most.
     let (kind, threshold) = last(60, 1.05);
     assert_eq!(kind, Kind::Slower);
     close(threshold, LEAST_THRESHOLD.max(stated / 4.0));
 }
 
-/// Every row is 20 % slower, although no code changed: the machine is at fault, and that must not hide anything.
+/// Every row is 20 % slower although no code changed. The cause is the machine, which must not hide anything.
 #[test]
 fn rows_of_unchanged_code_hide_no_change_of_all_rows() {
     let report = |factor: f64| records((0..100).map(|n| timed(n, 1e5 * factor, 0.001)).collect());
@@ -314,7 +312,7 @@ fn rows_of_unchanged_code_hide_no_change_of_all_rows() {
     assert!(found.changes().all(|change| change.kind == Kind::Slower));
 }
 
-/// All long rows of unchanged code take 0.7 % longer, at another clock of the SMs; the last row has other code.
+/// All long rows of unchanged code take 0.7 % longer, because of a different SM clock. The last row has different code.
 #[test]
 fn the_pace_of_a_run_is_no_change_and_hides_none() {
     let report = |pace: f64, changed: f64| {
@@ -335,9 +333,9 @@ fn the_pace_of_a_run_is_no_change_and_hides_none() {
     assert_eq!((slower, kind, pace.unwrap().rows), (0, Kind::Slower, 20));
     close(pace.unwrap().slower, 0.007);
     close(ratio, 1.03);
-    // At the new clock, 0.6 % may be the clock's.
+    // Since the clock changed by 0.7 %, a change of 0.6 % may come from the clock.
     assert_eq!(kinds(1.007, 1.006).1, Kind::Same);
-    // The same clock is none, and 2 % are no step of a clock.
+    // An unchanged clock has no pace, and 2 % is too large for one.
     assert_eq!(kinds(1.0, 1.006).3, None);
     assert_eq!((kinds(1.02, 1.0).0, kinds(1.02, 1.0).3), (20, None));
 }
@@ -361,8 +359,8 @@ fn times_that_reach_zero_are_ambiguous() {
     }
 }
 
-/// Intervals whose ends are out of order or not numbers, or with a confidence above one. The case next to them is
-/// decided as if they were not there.
+/// Intervals whose ends are out of order or NaN, or with a confidence above 1. The other case is decided as if these
+/// did not exist.
 #[test]
 fn a_time_without_a_sound_interval_is_incomparable_and_hides_no_regression() {
     let unsound = [(3e6, 1e6, 0.95), (0.9e6, f64::INFINITY, 0.95), (0.9e6, 1.1e6, 1.5), (f64::NAN, 1.1e6, 0.95)];
@@ -404,11 +402,11 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
         counts
     };
     assert_eq!(kind(&base, &base), Kind::Same);
-    // One in a hundred is at the threshold.
+    // A change of one per cent is at the threshold.
     assert_eq!(kind(&base, &with(("gld_sectors", 1034.0))), Kind::Same);
     assert_eq!(kind(&base, &with(("gld_sectors", 1035.0))), Kind::MoreWork);
     assert_eq!(kind(&base, &with(("gld_sectors", 1013.0))), Kind::LessWork);
-    // Counts that follow from others, or are ratios, decide nothing.
+    // Counts that follow from others decide nothing, nor do ratios.
     assert_eq!(kind(&base, &with(("branch", 16.0))), Kind::Same);
     assert_eq!(kind(&[("gld_efficiency", 50.0)], &[("gld_efficiency", 40.0)]), Kind::Same);
     // 23.5 % fewer load requests and 4.8 % fewer instructions are less work, although one count rose by 0.4 %.
@@ -416,10 +414,10 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
     let less = [("inst_executed", 952.0), ("gld_requests", 153.0), ("gst_sectors", 1004.0)];
     assert_eq!(kind(&base, &less), Kind::LessWork);
     assert_eq!(kind(&less, &base), Kind::MoreWork);
-    // More of one count that decides and less of another is left to people to judge.
+    // If one deciding count rises and another falls, people must judge.
     let mixed = [("inst_executed", 952.0), ("gld_requests", 153.0), ("gst_sectors", 1104.0)];
     assert_eq!(kind(&base, &mixed), Kind::Mixed);
-    // The threshold is that of times; from zero, every count exceeds it.
+    // Times have the same threshold. Any increase from zero exceeds it.
     let options = Options { threshold: Some(0.1), ..Options::default() };
     let decided = |new: &[(&str, f64)]| {
         compared(&simulated(&[("barriers", 0.0), ("inst_executed", 1000.0)]), &simulated(new), &options)
@@ -431,7 +429,7 @@ fn counts_of_the_simulator_that_decide_say_more_or_less_work_beyond_one_per_cent
     assert_eq!(decided(&[("barriers", 1.0), ("inst_executed", 1000.0)]), Some(Kind::MoreWork));
 }
 
-/// A mask instead of a remainder: 5 % more PTX instructions, 45 % fewer machine instructions.
+/// A mask replaces a remainder: 5 % more PTX instructions, 45 % fewer machine instructions.
 #[test]
 fn counts_of_the_ptx_decide_nothing() {
     let judged = |base: CaseRecord, new: CaseRecord| {
@@ -442,7 +440,7 @@ fn counts_of_the_ptx_decide_nothing() {
     let both = |machine: f64, ptx: f64| counted(1, &[("inst_executed", machine), ("ptx_inst_executed", ptx)]);
     assert_eq!(judged(both(127_360.0, 100_000.0), both(70_016.0, 105_300.0)), (Kind::LessWork, vec![]));
     assert_eq!(judged(both(70_016.0, 105_300.0), both(127_360.0, 100_000.0)), (Kind::MoreWork, vec![]));
-    // A record of an older version has only PTX counts.
+    // A record from an older version has only PTX counts.
     let old = counted(1, &[("ptx_inst_executed", 100_000.0)]);
     assert_eq!(judged(old.clone(), both(70_016.0, 105_300.0)), (Kind::Undecided, vec![Undecided::Older]));
     // Some machine instructions have no count.
@@ -478,10 +476,10 @@ fn counts_of_the_hardware_inform_and_decide_only_if_asked() {
     let found = change(1100.0, false);
     assert_eq!((found.kind, found.counters.len()), (Kind::Same, 1));
     assert_eq!(change(1100.0, true).kind, Kind::MoreWork);
-    // The time itself does not explain a time.
+    // A counter that measures time does not explain a time.
     let timed = |nanoseconds: f64| records(vec![counted(1, &[("gpu_time", nanoseconds), ("branch", 8.0)])]);
     assert!(compared(&timed(1e3), &timed(2e3), &Options::default()).changes().all(|change| change.counters.is_empty()));
-    // A few counts of difference are within the tolerance of 1 %.
+    // A small difference is within the tolerance of 1 %.
     assert_eq!((change(1005.0, true).kind, change(1005.0, true).counters.len()), (Kind::Same, 0));
 }
 
@@ -518,7 +516,7 @@ fn estimates_are_compared_with_those_of_the_same_blocks_only() {
     let base = sampled(1000.0, 512);
     assert_eq!(judged(&base, &sampled(1000.0, 512)), (Kind::Same, Some(CountedBy::Sample), vec![]));
     assert_eq!(judged(&base, &sampled(1020.0, 512)), (Kind::MoreWork, Some(CountedBy::Sample), vec![]));
-    // The grid differs, but has the same number of blocks; then all blocks are counted.
+    // First a different grid with the same number of blocks, then counts of all blocks.
     let whole = simulated(&[("inst_executed", 1000.0)]);
     for other in [sampled(1000.0, 256), whole] {
         assert_eq!(judged(&base, &other), (Kind::Incomparable, None, vec![DifferenceKind::Sample]));

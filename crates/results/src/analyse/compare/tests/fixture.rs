@@ -1,4 +1,4 @@
-//! Makes reports of an experiment `e` with the axis `n`.
+//! Creates reports of an experiment `e` with an axis `n`.
 
 use crate::analyse::compare::{Change, Comparison, Options, Pair, compare};
 use runner_types::{
@@ -62,7 +62,7 @@ pub fn records(cases: Vec<CaseRecord>) -> Records {
     }
 }
 
-/// Returns a case that was measured, without a time.
+/// A measured case without a time.
 pub fn case(n: i64) -> CaseRecord {
     let axes = vec![("n".to_owned(), Value::Int(n))];
     let hash = |name: &str| format!("{name:0>12}");
@@ -95,7 +95,7 @@ pub fn case(n: i64) -> CaseRecord {
     }
 }
 
-/// Returns a launch without compile facts.
+/// A launch without compile facts.
 pub fn launch() -> LaunchRecord {
     LaunchRecord {
         label: "v".to_owned(),
@@ -108,12 +108,12 @@ pub fn launch() -> LaunchRecord {
     }
 }
 
-/// Returns a time with a 95 % interval of ± `half`, in logarithms.
+/// A time with a 95 % interval of ± `half`, in logarithms.
 pub fn estimate(nanoseconds: f64, half: f64) -> Estimate {
     Estimate { point: nanoseconds, low: nanoseconds * (-half).exp(), high: nanoseconds * half.exp(), confidence: 0.95 }
 }
 
-/// Returns a case with such a time.
+/// A case with such a time.
 pub fn timed(n: i64, nanoseconds: f64, half: f64) -> CaseRecord {
     in_regime(case(n), Regime::Cold, estimate(nanoseconds, half))
 }
@@ -150,7 +150,7 @@ pub fn compared(base: &Records, new: &Records, options: &Options) -> Comparison 
     compare(&[Pair { base, new }], options)
 }
 
-/// Returns the change of the only case in both.
+/// The change of a case that is the only one on both sides.
 pub fn change(base: CaseRecord, new: CaseRecord, options: &Options) -> Change {
     let comparison = compared(&records(vec![base]), &records(vec![new]), options);
     let changes: Vec<&Change> = comparison.changes().collect();

@@ -1,4 +1,4 @@
-//! Comparisons of synthetic reports, whose verdicts are worked out by hand.
+//! Comparisons of synthetic reports, with verdicts worked out by hand.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 

@@ -1,4 +1,4 @@
-//! Outcomes, matching, and what cannot be compared.
+//! Outcomes, matching of cases, and incomparable cases.
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
 use crate::analyse::compare::{CauseKind, Code, Comparison, DifferenceKind, Gate, Kind, Options};
@@ -111,7 +111,7 @@ fn a_case_that_is_newly_wrong_is_so_on_another_device_too() {
     assert_eq!(compared(&base, &new, &Options::default()).gate(), Gate::NewlyWrong);
 }
 
-/// Adding a comment changes the hash of the source, but not that of the machine code.
+/// Adding a comment changes the hash of the source, but not the hash of the machine code.
 #[test]
 fn a_source_that_compiles_to_the_same_code_is_no_cause() {
     let causes = |source: &str, code: [Option<&str>; 2]| {
@@ -179,7 +179,7 @@ fn the_gate_takes_the_worst() {
     assert_eq!(gate(base, new), Gate::NewlyWrong);
 }
 
-/// Returns a case of a variant whose launch has a kernel of this name.
+/// A case of a variant that launches a kernel of this name.
 fn of_variant(variant: &str, kernel: &str, n: i64) -> CaseRecord {
     let mut case = timed(n, 1e6, 0.001);
     variant.clone_into(&mut case.case.key.variant);
@@ -187,8 +187,8 @@ fn of_variant(variant: &str, kernel: &str, n: i64) -> CaseRecord {
     case
 }
 
-/// `old` is now `fresh`. `twin_a` and `twin_b` are the same kernel, so either could be `twin_c`. `other` has another
-/// source.
+/// `old` is now `fresh`. `twin_a` and `twin_b` are the same kernel, so either could be `twin_c`. `other` has a
+/// different source.
 #[test]
 fn a_renamed_variant_is_matched_by_what_it_runs() {
     let with_source = |mut case: CaseRecord| {
@@ -214,7 +214,7 @@ fn a_renamed_variant_is_matched_by_what_it_runs() {
     assert_eq!(found, expected.map(|(name, kind)| (name.to_owned(), kind)));
     let first = comparison.changes().next().unwrap();
     assert_eq!(first.causes.iter().map(|cause| cause.what).collect::<Vec<_>>(), [CauseKind::Variant]);
-    // With another block size in one of its cases it is another variant.
+    // With a different block size in one of its cases, it is a different variant.
     new[1].launches[0].block.x = 64;
     assert_eq!(kinds(base, new)[0].1, Kind::New);
 }
@@ -250,7 +250,7 @@ fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_do
         (judged(both()), Gate::Pass),
         (judged(both()[..1].to_vec()), Gate::Incomparable),
         (judged(weak_check), Gate::Incomparable),
-        // Another check may be as strict.
+        // A different check may be just as strict.
         (judged(other_check), Gate::Pass),
         (of_manifest(ManifestState::Deleted), Gate::Incomparable),
         (of_manifest(ManifestState::Added), Gate::Pass),
@@ -268,7 +268,7 @@ fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_do
     }
 }
 
-/// A case that takes 1.5 times as long with another driver.
+/// A case that takes 1.5 times as long with a different driver.
 #[test]
 fn times_of_another_driver_are_shown_and_fail_only_if_they_are_allowed() {
     let base = records(vec![timed(1, 1e6, 0.001)]);
@@ -285,13 +285,13 @@ fn times_of_another_driver_are_shown_and_fail_only_if_they_are_allowed() {
     assert_eq!(judged(&inform), (Gate::Pass, Kind::Slower, Some(1.5)));
     let allow = Options { allow: driver, ..Options::default() };
     assert_eq!(judged(&allow), (Gate::Regression, Kind::Slower, Some(1.5)));
-    // What is newly wrong fails whatever else differs.
+    // A newly wrong case fails regardless of other differences.
     new.cases[0] = ended(1, trap());
     assert_eq!(compared(&base, &new, &inform).gate(), Gate::NewlyWrong);
 }
 
-/// A group of three, of 2, 3 and 4 µs, whose third member is new; and one that counts half as many instructions as the
-/// baseline.
+/// A group with times of 2, 3 and 4 µs, where the 3 µs case is new; and a new case that counts half as many
+/// instructions as the baseline.
 #[test]
 fn a_new_case_has_its_place_in_its_group() {
     let member = |variant: &str, nanoseconds: f64| {
@@ -321,7 +321,7 @@ fn a_new_case_has_its_place_in_its_group() {
     assert_eq!(newcomer(&base, &new).counts, [("inst_executed".to_owned(), 500.0, Some(0.5))]);
 }
 
-/// `v` takes 8 % longer, which is accepted up to 10 % for n = 1, as long as the base lacks the acceptance.
+/// `v` takes 8 % longer. Up to 10 % is accepted for n = 1, unless the base has the same acceptance.
 #[test]
 fn an_accepted_slowdown_passes_until_it_goes_further_or_is_in_the_base() {
     let acceptance = |condition: Option<&str>, variant: &str| Acceptance {

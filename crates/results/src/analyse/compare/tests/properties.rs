@@ -1,4 +1,4 @@
-//! Properties of all comparisons.
+//! Properties that hold for all comparisons.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::fixture::{compared, records, timed};
 use crate::analyse::compare::{Kind, Options};
 use runner_types::{Records, Spread};
 
-/// The times of base and new, each in nanoseconds with the half-width of its interval.
+/// Times of base and new, each in nanoseconds with its half-width.
 type Times = [(f64, f64); 2];
 
 fn cases() -> impl Strategy<Value = Vec<Times>> {
@@ -49,7 +49,7 @@ proptest! {
         }
     }
 
-    /// Processes do not differ in these reports: part of that would be in nanoseconds.
+    /// These reports have no variation between processes, since part of it would be in nanoseconds and would not scale.
     #[test]
     fn slower_devices_change_nothing(cases in cases(), scale in 0.1..10.0) {
         let options = Options { threshold: Some(0.02), ..Options::default() };

@@ -1,9 +1,9 @@
-//! How often a comparison is wrong, by simulation: a false change, a missed change, and no decision.
+//! Simulates how often a comparison is wrong: false changes, missed changes, and undecided rows.
 //!
-//! A simulated time is the kernel's own, changed by the process: by a constant that all kernels of the process share,
-//! by a constant and a fraction of the kernel's own, and by sampling noise. One kernel in ten differs three times as
-//! much between processes, which no calibration knows. The spread that a report states is the upper limit from five
-//! processes with ten kernels, as in a calibration.
+//! A simulated time is the kernel's own time plus effects of the process: a constant shared by all its kernels, a
+//! constant and a fraction specific to the kernel, and sampling noise. One kernel in ten varies three times as much
+//! between processes, which no calibration knows. The spread stated in a report is the upper limit from five processes
+//! with ten kernels, as in a calibration.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -13,33 +13,33 @@ use crate::analyse::compare::{Kind, Options};
 use crate::analyse::times::time_of;
 use runner_types::{CaseRecord, GroupKey, Measurement, Records, Regime, Round, Spread, Unit, Value};
 
-/// True differences between processes, in nanoseconds: shared by all kernels of a process, and each kernel's own.
-/// Reports of one H100 show such values.
+/// True standard deviations between processes, in nanoseconds: of the constant shared by a process's kernels, and of
+/// each kernel's own constant. Reports from one H100 show such values.
 const SHARED: f64 = 15.0;
 const CONSTANT: f64 = 20.0;
 
-/// True difference between processes, as a fraction.
+/// True standard deviation between processes, as a fraction of the time.
 const RELATIVE: f64 = 5e-4;
 
-/// One kernel in this many differs more, by this factor.
+/// One in `WILD` kernels varies more, by the factor `WILDER`.
 const WILD: i64 = 10;
 const WILDER: f64 = 3.0;
 
 struct Source(ChaCha8Rng);
 
 impl Source {
-    /// Returns a number between 0 and 1.
+    /// A uniform random number between 0 and 1.
     fn uniform(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Returns a standard normal number.
+    /// A standard normal random number.
     fn normal(&mut self) -> f64 {
         let (u, v) = (self.uniform(), self.uniform());
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Returns the result of a calibration.
+    /// The result of a calibration.
     fn spread(&mut self) -> Spread {
         let kernels = |source: &mut Self, deviation: f64| -> f64 {
             let groups: Vec<Vec<f64>> =
@@ -50,7 +50,7 @@ impl Source {
         Spread { nanoseconds: kernels(self, constant), relative: kernels(self, RELATIVE), processes: 5 }
     }
 
-    /// Takes twenty samples with 0.5 % noise and some outliers, where a precise enough measurement stops.
+    /// Twenty samples with 0.5 % noise and some outliers, which are enough for the default precision.
     fn samples(&mut self, nanoseconds: f64, process: u32) -> Vec<Round> {
         let sample = |source: &mut Self| {
             let outlier = if source.uniform() < 0.05 { 0.02 * source.uniform() } else { 0.0 };
@@ -59,7 +59,7 @@ impl Source {
         (0..20).map(|round| Round { round, whole: sample(self), process, ..Round::default() }).collect()
     }
 
-    /// Returns a kernel of this time, measured in processes with these shared constants.
+    /// A kernel with this time, measured in processes with these shared constants.
     fn case(&mut self, n: i64, nanoseconds: f64, shared: &[f64]) -> CaseRecord {
         let wild = if n % WILD == 0 { WILDER } else { 1.0 };
         let of_process = |(process, shared): (u32, &f64)| {
@@ -74,7 +74,7 @@ impl Source {
         case
     }
 
-    /// Returns a report of kernels with these times, each measured by this many processes.
+    /// A report of kernels with these times, each measured by this many processes.
     fn report(&mut self, kernels: &[f64], processes: u32) -> Records {
         let shared: Vec<f64> = (0..processes).map(|_| SHARED * self.normal()).collect();
         let cases =
@@ -89,12 +89,12 @@ fn source(seed: u64) -> Source {
     Source(ChaCha8Rng::seed_from_u64(seed))
 }
 
-/// Returns `count` times from 2 µs to 2 ms.
+/// `count` times from 2 µs to 2 ms.
 fn kernels(count: usize) -> Vec<f64> {
     (0..count).map(|i| 2e3 * 1000_f64.powf(i as f64 / count as f64)).collect()
 }
 
-/// Returns the shares of rows of unchanged code that are called changed, and that are ambiguous.
+/// Fractions of rows of unchanged code that are called changed and that are ambiguous.
 fn of_unchanged(seed: u64, processes: u32) -> [f64; 2] {
     let mut source = source(seed);
     let kernels = kernels(500);
@@ -108,7 +108,7 @@ fn of_unchanged(seed: u64, processes: u32) -> [f64; 2] {
     [called, undecided].map(|rows| rows as f64 / 5000.0)
 }
 
-/// Returns the share of detected changes: half of twenty kernels with this time are slower by `change`.
+/// Fraction of changes detected if half of twenty kernels with this time are slower by `change`.
 fn found(seed: u64, nanoseconds: f64, change: f64, processes: u32) -> f64 {
     let mut source = source(seed);
     let is_changed = |n: usize| n % 2 == 1;
@@ -145,7 +145,7 @@ fn one_percent_in_fifty_microseconds_is_found_by_one_process() {
     assert!(found >= 0.95, "{found}");
 }
 
-/// Returns two reports; in the new one every interval reads 200 ns more, and every `each`th kernel is slower by 3 %.
+/// Two reports. In the new one, every interval is 200 ns longer, and every `each`th kernel is 3 % slower.
 fn offset_reports(seed: u64, kernels: &[f64], each: usize) -> [Records; 2] {
     let mut source = source(seed);
     let change = |n: usize| if n % each == each - 1 { 1.03 } else { 1.0 };
@@ -180,7 +180,7 @@ fn kernels_that_are_slower_are_found_beside_a_clock_that_reads_more() {
     assert!((ratio - 1.03).abs() < 0.012, "{ratio}");
 }
 
-/// Ten groups of six kernels. The third group reads 90 ns more, and one of its kernels is 5 % slower.
+/// Ten groups of six kernels. The third group has a clock offset of 90 ns, and one of its kernels is 5 % slower.
 #[test]
 fn kernels_are_compared_with_those_that_were_measured_beside_them() {
     let mut source = source(4);
@@ -205,7 +205,7 @@ fn kernels_are_compared_with_those_that_were_measured_beside_them() {
     assert!(found.len() == 1 && (found[0] - 90.0).abs() < 40.0, "{found:?}");
 }
 
-/// Prints the rates that the manual quotes, and checks those of unchanged kernels for any number of processes: `cargo
+/// Prints the rates quoted in the manual, and checks the rates of unchanged kernels for any number of processes: `cargo
 /// test --release -p runner-results --lib -- rates --ignored --nocapture`.
 #[test]
 #[ignore = "takes a minute"]
