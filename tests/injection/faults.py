@@ -21,23 +21,23 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs/reference/faults.md"
 
 HEAD = """# Faults
 
-What goes wrong, what a run makes of it, and what is left. `tests/injection/faults.py` injects every fault, compares what
-is left with an undisturbed run, and writes this page.
+What can go wrong, how a run handles it, and what survives. `tests/injection/faults.py` injects every fault, compares what
+survives with an undisturbed run, and writes this page.
 
 ## On the simulator
 
 """
 
-TABLE = """| fault | injected by | outcome | what is left |
+TABLE = """| fault | injected by | outcome | what survives |
 |---|---|---|---|
 """
 
 ON_A_GPU = """
 ## On a GPU
 
-Times differ from run to run, so the other rows are *right* if each has its cases, all measured and checked. What is done
-to journals, records and folders does not depend on the device. `tests/it/faults/` has more ways in which kernels and
-host functions fail.
+Times differ from run to run, so the other rows count as *right* if they have all their cases, each measured and checked.
+Faults of journals, records and folders do not depend on the device. `tests/it/faults/` covers more ways in which kernels
+and host functions fail.
 
 """
 
@@ -85,7 +85,7 @@ ON_GPU = {
     "a kernel writes past its buffer": "wrong",
     "a kernel writes 280 KB past its buffer": "launch_error",
     "a kernel reads through a null pointer": "launch_error",
-    "a kernel reads an address that is not aligned": "launch_error",
+    "a kernel reads from a misaligned address": "launch_error",
     "a kernel aborts": "launch_error",
     "a kernel never ends": "timed_out",
     "a kernel is wrong": "wrong",
@@ -97,7 +97,7 @@ ON_GPU = {
 def kernels(rows):
     of_gpus = [
         ("a kernel writes 280 KB past its buffer", "`out[n + 71680] = 1`", "    out[n + 71680] = 1.0f;\n", "10s"),
-        ("a kernel reads an address that is not aligned", "`(char *)in + 1`",
+        ("a kernel reads from a misaligned address", "`(char *)in + 1`",
          "    out[0] = *(volatile float *)((const char *)in + 1);\n", "10s"),
         ("a kernel aborts", "`__trap()`", "    __trap();\n", "10s"),
     ]
@@ -202,11 +202,11 @@ def journals(rows):
         return [*lines[:at], line[:middle] + chr(ord(line[middle]) ^ 1) + line[middle + 1:], *lines[at + 1:]]
 
     left = f"the results of all other groups; with `--resume` {changed(flip, 'journal.jsonl:')}"
-    rows.add("a bit of the journal flips", "one bit in a line", "a warning with the line", left)
+    rows.add("a bit of the journal is flipped", "one bit in a line", "a warning with the line", left)
     for fault, change in [
         ("a line of the journal is missing", lambda lines, at: lines[:at] + lines[at + 1:]),
-        ("a line of the journal is doubled", lambda lines, at: lines[:at + 1] + lines[at:]),
-        ("two lines of the journal change places", lambda lines, at: [*lines[:at], lines[at + 1], lines[at], *lines[at + 2:]]),
+        ("a line of the journal is duplicated", lambda lines, at: lines[:at + 1] + lines[at:]),
+        ("two lines of the journal are swapped", lambda lines, at: [*lines[:at], lines[at + 1], lines[at], *lines[at + 2:]]),
     ]:
         left = f"the results of all other groups; with `--resume` {changed(change, 'journal.jsonl:')}"
         rows.add(fault, "an editor", "a warning with the line", left)
@@ -217,7 +217,7 @@ def journals(rows):
     journal.write_bytes(journal.read_bytes()[:-20])
     code, said = project.run("--resume")
     assert code == 0, said
-    rows.add("the last line of the journal is cut", "20 bytes less", "it is left out", f"with `--resume` {rows.whole(project)}")
+    rows.add("the last line of the journal is truncated", "20 bytes removed", "the line is ignored", f"with `--resume` {rows.whole(project)}")
 
     project = rows.project()
     assert project.run()[0] == 0
@@ -235,7 +235,7 @@ def machines(rows):
     (project.folder / "out").write_text("a file")
     code, said = project.run()
     assert code == 3 and "is a file" in said, said
-    rows.add("the folder of the report cannot be made", "a file in its place", "exit code 3, with the path", "nothing is written")
+    rows.add("the folder of the report cannot be created", "a file in its place", "exit code 3, with the path", "nothing is written")
 
     def full(fault, how, limit, **env):
         project = rows.project()
@@ -245,7 +245,7 @@ def machines(rows):
         code, said = project.run(**files, env=dict(os.environ, **{k: str(project.folder / v) for k, v in env.items()}))
         assert code == 3, (code, said)
         assert project.committed() == before, "the old report changed"
-        rows.add(fault, how, "exit code 3, with the path", "the report of the run before, unchanged")
+        rows.add(fault, how, "exit code 3, with the path", "the report of the previous run, unchanged")
 
     full("the disk is full", "`ulimit -f` of 4 KB", 4096)
 
@@ -257,7 +257,7 @@ def machines(rows):
     assert code == 3 and "RUNNER_CACHE" in said, said
     assert project.committed() == before
     rows.add("the cache cannot be written", "a file in its place", "exit code 3, with the remedy",
-             "the report of the run before, unchanged")
+             "the report of the previous run, unchanged")
 
     project = rows.project()
     assert project.run()[0] == 0
@@ -272,7 +272,7 @@ def machines(rows):
     first.send_signal(signal.SIGTERM)
     first.communicate()
     rows.add("a second process writes to the folder", "`run` and `report` during a run", "exit code 3, with the process",
-             "the first run goes on")
+             "the first run continues")
 
 
 def strangers(rows):
@@ -287,14 +287,14 @@ def strangers(rows):
     plots.symlink_to(theirs)
     code, said = project.call("report", "out")
     assert code == 3 and "symbolic link" in said and os.listdir(theirs) == ["plot.svg"], said
-    rows.add("a link leads out of the folder of a report", "`plots` is a link", "exit code 3, with the path", "what the link leads to")
+    rows.add("a link leads out of a report's folder", "`plots` is a link", "exit code 3, with the path", "the link's target, unchanged")
 
     project = rows.project()
     project.write("../secret.cuh", "int secret;\n")
     project.write("kernels/copies.cu", '#include "../../secret.cuh"\n')
     code, said = project.run()
     assert code == 2 and "outside of the project" in said and "int secret" not in said, said
-    rows.add("a source includes a file of the user", '`#include "../../secret.cuh"`', "exit code 2, with the line of the manifest",
+    rows.add("a source includes a file outside the project", '`#include "../../secret.cuh"`', "exit code 2, with the line of the manifest",
              "nothing is written")
 
     project = rows.project()
