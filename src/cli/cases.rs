@@ -1,4 +1,4 @@
-//! Defines the options that select the part of the matrix a command is about.
+//! Options that select the part of the matrix a command is about.
 
 use clap::Args;
 

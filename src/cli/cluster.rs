@@ -28,20 +28,20 @@ pub struct SubmitArgs {
     pub narrowing: Narrowing,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// The GPU of the nodes, in a file that `runner devices --json` wrote there.
+    /// GPU of the nodes, in a file that `runner devices --json` wrote there.
     #[arg(long, value_name = "FILE", help_heading = "Device")]
     pub device_profile: Option<PathBuf>,
     /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,
-    /// Name of the job, whose folder is `target/jobs/NAME` [default: made from the manifests and options].
+    /// Name of the job, whose folder is `target/jobs/NAME` [default: derived from the manifests and options].
     #[arg(long)]
     pub name: Option<String>,
     /// Folder of the reports [default: `reports/<experiment>/<device>`].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Search each manifest in this many shards, as `runner tune` does, and measure the finalists after all of them. What
-    /// follows `--` are options of `tune`.
+    /// Search each manifest in this many shards, as `runner tune` does, then measure the finalists. Options after `--`
+    /// are passed to `tune`.
     #[arg(long, value_name = "SHARDS", conflicts_with_all = [
         "device_profile", "rerun", "counters", "energy", "lines", "memcheck", "processes", "thorough", "compare_with",
         "gate", "queue",
@@ -88,8 +88,8 @@ pub struct SendingArgs {
     /// Wait until every task has ended, collect the results, and exit as `runner collect` does.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
-    /// Run only these shards, also if they have results: `failed`, `lost`, `all`, or one such as `3/40` or `reduce 3/40`;
-    /// may be repeated.
+    /// Run only these shards, even if they have results: `failed`, `lost`, `all`, or one such as `3/40` or `reduce
+    /// 3/40`; may be repeated.
     #[arg(long, value_name = "SHARD")]
     pub rerun: Vec<Rerun>,
     /// Begin when the tasks of this job have ended, successfully or not; may be repeated.
@@ -97,13 +97,13 @@ pub struct SendingArgs {
     pub after: Vec<PathBuf>,
 }
 
-/// Which shards are run again.
+/// Which shards to run again.
 #[derive(Debug, Clone, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Rerun {
-    /// Those whose task ended without all results.
+    /// Shards whose task ended without all results.
     Failed,
-    /// Those whose task the scheduler does not know.
+    /// Shards whose task the scheduler does not know.
     Lost,
     /// Every shard of the job.
     All,
@@ -115,8 +115,8 @@ pub enum Rerun {
 /// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize)]
 pub struct SiteArgs {
-    /// What distributes the tasks: slurm, pbs, lsf, flux, hyperqueue or kubernetes [default: slurm]. For the others,
-    /// scripts are written and not submitted.
+    /// Scheduler of the tasks: slurm, pbs, lsf, flux, hyperqueue or kubernetes [default: slurm]. For all except Slurm,
+    /// scripts are written but not submitted.
     #[arg(help_heading = "Scheduler", long, value_name = "NAME", value_parser = scheduler)]
     pub scheduler: Option<SchedulerKind>,
     /// Partition of the tasks.
@@ -143,7 +143,7 @@ pub struct SiteArgs {
     /// CPU cores of a task.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub cpus: Option<NonZeroU32>,
-    /// Time limit of a task, as in `2h` [default: from the estimate].
+    /// Time limit of a task, as in `2h` [default: derived from the estimate].
     #[arg(help_heading = "Scheduler", long, value_name = "DURATION")]
     pub time: Option<Seconds>,
     /// Environment module to load; may be repeated.
@@ -154,22 +154,22 @@ pub struct SiteArgs {
     #[arg(help_heading = "Scheduler", long, value_name = "OPTION", allow_hyphen_values = true)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<String>,
-    /// Most tasks that run at a time.
+    /// Maximum number of concurrent tasks.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub throttle: Option<NonZeroU32>,
-    /// Most tasks that the scheduler has at a time; the collecting job sends the rest.
+    /// Maximum number of tasks in the scheduler's queue; the collecting job sends the rest.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub queue: Option<NonZeroU32>,
-    /// Most elements of a job array [default: the scheduler's limit].
+    /// Maximum size of a job array [default: the scheduler's limit].
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub max_array: Option<NonZeroU32>,
-    /// Least estimated work of a task [default: 10min].
+    /// Minimum estimated work per task [default: 10min].
     #[arg(help_heading = "Scheduler", long, value_name = "DURATION")]
     pub min_task_time: Option<Seconds>,
-    /// How often a task may ask to be started again [default: 3].
+    /// How often a task may ask to be requeued [default: 3].
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub requeues: Option<u32>,
-    /// How long before its time limit a task stops and asks to be started again [default: 2min].
+    /// How long before its time limit a task stops and asks to be requeued [default: 2min].
     #[arg(help_heading = "Scheduler", long, value_name = "DURATION")]
     pub warning: Option<Seconds>,
 }
@@ -220,7 +220,7 @@ pub struct LogsArgs {
 pub struct CollectArgs {
     /// Folder of the job, as `runner submit` prints it.
     pub job: PathBuf,
-    /// Folder of the reports [default: that of the job, which must be below the working directory].
+    /// Folder of the reports [default: the job's, which must be below the working directory].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Run this command at the end, with the outcome on its standard input.
@@ -244,7 +244,7 @@ pub struct TaskArgs {
     pub snapshot: Option<String>,
     #[command(flatten)]
     pub trust: TrustArgs,
-    /// Arguments of `runner tune`, of which the task does a shard or what comes after the shards.
+    /// Arguments of `runner tune`. The task runs one shard of the search, or what follows the shards.
     #[arg(last = true, value_name = "ARGUMENT")]
     pub search: Vec<OsString>,
 }

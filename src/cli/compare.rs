@@ -1,18 +1,18 @@
-//! `compare`, `history` and `fidelity`: what they read has been run before.
+//! `compare`, `history` and `fidelity`, which read results of earlier runs.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// How a comparison is written.
+/// Output format of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ComparisonFormat {
     /// The verdict and what changed.
     #[default]
     Text,
-    /// A page for a comment of a pull request.
+    /// A comment for a pull request.
     Markdown,
-    /// A page for a browser: the same, with a table of all cases to filter and the distributions of their times.
+    /// A page for a browser: the same, with a filterable table of all cases and the distributions of their times.
     Html,
     /// Everything, for programs.
     Json,
@@ -22,14 +22,14 @@ pub enum ComparisonFormat {
     Junit,
 }
 
-/// A difference that does not keep cases from being compared.
+/// A difference despite which cases are still compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AllowedDifference {
     Device,
-    /// Another GPU of the model: call changes that are smaller than GPUs of one model differ by.
+    /// Another GPU of the same model: call even changes that are smaller than the differences between such GPUs.
     Gpu,
     Driver,
-    /// How times were taken.
+    /// How times were measured.
     Timing,
     Work,
     Check,
@@ -44,48 +44,49 @@ pub struct CompareArgs {
     /// Report folder, tree of reports, `records.jsonl`, journal, or a path in a git revision as in
     /// `main:reports/reduce`.
     pub base: String,
-    /// The same for what is compared with it.
+    /// The same, for the report to compare with the base.
     pub new: String,
-    /// Smallest change that matters, as in `2%` [default: 0.5 % of times, or the noise of the row if that is more, and
-    /// 1 % of counts].
+    /// Smallest change that matters, as in `2%` [default: for times 0.5 %, or the row's noise if that is more; for
+    /// counts 1 %].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub threshold: Option<f64>,
     /// Compare despite these differences.
     #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
     pub allow: Vec<AllowedDifference>,
-    /// Compare despite these differences, but fail for no time or count of such cases.
+    /// Compare despite these differences, but never fail because of a time or count of such cases.
     #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
     pub inform: Vec<AllowedDifference>,
     /// Let hardware counters decide, too.
     #[arg(long)]
     pub gate_counters: bool,
-    /// Fail also if a check is loosened or accepts wrong results, a claim, a case or a report is gone, or a report was
-    /// measured before its sources or its manifest changed.
+    /// Also fail if a check is loosened or accepts wrong results, if a claim, a case or a report is missing, or if a
+    /// report was measured before its sources or its manifest changed.
     #[arg(long)]
     pub strict: bool,
-    /// Form of the output.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: ComparisonFormat,
     /// Write to this file instead of standard output.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Also write the page for a pull request to this file.
+    /// Also write a comment for the pull request to this file.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Most bytes of that page; rows that matter least are left out first [default: what a comment on GitHub may have].
+    /// Maximum size of that comment in bytes; the least important rows are omitted first [default: GitHub's limit for a
+    /// comment].
     #[arg(long, value_name = "BYTES", requires = "markdown")]
     pub markdown_limit: Option<usize>,
 }
 
-/// How a history is written.
+/// Output format of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum HistoryFormat {
     /// Changes, breaks and a line per case.
     #[default]
     Text,
-    /// The same as a page, with charts if --charts writes them.
+    /// The same as a Markdown page, with charts if --charts writes them.
     Markdown,
-    /// A page for a browser: the same with charts, and a table of all cases to filter.
+    /// A page for a browser: the same with charts, and a filterable table of all cases.
     Html,
     /// Everything, for programs.
     Json,
@@ -95,9 +96,9 @@ pub enum HistoryFormat {
 
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// Folder of a report, or of several, in a git repository.
+    /// Folder of one report, or of several, in a git repository.
     pub dir: PathBuf,
-    /// Revisions to look at, as in `v1.0..main`: those after the first, up to the second [default: up to HEAD].
+    /// Revisions to look at, as in `v1.0..main`: after the first, up to the second [default: up to HEAD].
     pub range: Option<String>,
     /// Keep only cases for which the expression is true, as in `--filter 'n >= 2**20'`.
     #[arg(long, value_name = "EXPR")]
@@ -105,27 +106,27 @@ pub struct HistoryArgs {
     /// Keep only this variant; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
-    /// Smallest change that is reported, as in `2%` [default: 0.5 %].
+    /// Smallest change to report, as in `2%` [default: 0.5 %].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub threshold: Option<f64>,
-    /// Form of the output.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: HistoryFormat,
     /// Write to this file instead of standard output.
     #[arg(long, short = 'o', value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Write a chart of each case to this folder, as SVG: those with changes first, at most 24.
+    /// Write a chart of each case to this folder, as SVG: cases with changes first, at most 24.
     #[arg(long, value_name = "DIR")]
     pub charts: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct FidelityArgs {
-    /// Report folders or `records.jsonl` files: for each experiment one of the simulator and one of
-    /// `runner profile --sizes sim`.
+    /// Report folders or `records.jsonl` files: for each experiment, one from the simulator and one from `runner
+    /// profile --sizes sim`.
     #[arg(required = true)]
     pub records: Vec<PathBuf>,
-    /// File with the known causes of differences [default: `reports/fidelity.toml` if it exists].
+    /// File of known causes of differences [default: `reports/fidelity.toml` if it exists].
     #[arg(long, value_name = "FILE")]
     pub causes: Option<PathBuf>,
     /// Write the page to this file instead of standard output.
@@ -133,7 +134,7 @@ pub struct FidelityArgs {
     pub out: Option<PathBuf>,
 }
 
-/// Returns a fraction, of a percentage with or without its sign.
+/// Parses a percentage, with or without its sign, into a fraction.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     let percent = number.parse::<f64>().ok().filter(|percent| (0.0..=1000.0).contains(percent));

@@ -19,7 +19,7 @@ pub struct TargetArgs {
     /// What runs the kernels.
     #[arg(help_heading = "Device", long, value_enum, default_value_t)]
     pub backend: BackendChoice,
-    /// Number of the GPU in the list of `runner devices`.
+    /// Index of the GPU in the list of `runner devices`.
     #[arg(help_heading = "Device", long, value_name = "N", default_value_t = 0)]
     pub device: u32,
     /// GPU to simulate: h100, a100, v100, k80, rtx4090 or b200.

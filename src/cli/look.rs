@@ -8,7 +8,7 @@ use super::{Narrowing, ReachArgs, TargetArgs};
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Manifests, or folders of them [default: `experiments`].
+    /// Manifests, or folders that contain them [default: `experiments`].
     #[arg(value_name = "MANIFEST|DIR")]
     pub manifests: Vec<PathBuf>,
     /// Print a line of JSON per experiment, with every value of its axes.
@@ -48,27 +48,27 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ReportArgs {
-    /// Folders of reports, each with `records.jsonl` or `journal.jsonl`; with `--check` also trees of them
-    /// [default: `reports`], with `--html` one folder or tree.
+    /// Report folders, each with `records.jsonl` or `journal.jsonl`; with `--check` also trees of them [default:
+    /// `reports`], with `--html` one folder or tree.
     #[arg(value_name = "DIR", required_unless_present = "check")]
     pub dirs: Vec<PathBuf>,
-    /// Compute the records again from all samples in the journal.
+    /// Recompute the records from all samples in the journal.
     #[arg(long)]
     pub from_journal: bool,
-    /// Write nothing; fail with exit code 1 if a file is not what the records make, and name reports that were measured
-    /// before their sources or their manifest changed.
+    /// Write nothing. Fail with exit code 1 if a file differs from what its records generate, and name reports that
+    /// were measured before their sources or their manifest changed.
     #[arg(long, conflicts_with = "from_journal")]
     pub check: bool,
     /// With `--check`, fail with exit code 6 if a report was measured before its sources or its manifest changed.
     #[arg(long, requires = "check")]
     pub strict: bool,
-    /// Write only one file for a browser, with every case and, if they are there, its samples and source.
+    /// Write only one file for a browser, with every case and, if available, its samples and source.
     #[arg(long, conflicts_with_all = ["from_journal", "check"])]
     pub html: bool,
     /// File of --html [default: `report.html` in the folder].
     #[arg(long, short = 'o', value_name = "FILE", requires = "html")]
     pub out: Option<PathBuf>,
-    /// Make `report.md` with this template, also from now on.
+    /// Render `report.md` with this template, now and in later runs.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "html"])]
     pub template: Option<PathBuf>,
 }
@@ -81,11 +81,11 @@ pub struct TemplatesArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum TemplatesAction {
-    /// Print the name of each template and what it makes.
+    /// Print the name and purpose of each template.
     List,
     /// Write the templates to a folder.
     Export {
-        /// The folder.
+        /// Destination folder.
         #[arg(default_value = "templates")]
         dir: PathBuf,
     },
@@ -98,7 +98,7 @@ clock settings are never mixed: each gets its own report.
 
 Exit codes: 0 nothing is missing, 1 a case failed or is missing, 2 or 3 the journals cannot be merged.")]
 pub struct MergeArgs {
-    /// Folders with journals in them or below them, or journals.
+    /// Journals, or folders that contain them directly or in subfolders.
     #[arg(required = true, value_name = "DIR")]
     pub sources: Vec<PathBuf>,
     /// Folder of the report [default: `reports/<experiment>/<device>`]. Several reports get subfolders.

@@ -1,4 +1,4 @@
-//! Defines the arguments of commands about the machine and the program, and of the worker.
+//! Arguments of commands about the machine and the program, and of the worker.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct SetupArgs {
     /// CUDA major version to download [default: the newest that the driver supports].
     #[arg(long, value_name = "MAJOR")]
     pub cuda: Option<u32>,
-    /// Also download nvcc, which compiles sources that NVRTC refuses, headers of libraries, compute-sanitizer and nvdisasm.
+    /// Also download nvcc (which compiles sources that NVRTC refuses), library headers, compute-sanitizer and nvdisasm.
     #[arg(long)]
     pub all: bool,
     /// Do not download anything; fail if the compiler is missing.
@@ -46,13 +46,13 @@ pub struct SchemaArgs {
 
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// Shell to complete in.
+    /// Shell to generate completions for.
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Command to describe; without one, the program.
+    /// Command to describe; without one, the program itself.
     pub command: Option<String>,
 }
 
@@ -63,16 +63,16 @@ pub struct WorkerArgs {
     pub target: TargetArgs,
     #[arg(long)]
     pub no_sanitize: bool,
-    /// Mark launches for the profiler around this process, and take no times.
+    /// Mark launches for the profiler around this process, and measure no times.
     #[arg(long)]
     pub profiled: bool,
-    /// Leave guard zones out for the compute-sanitizer around this process, and take no times.
+    /// Leave out guard zones for the compute-sanitizer around this process, and measure no times.
     #[arg(long)]
     pub memchecked: bool,
     /// Let CUPTI trace the kernels, for calibration.
     #[arg(long)]
     pub traced: bool,
-    /// Run on these cores only.
+    /// Run only on these cores.
     #[arg(long, value_name = "LIST")]
     pub cores: Option<Cores>,
 }

@@ -1,6 +1,7 @@
 //! The command line as clap parses it. [`options`](crate::cli::options) resolves it.
 //!
-//! This module has the program and its list of commands; the others have their options, one file per group.
+//! This module contains the program and its list of commands; the other modules contain their options, one file per
+//! group.
 
 mod cases;
 mod cluster;
@@ -56,17 +57,17 @@ pub struct Cli {
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
 
-    /// Log what is found, compiled, waited for and sent, on standard error; -vv logs each step.
+    /// Log to standard error what is found, compiled, waited for and sent; -vv logs each step.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
 }
 
 impl Cli {
-    /// Parses a command line. Hidden commands are never suggested. Compilers and reports take no name of a file that is
-    /// not UTF-8, so no command does.
+    /// Parses a command line. Hidden commands are never suggested. Words must be UTF-8, because compilers and reports
+    /// accept no other file names.
     pub fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
-        // The first word is the program, which may be in any folder.
+        // The first word is the program, whose path may be anything.
         if let Some(word) = words.iter().skip(1).find(|word| word.to_str().is_none()) {
             let message = format!("the argument `{}` is not UTF-8: rename the file or folder", word.display());
             return Err(Self::command().error(ErrorKind::InvalidUtf8, message));
@@ -76,7 +77,7 @@ impl Cli {
                 let command = Self::command();
                 names.retain(|name| command.find_subcommand(name).is_some_and(|known| !known.is_hide_set()));
                 if names.is_empty() {
-                    // Otherwise an empty list of tips would be printed.
+                    // Without this, an empty list of tips would be printed.
                     error.remove(ContextKind::Suggested);
                 } else {
                     error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
@@ -87,7 +88,7 @@ impl Cli {
     }
 }
 
-/// When output is colored.
+/// When to color output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     /// On a terminal, unless `NO_COLOR` is set.
@@ -112,15 +113,15 @@ pub enum Command {
     Import(ImportArgs),
     /// List experiments with their variants and axes.
     List(ListArgs),
-    /// Count what the GPU does in each case, with Nsight Compute; takes no times.
+    /// Count what the GPU does in each case, with Nsight Compute; measures no times.
     Profile(ProfileArgs),
     /// Compare the simulator's counters with the hardware's.
     Fidelity(FidelityArgs),
     /// Compare two reports: what became faster, slower or wrong, and why.
     Compare(CompareArgs),
-    /// Show the times of a report over committed revisions, and where they changed.
+    /// Show how the times of a report developed over committed revisions, and where they changed.
     History(HistoryArgs),
-    /// Run one case; print its buffers, its output, and wrong elements with their neighbours.
+    /// Run one case and print its buffers, its output, and wrong elements with their neighbours.
     Show(ShowArgs),
     /// Show what a run would do: cases, exclusions, memory and time.
     Plan(PlanArgs),
@@ -128,15 +129,15 @@ pub enum Command {
     Check(CheckArgs),
     /// Regenerate reports from records.
     Report(ReportArgs),
-    /// List the templates of pages, or write them to files to be edited.
+    /// List the page templates, or write them to files to be edited.
     Templates(TemplatesArgs),
-    /// Make one journal and one report of the journals of shards.
+    /// Merge the journals of shards into one journal and one report.
     Merge(MergeArgs),
     /// Run experiments on a cluster, as job arrays.
     Submit(Box<SubmitArgs>),
     /// Show the progress of a job, or of all.
     Status(StatusArgs),
-    /// Show what the tasks of a job have printed.
+    /// Show the output of a job's tasks.
     Logs(LogsArgs),
     /// Cancel the tasks of a job.
     Cancel(CancelArgs),

@@ -1,4 +1,4 @@
-//! Defines the arguments of `run` and `profile`.
+//! Arguments of `run`, `show` and `profile`.
 
 use std::path::PathBuf;
 
@@ -34,16 +34,16 @@ pub struct RunArgs {
     pub narrowing: Narrowing,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Run on several GPUs of one model at the same time: `all`, or numbers and UUIDs of `runner devices` between
-    /// commas. With `--backend sim`, on a simulator for each number.
+    /// Run on several GPUs of one model at the same time: `all`, or comma-separated indices or UUIDs from `runner
+    /// devices`. With `--backend sim`, run on one simulator per index.
     #[arg(long, value_name = "LIST", help_heading = "Device",
           conflicts_with_all = ["device", "sim_device", "shard", "against", "counters", "memcheck", "json"])]
     pub devices: Option<String>,
     /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long, help_heading = "Device")]
     pub no_sanitize: bool,
-    /// Folder of the report, with a subfolder for each of several manifests [default: `reports/<experiment>/<device>`, or
-    /// below `target/reports/` if only a part of the matrix runs].
+    /// Folder of the report; with several manifests, each gets a subfolder [default: `reports/<experiment>/<device>`,
+    /// or below `target/reports/` if only part of the matrix runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue an interrupted run: measure only what is missing or outdated.
@@ -67,10 +67,10 @@ pub struct RunArgs {
     /// Print every event as a line of JSON on standard output.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Write the buffers of each case's first run and both sides of its checks as `.npy`, and what kernels printed.
+    /// Write the buffers of each case's first run and both sides of its checks as `.npy`, and the output of kernels.
     #[arg(long, value_name = "DIR", conflicts_with = "devices")]
     pub keep_outputs: Option<PathBuf>,
-    /// After the run, list the N cases that took the most time.
+    /// After the run, list the N cases that took the longest.
     #[arg(long, value_name = "N", conflicts_with_all = ["json", "devices"])]
     pub slowest: Option<usize>,
     /// Run on the simulator, and again whenever a file of the experiment changes.
@@ -80,13 +80,12 @@ pub struct RunArgs {
     pub display: DisplayArgs,
 }
 
-/// `show`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[derive(Debug, Clone, Args)]
 pub struct ShowArgs {
     /// Manifest of the case.
     pub manifest: PathBuf,
-    /// The case: a variant, and values of axes where it has several cases, as in `'sum[n = 1024]'`.
+    /// Case to run: a variant, with axis values if it has several cases, as in `'sum[n = 1024]'`.
     pub case: String,
     #[command(flatten)]
     pub target: TargetArgs,
@@ -96,40 +95,40 @@ pub struct ShowArgs {
     /// Write the buffers and both sides of the checks to this folder, as `.npy`.
     #[arg(long, value_name = "DIR", conflicts_with = "code")]
     pub dump: Option<PathBuf>,
-    /// Show buffers of this size by row and column, as in `--shape 1024x512`, or one buffer, as in `--shape out=4x8`; may
-    /// be repeated.
+    /// Show buffers of this size by row and column, as in `--shape 1024x512`, or a single buffer, as in `--shape
+    /// out=4x8`; may be repeated.
     #[arg(long, value_name = "[BUFFER=]SHAPE", conflicts_with = "code")]
     pub shape: Vec<String>,
     /// Also show elements of a buffer, as in `--element 'out[3, 0..8]'`; may be repeated.
     #[arg(long, value_name = "BUFFER[INDEX]", conflicts_with = "code")]
     pub element: Vec<String>,
-    /// Print the PTX that the case's kernels are compiled to, in place of running it.
+    /// Print the PTX of the case's kernels instead of running it.
     #[arg(long, help_heading = "Code", group = "code")]
     pub ptx: bool,
-    /// Print the machine code of the case's kernels for the device, in place of running it.
+    /// Print the machine code of the case's kernels for the device instead of running it.
     #[arg(long, help_heading = "Code", group = "code")]
     pub sass: bool,
-    /// Print the sources of the case's kernels, on the simulator with what was executed on each line and the machine code
-    /// that it became.
+    /// Print the sources of the case's kernels; on the simulator, with what was executed on each line and the machine
+    /// code compiled from it.
     #[arg(long, help_heading = "Code", group = "code")]
     pub source: bool,
-    /// Print the lines of `--source` as JSON.
+    /// Print the output of `--source` as JSON.
     #[arg(long, requires = "source", conflicts_with_all = ["csv", "sarif", "html", "ptx", "sass"])]
     pub json: bool,
-    /// Print the lines of `--source` as CSV.
+    /// Print the output of `--source` as CSV.
     #[arg(long, requires = "source", conflicts_with_all = ["sarif", "html", "ptx", "sass"])]
     pub csv: bool,
-    /// Print what the counts of `--source` hint at and the fault that ended the case as SARIF, for code hosts.
+    /// Print as SARIF, for code hosts, the fault that ended the case and what the counts of `--source` suggest.
     #[arg(long, requires = "source", conflicts_with_all = ["html", "ptx", "sass"])]
     pub sarif: bool,
-    /// Write the lines of `--source` to this file, for a browser: sources, PTX and machine code side by side; or into the
-    /// folder of a report.
+    /// Write the output of `--source` as an HTML page, with sources, PTX and machine code side by side, to this file or
+    /// into a report's folder.
     #[arg(long, value_name = "FILE", requires = "source", conflicts_with_all = ["ptx", "sass"])]
     pub html: Option<PathBuf>,
     /// Turn the simulator's sanitizer off; bounds are still checked.
     #[arg(long)]
     pub no_sanitize: bool,
-    /// Check the case on a second set of inputs at any cost.
+    /// Check the case on a second set of inputs, however long it takes.
     #[arg(long)]
     pub thorough: bool,
     /// Do not download anything.
@@ -139,39 +138,40 @@ pub struct ShowArgs {
     pub trust: TrustArgs,
 }
 
-/// What the exit code of a run says about claims and checks.
+/// How claims and checks affect the exit code of a run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct GateArgs {
-    /// Exit with code 5 if a claim of the manifest is broken; --against always does.
+    /// Exit with code 5 if a claim of the manifest is broken; --against always does so.
     #[arg(long)]
     pub gate: bool,
-    /// Exit with code 1 if a check accepts wrong results; with --gate, fail also if a claim is undecided or not judged.
-    /// With --against, exit with code 6 instead if a check accepts wrong results or is loosened, or a claim, a case or an
-    /// experiment is gone.
+    /// Exit with code 1 if a check accepts wrong results; with --gate, also fail if a claim is undecided or not judged.
+    /// With --against, exit with code 6 instead if a check accepts wrong results or is loosened, or if a claim, a case
+    /// or an experiment is missing.
     #[arg(long)]
     pub strict: bool,
 }
 
-/// What a run is compared with.
+/// What to compare a run with.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AgainstArgs {
     /// Also run the variants of this git revision or folder, in the same rounds, and compare.
     #[arg(help_heading = "Comparison", long, value_name = "REV|DIR")]
     pub against: Option<String>,
-    /// Smallest change that matters, as in `2%` [default: 0.5 % of times, or the noise of the row if that is more, and
-    /// 1 % of counts].
+    /// Smallest change that matters, as in `2%` [default: for times 0.5 %, or the row's noise if that is more; for
+    /// counts 1 %].
     #[arg(help_heading = "Comparison", long, value_name = "PERCENT", value_parser = percent, requires = "against")]
     pub threshold: Option<f64>,
     /// Let hardware counters decide, too.
     #[arg(help_heading = "Comparison", long, requires = "against")]
     pub gate_counters: bool,
-    /// Form of the comparison.
+    /// Output format of the comparison.
     #[arg(help_heading = "Comparison", long, value_enum, default_value_t, requires = "against")]
     pub format: ComparisonFormat,
-    /// Also write the page for a pull request to this file.
+    /// Also write a comment for the pull request to this file.
     #[arg(help_heading = "Comparison", long, value_name = "FILE", requires = "against")]
     pub markdown: Option<PathBuf>,
-    /// Most bytes of that page; rows that matter least are left out first [default: what a comment on GitHub may have].
+    /// Maximum size of that comment in bytes; the least important rows are omitted first [default: GitHub's limit for a
+    /// comment].
     #[arg(help_heading = "Comparison", long, value_name = "BYTES", requires = "markdown")]
     pub markdown_limit: Option<usize>,
 }
@@ -189,13 +189,13 @@ pub struct PassArgs {
     /// Also measure energy, in a separate pass that takes two seconds per case.
     #[arg(long)]
     pub energy: bool,
-    /// On the simulator, check every case on a second set of inputs at any cost, as a GPU does.
+    /// On the simulator, check every case on a second set of inputs, however long it takes, as on a GPU.
     #[arg(long)]
     pub thorough: bool,
-    /// Keep counts by the lines of the sources, too, of the simulator or, with --counters, of a GPU.
+    /// Also keep counts per source line, from the simulator or, with --counters, from a GPU.
     #[arg(long)]
     pub lines: bool,
-    /// Spread the samples of each group over N processes [default: as many as the precision takes, at most 5].
+    /// Spread the samples of each group over N processes [default: as many as the precision needs, at most 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub processes: Option<u32>,
 }
@@ -203,7 +203,7 @@ pub struct PassArgs {
 /// What a run prints.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct DisplayArgs {
-    /// Print errors and failed cases only.
+    /// Print only errors and failed cases.
     #[arg(long, short)]
     pub quiet: bool,
     /// How to show progress on standard error.
@@ -211,7 +211,7 @@ pub struct DisplayArgs {
     pub progress: ProgressChoice,
 }
 
-/// Whose sizes a profile uses.
+/// Which sizes a profile uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Sizes {
     /// The axes of the manifest for a GPU.
@@ -230,14 +230,14 @@ pub struct ProfileArgs {
     /// Which axes to use.
     #[arg(long, value_enum, default_value_t)]
     pub sizes: Sizes,
-    /// Also count by the lines of the sources, from Nsight Compute's source page.
+    /// Also count per source line, from Nsight Compute's source page.
     #[arg(long)]
     pub source: bool,
-    /// Number of the GPU in the list of `runner devices`.
+    /// Index of the GPU in the list of `runner devices`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: u32,
-    /// Folder of the report [default: `reports/<experiment>/<device>-counters`, or below `target/reports/` if only a
-    /// part of the matrix runs].
+    /// Folder of the report [default: `reports/<experiment>/<device>-counters`, or below `target/reports/` if only part
+    /// of the matrix runs].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Do not download anything.

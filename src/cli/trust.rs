@@ -19,7 +19,7 @@ pub struct ReachArgs {
 }
 
 impl ReachArgs {
-    /// Returns where the files of a manifest may be. Fails if the folder that is named does not exist.
+    /// The project of a manifest, which contains its files. Fails if the given folder does not exist.
     pub fn project_of(&self, manifest: &Path) -> Result<Project, Failure> {
         match &self.project {
             _ if self.allow_outside => Ok(Project::everywhere()),
@@ -48,13 +48,14 @@ impl ReachArgs {
 pub struct TrustArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// Build and run host functions and scripts, which can do anything that you can. Remembered until they change.
+    /// Build and run host functions and scripts, which can do anything that you can. The consent is remembered until
+    /// they change.
     #[arg(help_heading = "Trust", long)]
     pub allow_host_code: bool,
 }
 
 impl TrustArgs {
-    /// Returns the options as words of a command line.
+    /// The options as words of a command line.
     pub fn words(&self) -> Vec<String> {
         let host_code = self.allow_host_code.then(|| "--allow-host-code".to_owned());
         self.reach.words().into_iter().chain(host_code).collect()
