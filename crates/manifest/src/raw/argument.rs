@@ -1,4 +1,4 @@
-//! Arguments of a kernel: buffers, numbers, structs by value, textures and surfaces.
+//! Kernel arguments: buffers, numbers, structs by value, textures and surfaces.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use runner_lang::diagnostics::Diagnostic;
 use runner_lang::is_name;
 use runner_types::{Span, TextureAddress, TextureFilter, TextureKind, TextureSampler};
 
-/// The largest alignment of a field in bytes, which more than any type of CUDA has.
+/// Maximum alignment of a field in bytes, larger than that of any CUDA type.
 const MOST_ALIGNED: u64 = 1024;
 
-/// A kernel argument: the name of a buffer, or a number of a type.
+/// A kernel argument: the name of a buffer, or a number of a given type.
 #[derive(Debug, Clone)]
 pub struct Arg(pub At<ArgSpec>);
 
@@ -61,7 +61,7 @@ impl Read for Arg {
     }
 }
 
-/// Returns a field of a struct: a number of a type, an address, a struct, or an array of these.
+/// Reads a field of a struct: a typed number, an address, a struct, or an array of these.
 fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
     match value.get_ref() {
         DeValue::String(_) | DeValue::Array(_) => Arg::read(value, reader).map(|Arg(field)| field.value),
@@ -91,7 +91,8 @@ fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option
     }
 }
 
-/// Returns a field of a struct that is given by names: a field of a list, a struct by names, or an array of these.
+/// Reads a field of a struct with named fields: anything that a listed field can be, or a struct with named fields, or
+/// an array of these.
 fn named_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
     let is_struct = |value: &Spanned<DeValue<'_>>| matches!(value.get_ref(), DeValue::Table(table) if !has_key(table, &["texture", "surface", "of"]));
     match value.get_ref() {
@@ -105,7 +106,7 @@ fn named_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<
     }
 }
 
-/// Returns a struct by the names of its fields; those that are not named are zero.
+/// Reads a struct with named fields. Omitted fields are zero.
 fn named_fields(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
     let DeValue::Table(table) = value.get_ref() else { return reader.wrong_type(value, "a struct by names") };
     if table.is_empty() {
@@ -124,8 +125,8 @@ fn has_key(table: &DeTable<'_>, names: &[&str]) -> bool {
     table.keys().any(|key| names.contains(&key.get_ref().as_ref()))
 }
 
-/// Reports a struct in a list whose fields have names; always `None`. Where it lies in the struct around it follows from
-/// the order of the list alone.
+/// Reports a struct with named fields inside a list; always `None`. In a list, offsets follow only from the order of
+/// the fields.
 fn refuse_names<T>(span: &Span, table: &DeTable<'_>, reader: &mut Reader<'_>) -> Option<T> {
     let mut places: Vec<Span> = table.values().map(Spanned::span).collect();
     places.sort_by_key(|place| place.start);
@@ -139,12 +140,11 @@ fn refuse_names<T>(span: &Span, table: &DeTable<'_>, reader: &mut Reader<'_>) ->
 table! {
     /// An array in a struct, or a field with its own alignment.
     pub struct RawArray {
-        /// An element, as the field of a struct: every element is like it.
+        /// An element, written like the field of a struct; all elements equal it.
         pub of: Required<Field>,
-        /// The number of elements; 1 by default.
+        /// Number of elements; 1 by default.
         pub count: Option<Expr>,
-        /// The bytes of which the place of the field and its size are multiples, as with `alignas`; by default as its parts are
-        /// aligned.
+        /// Alignment in bytes of the field's offset and size, as with `alignas`; by default that of its parts.
         pub align: Option<At<u64>>,
     }
 }
@@ -162,25 +162,25 @@ impl Read for Field {
 }
 
 table! {
-    /// A buffer as a texture or a surface object, whose texels are its elements in C order.
+    /// A texture or surface object of a buffer, whose elements in C order are the texels.
     #[schemars(extend("oneOf" = [{ "required": ["texture"] }, { "required": ["surface"] }]))]
     pub struct RawTexture {
-        /// The buffer that the kernel fetches from. An element is a texel: `type = "uchar4"` has four channels.
+        /// Buffer that the kernel fetches from. An element is a texel: `type = "uchar4"` has four channels.
         pub texture: Option<At<String>>,
-        /// In place of `texture`: the buffer that the kernel reads and writes as a surface.
+        /// Instead of `texture`: buffer that the kernel reads and writes as a surface.
         pub surface: Option<At<String>>,
-        /// Width, height and depth; the number of layers comes last, and a cube has the edge of a face.
+        /// Width, height and depth; the number of layers comes last, and a cube has the edge length of a face.
         #[schemars(extend("minItems" = 1, "maxItems" = 3))]
         pub size: Required<At<Vec<Expr>>>,
-        /// How texels are arranged; by default `"1d"`, `"2d"` or `"3d"`, as `size` has extents.
+        /// How texels are arranged; by default `"1d"`, `"2d"` or `"3d"`, depending on the number of extents in `size`.
         pub kind: Option<At<TextureKind>>,
-        /// How a fetch between texels is computed; `"point"` by default.
+        /// How to interpolate between texels; `"point"` by default.
         pub filter: Option<At<TextureFilter>>,
-        /// How coordinates outside the texture are read; `"clamp"` by default.
+        /// How to handle coordinates outside the texture; `"clamp"` by default.
         pub address: Option<At<TextureAddress>>,
         /// Whether coordinates are from 0 to 1; false by default.
         pub normalized: Option<At<bool>>,
-        /// Whether integers of 8 or 16 bits are read as floats, from 0 or -1 to 1; false by default.
+        /// Whether 8-bit or 16-bit integers are read as floats from 0 or -1 to 1; false by default.
         pub as_float: Option<At<bool>>,
     }
 }
@@ -190,7 +190,7 @@ read_word!(TextureFilter, "\"point\" or \"linear\"");
 read_word!(TextureAddress, "\"clamp\", \"border\", \"wrap\" or \"mirror\"");
 
 impl RawTexture {
-    /// Returns what the argument is; its faults are reported.
+    /// The argument that this describes. Faults are reported to `reader`.
     pub fn spec(self, span: &Span, reader: &mut Reader<'_>) -> Option<TextureSpec> {
         let mut refuse = |at: &Span, message: String, hint: &str| {
             reader.found.push(Diagnostic::at(at.clone(), message).hint(hint));

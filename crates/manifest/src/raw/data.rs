@@ -9,7 +9,7 @@ use crate::read::{At, Read, Reader, Required, read_by_kind, read_word, table};
 use runner_types::{Access, Allocation, ElementType, Vary};
 
 table! {
-    /// One buffer of device memory.
+    /// A buffer in device memory.
     #[schemars(extend("allOf" = [
         { "if": { "required": ["access"], "properties": { "access": { "enum": ["in", "inout"] } } },
           "then": { "required": ["fill"] } },
@@ -25,32 +25,32 @@ table! {
     ]))]
     pub struct RawBuffer {
         /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, a vector such as `float4`, or a
-        /// template that gives one.
+        /// template that gives one of these.
         #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Required<Text>,
-        /// The number of elements, at least 1; by default that of the file or list in `fill`.
+        /// Number of elements, at least 1; by default the length of the file or list in `fill`.
         #[schemars(extend("type" = ["string", "integer"], "minimum" = 1))]
         pub len: Option<Expr>,
-        /// The first contents; required for `in` and `inout`, refused for `out` and `scratch`.
+        /// Initial contents; required for `in` and `inout`, refused for `out` and `scratch`.
         pub fill: Option<At<RawFill>>,
-        /// What happens before every launch. `in` (the default with a fill): nothing, and a kernel that changes it
-        /// fails; `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: poisoned if another
-        /// case has used it since, and never checked.
+        /// What happens to the buffer before every launch. `in` (the default with a fill): nothing, and a kernel that
+        /// changes it fails; `out` (the default without a fill): poisoned; `inout`: restored; `scratch`: poisoned if
+        /// another case has used it since, and never checked.
         pub access: Option<At<Access>>,
-        /// The C++ name of a static `__device__` array whose memory the buffer uses.
+        /// C++ name of a static `__device__` array whose memory the buffer uses.
         pub symbol: Option<Text>,
         /// When the memory of a `scratch` buffer is allocated and freed: `once` (the default), or in every run that the
         /// regime `host` times, synchronously (`each_run`) or in stream order (`each_run_async`).
         pub allocate: Option<At<Allocation>>,
-        /// `permute`: in the second set of inputs, the elements of `iota`, a list or a file are in another order.
-        /// Random content differs in any case.
+        /// `permute`: in the second set of inputs, the elements of `iota`, a list or a file are in a different order.
+        /// Random contents always differ.
         pub vary: Option<At<Vary>>,
         /// Whether `scratch` memory is poisoned before every launch; false by default.
         pub poison: Option<At<bool>>,
     }
 }
 
-/// Returns the name of an element type, or a template that gives one, for the schema.
+/// Pattern for the schema: the name of an element type, or a template that gives one.
 fn element_pattern() -> String {
     let names = ElementType::NAMES.join("|");
     format!("\\{{|^\\s*({names}|{})\\s*$", ElementType::VECTORS)
@@ -62,8 +62,8 @@ read_word!(Vary, "\"permute\"");
 
 read_word!(Access, "\"in\", \"out\", \"inout\" or \"scratch\"");
 
-/// A constant (a number or an expression), `"iota"`, a list of all elements, or a table that says how the content is
-/// generated.
+/// A constant (a number or an expression), `"iota"`, a list of all elements, or a table that says how to generate the
+/// contents.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawFill {
@@ -76,38 +76,39 @@ pub enum RawFill {
 }
 
 table! {
-    /// How the content is generated: exactly one of the keys, `seed` apart.
+    /// How to generate the contents: exactly one of the keys, apart from `seed`.
     #[schemars(extend("oneOf" = one_way_to_fill()))]
     pub struct RawFillTable {
         /// `[start, step]`: start + step × index; integers wrap as their type does.
         pub iota: Option<At<RawIota>>,
-        /// Uniform between low and high. Integers include high, floats exclude it. A longer buffer begins like a shorter
-        /// one.
+        /// Uniform between low and high. Integers include high, floats exclude it. A longer buffer begins with the
+        /// elements of a shorter one.
         pub uniform: Option<At<[Expr; 2]>>,
-        /// Normal with this mean and standard deviation; float types only. A longer buffer begins like a shorter one.
+        /// Normal with this mean and standard deviation; float types only. A longer buffer begins with the elements of
+        /// a shorter one.
         pub normal: Option<At<[Expr; 2]>>,
-        /// Ascending, spread evenly between low and high, which is excluded.
+        /// Ascending and evenly spaced from low to high, which is excluded.
         pub sorted: Option<At<[Expr; 2]>>,
-        /// Each of 0, 1, …, length - 1 once, in a random order.
+        /// Each of 0, 1, …, length - 1 once, in random order.
         pub permutation: Option<At<bool>>,
         /// Rows of this many elements, one of which is 1 and the others 0.
         pub one_hot: Option<At<Expr>>,
         /// A matrix with this many columns: 1 on the diagonal, 0 elsewhere.
         pub identity: Option<At<Expr>>,
-        /// A matrix with this many columns: that number on the diagonal and, beside it, random numbers from -1 to 1; not
-        /// of unsigned integers.
+        /// A matrix with this many columns: that number on the diagonal, and random numbers from -1 to 1 elsewhere; not
+        /// for unsigned integers.
         pub diagonally_dominant: Option<At<Expr>>,
-        /// `[values, exponent]`: ranks from 0 to values - 1; rank r has a probability proportional to 1/(r + 1)^exponent.
+        /// `[values, exponent]`: ranks from 0 to values - 1; the probability of rank r is proportional to 1/(r +
+        /// 1)^exponent.
         pub zipf: Option<At<[Expr; 2]>>,
-        /// `[nonzeros, columns]`: where the rows of a sparse matrix begin; one element more than rows, the last is
-        /// `nonzeros`. A row has from 0 to twice the mean number of nonzeros.
+        /// `[nonzeros, columns]`: row offsets of a sparse matrix, one element more than rows; the last is `nonzeros`. A
+        /// row has from 0 to twice the mean number of nonzeros.
         pub csr_rows: Option<At<[Expr; 2]>>,
-        /// The columns of the nonzeros of the sparse matrix whose rows begin where this buffer says, ascending in each
-        /// row.
+        /// Column indices of a sparse matrix whose row offsets are in this buffer, ascending in each row.
         pub csr_columns: Option<At<String>>,
-        /// Seed of random contents; 1 by default. `like` and `csr_columns` have that of the other buffer.
+        /// Seed of random contents; 1 by default. `like` and `csr_columns` use the seed of the other buffer.
         pub seed: Option<At<u64>>,
-        /// The content of another buffer of this type.
+        /// The contents of another buffer of the same type.
         pub like: Option<At<String>>,
         /// An `.npy` file, relative to the manifest's folder: exactly `len` elements of the same type (bf16 as `V2`), in C
         /// order.
@@ -116,12 +117,12 @@ table! {
         pub raw: Option<Text>,
         /// A safetensors file, relative to the manifest's folder.
         pub safetensors: Option<Text>,
-        /// The tensor's name in the file that `safetensors` names, of the same type and length.
+        /// Name of the tensor in the file given by `safetensors`; it must have the same type and length.
         pub tensor: Option<Text>,
     }
 }
 
-/// The keys of a fill, of which a table has exactly one, and whether `seed` has a meaning beside it.
+/// Keys of a fill, of which a table has exactly one, and whether `seed` has a meaning with it.
 pub const FILLS: [(&str, bool); 15] = [
     ("iota", false),
     ("uniform", true),
@@ -161,27 +162,26 @@ read_by_kind! {
 }
 
 table! {
-    /// Which result is compared with which expected value.
+    /// Which result to compare with which expected value.
     #[schemars(extend("oneOf" = [
         { "required": ["actual", "expect"] },
         { "required": ["printed"], "maxProperties": 1 }
     ]))]
     pub struct RawCheck {
-        /// A reference function of buffers as they are after the launch: `"sum(partial)"`, `"output"`. At least one buffer
-        /// is not `in`, and none is `scratch`.
+        /// A reference function of buffers as they are after the launch: `"sum(partial)"`, `"output"`. At least one
+        /// buffer must not be `in`, and none may be `scratch`.
         pub actual: Option<Ref>,
-        /// What is expected: a reference function of `in` and `inout` buffers as they were before the launch, a number, a
-        /// list of all elements, another variant, a file, or a function in Python or C++.
+        /// The expected value: a reference function of `in` and `inout` buffers as they were before the launch, a
+        /// number, a list of all elements, another variant, a file, or a function in Python or C++.
         pub expect: Option<At<RawExpect>>,
-        /// The largest difference of floats that passes; the default depends on the element type. Integers must be
-        /// equal.
+        /// Largest difference of floats that passes; the default depends on the element type. Integers must be equal.
         pub tolerance: Option<At<RawTolerance>>,
-        /// Only the elements are compared where this is true: arithmetic on buffers as they were before the launch, and
-        /// on `index`, an element's index: `"index % columns < valid"`.
+        /// Condition on the elements to compare: arithmetic on buffers as they were before the launch, and on `index`,
+        /// an element's index: `"index % columns < valid"`.
         pub r#where: Option<Ref>,
         /// Whether the report shows the error of floats that passed; false by default.
         pub error: Option<At<bool>>,
-        /// Instead of the other keys: the lines that kernels print, in any order, or a file of them.
+        /// Instead of the other keys: the lines that kernels must print, in any order, or a file that contains them.
         pub printed: Option<At<RawPrinted>>,
     }
 }
@@ -229,7 +229,7 @@ table! {
         { "required": ["safetensors", "tensor"], "maxProperties": 2 }
     ]))]
     pub struct RawExpectTable {
-        /// A variant whose result in the same group is expected.
+        /// Variant whose result in the same group is expected.
         pub variant: Option<At<String>>,
         /// An `.npy` file, relative to the manifest's folder.
         pub npy: Option<Text>,
@@ -237,12 +237,12 @@ table! {
         pub raw: Option<Text>,
         /// A safetensors file, relative to the manifest's folder.
         pub safetensors: Option<Text>,
-        /// The tensor's name in the file that `safetensors` names.
+        /// Name of the tensor in the file given by `safetensors`.
         pub tensor: Option<Text>,
-        /// A Python function, as in `"golden.py:softmax"`: its parameters have the names of buffers, axes and bindings,
+        /// A Python function, as in `"golden.py:softmax"`. Its parameters have the names of buffers, axes and bindings,
         /// and it returns an array.
         pub python: Option<At<String>>,
-        /// A C++ function, as in `"golden.cpp:softmax"`: its parameters have the names of buffers, axes and bindings,
+        /// A C++ function, as in `"golden.cpp:softmax"`. Its parameters have the names of buffers, axes and bindings,
         /// and it returns a `std::vector` or a number.
         pub cpp: Option<At<String>>,
     }
@@ -256,7 +256,7 @@ read_by_kind! {
 }
 
 table! {
-    /// A result passes if any of these allows it.
+    /// Tolerances. A result passes if any of them allows it.
     pub struct RawTolerance {
         /// Largest absolute difference.
         #[schemars(extend("minimum" = 0))]
@@ -266,24 +266,24 @@ table! {
         pub rel: Option<At<f64>>,
         /// Largest difference in units in the last place.
         pub ulp: Option<At<u64>>,
-        /// Largest fraction of elements, also of integers, that may be wrong.
+        /// Largest fraction of elements that may be wrong; also applies to integers.
         #[schemars(extend("minimum" = 0, "maximum" = 1))]
         pub fraction: Option<At<f64>>,
-        /// Largest error of the array in the Frobenius norm, as a fraction of the norm of what is expected.
+        /// Largest error of the whole array in the Frobenius norm, as a fraction of the norm of the expected array.
         #[schemars(extend("minimum" = 0))]
         pub norm: Option<At<f64>>,
-        /// Largest error of an element, as a fraction of the greatest absolute value that is expected.
+        /// Largest error of an element, as a fraction of the largest expected absolute value.
         #[schemars(extend("minimum" = 0))]
         pub max_norm: Option<At<f64>>,
     }
 }
 
 table! {
-    /// The least work that the job requires. The report computes rates from it.
+    /// Minimum work that the job requires. The report computes rates from it.
     pub struct RawWork {
-        /// The fewest bytes that must be moved, an integer.
+        /// Minimum number of bytes that must be moved, an integer.
         pub bytes: Option<Expr>,
-        /// The number of arithmetic operations.
+        /// Number of arithmetic operations.
         pub flops: Option<Expr>,
     }
 }

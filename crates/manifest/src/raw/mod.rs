@@ -1,6 +1,6 @@
 //! The manifest as written in the file: the single definition of its keys.
 //!
-//! Readers, known keys and the JSON Schema are derived from these types. They contain every value with its place;
+//! Readers, known keys and the JSON Schema are derived from these types. They contain every value with its location;
 //! `validate` checks what the values mean.
 
 mod argument;
@@ -37,35 +37,35 @@ table! {
     pub struct RawManifest {
         /// The question and how to answer it.
         pub experiment: Required<At<RawExperiment>>,
-        /// Published packages: a source `NAME:PATH` is a file of one.
+        /// Published packages. A source `NAME:PATH` is a file in one of them.
         pub packages: Option<Named<At<RawPackage>>>,
         /// Named lists of values; the matrix is their Cartesian product.
         pub axes: Option<Named<At<RawAxis>>>,
-        /// Rules that exclude or add points of the product.
+        /// Rules that exclude points from the product or add points to it.
         pub matrix: Option<At<RawMatrix>>,
         /// Overrides for one backend: `cuda` or `sim`.
         #[schemars(extend("propertyNames" = { "enum": ["cuda", "sim"] }))]
         pub on: Option<Named<At<RawOn>>>,
         /// Names for expressions, in any order.
         pub r#let: Option<Named<Expr>>,
-        /// Buffers of device memory.
+        /// Buffers in device memory.
         pub buffers: Option<Named<At<RawBuffer>>>,
-        /// Which results are compared with which expected values: one table, or an array of tables.
+        /// Which results to compare with which expected values: one table, or an array of tables.
         pub check: Option<OneOrMany<At<RawCheck>>>,
-        /// The least work that the job requires.
+        /// Minimum work that the job requires.
         pub work: Option<At<RawWork>>,
         /// Regimes, precision and limits of the measurement.
         pub measure: Option<At<RawMeasure>>,
-        /// How `runner tune` searches the compared axes. Options of the command replace these keys.
+        /// How `runner tune` searches the compared axes. Command-line options override these keys.
         pub search: Option<At<RawSearch>>,
-        /// Keys of a launch that every variant has unless it gives its own.
+        /// Launch keys for every variant that does not set them itself.
         pub defaults: Option<At<RawLaunch>>,
-        /// The implementations under comparison.
+        /// Implementations to compare.
         #[schemars(extend("minItems" = 1))]
         pub variant: Required<Vec<At<RawVariant>>>,
         /// Statements about the results, which every run judges.
         pub claim: Option<Vec<At<RawClaim>>>,
-        /// Intended slowdowns, which comparisons let pass until the base has them, too.
+        /// Intended slowdowns, which comparisons accept until the base has them, too.
         pub accept: Option<Vec<At<RawAccept>>>,
     }
     later {
@@ -74,7 +74,7 @@ table! {
 }
 
 impl RawManifest {
-    /// Reads a manifest. Its variants have their defaults.
+    /// Reads a manifest and applies its defaults to the variants.
     pub fn from_document(document: &DeTable<'_>, reader: &mut Reader<'_>) -> Self {
         let mut raw = Self::from_table(document, None, reader);
         if let Some(defaults) = &raw.defaults {
@@ -89,60 +89,60 @@ impl RawManifest {
 table! {
     /// The question and how to answer it.
     pub struct RawExperiment {
-        /// The experiment's name and its folder of reports: letters, digits, `-` and `_`.
+        /// Name of the experiment and of its report folder: letters, digits, `-` and `_`.
         #[schemars(extend("pattern" = "^[A-Za-z0-9_-]+$"))]
         pub name: Required<At<String>>,
-        /// The title of the report; by default the name.
+        /// Title of the report; by default the name.
         pub title: Option<At<String>>,
-        /// The question at the beginning of the report: a paragraph of Markdown.
+        /// Question at the beginning of the report: a paragraph of Markdown.
         pub question: Option<At<String>>,
-        /// The template of `report.md`, a file of the project, relative to the manifest's folder; by default that of
-        /// `runner`.
+        /// Template of `report.md`, a file in the project, relative to the manifest's folder; by default the template
+        /// of `runner`.
         pub template: Option<At<String>>,
-        /// What the others are compared with: a variant's name after expansion (`unrolled2`), or a table with it and a
-        /// value of each compared axis. Without one there are no speedups.
+        /// What to compare the others with: a variant's name after expansion (`unrolled2`), or a table with that name
+        /// and a value for each compared axis. Without a baseline there are no speedups.
         pub baseline: Option<RawBaseline>,
-        /// Shared axes whose values are compared with each other, as the variants are.
+        /// Shared axes whose values are compared with each other, like the variants.
         #[schemars(extend("uniqueItems" = true))]
         pub compare: Option<Vec<At<String>>>,
-        /// What compiles the kernels of variants without a `compiler` of their own; `"nvrtc"` by default.
+        /// Compiler for the kernels of variants without their own `compiler`; `"nvrtc"` by default.
         pub compiler: Option<At<KernelCompiler>>,
-        /// Whether each variant is also compared with the one before it; true by default.
+        /// Whether each variant is also compared with the previous one; true by default.
         pub steps: Option<At<bool>>,
-        /// The smallest change that comparisons call, as in `"2%"`; by default each row has its own. `--threshold`
-        /// replaces it.
+        /// Smallest change that comparisons call, as in `"2%"`; by default each row has its own. `--threshold`
+        /// overrides it.
         pub threshold: Option<At<RawPrecision>>,
     }
 }
 
 table! {
-    /// A published package at one version. It is downloaded once, and its hash checked.
+    /// One version of a published package. It is downloaded once, and its hash is checked.
     #[schemars(extend("oneOf" = [{ "required": ["crate"] }, { "required": ["wheel"] }]))]
     pub struct RawPackage {
-        /// The name of a crate, which cargo (1.82 or newer) downloads. Its files are named from the folder of its
+        /// Name of a crate, which cargo (1.82 or newer) downloads. Paths of its files are relative to the folder of its
         /// `Cargo.toml`.
         #[schemars(rename = "crate", extend("pattern" = PACKAGE_WORD))]
         pub crate_: Option<At<String>>,
-        /// The name of a Python package with a wheel, which pip downloads. Its files are named as in the wheel.
+        /// Name of a Python package with a wheel, which pip downloads. Paths of its files are those in the wheel.
         #[schemars(extend("pattern" = PACKAGE_WORD))]
         pub wheel: Option<At<String>>,
-        /// The exact version.
+        /// Exact version.
         #[schemars(extend("pattern" = PACKAGE_WORD))]
         pub version: Required<At<String>>,
-        /// The SHA-256 of the archive (the `.crate` or `.whl` file) in hexadecimal.
+        /// SHA-256 of the archive (the `.crate` or `.whl` file) in hexadecimal.
         #[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
         pub sha256: Required<At<String>>,
-        /// Its licence, which is named before the download.
+        /// Its licence, shown before the download.
         pub license: Option<At<String>>,
-        /// The length of the archive in bytes, which is named before the download and checked.
+        /// Size of the archive in bytes, shown before the download and checked.
         pub bytes: Option<At<u64>>,
     }
 }
 
-/// What names and versions of packages consist of.
+/// Pattern of package names and versions.
 const PACKAGE_WORD: &str = "^[A-Za-z0-9][A-Za-z0-9._+-]*$";
 
-/// A variant's name, or a table with it and a value of each compared axis.
+/// A variant's name, or a table with that name and a value for each compared axis.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawBaseline {
@@ -165,7 +165,7 @@ pub enum RawAxis {
 }
 
 table! {
-    /// How the values are generated: exactly one of the keys.
+    /// How to generate the values: exactly one of the keys.
     #[schemars(extend("oneOf" = [
         { "required": ["pow2"], "maxProperties": 1 },
         { "required": ["range"], "maxProperties": 1 },
@@ -173,8 +173,8 @@ table! {
         { "required": ["npy"], "maxProperties": 2 }
     ]))]
     pub struct RawAxisTable {
-        /// Powers of two: first exponent, last exponent (up to 62), step of the exponent (1 by default): `[20, 28, 4]` is
-        /// 2^20, 2^24, 2^28.
+        /// Powers of two: first exponent, last exponent (up to 62), step of the exponent (1 by default). `[20, 28, 4]`
+        /// is 2^20, 2^24, 2^28.
         #[schemars(extend(
             "minItems" = 2, "maxItems" = 3,
             "items" = { "type": "integer", "minimum": 0, "maximum": 62 }
@@ -183,12 +183,12 @@ table! {
         /// Integers: first, last (included if a step reaches it), step (1 by default).
         #[schemars(extend("minItems" = 2, "maxItems" = 3))]
         pub range: Option<At<Vec<At<i64>>>>,
-        /// Integers as expressions of numbers: `["2**24", "3 * 2**20"]`.
+        /// Integers as expressions without names: `["2**24", "3 * 2**20"]`.
         #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
         pub int: Option<At<Vec<Expr>>>,
-        /// An `.npy` file, or several, relative to the manifest's folder: an extent of each array.
+        /// One or several `.npy` files, relative to the manifest's folder; the values are an extent of each array.
         pub npy: Option<OneOrMany<At<String>>>,
-        /// With `npy`: the dimension, from 0; 0 by default.
+        /// With `npy`: 0-based index of the dimension; 0 by default.
         pub dim: Option<At<u64>>,
     }
 }
@@ -199,14 +199,14 @@ read_by_kind! {
 }
 
 table! {
-    /// Rules that exclude or add points of the product of the axes.
+    /// Rules that exclude points from the product of the axes or add points to it.
     pub struct RawMatrix {
-        /// Lists of axes that advance together; equally long, on every backend.
+        /// Lists of axes that advance together; all axes of a list must be equally long, on every backend.
         #[schemars(extend(
             "items" = { "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true }
         ))]
         pub zip: Option<Vec<At<Vec<At<String>>>>>,
-        /// Cells to leave out of the product, and why.
+        /// Cells to exclude from the product, and why.
         pub exclude: Option<Vec<At<RawExclude>>>,
         /// Points to add to the product: a value for every axis.
         pub include: Option<Vec<At<Named<At<Literal>>>>>,
@@ -218,7 +218,7 @@ table! {
     pub struct RawExclude {
         /// An expression that is true for the cells to exclude.
         pub when: Required<Expr>,
-        /// The reason, for the report.
+        /// Reason, shown in the report.
         pub why: Required<At<String>>,
     }
 }
@@ -226,7 +226,7 @@ table! {
 table! {
     /// Overrides for one backend.
     pub struct RawOn {
-        /// Values that replace those of the axis with the same name, of the same kind.
+        /// Values that replace those of the axis with the same name; they must be of the same kind.
         pub axes: Option<Named<At<RawAxis>>>,
         /// Expressions that replace the binding with the same name.
         pub r#let: Option<Named<Expr>>,
@@ -236,26 +236,26 @@ table! {
 table! {
     /// Regimes, precision and limits of the measurement.
     pub struct RawMeasure {
-        /// How a case is timed: `cold` (the default), `warm`, `graph`, `rotate`, `host`.
+        /// How to time a case: `cold` (the default), `warm`, `graph`, `rotate`, `host`.
         #[schemars(extend("minItems" = 1, "uniqueItems" = true, "items" = { "enum": Regime::NAMES }))]
         pub regimes: Option<At<Vec<At<String>>>>,
         /// Half-width of the median's confidence interval to reach: `"0.5%"` (the default), or the fraction `0.005`.
         pub precision: Option<At<RawPrecision>>,
-        /// The longest time that any step of a case may take; `"30s"` by default.
+        /// Time limit for each step of a case; `"30s"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub timeout: Option<At<String>>,
         /// Launches before the first sample; 2 by default.
         pub warmup: Option<At<u32>>,
-        /// Fewest samples; by default 15, or `max_samples` if that is less.
+        /// Minimum number of samples; by default 15, or `max_samples` if that is less.
         #[schemars(extend("minimum" = 1))]
         pub min_samples: Option<At<u32>>,
-        /// Most samples; 2000 by default.
+        /// Maximum number of samples; 2000 by default.
         #[schemars(extend("minimum" = 1))]
         pub max_samples: Option<At<u32>>,
         /// Time for the samples of one case in one regime; `"500ms"` by default.
         #[schemars(extend("pattern" = DURATION))]
         pub budget: Option<At<String>>,
-        /// Processes that measure each group, one after the other; by default as many as the precision takes,
+        /// Number of processes that measure each group, one after the other; by default as many as the precision needs,
         /// at most five.
         #[schemars(extend("minimum" = 1, "maximum" = 64))]
         pub processes: Option<At<u32>>,
@@ -282,32 +282,31 @@ table! {
 }
 
 table! {
-    /// How `runner tune` searches the compared axes. Options of the command replace these keys.
+    /// How `runner tune` searches the compared axes. Command-line options override these keys.
     pub struct RawSearch {
         /// How configurations are proposed; `"portfolio"` by default.
         #[schemars(extend("enum" = NAMES.map(|(name, _)| name)))]
         pub strategy: Option<At<String>>,
-        /// How many configurations are evaluated: a number, or a share of the space; `"5%"` by default.
+        /// How many configurations to evaluate: a number, or a share of the space; `"5%"` by default.
         pub budget: Option<At<RawBudget>>,
         /// Seed of the strategy; 1 by default.
         pub seed: Option<At<u64>>,
-        /// What is minimised: on a GPU `"time"`, `"energy"` or an error of the results such as `"error_rel"`; on the
-        /// simulator a counter or an error. A list of several gives the configurations that no other one beats. By default
-        /// `"time"`, on the simulator `"inst_executed"`.
+        /// What to minimise: on a GPU `"time"`, `"energy"` or an error of the results such as `"error_rel"`; on the
+        /// simulator a counter or an error. With a list of several, the result is the configurations that no other one
+        /// beats. By default `"time"`, on the simulator `"inst_executed"`.
         pub objective: Option<OneOrMany<At<String>>>,
-        /// How many of the best configurations are measured at the end, in the same rounds as the baseline; 5 by
-        /// default.
+        /// How many of the best configurations to measure at the end, in the same rounds as the baseline; 5 by default.
         #[schemars(extend("minimum" = 1))]
         pub finalists: Option<At<u32>>,
-        /// Most samples of a configuration before the end; 7 by default.
+        /// Maximum number of samples of a configuration before the end; 7 by default.
         #[schemars(extend("minimum" = 1))]
         pub samples: Option<At<u32>>,
-        /// A configuration has no more samples once two or more are all longer than the best time by this factor; 1.25
-        /// by default.
+        /// Sampling of a configuration stops once two or more samples are all longer than the best time multiplied by
+        /// this factor; 1.25 by default.
         #[schemars(extend("minimum" = 1))]
         pub drop_above: Option<At<f64>>,
-        /// Values that are searched in place of those of the axis with the same name, of the same kind. `runner run` has
-        /// those of the axis.
+        /// Values to search instead of those of the axis with the same name; they must be of the same kind. `runner
+        /// run` keeps the values of the axis.
         pub axes: Option<Named<At<RawAxis>>>,
     }
 }
@@ -333,36 +332,36 @@ table! {
         /// A comparison of results: `speedup("vector", "neighbored") >= 5`.
         #[schemars(with = "String")]
         pub that: Required<ClaimText>,
-        /// A condition on the axes that a group shares; by default the claim is about every group.
+        /// A condition on the axes that a group shares; by default the claim applies to every group.
         pub r#where: Option<Expr>,
-        /// The regime that it is about; by default every one that was measured.
+        /// Regime to which the claim applies; by default every measured one.
         #[schemars(extend("enum" = Regime::NAMES))]
         pub regime: Option<At<String>>,
-        /// The backend that it is about, `cuda` or `sim`; by default every one that can judge it.
+        /// Backend to which the claim applies, `cuda` or `sim`; by default every one that can judge it.
         #[schemars(extend("enum" = ["cuda", "sim"]))]
         pub on: Option<At<String>>,
     }
 }
 
 table! {
-    /// An intended slowdown, which comparisons let pass until the base has the same table.
+    /// An intended slowdown, which comparisons accept until the base has the same table.
     pub struct RawAccept {
-        /// The variant that may be slower; by default every one.
+        /// Variant that may be slower; by default every one.
         pub variant: Option<At<String>>,
         /// A condition on the shared axes; by default every case may be slower.
         pub r#where: Option<Expr>,
         /// By how much a time or a count may grow, as in `"10%"`.
         pub by: Required<At<RawPrecision>>,
-        /// Why it is intended.
+        /// Why the slowdown is intended.
         #[schemars(extend("minLength" = 1))]
         pub reason: Required<At<String>>,
-        /// The commit that makes it slower, or the last one before it: 7 to 40 hexadecimal digits.
+        /// Commit that makes it slower, or the last one before it: 7 to 40 hexadecimal digits.
         #[schemars(extend("pattern" = "^[0-9a-f]{7,40}$"))]
         pub commit: Required<At<String>>,
     }
 }
 
-/// A positive number and a unit, for the schema.
+/// Pattern for the schema: a positive number and a unit.
 const DURATION: &str =
     r"^\s*([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)([eE][+-]?[0-9]+)?\s*(us|ms|s|min)\s*$";
 

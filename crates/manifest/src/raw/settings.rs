@@ -10,12 +10,12 @@ use crate::read::{At, Read, table};
 use runner_experiment::Expression;
 use runner_types::{CompileSettings, Kind, LaunchSettings, Number, Setting, Switch};
 
-/// How a manifest writes a setting.
+/// How a setting is written in a manifest.
 pub trait RawKind: Kind<Expression> {
-    /// What is read.
+    /// Type of the value in the manifest.
     type Raw: Read;
 
-    /// Returns the value of the setting.
+    /// Converts the value in the manifest to the setting.
     fn value(raw: Option<&Self::Raw>) -> Self::Value;
 }
 
@@ -59,7 +59,7 @@ macro_rules! raw {
         $key:ident: $kind:ident $(($($bounds:tt)*))? = $default:literal, { $($serde:tt)* };
     )*) => {
         table! {
-            /// Numbers and switches.
+            /// Settings that are numbers or switches.
             #[schemars(transform = $name::bound)]
             pub struct $name {
                 $( $(#[doc = $doc])* pub $key: Option<<$kind as RawKind>::Raw>, )*

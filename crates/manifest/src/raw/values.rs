@@ -1,4 +1,4 @@
-//! Types of values: texts, numbers, expressions, literals.
+//! Types of values: strings, numbers, expressions, literals.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub struct Expr(pub Expression);
 #[derive(Debug, Clone)]
 pub struct Ref(pub Reference);
 
-/// A comparison of results that was parsed, with the place of its text.
+/// A parsed comparison of results, with the location of its text.
 #[derive(Debug, Clone)]
 pub struct ClaimText {
     pub program: ClaimProgram,
@@ -28,11 +28,11 @@ pub struct ClaimText {
     pub span: Span,
 }
 
-/// A text with `{expression}` placeholders.
+/// A string with `{expression}` placeholders.
 #[derive(Debug, Clone)]
 pub struct Text(pub Template);
 
-/// A text with placeholders, or a plain number or bool.
+/// A string with placeholders, or a plain number or bool.
 #[derive(Debug, Clone)]
 pub struct TextOrNumber(pub Template);
 
@@ -40,7 +40,7 @@ pub struct TextOrNumber(pub Template);
 #[derive(Debug, Clone)]
 pub struct Literal(pub Value);
 
-/// Returns the span of a string's content if it is written without escapes, else of the whole value.
+/// Span of a string's content if it is written without escapes, otherwise of the whole value.
 pub(super) fn content(value: &Spanned<DeValue<'_>>, text: &str, reader: &Reader<'_>) -> Span {
     let span = value.span();
     for quote in ["\"\"\"\n", "'''\n", "\"\"\"", "'''", "\"", "'"] {
@@ -68,7 +68,7 @@ fn float(value: &Spanned<DeValue<'_>>, number: &DeFloat<'_>, reader: &mut Reader
     parsed.or_else(|| reader.wrong_value(value.span(), "must be a finite number"))
 }
 
-/// Returns a number or bool as text that parses to the same value as an expression.
+/// Formats a number or bool so that it parses to the same value as an expression.
 fn plain(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<String> {
     match value.get_ref() {
         DeValue::Integer(number) => integer(value, number, reader).map(|number| number.to_string()),
@@ -158,7 +158,7 @@ impl Read for TextOrNumber {
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {
-            // Empty is allowed: `#define NAME` has no value either.
+            // Empty is allowed, as in `#define NAME`.
             DeValue::String(text) => parse(text, content(value, text, reader), reader).map(Self),
             other if is_plain(other) => parse(&plain(value, reader)?, value.span(), reader).map(Self),
             _ => reader.wrong_type(value, Self::EXPECTED),

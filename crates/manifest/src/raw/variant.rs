@@ -15,39 +15,39 @@ use runner_experiment::{Expression, LaunchSpec, LoopSpec};
 use runner_types::{Failure, KernelCompiler, SanitizerClass};
 
 table! {
-    /// One implementation: a kernel, a sequence of launches, an operation of the driver, a host function that queues
-    /// work on the device, or a reference function on the host.
+    /// One implementation: a kernel, a sequence of launches, a driver operation, a host function that queues work on
+    /// the device, or a reference function on the host.
     #[schemars(extend("oneOf" = bodies()))]
     pub struct RawVariant {
-        /// The variant's name, which must use every axis of the variant and no other name: `"unroll{u}"`.
+        /// Name of the variant, which must use every axis of the variant and no other name: `"unroll{u}"`.
         pub name: Required<Text>,
-        /// Axes of this variant only. Each of their points is a variant, and all are in one group.
+        /// Axes of this variant only. Each point on them is a variant, and all are in one group.
         pub axes: Option<Named<At<RawAxis>>>,
         /// Conditions that must be true. Otherwise the case is excluded, with the condition as the reason.
         pub requires: Option<OneOrMany<Expr>>,
-        /// Bindings of this variant, which replace shared ones of the same name.
+        /// Bindings of this variant, which replace shared ones with the same name.
         pub r#let: Option<Named<Expr>>,
-        /// Buffers of this variant, which replace shared ones of the same name.
+        /// Buffers of this variant, which replace shared ones with the same name.
         pub buffers: Option<Named<At<RawBuffer>>>,
-        /// The least work of this variant, instead of the shared one.
+        /// Minimum work of this variant, instead of the shared value.
         pub work: Option<At<RawWork>>,
-        /// Checks of this variant, instead of the shared ones; `[]`: its results are `unchecked`.
+        /// Checks of this variant, instead of the shared ones. With `[]`, its results are `unchecked`.
         pub check: Option<OneOrMany<At<RawCheck>>>,
         /// Ways in which the variant is expected to fail. Its cases pass only if they fail in one of them.
         pub fails: Option<RawFails>,
-        /// Conditions and expected failures of one backend: `on.sim` or `on.cuda`.
+        /// Conditions and expected failures on one backend: `on.sim` or `on.cuda`.
         pub on: Option<Named<At<RawVariantOn>>>,
-        /// Turns the simulator's sanitizer off for this variant, or classes of its findings, and says why. Accesses out of
-        /// bounds are always found.
+        /// Turns off the simulator's sanitizer for this variant, or some classes of its findings, and says why.
+        /// Out-of-bounds accesses are always detected.
         pub sanitize: Option<At<RawSanitize>>,
         /// Which blocks of its launch the simulator runs.
         pub simulate: Option<At<RawSimulate>>,
-        /// A sequence of kernels. An entry inherits what it leaves out from the variant.
+        /// A sequence of kernels. Keys that an entry omits are taken from the variant.
         #[schemars(extend("minItems" = 1))]
         pub launch: Option<At<Vec<At<RawLaunchEntry>>>>,
-        /// An operation of the driver.
+        /// A driver operation.
         pub builtin: Option<At<RawBuiltin>>,
-        /// A reference function that is timed on one thread of the host: `"sum(input)"`.
+        /// A reference function to time on one thread of the host: `"sum(input)"`.
         pub cpu: Option<Ref>,
         /// A C function of `source`, built by nvcc, that queues work on the device: `"cub_sum_{type}"`.
         pub host: Option<Text>,
@@ -62,7 +62,7 @@ table! {
 }
 
 impl RawVariant {
-    /// Takes from the manifest's defaults what the variant leaves out and what has a meaning for it.
+    /// Takes from the manifest's defaults the applicable keys that the variant omits.
     pub(super) fn inherit(&mut self, defaults: &RawLaunch) {
         if self.builtin.is_some() || self.cpu.is_some() {
             return;
@@ -73,16 +73,17 @@ impl RawVariant {
 }
 
 table! {
-    /// What differs of a variant on one backend.
+    /// Differences of a variant on one backend.
     pub struct RawVariantOn {
-        /// Further conditions. If one is false there, the case is excluded there.
+        /// Further conditions. If one is false, the case is excluded on this backend.
         pub requires: Option<OneOrMany<Expr>>,
-        /// Ways in which it is expected to fail there, in place of the variant's; `[]` if it must be right there.
+        /// Ways in which the variant is expected to fail on this backend, instead of the variant's own `fails`; `[]` if
+        /// it must be right.
         pub fails: Option<RawFails>,
     }
 }
 
-/// Ways to fail of all cases, or ways with conditions.
+/// Ways to fail, either for all cases or each with a condition.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawFails {
@@ -123,7 +124,7 @@ table! {
 }
 
 impl RawFailsWhere {
-    /// Returns the condition of each way that is given.
+    /// Condition of each way that is given.
     pub fn conditions(&self) -> Vec<(Failure, &Expression)> {
         let given = [
             (Failure::Wrong, &self.wrong),
@@ -139,16 +140,16 @@ impl RawFailsWhere {
 }
 
 table! {
-    /// What the sanitizer does not look for in a variant.
+    /// What the sanitizer ignores in a variant.
     pub struct RawSanitize {
-        /// The classes that are off; or, for all of them, the reason.
+        /// Classes to turn off; or, for all of them, the reason.
         pub off: Required<At<RawOff>>,
-        /// Why these classes are off: shown in the report.
+        /// Why these classes are off, shown in the report.
         pub reason: Option<At<String>>,
     }
 }
 
-/// Classes of findings, or the reason for which all are off.
+/// Classes of findings, or the reason why all are off.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum RawOff {
@@ -172,18 +173,18 @@ impl Read for RawOff {
 read_word!(SanitizerClass, "\"race\", \"uninitialised\", \"asynchronous\" or \"shuffle\"");
 
 table! {
-    /// How the simulator runs a variant; a GPU always runs it whole.
+    /// How the simulator runs a variant. A GPU always runs it completely.
     pub struct RawSimulate {
-        /// All blocks, or a sample of them: what these wrote is checked, and their counts are scaled.
+        /// All blocks, or a sample of them. What a sample writes is checked, and its counts are scaled.
         pub blocks: Required<At<RawBlocks>>,
     }
 }
 
-/// The blocks of a launch that the simulator runs.
+/// Blocks of a launch that the simulator runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RawBlocks {
-    /// All of them.
+    /// Every block.
     All,
     /// A stratified sample.
     Sample,
@@ -194,29 +195,31 @@ read_word!(RawBlocks, "\"sample\" or \"all\"");
 table! {
     /// One step of a sequence: a launch, a loop over steps, or an operation on buffers.
     pub struct RawLaunchEntry {
-        /// Its name in the report; by default the kernel's name.
+        /// Name in the report; by default the kernel's name.
         pub label: Option<At<String>>,
-        /// Steps that are repeated: `repeat` times (1 to 16384), or until a condition holds.
+        /// Steps to repeat: `repeat` times (1 to 16384), or until a condition holds.
         #[schemars(extend("minItems" = 1))]
         pub r#loop: Option<At<Vec<At<RawLaunchEntry>>>>,
-        /// With `loop`: it ends when this holds after an iteration. A buffer's name is its first element.
+        /// With `loop`: condition that ends the loop when it holds after an iteration. A buffer's name means its first
+        /// element.
         pub until: Option<Expr>,
-        /// With `until`: most iterations, up to 2^20. It is an error if the condition does not hold after them.
+        /// With `until`: maximum number of iterations, up to 2^20. It is an error if the condition does not hold after
+        /// them.
         #[schemars(extend(
             "type" = ["string", "integer"],
             "minimum" = LoopSpec::BOUNDS.start(), "maximum" = LoopSpec::BOUNDS.end()
         ))]
         pub at_most: Option<Expr>,
-        /// Two buffers that exchange their names in all that follows, also in checks.
+        /// Two buffers that exchange their names in all that follows, including checks.
         pub swap: Option<At<[At<String>; 2]>>,
         /// A device-to-device copy of a whole buffer: `["from", "to"]`.
         pub copy: Option<At<[At<String>; 2]>>,
-        /// A buffer whose elements all become `value`.
+        /// Buffer whose elements are all set to `value`.
         pub memset: Option<At<String>>,
         /// With `memset`: the number, 0 by default.
         pub value: Option<Expr>,
         /// Bindings of this launch or loop, in order. They may use `nth`; bindings of the variant that use one of them
-        /// follow.
+        /// are re-evaluated.
         pub r#let: Option<Named<Expr>>,
         #[schemars(flatten)]
         pub kernel: Inline<RawLaunch>,
@@ -226,21 +229,23 @@ table! {
 table! {
     /// A kernel, its launch and how it is compiled.
     pub struct RawLaunch {
-        /// The CUDA C++ file, or code of another compiler (`.ptx`, `.cubin`, `.fatbin`): in `kernels/` beside the
-        /// manifest's folder, or in the folder itself. Of a list, the first has the kernel and is linked with the
-        /// others.
+        /// CUDA C++ file, or code of another compiler (`.ptx`, `.cubin`, `.fatbin`), in `kernels/` next to the
+        /// manifest's folder or in the folder itself. In a list, the first file contains the kernel and is linked with
+        /// the others.
         pub source: Option<OneOrMany<At<String>>>,
-        /// A C++ name expression: `"reduce<{type}, {block}>"`; in code of another compiler, the name of the entry.
+        /// A C++ name expression: `"reduce<{type}, {block}>"`; in code of another compiler, the name of the entry
+        /// point.
         pub kernel: Option<Text>,
-        /// Blocks per grid: a list of one to three expressions, or `"occupancy"`, as many as reside on the device at once.
+        /// Blocks per grid: a list of one to three expressions, or `"occupancy"` for as many as are resident on the
+        /// device at once.
         pub grid: Option<At<RawExtent>>,
-        /// Threads per block: a list of one to three expressions, or `"occupancy"`, the size with the most resident threads,
-        /// which `grid` may use as `occupancy_block`.
+        /// Threads per block: a list of one to three expressions, or `"occupancy"` for the size with the most resident
+        /// threads, which `grid` may use as `occupancy_block`.
         pub block: Option<At<RawExtent>>,
         /// Buffers by name, and numbers by type: `["input", "u32(n)", "{type}(0.5)"]`.
         pub args: Option<At<Vec<Arg>>>,
-        /// The number of launches, 1 to 1024; in the launch's expressions, `nth` is the index of one, from 0. Beside a
-        /// `launch` list: how often the whole list runs (A, B, A, B).
+        /// Number of launches, 1 to 1024; in the launch's expressions, `nth` is the 0-based index of the launch. In a
+        /// variant with a `launch` list: how often the whole list runs (A, B, A, B).
         #[schemars(extend(
             "type" = ["string", "integer"],
             "minimum" = LaunchSpec::REPEATS.start(), "maximum" = LaunchSpec::REPEATS.end()
@@ -248,28 +253,28 @@ table! {
         pub repeat: Option<Expr>,
         #[schemars(flatten)]
         pub settings: Inline<RawLaunchSettings>,
-        /// Blocks per cluster, at most 8 in all: a list of one to three expressions, for a kernel that was compiled without
-        /// a size (`__cluster_dims__`).
+        /// Blocks per cluster, at most 8 in total: a list of one to three expressions, for a kernel that was compiled
+        /// without a cluster size (`__cluster_dims__`).
         #[schemars(extend("minItems" = 1, "maxItems" = 3))]
         pub cluster: Option<At<Vec<Expr>>>,
-        /// A buffer whose lines stay in the L2 during the launch, as far as there is room.
+        /// Buffer whose lines stay in L2 during the launch, as far as there is room.
         pub persist: Option<At<RawPersist>>,
-        /// Macros and their values: `{ TILE = "{tile}", LEVEL = 3 }`. They take the place of the source's own `#define`.
+        /// Macros and their values: `{ TILE = "{tile}", LEVEL = 3 }`. They replace the source's own `#define`.
         pub defines: Option<Named<TextOrNumber>>,
         /// Further compiler options, one per string: `["--use_fast_math"]`.
         #[schemars(extend("items" = { "type": "string", "pattern": "^(-|\\{)" }))]
         pub options: Option<Vec<Text>>,
-        /// Folders of included headers, looked up as `source` is and searched after the source's own folder.
+        /// Folders of included headers, looked up like `source` and searched after the source's own folder.
         pub include_paths: Option<Vec<At<String>>>,
         #[schemars(flatten)]
         pub compile: Inline<RawCompileSettings>,
-        /// What compiles `source`: the toolkit's library, or a program that is installed. By default that of `[experiment]`.
+        /// Compiler of `source`: the toolkit's library, or an installed program. By default that of `[experiment]`.
         pub compiler: Option<At<KernelCompiler>>,
     }
 }
 
 impl RawLaunch {
-    /// Returns the values of the keys in [`OF_HOST`].
+    /// Values of the keys in [`OF_HOST`].
     fn of_host(&self) -> Self {
         let RawLaunch { source, args, defines, options, include_paths, .. } = self.clone();
         let compile =
@@ -279,11 +284,11 @@ impl RawLaunch {
 }
 
 table! {
-    /// A buffer that stays in the L2 during a launch.
+    /// A buffer that stays in L2 during a launch.
     pub struct RawPersist {
         /// The buffer.
         pub buffer: Required<At<String>>,
-        /// The fraction of its lines to which this applies; 1 by default.
+        /// Fraction of its lines to which this applies; 1 by default.
         pub ratio: Option<Expr>,
     }
 }
@@ -320,7 +325,7 @@ impl Read for RawExtent {
 }
 
 table! {
-    /// An operation of the driver.
+    /// A driver operation.
     pub struct RawBuiltin {
         /// Device-to-device copies, one after the other: `[["from", "to"], …]`.
         #[schemars(extend("minItems" = 1))]
@@ -334,7 +339,7 @@ table! {
 /// Keys of a launch that also apply to a host function: it has arguments and is compiled, but has no grid.
 pub const OF_HOST: [&str; 6] = ["source", "args", "defines", "options", "include_paths", "debug"];
 
-/// Returns the alternatives of a variant, one for each body.
+/// Schema alternatives of a variant, one per body.
 pub fn bodies() -> Value {
     let keys = RawLaunch::keys();
     let of_launches: Vec<&str> = keys.iter().copied().filter(|key| *key != "kernel").collect();
@@ -347,11 +352,11 @@ pub fn bodies() -> Value {
         json!({ "required": required, "properties": refused })
     };
     let mut sequence = one_of(&["launch"], &[&["libraries"]]);
-    // An entry of a sequence inherits what it leaves out from the variant, including the kernel.
+    // Keys that an entry of a sequence omits, including the kernel, are taken from the variant.
     if let Some(refused) = sequence["properties"].as_object_mut() {
         refused.remove("kernel");
     }
-    // What it leaves out is in the manifest's defaults.
+    // Omitted keys are in the manifest's defaults.
     let mut launch = one_of(&["kernel"], &[&["libraries"]]);
     launch["required"] = json!([]);
     json!([
@@ -363,7 +368,7 @@ pub fn bodies() -> Value {
     ])
 }
 
-/// Returns what a manifest without defaults requires of each variant.
+/// What a manifest without defaults requires of each variant.
 pub fn without_defaults() -> Value {
     let whole = ["launch", "builtin", "cpu"].map(|body| json!({ "required": [body] }));
     let any: Vec<Value> = [json!({ "required": ["kernel", "source", "grid", "block"] })]
