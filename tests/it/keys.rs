@@ -12,8 +12,8 @@ use fixture::snapshot;
 
 const HEAD: &str = "# Keys of the manifest
 
-Every table and key, as an editor with the JSON Schema shows them. [The manifest](manifest.md) explains how they work
-together, with examples.
+All tables and keys, with the descriptions that an editor shows through the JSON Schema. [The manifest](manifest.md)
+explains how they work together, with examples.
 ";
 
 /// The definition of the keys that every variant and every entry of `launch` has.

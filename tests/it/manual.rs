@@ -426,8 +426,8 @@ fn every_table_of_the_manual_has_a_head_and_as_many_cells_in_every_row() {
 /// The page of instructions, from the simulator's table of operations.
 fn instructions() -> String {
     let mut page = "# Simulated instructions\n\nThe PTX instructions that the simulator executes. An instruction in \
-                    another form is refused when its module is loaded,\nwith opcode, line and kernel. `{.ftz}` is \
-                    optional, `.rn|rz` is one of both, and the names in the second table stand for\nseveral modifiers. \
+                    any other form is refused when its module is loaded,\nwith opcode, line and kernel. `{.ftz}` is \
+                    optional, `.rn|rz` means either modifier, and the names in the second table stand for\nseveral modifiers. \
                     The order of modifiers does not matter.\n\n| forms | what they do |\n|---|---|\n"
         .to_owned();
     let code = |text: &str| format!("`{}`", text.replace('|', "\\|"));
@@ -486,8 +486,8 @@ fn crates() -> String {
         }
     }
     format!(
-        "# Crates\n\nAn arrow leads from a crate to one that uses it. Arrows that follow from others are left out: who uses a \
-         crate may use all below it.\n\n```mermaid\ngraph BT\n{graph}```\n\n| crate | holds |\n|---|---|\n{table}"
+        "# Crates\n\nAn arrow points from a crate to one that uses it. Arrows that follow from others are omitted: a crate may \
+         use everything below the crates that it uses.\n\n```mermaid\ngraph BT\n{graph}```\n\n| crate | holds |\n|---|---|\n{table}"
     )
 }
 
@@ -497,8 +497,8 @@ fn the_page_of_crates_is_the_graph_that_cargo_has() {
 }
 
 fn columns() -> String {
-    let mut page = "# Columns\n\nThe columns of `results.csv`, in order. In brackets is the name by which the address of a page of \
-                    `runner report --html`\nsorts. [Reports](reports.md) explains how the numbers are made.\n\n"
+    let mut page = "# Columns\n\nThe columns of `results.csv`, in order. The name in brackets is the sort key in the address of a \
+                    `runner report --html`\npage. [Reports](reports.md) explains how the numbers are computed.\n\n"
         .to_owned();
     for (name, about, key) in described_columns() {
         let key = key.map(|key| format!(" (`{key}`)")).unwrap_or_default();

@@ -17,11 +17,11 @@ use runner_types::{CaseRecord, Energy, LaunchRecord, Ratio, Records, RegimeResul
 
 /// What is known before a case runs.
 pub static CASE: &[Column] = &[
-    Column::new("experiment", "the name of the experiment", |c, _| c.records.header.experiment.clone()),
+    Column::new("experiment", "name of the experiment", |c, _| c.records.header.experiment.clone()),
     Column::new("backend", "`cuda` or `sim`", |c, _| c.records.header.backend.to_string()),
-    Column::new("device", "the name of the device", |c, _| c.records.environment.device.name.clone()),
-    Column::new("case", "the position in the manifest's expansion, from 0", |_, r| r.record.case.ordinal.to_string()),
-    Column::new("variant", "the variant, after expansion of its own axes", |_, r| r.record.case.key.variant.clone())
+    Column::new("device", "name of the device", |c, _| c.records.environment.device.name.clone()),
+    Column::new("case", "0-based position in the manifest's expansion", |_, r| r.record.case.ordinal.to_string()),
+    Column::new("variant", "variant, after expansion of its own axes", |_, r| r.record.case.key.variant.clone())
         .in_table(
             |c| {
                 // If one variant is compared with itself over the axes, its name carries no information.
@@ -39,7 +39,7 @@ pub static CASE: &[Column] = &[
 
 /// How a case ended.
 pub static OUTCOME: &[Column] = &[
-    Column::new("baseline", "whether the case is what its group is compared with", |_, r| r.is_baseline.to_string()),
+    Column::new("baseline", "whether the case is the baseline of its group", |_, r| r.is_baseline.to_string()),
     Column::new("regime", "`cold`, `warm`, `graph`, `rotate`, `host`; empty if nothing was timed", |_, r| {
         show(r.record.result.as_ref().map(|result| result.regime))
     })
@@ -54,9 +54,11 @@ pub static OUTCOME: &[Column] = &[
     Column::new("verdict", "`pass`, `mismatch`, `unchecked`", |_, r| r.record.verdict.name().to_owned())
         .in_table(|_| text("check", Keep), |_, r| Cell::maybe(r.case().map(wording::check)))
         .in_page_as_text("check", |_, r| wording::check(r.record)),
-    Column::new("input_sets", "the sets of inputs on which the case was checked; empty if on all of them", |_, r| {
-        show(r.case().and_then(CaseRecord::input_sets).map(|(checked, _)| checked))
-    })
+    Column::new(
+        "input_sets",
+        "number of input sets on which the case was checked; empty if it was checked on all of them",
+        |_, r| show(r.case().and_then(CaseRecord::input_sets).map(|(checked, _)| checked)),
+    )
     .if_known(has_skipped_sets)
     .in_table(
         |_| number("input sets", WhenEmpty).ranked(7),
@@ -68,11 +70,11 @@ pub static OUTCOME: &[Column] = &[
 ];
 
 pub static TIME: &[Column] = &[
-    Column::new("clock", "`device` or `host`: which clock took the times", |_, r| {
+    Column::new("clock", "clock of the times: `device` or `host`", |_, r| {
         let unit = r.record.result.as_ref().map(|result| result.unit);
         show(unit.map(|unit| if unit == Unit::HostNanoseconds { "host" } else { "device" }))
     }),
-    Column::new("time_ns", "the median of the samples", |_, r| full(r.time().map(|time| time.point)))
+    Column::new("time_ns", "median of the samples", |_, r| full(r.time().map(|time| time.point)))
         .in_table(
             |c| number(format!("time ({})", c.time.symbol()), WhenEmpty),
             |c, r| Cell::maybe(time(c, r)).strong_if(r.is_best),
@@ -82,23 +84,23 @@ pub static TIME: &[Column] = &[
             |c| Some(c.time.nanoseconds()),
             |c, r| r.time().map(|estimate| estimate.point).zip(time(c, r)),
         ),
-    Column::new("time_low_ns", "the lower end of its interval", |_, r| full(r.time().map(|time| time.low))),
-    Column::new("time_high_ns", "the upper end", |_, r| full(r.time().map(|time| time.high))),
-    Column::new("confidence", "the level of the interval", |_, r| full(r.time().map(|time| time.confidence))),
-    Column::new("samples", "the number of samples", |_, r| show(r.record.result.as_ref().map(|result| result.samples))),
+    Column::new("time_low_ns", "lower end of its interval", |_, r| full(r.time().map(|time| time.low))),
+    Column::new("time_high_ns", "upper end of its interval", |_, r| full(r.time().map(|time| time.high))),
+    Column::new("confidence", "confidence level of the interval", |_, r| full(r.time().map(|time| time.confidence))),
+    Column::new("samples", "number of samples", |_, r| show(r.record.result.as_ref().map(|result| result.samples))),
 ];
 
 /// Composition of samples and state of the machine.
 pub static SAMPLES: &[Column] = &[
-    Column::new("runs_per_sample", "the runs that a sample averages", |_, r| {
+    Column::new("runs_per_sample", "number of runs that a sample averages", |_, r| {
         show(r.result().map(|result| result.launches))
     })
     .if_known(is_timed),
-    Column::new("buffer_sets", "the sets of buffers that the runs cycled through", |_, r| {
+    Column::new("buffer_sets", "number of buffer sets that the runs cycled through", |_, r| {
         show(r.result().map(|result| result.sets))
     })
     .if_known(is_timed),
-    Column::new("working_set_bytes", "the size of the buffers of a run", |_, r| {
+    Column::new("working_set_bytes", "total size of a run's buffers", |_, r| {
         show(r.result().and_then(|result| result.working_set))
     })
     .if_known(is_timed)
@@ -110,7 +112,7 @@ pub static SAMPLES: &[Column] = &[
             Cell::maybe(set.map(|bytes| format::rough(bytes as f64 / l2)))
         },
     ),
-    Column::new("sm_clock_mhz", "the median SM clock during the samples; only with NVML", |_, r| {
+    Column::new("sm_clock_mhz", "median SM clock during the samples; only with NVML", |_, r| {
         show(sm_clock(r).map(|clock| clock.median))
     })
     .if_known(has_sm_clock)
@@ -118,11 +120,13 @@ pub static SAMPLES: &[Column] = &[
         |_| number("SM clock (MHz)", WhenCommon).ranked(9),
         |_, r| Cell::maybe(sm_clock(r).map(wording::sm_clock)),
     ),
-    Column::new("sm_clock_least_mhz", "the lowest", |_, r| show(sm_clock(r).map(|clock| clock.least)))
-        .if_known(has_sm_clock),
+    Column::new("sm_clock_least_mhz", "lowest SM clock during the samples", |_, r| {
+        show(sm_clock(r).map(|clock| clock.least))
+    })
+    .if_known(has_sm_clock),
     Column::new(
         "samples_discarded",
-        "the samples that were taken again because the device was throttled; only with NVML",
+        "number of samples taken again because the device was throttled; only with NVML",
         |_, r| show(r.result().map(|result| result.discarded)),
     )
     .if_known(has_sm_clock),
@@ -130,19 +134,19 @@ pub static SAMPLES: &[Column] = &[
 
 /// Least work, and the rate of its bytes.
 pub static WORK: &[Column] = &[
-    Column::new("work_bytes", "the fewest bytes that the case must move", |_, r| {
+    Column::new("work_bytes", "minimum number of bytes that the case must move", |_, r| {
         show(r.case().and_then(|case| case.work.bytes))
     }),
-    Column::new("work_flops", "the fewest operations that it must do", |_, r| {
+    Column::new("work_flops", "minimum number of operations that it must do", |_, r| {
         full(r.case().and_then(|case| case.work.flops))
     }),
-    Column::new("bytes_per_second", "`work_bytes` over the median", |_, r| full(bytes_per_second(r)))
+    Column::new("bytes_per_second", "`work_bytes` divided by the median time", |_, r| full(bytes_per_second(r)))
         .in_table(
             |c| number("GB/s", WhenEmpty).ranked(if is_by(c, Basis::Bandwidth) { 0 } else { 2 }),
             |_, r| Cell::maybe(bandwidth(r.record, r.result())),
         )
         .in_page("bandwidth", |_| Some(1e9), |_, r| bytes_per_second(r).zip(bandwidth(r.record, r.result()))),
-    Column::new("peak_fraction", "its share of the data sheet's peak, 0 to 1", |c, r| {
+    Column::new("peak_fraction", "share of the data-sheet peak bandwidth, 0 to 1", |c, r| {
         let on_device = r.result().filter(|result| result.unit == Unit::DeviceNanoseconds);
         let peak = on_device.and(c.records.environment.device.peak_bandwidth());
         full(bytes_per_second(r).zip(peak).map(|(bytes, peak)| bytes / peak))
@@ -152,7 +156,7 @@ pub static WORK: &[Column] = &[
 ];
 
 pub static OPERATIONS: &[Column] =
-    &[Column::new("flops_per_second", "`work_flops` over the median", |_, r| full(flops_per_second(r)))
+    &[Column::new("flops_per_second", "`work_flops` divided by the median time", |_, r| full(flops_per_second(r)))
         .in_table(
             |c| number("GFLOP/s", WhenEmpty).ranked(rank_of_operations(c)),
             |_, r| Cell::maybe(gflops(r.record, r.result())),
@@ -161,7 +165,7 @@ pub static OPERATIONS: &[Column] =
 
 /// Position below the measured roof.
 pub static ROOF: &[Column] = &[
-    Column::new("ceiling_fraction", "the share of the roofline, 0 to 1; only if the machine was measured", |c, r| {
+    Column::new("ceiling_fraction", "share of the roofline, 0 to 1; only if the machine was measured", |c, r| {
         let ceilings = c.records.environment.machine.ceilings;
         let share = |(result, ceilings): (&RegimeResult, _)| {
             analyse::share_of_roof(&r.record.work, &result.time, result.unit, &ceilings)
@@ -185,10 +189,10 @@ pub static ROOF: &[Column] = &[
 
 /// Speedups. The baseline's own is 1 by definition.
 pub static RATIOS: &[Column] = &[
-    Column::new("speedup_against", "what the speedup is against", |_, r| {
+    Column::new("speedup_against", "case that the speedup refers to", |_, r| {
         show(r.against_baseline().map(|ratio| &ratio.against))
     }),
-    Column::new("speedup", "the speedup against the baseline, whose own is 1", |_, r| {
+    Column::new("speedup", "speedup over the baseline, whose own is 1", |_, r| {
         speedup_or_one(r, |ratio| Some(ratio.speedup.point))
     })
     .in_table(
@@ -209,27 +213,27 @@ pub static RATIOS: &[Column] = &[
             point_and_text(c, r, r.against_baseline()).or_else(own)
         },
     ),
-    Column::new("speedup_low", "the lower end of its interval", |_, r| {
-        speedup_or_one(r, |ratio| Some(ratio.speedup.low))
+    Column::new("speedup_low", "lower end of its interval", |_, r| speedup_or_one(r, |ratio| Some(ratio.speedup.low))),
+    Column::new("speedup_high", "upper end of its interval", |_, r| {
+        speedup_or_one(r, |ratio| Some(ratio.speedup.high))
     }),
-    Column::new("speedup_high", "the upper end", |_, r| speedup_or_one(r, |ratio| Some(ratio.speedup.high))),
-    Column::new("speedup_confidence", "the level of the interval; the baseline has none", |_, r| {
+    Column::new("speedup_confidence", "confidence level of the interval; empty for the baseline", |_, r| {
         full(r.against_baseline().map(|ratio| ratio.speedup.confidence))
     }),
     Column::new(
         "speedup_reproducible_low",
-        "the lower end of the wider interval, which holds for other processes too",
+        "lower end of the wider interval, which also covers variation between processes",
         |_, r| speedup_or_one(r, |ratio| ratio.reproducible.map(|wide| wide.low)),
     )
     .if_known(reaches_further),
-    Column::new("speedup_reproducible_high", "the upper end", |_, r| {
+    Column::new("speedup_reproducible_high", "upper end of the wider interval", |_, r| {
         speedup_or_one(r, |ratio| ratio.reproducible.map(|wide| wide.high))
     })
     .if_known(reaches_further),
-    Column::new("step_speedup_against", "the step before", |c, r| {
+    Column::new("step_speedup_against", "case of the previous step", |c, r| {
         show(r.against_previous(c).map(|ratio| &ratio.against))
     }),
-    Column::new("step_speedup", "the speedup against the step before", |c, r| {
+    Column::new("step_speedup", "speedup over the previous step", |c, r| {
         full(r.against_previous(c).map(|ratio| ratio.speedup.point))
     })
     .in_table(
@@ -244,20 +248,20 @@ pub static RATIOS: &[Column] = &[
         |_| None,
         |c, r| point_and_text(c, r, r.result().and_then(|result| result.against_previous.as_ref())),
     ),
-    Column::new("step_speedup_low", "the lower end of its interval", |c, r| {
+    Column::new("step_speedup_low", "lower end of its interval", |c, r| {
         full(r.against_previous(c).map(|ratio| ratio.speedup.low))
     }),
-    Column::new("step_speedup_high", "the upper end", |c, r| {
+    Column::new("step_speedup_high", "upper end of its interval", |c, r| {
         full(r.against_previous(c).map(|ratio| ratio.speedup.high))
     }),
-    Column::new("step_speedup_confidence", "the level of the interval", |c, r| {
+    Column::new("step_speedup_confidence", "confidence level of the interval", |c, r| {
         full(r.against_previous(c).map(|ratio| ratio.speedup.confidence))
     }),
-    Column::new("step_speedup_reproducible_low", "the lower end of the wider interval", |c, r| {
+    Column::new("step_speedup_reproducible_low", "lower end of the wider interval", |c, r| {
         full(r.against_previous(c).and_then(|ratio| ratio.reproducible).map(|wide| wide.low))
     })
     .if_known(reaches_further),
-    Column::new("step_speedup_reproducible_high", "the upper end", |c, r| {
+    Column::new("step_speedup_reproducible_high", "upper end of the wider interval", |c, r| {
         full(r.against_previous(c).and_then(|ratio| ratio.reproducible).map(|wide| wide.high))
     })
     .if_known(reaches_further),
@@ -265,12 +269,12 @@ pub static RATIOS: &[Column] = &[
 
 /// Launches: their shapes, and what the compiler made of the kernels.
 pub static LAUNCH: &[Column] = &[
-    Column::new("launch", "the number of the launch in its sequence, from 0; on `launch` rows", |_, r| show(r.part))
+    Column::new("launch", "0-based index of the launch in its sequence; on `launch` rows", |_, r| show(r.part))
         .in_table(|_| number("launches", WhenEmpty), |_, r| Cell::maybe(repetitions(r))),
-    Column::new("label", "the name of the launch", |_, r| of_launch(r, |l| l.label.clone())),
+    Column::new("label", "name of the launch", |_, r| of_launch(r, |l| l.label.clone())),
     Column::new(
         "grid_x",
-        "blocks; for a sequence on its `launch` rows, as all that follows up to `occupancy_limiter`",
+        "blocks; like all columns up to `occupancy_limiter`, on the `launch` rows of a sequence",
         |_, r| of_launch(r, |l| l.grid.x.to_string()),
     )
     .in_table(
@@ -315,7 +319,7 @@ pub static LAUNCH: &[Column] = &[
         |_| size("local (B)", WhenCommon).ranked(6),
         |_, r| Cell::plain(show(r.common_launch().and_then(|l| l.resources.local))),
     ),
-    Column::new("spill_store_bytes", "bytes that a thread's spilled registers store", |_, r| {
+    Column::new("spill_store_bytes", "bytes of spill stores per thread", |_, r| {
         of_launch(r, |l| show(l.resources.spill_stores))
     })
     .in_table(
@@ -326,8 +330,10 @@ pub static LAUNCH: &[Column] = &[
             Cell::plain(show(both))
         },
     ),
-    Column::new("spill_load_bytes", "bytes that they load", |_, r| of_launch(r, |l| show(l.resources.spill_loads))),
-    Column::new("occupancy", "the theoretical occupancy, 0 to 1", |_, r| {
+    Column::new("spill_load_bytes", "bytes of spill loads per thread", |_, r| {
+        of_launch(r, |l| show(l.resources.spill_loads))
+    }),
+    Column::new("occupancy", "theoretical occupancy, 0 to 1", |_, r| {
         of_launch(r, |l| show(l.occupancy.map(|o| o.fraction)))
     })
     .in_table(|_| number("occupancy", WhenCommon).ranked(3), |_, r| Cell::maybe(occupancy(r)))
@@ -340,7 +346,7 @@ pub static LAUNCH: &[Column] = &[
             Some((least, format!("{least:.0} %")))
         },
     ),
-    Column::new("blocks_per_sm", "the blocks that fit an SM", |_, r| {
+    Column::new("blocks_per_sm", "number of blocks that fit on an SM", |_, r| {
         of_launch(r, |l| show(l.occupancy.map(|o| o.blocks_per_sm)))
     }),
     Column::new("occupancy_limiter", "what limits the occupancy", |_, r| {
@@ -352,11 +358,11 @@ pub static LAUNCH: &[Column] = &[
 pub static ERROR: &[Column] = &[
     Column::new(
         "error_abs",
-        "the greatest difference of the floats that passed; only if a check asks for the `error`, as the next three",
+        "largest difference of floats that passed; like the next three, only if a check asks for the `error`",
         |_, r| full(error(r).map(|error| error.abs)),
     )
     .if_known(has_errors),
-    Column::new("error_rel", "the greatest as a fraction of the expected value", |_, r| {
+    Column::new("error_rel", "largest difference as a fraction of the expected value", |_, r| {
         full(error(r).map(|error| error.rel))
     })
     .if_known(has_errors)
@@ -364,18 +370,20 @@ pub static ERROR: &[Column] = &[
         |_| number("error (relative)", WhenEmpty).ranked(2),
         |_, r| Cell::maybe(error(r).map(|error| format!("{:.1e}", error.rel))),
     ),
-    Column::new("error_rel_mean", "the mean of these fractions", |_, r| full(error(r).map(|error| error.mean_rel)))
+    Column::new("error_rel_mean", "mean of these fractions", |_, r| full(error(r).map(|error| error.mean_rel)))
         .if_known(has_errors),
-    Column::new("error_ulp", "the greatest in units in the last place", |_, r| full(error(r).map(|error| error.ulp)))
-        .if_known(has_errors)
-        .in_table(
-            |_| number("error (ulp)", WhenEmpty).ranked(2),
-            |_, r| Cell::maybe(error(r).map(|error| format::rough(error.ulp))),
-        ),
+    Column::new("error_ulp", "largest difference in units in the last place", |_, r| {
+        full(error(r).map(|error| error.ulp))
+    })
+    .if_known(has_errors)
+    .in_table(
+        |_| number("error (ulp)", WhenEmpty).ranked(2),
+        |_, r| Cell::maybe(error(r).map(|error| format::rough(error.ulp))),
+    ),
 ];
 
 pub static ENERGY: &[Column] = &[
-    Column::new("energy_joules", "the energy of a run; only if it was measured, as the next three", |_, r| {
+    Column::new("energy_joules", "energy per run; like the next three, only if it was measured", |_, r| {
         full(energy(r).map(|energy| energy.per_run.0))
     })
     .if_known(has_energy)
@@ -385,21 +393,23 @@ pub static ENERGY: &[Column] = &[
     ),
     Column::new("", "", |_, _| String::new())
         .in_table(|_| number("pJ/B", WhenEmpty).ranked(2), |_, r| Cell::maybe(energy_of_a_byte(r))),
-    Column::new("energy_uncertainty", "the step of the device's counter, as a fraction of it", |_, r| {
-        full(energy(r).map(|energy| energy.uncertainty))
-    })
+    Column::new(
+        "energy_uncertainty",
+        "one step of the device's energy counter, as a fraction of the energy",
+        |_, r| full(energy(r).map(|energy| energy.uncertainty)),
+    )
     .if_known(has_energy),
-    Column::new("power_watts", "the mean power", |_, r| full(energy(r).map(|energy| energy.power.0)))
+    Column::new("power_watts", "mean power", |_, r| full(energy(r).map(|energy| energy.power.0)))
         .if_known(has_energy)
         .in_table(
             |_| number("power (W)", WhenEmpty).ranked(2),
             |_, r| Cell::maybe(energy(r).map(|energy| format::rough(energy.power.0))),
         ),
-    Column::new("energy_runs", "the runs of the pass", |_, r| show(energy(r).map(|energy| energy.runs)))
+    Column::new("energy_runs", "number of runs in the energy pass", |_, r| show(energy(r).map(|energy| energy.runs)))
         .if_known(has_energy),
 ];
 
-pub static NOTES: &[Column] = &[Column::new("notes", "what is to be known of the row, joined by `; `", |_, r| {
+pub static NOTES: &[Column] = &[Column::new("notes", "remarks about the row, joined by `; `", |_, r| {
     let notes = r.case().map_or(&[][..], |case| &case.notes);
     notes.iter().map(wording::note).collect::<Vec<_>>().join("; ")
 })];

@@ -52,8 +52,8 @@ pub fn described_columns() -> Vec<(&'static str, &'static str, Option<&'static s
         let named = columns.iter().filter(|column| !column.name.is_empty());
         named.map(|column| (column.name, column.about, column.page.as_ref().map(|page| page.key)))
     };
-    let axis = ("axis.NAME", "the value of each shared axis", Some("NAME"));
-    let counts = "the counts, if any: of the simulator if `backend` is `sim`, else of the hardware; see \
+    let axis = ("axis.NAME", "value of each shared axis", Some("NAME"));
+    let counts = "counts, if any: from the simulator if `backend` is `sim`, otherwise from the hardware; see \
                   [metrics](metrics.md)";
     let counter = ("counter.NAME", counts, Some("NAME"));
     let after_axes = AFTER_AXES.into_iter().flat_map(describe).chain([counter]);
