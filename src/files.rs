@@ -36,7 +36,7 @@ pub fn refuse_path_outside(dir: &Path) -> Result<(), Failure> {
     match there.filter(|there| !there.starts_with(&here)) {
         None => Ok(()),
         Some(there) => Err(Failure::usage(format!(
-            "{} leads to {} by a symbolic link: name the folder with --out if results are to be written there",
+            "{} is a symbolic link to {}: to write results there, pass that folder with --out",
             dir.display(),
             there.display()
         ))),
@@ -52,7 +52,7 @@ pub fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
 pub fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if !force && path.exists() {
         let path = path.display();
-        return Err(Failure::usage(format!("{path} exists; name another file with {option}, or remove that one")));
+        return Err(Failure::usage(format!("{path} exists; name another file with {option}, or remove it")));
     }
     write_file(option, path, text)
 }
@@ -60,7 +60,7 @@ pub fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(
 /// Writes the file that an option names.
 pub fn write_file(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
     let refused = |error: atomic::WriteError| {
-        Failure::environment(format!("{option} {}: {error}; name a file that can be written", path.display()))
+        Failure::environment(format!("{option} {}: {error}; name a writable file", path.display()))
     };
     atomic::write_named(path, text.as_bytes()).map_err(refused)
 }

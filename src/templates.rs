@@ -44,7 +44,7 @@ pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure>
                 let path = dir.join(format!("{name}.{EXTENSION}"));
                 if fs::read_to_string(&path).is_ok_and(|there| there != text) {
                     return Err(Failure::usage(format!(
-                        "{} is there and differs: name another folder",
+                        "{} already exists and differs: name another folder",
                         path.display()
                     )));
                 }
@@ -98,7 +98,9 @@ pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Fail
         while waits.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             if start.elapsed() >= limit {
                 let seconds = limit.as_secs_f64();
-                end(&format!("{path}: no page after {seconds} s; {LIMIT_VARIABLE} sets another limit, such as 10min"));
+                end(&format!(
+                    "{path}: no page after {seconds} s; set {LIMIT_VARIABLE} to another limit, such as 10min"
+                ));
             }
             if memory().saturating_sub(before) > MOST_MEMORY {
                 end(&format!("{path}: it takes more than {} GiB of memory to make the page", MOST_MEMORY >> 30));

@@ -37,9 +37,8 @@ pub enum AllowedDifference {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Exit codes: 0 no regression, 1 newly wrong, 5 broken claim, 4 slower or more work counted, 6 not comparable: the first of \
-1, 5, 4, 6 that applies.")]
+#[command(after_help = "Exit codes: 0 no regression, 1 newly wrong, 5 broken claim, 4 slower or more work, 6 not \
+comparable: the first of 1, 5, 4, 6 that applies.")]
 pub struct CompareArgs {
     /// Report folder, tree of reports, `records.jsonl`, journal, or a path in a git revision as in
     /// `main:reports/reduce`.
@@ -140,5 +139,5 @@ pub fn percent(text: &str) -> Result<f64, String> {
     let percent = number.parse::<f64>().ok().filter(|percent| (0.0..=1000.0).contains(percent));
     percent
         .map(|percent| percent / 100.0)
-        .ok_or_else(|| "a percentage from 0 to 1000 is expected, as in `2%`".to_owned())
+        .ok_or_else(|| "expected a percentage from 0 to 1000, such as `2%`".to_owned())
 }

@@ -45,7 +45,7 @@ pub struct KernelArgs {
 
 fn fraction(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "a number that is not negative is expected, as in `1e-4`".to_owned())
+    number.ok_or_else(|| "expected a non-negative number, such as `1e-4`".to_owned())
 }
 
 #[derive(Debug, Clone, Args)]

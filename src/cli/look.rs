@@ -93,7 +93,7 @@ pub enum TemplatesAction {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of a group that several runs have, the last complete one counts. Results of different devices, drivers, compilers or
+If several runs contain a group, the last complete one counts. Results of different devices, drivers, compilers or
 clock settings are never mixed: each gets its own report.
 
 Exit codes: 0 nothing is missing, 1 a case failed or is missing, 2 or 3 the journals cannot be merged.")]

@@ -37,7 +37,7 @@ First steps: `runner doctor` checks this machine, `runner try FILE.cu` compares 
 what a run would do, `runner run FILE` runs it, on a GPU or on the simulator.
 
 Exit codes: 0 success, 1 a case failed or has a wrong result, 2 the command line or a manifest is wrong, 3 the machine \
-lacks something, 4 something became slower or has more work counted, 5 a claim is broken, 6 reports cannot be compared, 130 interrupted.";
+lacks something, 4 something became slower or does more work, 5 a claim is broken, 6 reports cannot be compared, 130 interrupted.";
 
 /// Compare ways of writing a GPU kernel: which is faster, by how much, why, and is it still right?
 #[derive(Debug, Parser)]

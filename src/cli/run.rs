@@ -22,9 +22,9 @@ pub enum ProgressChoice {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Exit codes: 0 success, 1 a case failed or has a wrong result, 5 broken claim (--gate). With --against: 0 no regression, \
-1 newly wrong, 5 broken claim, 4 slower or more work counted, 6 not comparable: the first of 1, 5, 4, 6 that applies.")]
+#[command(after_help = "Exit codes: 0 success, 1 a case failed or has a wrong result, 5 broken claim (--gate). With \
+--against: 0 no regression, 1 newly wrong, 5 broken claim, 4 slower or more work, 6 not comparable: the first of 1, \
+5, 4, 6 that applies.")]
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct RunArgs {
     /// Manifests to run, one after the other.

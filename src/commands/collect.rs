@@ -37,7 +37,7 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     // Marked after a failure too: a user who waits for this job finds its output in the log.
     if let Err(error) = mark_collected(&args.job, submissions) {
         // A user without write access can collect too.
-        console.say(&format!("warning: the job is not marked as collected: {error}"));
+        console.say(&format!("warning: could not mark the job as collected: {error}"));
     }
     collected
 }
@@ -80,8 +80,8 @@ fn below_here(out: &Path) -> Result<&Path, Failure> {
     }
     let out = out.display();
     Err(Failure::usage(format!(
-        "the job writes its reports to `{out}`, which is not below the working directory: if you want that, name the \
-         folder with --out"
+        "the job writes its reports to `{out}`, outside the working directory: to allow that, pass the folder with \
+         --out"
     )))
 }
 

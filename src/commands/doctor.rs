@@ -196,7 +196,7 @@ fn of_devices<E: ToString>(devices: &Result<Vec<(DeviceId, DeviceInfo)>, E>) -> 
             return Finding::absent("device", format!("the driver lists no GPU{why}; {SIMULATED}"));
         }
         Ok(devices) => devices,
-        Err(_) => return Finding::absent("device", format!("none, without a driver; {SIMULATED}")),
+        Err(_) => return Finding::absent("device", format!("no driver, so no GPU; {SIMULATED}")),
     };
     let lines: Vec<String> = devices
         .iter()
@@ -217,7 +217,7 @@ fn of_compiler(toolkit: &Result<Toolkit, ToolkitError>, can_fetch: bool) -> Find
         Err(ToolkitError::Missing(missing)) if can_fetch => Finding::absent(
             "compiler",
             format!(
-                "NVRTC {} is not installed; the first run downloads it ({} MB), or `runner setup`",
+                "NVRTC {} is not installed; the first run downloads it ({} MB), as does `runner setup`",
                 missing.pinned.build, missing.pinned.download_mb
             ),
         ),
@@ -234,8 +234,8 @@ fn of_confinement(is_enforced: bool) -> Finding {
     }
     Finding::absent(
         "sandbox",
-        "this kernel has no Landlock (Linux 5.13), so the compiler has all your rights; compile untrusted code in a \
-         container",
+        "this kernel lacks Landlock (Linux 5.13), so the compiler runs with all your permissions; compile untrusted \
+         code in a container",
     )
 }
 
@@ -314,7 +314,8 @@ fn of_tools(programs: &Programs) -> Vec<Finding> {
         Some(path) if program == "ncu" && counters_are_roots() => Finding::ok(
             what,
             format!(
-                "{}; only root may count (the driver option NVreg_RestrictProfilingToAdminUsers=0 allows others)",
+                "{}; only root may read counters (the driver option NVreg_RestrictProfilingToAdminUsers=0 allows \
+                others)",
                 path.display()
             ),
         ),

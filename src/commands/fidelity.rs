@@ -76,7 +76,7 @@ fn pairs(paths: &[PathBuf]) -> Result<Vec<(Records, Records)>, Failure> {
         if sides[place].1[side].replace(records).is_some() {
             let what = ["simulator", "hardware"][side];
             return Err(Failure::usage(format!(
-                "{} is the second folder of `{name}` with counters of the {what}",
+                "{} is a second folder of `{name}` with {what} counters: name only one",
                 path.display()
             )));
         }

@@ -105,7 +105,10 @@ impl<'a> Filter<'a> {
 }
 
 fn refused(filter: Option<&str>, message: &str) -> Failure {
-    Failure::usage(format!("--filter '{}': {message}; the axes of the report have values", filter.unwrap_or_default()))
+    Failure::usage(format!(
+        "--filter '{}': {message}; only the axes of the report have values",
+        filter.unwrap_or_default()
+    ))
 }
 
 /// Axes and variant of a case, for conditions.
@@ -126,7 +129,7 @@ fn nothing_timed(args: &HistoryArgs, histories: &[History]) -> Failure {
         return Failure::environment(format!("{dir} has no times, and {revisions} could not be read: {}", first.why));
     }
     if args.filter.is_some() || !args.variant.is_empty() {
-        return Failure::usage(format!("--filter and --variant leave no timed case of {dir}"));
+        return Failure::usage(format!("no timed case of {dir} matches --filter and --variant"));
     }
     Failure::usage(format!(
         "{dir} has no times in this range, only outcomes and counts; `runner compare REV:{dir} {dir}` compares counts"

@@ -62,12 +62,15 @@ fn cached_kernel(args: &TritonArgs) -> Result<PathBuf, Failure> {
     match found.iter().filter(wanted).collect::<Vec<_>>().as_slice() {
         [only] => Ok((*only).clone()),
         [] if found.is_empty() => Err(Failure::usage(format!(
-            "{folder} has no kernel of Triton: a .ptx with its .json; name a folder of ~/.triton/cache"
+            "{folder} has no Triton kernel (a .ptx with its .json): name a folder of ~/.triton/cache"
         ))),
         [] => Err(Failure::usage(format!("{folder} has no such kernel; it has {}", list(&found)))),
         several => {
             let several: Vec<PathBuf> = several.iter().map(|path| (*path).clone()).collect();
-            Err(Failure::usage(format!("{folder} has several kernels; name one folder of {}", list(&several))))
+            Err(Failure::usage(format!(
+                "{folder} has several kernels; name the folder of one of them: {}",
+                list(&several)
+            )))
         }
     }
 }

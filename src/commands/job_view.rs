@@ -83,7 +83,8 @@ impl<'a> JobView<'a> {
                 let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
                 let _ = write!(
                     why,
-                    "; it waits for task {first}{more}, whose shards are done ({reason}): `runner collect {}` does not",
+                    "; it waits for task {first}{more}, whose shards are done ({reason}): `runner collect {}` does \
+                    not wait",
                     dir.display()
                 );
             }

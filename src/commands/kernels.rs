@@ -282,7 +282,7 @@ fn comparable<'a>(all: &[&'a Signature], file: &str) -> (Vec<&'a Signature>, Vec
     };
     let others: Vec<String> =
         all.iter().filter(|signature| !largest.contains(signature)).map(|signature| shown(&signature)).collect();
-    let note = format!("left out for their parameters: {}; name kernels of {file} with -k", others.join(", "));
+    let note = format!("left out because of their parameters: {}; name kernels of {file} with -k", others.join(", "));
     (largest, if others.is_empty() { Vec::new() } else { vec![note] })
 }
 

@@ -28,7 +28,7 @@ pub fn run(args: &LogsArgs, console: &mut Console) -> Result<Exit, Failure> {
     let found: Vec<&PathBuf> = files.iter().filter(|file| is_of(file, task)).collect();
     if found.is_empty() {
         return Err(Failure::usage(format!(
-            "{} has no log of task `{task}`; without a task, all are listed",
+            "{} has no log of task `{task}`; omit the task to list all logs",
             folder.display()
         )));
     }

@@ -80,5 +80,5 @@ fn read_profile(path: &Path) -> Result<DeviceInfo, Failure> {
         }
         other => other,
     };
-    serde_json::from_value(value).map_err(|e| fail(format!("no device description: {e}")))
+    serde_json::from_value(value).map_err(|e| fail(format!("not a device description: {e}")))
 }

@@ -95,7 +95,7 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
     let tally = runner_report::stale::tally(&stale).map(|tally| format!("; {tally}")).unwrap_or_default();
     if differing > 0 {
         console.say(&format!(
-            "{checked} checked, {differing} differ from their records: `runner report DIR` writes one again{tally}"
+            "{checked} checked, {differing} differ from their records: `runner report DIR` rewrites a report{tally}"
         ));
         return Ok(Exit::CaseFailed);
     }
@@ -125,9 +125,9 @@ fn keep_whole(dir: &Path, new: &Records) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "{} has the report of a complete run, and its journal lacks cases: the report is kept. `run` with --resume and the \
-         same options completes the journal; {PREVIOUS_JOURNAL_FILE} is that of the run before. To replace the report, \
-         remove {RECORDS_FILE}",
+        "{} has the report of a complete run, but its journal lacks cases: the report is kept. `run` with --resume \
+         and the same options completes the journal; {PREVIOUS_JOURNAL_FILE} is the journal of the previous run. To \
+         replace the report, remove {RECORDS_FILE}",
         dir.display()
     )))
 }

@@ -53,8 +53,8 @@ impl Limits {
         if let Some(time) = settings.time.filter(|time| time.0 <= settings.warning.0) {
             let (time, warning) = (about(time.0 as f64), about(settings.warning.0 as f64));
             return Err(Failure::usage(format!(
-                "time is {time}, and a task is ended {warning} before its limit (`warning`): allow more time, or set a \
-                 shorter warning in cluster.toml"
+                "time is {time}, but a task is ended {warning} before its limit (`warning`): allow more time, or set \
+                 a shorter warning in cluster.toml"
             )));
         }
         let times = [("time", settings.time, self.tasks), ("collect.time", settings.collect.time, self.collecting)];
@@ -91,7 +91,7 @@ pub fn lock(dir: &Path, console: &mut Console) -> Result<Option<FolderLock>, Fai
     match FolderLock::take(dir) {
         Ok(lock) => Ok(Some(lock)),
         Err(JournalError::Held { holder, .. }) => {
-            Err(Failure::environment(format!("{} is used by {holder}: wait until it has ended", dir.display())))
+            Err(Failure::environment(format!("{} is used by {holder}: wait until it ends", dir.display())))
         }
         Err(error) => {
             // Some shared file systems do not support locks.
@@ -367,10 +367,10 @@ impl Sender<'_> {
     ) -> Result<(), Failure> {
         let unsent = (self.submission.tasks.len() - self.submission.sent()) as u64;
         let unsent = if unsent > 0 { format!("; {} not sent", plural(unsent, "task")) } else { String::new() };
-        let remedy = "the same command sends what is missing";
+        let remedy = "run the same command again to send what is missing";
         match ended {
             Some(Sent::Unknown(why)) => Err(Failure::environment(format!(
-                "{why}; the next look at the job finds out whether it was accepted{unsent}: {remedy}"
+                "{why}; it is not known yet whether the job was accepted{unsent}: {remedy}"
             ))),
             Some(Sent::Refused(why)) => {
                 self.collecting(collecting, tag, console)?;
@@ -403,8 +403,8 @@ impl Sender<'_> {
             }
             Sent::Refused(why) | Sent::Unknown(why) => {
                 console.say(&format!(
-                    "warning: the job that collects the results was not accepted ({why}): the same command sends it again, \
-                     or collect with `runner collect`"
+                    "warning: the job that collects the results was not accepted ({why}): run the same command again \
+                     to send it, or use `runner collect`"
                 ));
             }
         }
@@ -416,7 +416,7 @@ impl Sender<'_> {
 fn place(queue: &dyn Queue, script: &Script, tag: &str, console: &mut Console) -> Sent {
     let sent = queue.submit(script);
     let Sent::Unknown(why) = &sent else { return sent };
-    console.say(&format!("{why}; looking whether it was accepted"));
+    console.say(&format!("{why}; checking whether it was accepted"));
     for pause in LOOKS {
         thread::sleep(pause);
         if let Ok(Some(id)) = queue.find(tag) {
@@ -491,7 +491,7 @@ fn parts<'a>(place: Place<'a>, submission: &Submission, tasks: std::ops::Range<u
 fn word(text: &str) -> Result<String, Failure> {
     shlex::try_quote(text)
         .map(std::borrow::Cow::into_owned)
-        .map_err(|_| Failure::usage(format!("{text:?} cannot be an argument of a shell command")))
+        .map_err(|_| Failure::usage(format!("{text:?} cannot be passed to a shell command")))
 }
 
 #[cfg(test)]

@@ -43,8 +43,12 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut manifest = load_manifest(&args.manifest, &args.trust.reach, network(args.offline), console)?;
     // One sample is enough: the output shows what the first run left.
     (manifest.measure.warmup, manifest.measure.min_samples, manifest.measure.max_samples) = (0, 1, 1);
-    let folder = tempfile::tempdir()
-        .map_err(|error| Failure::environment(format!("cannot create a temporary folder: {error}; set TMPDIR")))?;
+    let folder = tempfile::tempdir().map_err(|error| {
+        Failure::environment(format!(
+            "cannot create a temporary folder: {error}; set TMPDIR to a \
+            writable folder"
+        ))
+    })?;
     let outputs = args.dump.clone().unwrap_or_else(|| folder.path().join("outputs"));
     let mut options = RunOptions::of_show(args, folder.path(), &outputs)?;
     let case = find(&manifest, args, &options, console)?;
@@ -221,7 +225,7 @@ fn elements(
         let name = &selection.buffer;
         let Some((_, array)) = arrays.iter().find(|(known, _)| known == name) else {
             let known: Vec<&str> = arrays.iter().map(|(known, _)| known.as_str()).collect();
-            let message = format!("--element: the case leaves no buffer `{name}`; it leaves {}", known.join(", "));
+            let message = format!("--element: the case has no buffer `{name}`; it has {}", known.join(", "));
             return Err(Failure::usage(message));
         };
         let shape = shape::find_shape(shapes, name, array.len());

@@ -140,7 +140,7 @@ pub fn look(
     match queue.ask(&jobs, &users(submissions)) {
         Ok(answer) => {
             if let Some(error) = &answer.gap {
-                console.say(&format!("warning: the scheduler's accounts do not answer ({error})"));
+                console.say(&format!("warning: the scheduler's accounting does not answer ({error})"));
             }
             let is_first = !known.has_answer();
             known.add(answer);
@@ -148,7 +148,7 @@ pub fn look(
             if let Err(error) = known.write(dir)
                 && is_first
             {
-                console.say(&format!("warning: the scheduler's answer is not kept: {error}"));
+                console.say(&format!("warning: could not save the scheduler's answer: {error}"));
             }
         }
         Err(error) => return (shards, Some(error)),
@@ -177,7 +177,8 @@ fn confirm(queue: &dyn Queue, dir: &Path, job: &Job, submissions: &mut [Submissi
         }
         if let Some(index) = refused {
             submission.arrays.truncate(index);
-            submission.refused = Some("the scheduler did not answer when it was sent, and does not have it".to_owned());
+            submission.refused =
+                Some("the scheduler did not confirm the submission and does not list the job".to_owned());
             has_changed = true;
         }
         if has_changed {

@@ -193,7 +193,7 @@ impl Task<'_> {
         let shard = shard.map(|shard| format!("--shard={shard}").into());
         let parsed = Cli::read(words.chain(shard)).map_err(Failure::usage)?;
         let Command::Tune(tuned) = parsed.command else {
-            return Err(Failure::usage("what follows `--` is not a search"));
+            return Err(Failure::usage("the words after `--` are not options of `runner tune`"));
         };
         match tune::run(&tuned, Some(interrupt), console) {
             Ok(Exit::Interrupted) => self.stop(console),

@@ -44,9 +44,7 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
         console.say(&line);
     }
     let folder = tempfile::tempdir().map_err(|error| {
-        Failure::environment(format!(
-            "cannot create a temporary folder: {error}; set TMPDIR to one that can be written"
-        ))
+        Failure::environment(format!("cannot create a temporary folder: {error}; set TMPDIR to a writable folder"))
     })?;
     let options = RunOptions::of_try(args, folder.path())?;
     let interrupt = interrupt()?;

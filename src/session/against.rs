@@ -69,7 +69,7 @@ impl Base {
         let path = folder.join(&relative);
         if relative.is_absolute() || !path.is_file() {
             return Err(Failure::usage(format!(
-                "--against {named}: there is no {} in it; name a folder that is laid out like the repository",
+                "--against {named}: it has no {}; name a folder that is laid out like the repository",
                 relative.display()
             )));
         }

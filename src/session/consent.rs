@@ -78,7 +78,7 @@ impl HostCode {
         let files = units.iter().map(|unit| &unit.source).chain(&scripts);
         let files: BTreeSet<String> = files.map(|path| path.display().to_string()).collect();
         let hashes: Option<BTreeSet<String>> = each.into_iter().collect();
-        let hash = hashes.ok_or("not all that it includes is known").and_then(|hashes| {
+        let hash = hashes.ok_or("not all of its includes are known").and_then(|hashes| {
             covers_all_that_is_read(project, sandbox::is_enforced())?;
             Ok(sha256_hex(hashes.into_iter().collect::<Vec<_>>().join("\n").as_bytes()))
         });
@@ -127,7 +127,7 @@ impl HostCode {
         });
         match remembered {
             Ok(()) => console.say(&format!("host code of {project} is allowed until it changes: {files}")),
-            Err(why) => console.say(&format!("warning: the consent to host code is not remembered: {why}")),
+            Err(why) => console.say(&format!("warning: could not save your consent to host code: {why}")),
         }
         Ok(())
     }

@@ -356,7 +356,7 @@ fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) ->
     let odd = toolkit.include_dirs.iter().chain([&toolkit.library]).find(|path| path.to_str().is_none());
     odd.map_or(Ok(toolkit.clone()), |odd| {
         Err(Failure::environment(format!(
-            "the toolkit is in {}, which is not UTF-8, as NVRTC needs it: set RUNNER_TOOLKIT or RUNNER_CACHE to \
+            "the path of the toolkit, {}, is not UTF-8, as NVRTC requires: set RUNNER_TOOLKIT or RUNNER_CACHE to \
              another folder",
             odd.display()
         )))
@@ -432,7 +432,7 @@ fn installed<'a>(
     let clang = clang.filter(|_| wanted.contains_key(&KernelCompiler::Clang));
     let lacks = |variant: &str, compiler: KernelCompiler, why: &str| {
         Failure::environment(format!(
-            "variant `{variant}` is compiled by {}, and {why}; `runner doctor` shows the compilers that are found",
+            "cannot compile variant `{variant}` with {}: {why}; `runner doctor` shows the compilers that are found",
             compiler.name()
         ))
     };

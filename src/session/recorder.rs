@@ -138,9 +138,9 @@ impl Recorder {
 fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
     let message = match (error, &options.out) {
         (JournalError::Io { .. }, Some(out)) => {
-            format!("--out {}: {error}; name a folder that can be written", out.display())
+            format!("--out {}: {error}; name a writable folder", out.display())
         }
-        (JournalError::Io { .. }, None) => format!("{error}; name a folder that can be written with --out"),
+        (JournalError::Io { .. }, None) => format!("{error}; pass a writable folder with --out"),
         // These messages say what to do.
         _ => error.to_string(),
     };
@@ -157,8 +157,8 @@ pub(super) fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure
     }
     let dir = dir.display();
     Err(Failure::usage(format!(
-        "{dir} holds the report of experiment `{other}`, not `{experiment}`: name another folder with --out, or remove \
-         that one"
+        "{dir} holds the report of experiment `{other}`, not `{experiment}`: name another folder with --out, or \
+         remove this one"
     )))
 }
 
@@ -194,10 +194,10 @@ mod tests {
         std::fs::write(&file, "")?;
         let dir = file.join("out");
         let why = format!("cannot create the folder {}: {} is a file", dir.display(), file.display());
-        let named = format!("--out there: {why}; name a folder that can be written");
+        let named = format!("--out there: {why}; name a writable folder");
         assert_eq!(refused(&["--out", "there"], &dir), Some(named.clone()));
         assert_eq!(refused(&["--out", "there", "--resume"], &dir), Some(named));
-        let unnamed = format!("{why}; name a folder that can be written with --out");
+        let unnamed = format!("{why}; pass a writable folder with --out");
         assert_eq!(refused(&[], &dir), Some(unnamed));
         Ok(())
     }

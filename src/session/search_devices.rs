@@ -34,7 +34,7 @@ impl Devices {
             let worker = worker::start_on(&gpu.target, options.sanitize, &gpu.cores, interrupt)?;
             Ok((gpu, worker))
         });
-        let (gpu, first) = started.next().ok_or_else(|| Failure::usage("--devices: there is none"))??;
+        let (gpu, first) = started.next().ok_or_else(|| Failure::usage("--devices: it names no GPU"))??;
         options.target = gpu.target;
         let others = started.collect::<Result<_, Failure>>()?;
         Ok(Self { first, others })

@@ -41,8 +41,8 @@ pub fn prepare_search(
     let plan = &planned.plan;
     if plan.group_count() > MOST_GROUPS {
         return Err(Failure::usage(format!(
-            "the manifest has {} groups, and each is searched by itself, at most {MOST_GROUPS} of them: name the axes of the \
-             space in `compare`, and choose values of the other axes with --set",
+            "the manifest has {} groups, each searched separately, but at most {MOST_GROUPS} are allowed: name the \
+             axes of the space in `compare`, and choose values of the other axes with --set",
             plan.group_count()
         )));
     }

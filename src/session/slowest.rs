@@ -32,7 +32,7 @@ impl Slowest {
     pub fn table(&self, most: usize) -> String {
         let mut cases: Vec<_> = self.spent.values().collect();
         cases.sort_by_key(|(case, spent)| (std::cmp::Reverse(*spent), case.ordinal));
-        let mut text = "slowest cases, without their compilation:".to_owned();
+        let mut text = "slowest cases, excluding compilation:".to_owned();
         for (case, spent) in cases.into_iter().take(most) {
             let _ = write!(text, "\n  {:>8.2} s  {}", spent.as_secs_f64(), case_name(case));
         }

@@ -281,10 +281,10 @@ fn a_case_is_shown_by_row_and_column() {
     assert!(said.contains("    …\n    [97, 0]  10.0"), "{said}");
     assert!(said.contains("expected\n>        0 [0, 0]  11.0  10.0\n         1 [0, 1]  10.0  10.0\n"), "{said}");
     for (option, value, problem) in [
-        ("--shape", "out=3x5", "--shape out=3x5: `out` has not 15 elements, but 12"),
+        ("--shape", "out=3x5", "--shape out=3x5: `out` does not have 15 elements, but 12"),
         ("--shape", "7x7", "--shape 7x7: no buffer has 49 elements"),
-        ("--shape", "other=3x4", "--shape other=3x4: the case leaves no buffer `other`"),
-        ("--element", "other[0]", "--element: the case leaves no buffer `other`; it leaves bias, out, weight"),
+        ("--shape", "other=3x4", "--shape other=3x4: the case has no buffer `other`"),
+        ("--element", "other[0]", "--element: the case has no buffer `other`; it has bias, out, weight"),
         ("--element", "out[12]", "--element out[12]: 12..13 is not within 0..12"),
     ] {
         let (code, said) = show("add", &[option, value]);
@@ -312,7 +312,7 @@ fn a_run_keeps_what_its_cases_left_and_lists_the_slowest() {
     let output = runner(&folder(), &arguments);
     let said = text(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    let slowest = said.split_once("slowest cases, without their compilation:\n").unwrap().1;
+    let slowest = said.split_once("slowest cases, excluding compilation:\n").unwrap().1;
     assert_eq!(slowest.lines().take_while(|line| line.contains(" s  ")).count(), 2, "{said}");
     let last = |file: &str| {
         let bytes = std::fs::read(outputs.join("counting/repeat[limit=4]").join(file)).unwrap();
@@ -391,7 +391,7 @@ fn a_folder_without_a_kernel_of_triton_is_refused() {
     let empty = tempfile::tempdir().unwrap();
     let output = runner(empty.path(), &["import", "triton", "."]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains(". has no kernel of Triton: a .ptx with its .json"), "{}", text(&output));
+    assert!(text(&output).contains(". has no Triton kernel (a .ptx with its .json)"), "{}", text(&output));
 }
 
 /// The counters of a variant in the records of a run.

@@ -90,7 +90,7 @@ fn a_compiler_that_is_missing_ends_the_run_and_is_named_with_what_to_install() {
     let mut command = runner(folder.path(), &[&["--backend", "sim", "--quiet", "--offline"], &variant[..]].concat());
     let output = command.env("PATH", folder.path()).env_remove("CUDA_HOME").env_remove("CUDA_PATH").output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    let message = "error: variant `nvcc` is compiled by nvcc, and nvcc needs a C++ compiler";
+    let message = "error: cannot compile variant `nvcc` with nvcc: nvcc needs a C++ compiler";
     assert!(text(&output).contains(message) && text(&output).contains("install g++"), "{}", text(&output));
     assert!(!folder.path().join("report").exists(), "nothing is written");
 }

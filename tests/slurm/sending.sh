@@ -52,7 +52,7 @@ exec $real "\$@"
 SH
 chmod +x silent/sbatch
 PATH=$PWD/silent:$PATH fails 3 submit --max-array 4 | tee said
-has said "4 tasks not sent: the same command sends what is missing"
+has said "4 tasks not sent: run the same command again to send what is missing"
 forget && { runner status "$JOB" || true; } | tee said
 has said "4 not submitted"
 submit --max-array 4 | tee said
@@ -70,7 +70,7 @@ exit 1
 SH
 chmod +x silent/sbatch
 PATH=$PWD/silent:$PATH submit | tee said
-has said "looking whether it was accepted"
+has said "checking whether it was accepted"
 [ "$(jobs_named)" = 2 ] || fail "one array and one collecting job, not $(jobs_named)"
 reported target/reports "-$name"
 
@@ -134,7 +134,7 @@ kill -KILL \$(cat "$RIG/slurmctld.number") 2>/dev/null
 exec $real "\$@"
 SH
 PATH=$PWD/silent:$PATH fails 3 submit | tee said
-has said "the same command sends what is missing"
+has said "run the same command again to send what is missing"
 start_controller
 # What was sent in vain is not there; Slurm is believed after a minute.
 sent() { forget && submit | tee said && grep -q '^array ' said; }

@@ -51,7 +51,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
         // Files that the run itself wrote do not start another.
         let mut is_changed = changes.try_iter().any(|event| is_change(&event) && is_of_source(&event));
-        console.say("waiting for changes; Ctrl-C ends");
+        console.say("waiting for changes; press Ctrl-C to stop");
         while !is_changed {
             if interrupt.urgency() != Urgency::None {
                 return Ok(Exit::Interrupted);
@@ -59,7 +59,9 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
             match changes.recv_timeout(LOOK) {
                 Ok(event) => is_changed = is_change(&event),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(Failure::environment("files are no longer watched")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::environment("the watcher of files stopped: start again"));
+                }
             }
         }
         while changes.recv_timeout(SETTLES).is_ok() {}

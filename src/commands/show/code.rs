@@ -40,7 +40,10 @@ pub fn show(
     let target = if form == Form::Sass { Target::Gpu(capability) } else { Target::Ptx(capability) };
     let units = compile_case(ManifestRun { manifest, options }, (case, target), &worker, console)?;
     if units.is_empty() {
-        return Err(Failure::usage(format!("variant `{}` launches no kernel, and has no code to show", case.variant)));
+        return Err(Failure::usage(format!(
+            "variant `{}` launches no kernel, so there is no code to show",
+            case.variant
+        )));
     }
     let mut text = String::new();
     let mut exit = Exit::Success;

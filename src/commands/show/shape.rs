@@ -74,13 +74,15 @@ pub fn check(shapes: &[Shape], arrays: &[(Option<String>, usize)]) -> Result<(),
         let mut candidates = arrays.iter().filter(named).peekable();
         let Some((_, len)) = candidates.peek().copied() else {
             let name = shape.buffer.as_deref().unwrap_or_default();
-            return Err(Failure::usage(format!("--shape {}: the case leaves no buffer `{name}`", shape.text)));
+            return Err(Failure::usage(format!("--shape {}: the case has no buffer `{name}`", shape.text)));
         };
         if candidates.all(|(_, len)| *len != shape.len()) {
             let (wanted, has) =
                 (shape.len(), if shape.buffer.is_some() { format!(", but {len}") } else { String::new() });
-            let what =
-                shape.buffer.as_ref().map_or_else(|| "no buffer has".to_owned(), |name| format!("`{name}` has not"));
+            let what = shape
+                .buffer
+                .as_ref()
+                .map_or_else(|| "no buffer has".to_owned(), |name| format!("`{name}` does not have"));
             return Err(Failure::usage(format!("--shape {}: {what} {wanted} elements{has}", shape.text)));
         }
     }
@@ -118,7 +120,8 @@ impl Selection {
         if self.indices.len() != extents.len() {
             let hint = if shape.is_none() { "; give its extents with --shape" } else { "" };
             let (given, has) = (self.indices.len(), extents.len());
-            let message = format!("--element {}: {given} indices, and `{}` has {has}{hint}", self.text, self.buffer);
+            let message =
+                format!("--element {}: {given} indices given, but `{}` has {has}{hint}", self.text, self.buffer);
             return Err(Failure::usage(message));
         }
         let mut starts = vec![0];
@@ -167,7 +170,7 @@ mod tests {
         assert_eq!(refusal("out[1, 4]", Some("3x4")).as_deref(), Some("--element out[1, 4]: 4..5 is not within 0..4"));
         assert_eq!(
             refusal("out[1, 4]", None).as_deref(),
-            Some("--element out[1, 4]: 2 indices, and `out` has 1; give its extents with --shape")
+            Some("--element out[1, 4]: 2 indices given, but `out` has 1; give its extents with --shape")
         );
         assert_eq!(
             refusal("out[x]", None).as_deref(),

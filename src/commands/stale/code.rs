@@ -44,7 +44,7 @@ pub fn compare<'r>(
 fn lacks_code(record: &CaseRecord, records: &Records, here: &ToolkitInfo) -> String {
     if record.hashes.as_ref().is_some_and(|hashes| hashes.code.is_some()) {
         let [then, here] = [&records.environment.toolkit, here].map(version);
-        return format!("it was compiled by NVRTC {then}, and this machine has {here}");
+        return format!("it was compiled by NVRTC {then}, but this machine has {here}");
     }
     "the records have no hash of the code, and git has no revision with what was measured".to_owned()
 }

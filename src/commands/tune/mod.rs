@@ -65,14 +65,14 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
     }
     if found.interrupted {
         interrupt.acknowledge();
-        console.say("interrupted: --resume continues");
+        console.say("interrupted: continue with --resume");
         if found.best.is_empty() || interrupt.urgency() > Urgency::None {
             return Ok(Exit::Interrupted);
         }
-        console.say("measuring the best known configurations; Ctrl-C ends that too");
+        console.say("measuring the best known configurations; press Ctrl-C to stop that, too");
     }
     if found.best.is_empty() {
-        console.say("no configuration is right; the reasons are in search.md");
+        console.say("no configuration gives right results; search.md has the reasons");
         return Ok(Exit::CaseFailed);
     }
     let finalists = Finalists::choose(plan, &ready.groups[..found.sizes], &found.best, &settings.objectives);
@@ -86,7 +86,7 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
 /// Combines the search options of the command line with the manifest's.
 fn asked(args: &TuneArgs, manifest: &SearchSpec) -> Result<SearchSpec, Failure> {
     if args.strategy.len() > 1 {
-        return Err(Failure::usage("several strategies can be compared with --simulate; a search has one"));
+        return Err(Failure::usage("only --simulate compares several strategies; name one"));
     }
     let spec = manifest.clone();
     let asked = SearchSpec {

@@ -19,7 +19,7 @@ pub fn run(args: &TuneArgs, file: &Path, console: &mut Console) -> Result<Exit, 
     let objective = match args.objective.as_slice() {
         [] => None,
         [name] => Some(name.as_str()),
-        _ => return Err(Failure::usage("--objective: with --simulate there is one")),
+        _ => return Err(Failure::usage("--objective: --simulate takes only one")),
     };
     let measured = read_measured(file, objective).map_err(|error| refused(&error))?;
     let all = || NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();

@@ -420,8 +420,8 @@ fn what_cannot_work_is_refused_before_anything_is_sent() {
     for (options, expected) in [
         (&["--name", ""][..], "--name `` cannot name the job's folder"),
         (&["--name", "."], "--name `.` cannot name the job's folder"),
-        (&["--time", "1min"], "time is 60 s, and a task is ended 2 min before its limit (`warning`)"),
-        (&["--time", "2min"], "time is 2 min, and a task is ended 2 min before its limit (`warning`)"),
+        (&["--time", "1min"], "time is 60 s, but a task is ended 2 min before its limit (`warning`)"),
+        (&["--time", "2min"], "time is 2 min, but a task is ended 2 min before its limit (`warning`)"),
     ] {
         let words = ["submit", "experiments/scale.toml", "--backend", "sim"];
         let said = runner(dir.path(), &[&words[..], options].concat(), 2);
@@ -847,7 +847,7 @@ fn what_the_job_of_others_names_stays_below_the_working_directory_and_is_no_opti
     let (inside, absolute) = (dir.path().join("new"), outside.path().join("reports"));
     for out in [absolute.to_str().unwrap(), "../reports", "new/../../reports", "link/reports"] {
         let said = collected("\"reports/scale\"", &format!("{out:?}"), &[], 2);
-        assert!(said.contains(&format!("`{out}`, which is not below the working directory")), "{said}");
+        assert!(said.contains(&format!("`{out}`, outside the working directory")), "{said}");
     }
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     collected("\"reports/scale\"", &format!("{:?}", inside.to_str().unwrap()), &[], 0);

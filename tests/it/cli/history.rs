@@ -241,7 +241,7 @@ fn what_has_no_history_says_why() {
     refused(&["new"], 2, "new is not in revision `HEAD`, so it has no history");
     refused(&[REPORT, "topic.."], 2, "git knows no revision `topic` here");
     refused(&[REPORT, "main..main"], 2, "no commit of this range changed a report");
-    refused(&[REPORT, "--variant", "none"], 2, "leave no timed case");
+    refused(&[REPORT, "--variant", "none"], 2, "no timed case of");
     refused(&[REPORT, "--filter", "m > 1"], 2, "m");
     refused(&["/"], 2, "name a folder of reports in it");
     let outside = tempfile::tempdir().unwrap();

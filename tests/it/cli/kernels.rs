@@ -290,7 +290,7 @@ fn the_file_itself_says_how_its_kernels_are_launched_and_named() {
         "d = i32[n], input and output",
         "mine::fixed: block, grid from the launch at k.cu:11",
         "mine::dynamic: block, grid, shared memory from the launch at k.cu:12",
-        "left out for their parameters: other; name kernels of k.cu with -k",
+        "left out because of their parameters: other; name kernels of k.cu with -k",
         "`mine::dynamic` is right and does ",
     ];
     expect(&folder, &["try", "--backend", "sim", "k.cu"], 0, &said);

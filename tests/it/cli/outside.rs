@@ -200,7 +200,7 @@ fn a_link_in_place_of_the_folder_of_reports_is_not_followed_unless_it_is_named()
     symlink(place.path("elsewhere"), place.path("p/reports")).unwrap();
     let run = place.runner(&["run", "experiments/x.toml", "--backend", "sim"]);
     assert_eq!(run.status.code(), Some(2), "{}", said(&run));
-    assert!(said(&run).contains("by a symbolic link: name the folder with --out"), "{}", said(&run));
+    assert!(said(&run).contains(": to write results there, pass that folder with --out"), "{}", said(&run));
     assert_eq!(fs::read_dir(place.path("elsewhere")).unwrap().count(), 0);
     let run = place.runner(&["run", "experiments/x.toml", "--backend", "sim", "--out", "reports/x"]);
     assert!(run.status.success(), "{}", said(&run));

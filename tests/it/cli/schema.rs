@@ -34,7 +34,7 @@ fn a_place_that_takes_no_file_is_named_with_its_option() {
         assert_eq!(output.status.code(), Some(3));
         String::from_utf8(output.stderr).unwrap()
     };
-    let way_out = "name a file that can be written\n";
+    let way_out = "name a writable file\n";
     let below_a_file = "--out file/x: cannot create the folder file: file is a file";
     assert_eq!(refused("file/x"), format!("error: {below_a_file}; {way_out}"));
     assert_eq!(refused("."), format!("error: --out .: cannot write .: it is a folder; {way_out}"));

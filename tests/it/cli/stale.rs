@@ -274,7 +274,7 @@ fn without_git_the_recorded_code_decides() {
     repository.change(|records| records.environment.toolkit.build = Some("12.0.1".to_owned()));
     let (_, said, _) = repository.runner(&["report", "--check"]);
     assert!(
-        said.contains("the code was not compared (it was compiled by NVRTC 12.0.1, and this machine has 13."),
+        said.contains("the code was not compared (it was compiled by NVRTC 12.0.1, but this machine has 13."),
         "{said}"
     );
 }

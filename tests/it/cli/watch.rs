@@ -33,7 +33,7 @@ args   = ["out"]
 const LIMIT: Duration = Duration::from_mins(10);
 
 /// What ends a round.
-const WAITS: &str = "waiting for changes; Ctrl-C ends";
+const WAITS: &str = "waiting for changes; press Ctrl-C to stop";
 
 const RIGHT: &str = "1 of 1 cases passed";
 

@@ -233,7 +233,7 @@ fn the_report_of_a_complete_run_is_not_replaced_by_one_that_lacks_cases() {
     let output = report(dir.path(), &["--from-journal"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     let text = said(&output);
-    assert!(text.contains("has the report of a complete run, and its journal lacks cases"), "{text}");
+    assert!(text.contains("has the report of a complete run, but its journal lacks cases"), "{text}");
     assert!(text.contains("journal.previous.jsonl"), "{text}");
     assert_eq!(records(), whole);
     // Damaged records are worth less than what there is.

@@ -82,8 +82,8 @@ impl Experiment {
         let Some(part) = parts.next() else { return Ok(Line { experiment, ended: None, took }) };
         if parts.next().is_some() {
             return Err(Failure::environment(format!(
-                "the GPUs differ in their settings of clocks or power, so their results of {experiment} cannot share a \
-                 report: `runner merge {}` writes one for each",
+                "the GPUs differ in clock or power settings, so their results of {experiment} cannot share a report: \
+                 `runner merge {}` writes one for each",
                 self.root.display()
             )));
         }
@@ -150,7 +150,7 @@ fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
     if parts.next().is_some() {
         let root = root.display();
         return Err(Failure::environment(format!(
-            "the journals in {root} are of different drivers or settings: run without --resume"
+            "the journals in {root} come from different drivers or settings: run without --resume"
         )));
     }
     let place = root.join(CONTINUED);

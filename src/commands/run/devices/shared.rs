@@ -79,8 +79,8 @@ impl Times {
         took
     }
 
-    /// Describes the times, e.g. `40.0 s of work in 21.0 s, 1.90 at a time`, with the total waiting time; `None`
-    /// without groups.
+    /// Describes the times, e.g. `40.0 s of work in 21.0 s, 1.90 GPUs busy on average`, with the total waiting
+    /// time; `None` without groups.
     pub fn describe(&self) -> Option<String> {
         let first = self.spans.values().map(|(begun, _)| *begun).min()?;
         let last = self.spans.values().map(|(_, ended)| *ended).max()?;
@@ -88,7 +88,7 @@ impl Times {
         let ratio = sum / span.max(f64::MIN_POSITIVE);
         let starts: Duration = self.spans.values().map(|(begun, _)| begun.duration_since(first)).sum();
         let ends: Duration = self.spans.values().map(|(_, ended)| last.duration_since(*ended)).sum();
-        let words = format!("{} of work in {}, {ratio:.2} at a time", seconds(sum), seconds(span));
+        let words = format!("{} of work in {}, {ratio:.2} GPUs busy on average", seconds(sum), seconds(span));
         let waits = [(starts, "to start"), (self.alone, "for groups that run alone"), (ends, "at the end")];
         let waits = waits.map(|(wait, why)| format!("{} {why}", seconds(wait.as_secs_f64())));
         Some(if self.spans.len() < 2 { words } else { format!("{words}; GPUs waited {}", waits.join(", ")) })
@@ -106,13 +106,13 @@ mod tests {
         let mut times = Times::default();
         assert_eq!(times.describe(), None);
         times.add(0, instant(0), instant(10));
-        assert_eq!(times.describe().as_deref(), Some("10.0 s of work in 10.0 s, 1.00 at a time"));
+        assert_eq!(times.describe().as_deref(), Some("10.0 s of work in 10.0 s, 1.00 GPUs busy on average"));
         for (gpu, begun, ended) in [(1, 2, 12), (1, 12, 20), (0, 11, 18)] {
             times.add(gpu, instant(begun), instant(ended));
         }
         times.alone += Duration::from_millis(500);
-        let expected = "35.0 s of work in 20.0 s, 1.75 at a time; GPUs waited 2.0 s to start, 0.5 s for groups that run \
-                        alone, 2.0 s at the end";
+        let expected = "35.0 s of work in 20.0 s, 1.75 GPUs busy on average; GPUs waited 2.0 s to start, 0.5 s for groups \
+                        that run alone, 2.0 s at the end";
         assert_eq!(times.describe().as_deref(), Some(expected));
     }
 }
