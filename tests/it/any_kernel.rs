@@ -232,7 +232,7 @@ fn only_the_cases_for_which_a_condition_holds_are_expected_to_fail() {
     let (code, said) =
         run_replacing("fails  = { wrong = \"n % 32 != 0\" }", "let = { m = \"n\" }\nfails = { wrong = \"m > 32\" }");
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("a condition of `fails` uses axes, and `m` is none"), "{said}");
+    assert!(said.contains("a condition of `fails` may only use axes, and `m` is not one"), "{said}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub fn load_within(path: &Path, project: Project) -> Result<Manifest, Diagnostic
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
-        unreadable(Diagnostic::whole(format!("the manifest is not UTF-8: byte {place} is wrong")))
+        unreadable(Diagnostic::whole(format!("the manifest is not UTF-8: byte {place} is invalid")))
     })?;
     parse_within(&source(text), project)
 }

@@ -467,9 +467,9 @@ fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
     assert_eq!((texture.sampler, surface.sampler, surface.kind), (Some(sampler), None, TextureKind::ThreeD));
     for (argument, wanted) in [
         ("{ texture = \"y\", size = [4] }", "there is no buffer `y`"),
-        ("{ texture = \"x\", size = [4], kind = \"2d\" }", "`size` has 1 extents, and a texture of kind `2d` has 2"),
+        ("{ texture = \"x\", size = [4], kind = \"2d\" }", "`size` has 1 extents, but a texture of kind `2d` has 2"),
         ("{ texture = \"x\" }", "missing key `size`"),
-        ("{ texture = \"x\", surface = \"x\", size = [4] }", "an argument is one texture or one surface"),
+        ("{ texture = \"x\", surface = \"x\", size = [4] }", "an argument must be one texture or one surface"),
         ("{ surface = \"x\", size = [4], filter = \"linear\" }", "`filter` has no meaning for a surface"),
         ("{ texture = \"x\", size = [4], adress = \"wrap\" }", "unknown key `adress`"),
         ("{ texture = \"x\", size = [4], address = \"repeat\" }", "\"clamp\", \"border\", \"wrap\" or \"mirror\""),
@@ -478,7 +478,7 @@ fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
         ("[\"x\", { y = \"x\", n = \"i32(4)\", b = [\"f32(1)\"] }]", "write `[\"x\", \"i32(4)\", [\"f32(1)\"]]`"),
         (
             "[\"x\", { rows = \"i32(4)\" }]",
-            "a struct in a list is a list of its fields in the order of their declaration",
+            "a struct in a list must be a list of its fields in the order of their declaration",
         ),
         ("{}", "is a struct without fields"),
         ("{ a = \"x\", \"b.c\" = \"i32(4)\" }", "must be the name of a field in C++"),

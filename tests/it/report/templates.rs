@@ -111,7 +111,7 @@ fn a_manifest_names_its_template_within_the_project() {
         ("../../outside.md.tera", "is outside of the project"),
         ("missing.md.tera", "cannot read the template"),
         ("pipe.md.tera", "it is a pipe, not a file"),
-        ("/tmp/page.md.tera", "an absolute path"),
+        ("/tmp/page.md.tera", "absolute paths are not portable"),
     ] {
         manifest(template);
         let check = runner(&project, &["check", "scale.toml"]);

@@ -108,7 +108,9 @@ fn named_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<
 
 /// Reads a struct with named fields. Omitted fields are zero.
 fn named_fields(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<ArgSpec> {
-    let DeValue::Table(table) = value.get_ref() else { return reader.wrong_type(value, "a struct by names") };
+    let DeValue::Table(table) = value.get_ref() else {
+        return reader.wrong_type(value, "a table of the struct's fields");
+    };
     if table.is_empty() {
         return reader.wrong_value(value.span(), "is a struct without fields");
     }
@@ -132,7 +134,7 @@ fn refuse_names<T>(span: &Span, table: &DeTable<'_>, reader: &mut Reader<'_>) ->
     places.sort_by_key(|place| place.start);
     let values: Vec<&str> = places.into_iter().filter_map(|place| reader.text.get(place)).collect();
     let message =
-        "a struct in a list is a list of its fields in the order of their declaration, without names".to_owned();
+        "a struct in a list must be a list of its fields in the order of their declaration, without names".to_owned();
     reader.found.push(Diagnostic::at(span.clone(), message).hint(format!("write `[{}]`", values.join(", "))));
     None
 }
@@ -202,7 +204,7 @@ impl RawTexture {
             _ => {
                 return refuse(
                     span,
-                    "an argument is one texture or one surface".to_owned(),
+                    "an argument must be one texture or one surface".to_owned(),
                     "write `texture = \"image\"`",
                 );
             }
@@ -225,7 +227,7 @@ impl RawTexture {
         let kind = self.kind.map_or(by_extents, |kind| kind.value);
         let (given, wanted) = (size.value.len(), kind.extents());
         if given != wanted {
-            let message = format!("`size` has {given} extents, and a texture of kind `{}` has {wanted}", kind.name());
+            let message = format!("`size` has {given} extents, but a texture of kind `{}` has {wanted}", kind.name());
             return refuse(
                 &size.span,
                 message,

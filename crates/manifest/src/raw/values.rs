@@ -264,12 +264,12 @@ schema!(Expr, "Expression", {
     "minLength": 1
 });
 schema!(Text, "Template", {
-    "description": "A text with `{expression}` placeholders.",
+    "description": "A string with `{expression}` placeholders.",
     "type": "string",
     "minLength": 1
 });
 schema!(TextOrNumber, "TemplateOrNumber", {
-    "description": "A text with `{expression}` placeholders, or a plain number or bool.",
+    "description": "A string with `{expression}` placeholders, or a plain number or bool.",
     "type": ["string", "number", "boolean"]
 });
 schema!(Literal, "Literal", {

@@ -159,7 +159,7 @@ pub enum RawOff {
 }
 
 impl Read for RawOff {
-    const EXPECTED: &'static str = "a list of classes, or the reason for which all are off";
+    const EXPECTED: &'static str = "a list of classes, or the reason why all are off";
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self> {
         match value.get_ref() {

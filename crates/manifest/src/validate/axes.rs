@@ -49,10 +49,10 @@ fn one_kind(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
     let message = format!("axis `{name}` mixes {} `{a}` with {} `{b}`", a.kind(), b.kind());
     let hint = match (a, b) {
         (Value::Str(_), Value::Type(_)) | (Value::Type(_), Value::Str(_)) => {
-            "a string that names an element type is that type: rename the other values, or that one"
+            "a string that names an element type becomes that type: rename it or the other values"
         }
         (Value::Int(_), Value::Float(_)) | (Value::Float(_), Value::Int(_)) => "write `2.0` for the float 2",
-        _ => "all values of an axis are of one kind",
+        _ => "all values of an axis must be of one kind",
     };
     let label = format!("{} among values of kind {}", b.kind(), a.kind());
     ctx.fault(Diagnostic::at(other.1.clone(), message).label(label).related(first.1.clone(), a.kind()).hint(hint));
@@ -108,8 +108,9 @@ fn extent(ctx: &mut Context, file: &At<String>, dimension: u64) -> Option<(Value
     };
     let extent = usize::try_from(dimension).ok().and_then(|dimension| header.shape().get(dimension));
     let Some(extent) = extent.and_then(|extent| i64::try_from(*extent).ok()) else {
-        let message = format!("`{}` has shape {:?}, and no dimension {dimension}", path.display(), header.shape());
-        ctx.fault(Diagnostic::at(file.span.clone(), message).hint("dimensions are counted from 0"));
+        let message =
+            format!("`{}` has shape {:?}, so there is no dimension {dimension}", path.display(), header.shape());
+        ctx.fault(Diagnostic::at(file.span.clone(), message).hint("dimensions are 0-based"));
         return None;
     };
     Some((Value::Int(extent), file.span.clone()))
@@ -118,7 +119,7 @@ fn extent(ctx: &mut Context, file: &At<String>, dimension: u64) -> Option<(Value
 fn powers(ctx: &mut Context, name: &str, steps: &At<Vec<At<i64>>>) -> Vec<(Value, Span)> {
     for exponent in steps.value.iter().take(2).filter(|exponent| !(0..=62).contains(&exponent.value)) {
         let message = format!("exponent {} of axis `{name}` is out of range", exponent.value);
-        let hint = "`pow2` takes exponents from 0 to 62: 2 to the power of each is a value";
+        let hint = "`pow2` takes exponents from 0 to 62; each stands for that power of 2";
         ctx.fault(Diagnostic::at(exponent.span.clone(), message).hint(hint));
     }
     if ctx.faulty(&steps.span) {
@@ -171,7 +172,7 @@ fn integer(ctx: &mut Context, name: &str, expression: &runner_experiment::Expres
     match ctx.constant(expression)? {
         value @ Value::Int(_) => Some(value),
         other => {
-            let message = format!("axis `{name}` needs integers here, and this is the {} {other}", other.kind());
+            let message = format!("axis `{name}` needs integers here, found the {} {other}", other.kind());
             ctx.fault(Diagnostic::at(expression.span.clone(), message));
             None
         }

@@ -64,7 +64,7 @@ fn unsanitized(ctx: &mut Context, given: &At<RawSanitize>) -> Option<Unsanitized
     match (&off.value, reason) {
         (RawOff::Reason(reason), None) => Some(Unsanitized { classes: Vec::new(), reason: reason.clone() }),
         (RawOff::Reason(_), Some(reason)) => {
-            let fault = Diagnostic::at(reason.span.clone(), "`off` is the reason already, for all classes");
+            let fault = Diagnostic::at(reason.span.clone(), "`off` already gives the reason for all classes");
             ctx.fault(fault.hint("write the classes in `off`, as in [\"race\"], or leave `reason` out"));
             None
         }
@@ -73,7 +73,8 @@ fn unsanitized(ctx: &mut Context, given: &At<RawSanitize>) -> Option<Unsanitized
         }
         (RawOff::Classes(_), _) => {
             if !ctx.faulty(&off.span) {
-                let fault = Diagnostic::at(off.span.clone(), "`sanitize` needs the classes that are off, and why");
+                let fault =
+                    Diagnostic::at(off.span.clone(), "`sanitize` needs the classes to switch off and the reason");
                 ctx.fault(fault.hint("write { off = [\"race\"], reason = \"…\" }"));
             }
             None
@@ -119,7 +120,7 @@ fn fails(
     let entries = given.map(|given| expected_failures(ctx, given, variant, declared)).unwrap_or_default();
     let name = variant.name.text();
     if let Some((_, span)) = entries.first().filter(|_| variant.on_host) {
-        let message = format!("`{name}` has `fails`, but the reference functions of the host do not fail");
+        let message = format!("`{name}` has `fails`, but reference functions on the host do not fail");
         ctx.fault(Diagnostic::at(span.clone(), message));
     }
     let unchecked = match &raw.value.check {
@@ -158,7 +159,7 @@ fn expected_failures(
         let is_axis = |name: &str| variant.axes.iter().chain(&declared.axes).any(|axis| axis.name == name);
         if let Some(name) = condition.names().iter().find(|name| variant.names.known.contains(*name) && !is_axis(name))
         {
-            let message = format!("a condition of `fails` uses axes, and `{name}` is none");
+            let message = format!("a condition of `fails` may only use axes, and `{name}` is not one");
             ctx.fault(Diagnostic::at(condition.span.clone(), message).hint("write out what it stands for"));
         }
         let span = condition.span.clone();
@@ -187,7 +188,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         return empty_body();
     }
     if let (None, Some(library)) = (&fields.host, fields.libraries.as_ref().and_then(|list| list.first())) {
-        let message = "`libraries` has no meaning without `host`: a kernel is linked with nothing";
+        let message = "`libraries` has no meaning without `host`: kernels are not linked with libraries";
         ctx.fault(Diagnostic::at(library.0.span.clone(), message).hint("remove `libraries`"));
     }
     if let Some(builtin) = &fields.builtin {
@@ -229,7 +230,7 @@ fn memcpy(ctx: &mut Context, raw: &At<RawBuiltin>, variant: &DeclaredVariant, de
             let problem = match (side, buffer.access) {
                 ("to", Access::In) => "is `in`: a copy into it would be caught as a changed input",
                 ("from", Access::Out | Access::Scratch) if !copied_before(list, pair, &name.value) => {
-                    "is empty: it is neither filled nor copied to before"
+                    "is empty: it was neither filled nor copied into before"
                 }
                 _ if buffer.symbol.is_some() => "is a `__device__` variable, which only a kernel's module defines",
                 _ => continue,

@@ -116,7 +116,7 @@ fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillS
         RawFill::Constant(Expr(expression)) => Some(FillSpec::Constant(expression.clone())),
         RawFill::List(elements) => {
             if elements.is_empty() && !ctx.faulty(&raw.span) {
-                ctx.fault(Diagnostic::at(raw.span.clone(), format!("the fill of `{buffer}` has no element")));
+                ctx.fault(Diagnostic::at(raw.span.clone(), format!("the fill of `{buffer}` has no elements")));
             }
             Some(FillSpec::List(elements.iter().map(|Expr(element)| element.clone()).collect()))
         }
@@ -142,7 +142,7 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
         return None;
     }
     if table.safetensors.is_some() != table.tensor.is_some() {
-        let message = format!("the fill of `{buffer}` needs `tensor` with `safetensors`, and without it none");
+        let message = format!("the fill of `{buffer}` needs both `safetensors` and `tensor`, or neither");
         let hint = "write { safetensors = \"model.safetensors\", tensor = \"weight\" }";
         ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
         return None;
@@ -151,7 +151,7 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
         && FILLS.contains(&(given[0], false))
     {
         let is_of_other = matches!(given[0], "csr_columns" | "like");
-        let why = if is_of_other { "it has that of the other buffer" } else { "nothing in it is random" };
+        let why = if is_of_other { "it uses the other buffer's" } else { "nothing in it is random" };
         let message = format!("the fill of `{buffer}` takes no `seed`: {why}");
         ctx.fault(Diagnostic::at(seed.span.clone(), message));
     }
@@ -281,7 +281,7 @@ fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[
     if let Some(value) = ctx.constant(&buffer.len)
         && !matches!(value, Value::Int(1..))
     {
-        let message = format!("the length of buffer `{}` must be an integer of at least 1, not {value}", buffer.name);
+        let message = format!("the length of buffer `{}` must be a positive integer, not {value}", buffer.name);
         ctx.fault(Diagnostic::at(buffer.len.span.clone(), message));
     }
     if let Some(symbol) = &buffer.symbol {
@@ -316,7 +316,7 @@ pub fn fits_file(ctx: &mut Context, file: &FileSpec, buffer: &BufferSpec, types:
         [only] => format!("`{name}` has {only}"),
         _ => format!("`{name}` has a different number at every point of the axes"),
     };
-    let message = format!("`{}` holds {} elements, and buffer {wanted}", path.display(), header.len());
+    let message = format!("`{}` holds {} elements, but buffer {wanted}", path.display(), header.len());
     ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));
 }
 

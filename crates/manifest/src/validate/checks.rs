@@ -61,7 +61,7 @@ fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
         }
     }
     if let Some(fraction) = raw.fraction.as_ref().filter(|at| at.value > 1.0) {
-        let message = "a fraction of the elements is at most 1";
+        let message = "a fraction of the elements must be at most 1";
         ctx.fault(Diagnostic::at(fraction.span.clone(), message).hint("write 0.01 for one percent"));
     }
     ToleranceSpec {
@@ -107,7 +107,7 @@ pub fn no_buffer(ctx: &mut Context, at: Span, name: &str, declared: &Declared, v
         let hint = format!("define it in [buffers.{name}], or in the variant's own `buffers`");
         ctx.fault(Diagnostic::at(at, message).label("only other variants have it").hint(hint));
     } else if variant.names.known.contains(name) {
-        let fault = Diagnostic::at(at, format!("`{name}` is a number, and a buffer is needed here"));
+        let fault = Diagnostic::at(at, format!("expected a buffer, but `{name}` is a number"));
         ctx.fault(
             fault
                 .label("an axis, a let or an attribute")

@@ -67,7 +67,7 @@ fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifes
 fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declared: &Declared) {
     let known = declared.axes.iter().map(|axis| axis.name.clone()).filter(|name| !compare.contains(name)).collect();
     if let Some(name) = condition.names().iter().find(|name| compare.contains(name)) {
-        let message = format!("the axis `{name}` is compared within a group, so that a group has no value of it");
+        let message = format!("the axis `{name}` is compared within a group, so a group has no single value of it");
         let hint = "name the cell instead, as the report does: \"sum[bx=32, by=8]\"";
         ctx.fault(Diagnostic::at(condition.place_of(name), message).hint(hint));
         return;
@@ -85,7 +85,7 @@ fn regime(ctx: &mut Context, name: &At<String>, measure: &MeasureSpec) -> Option
     match found {
         Some(regime) if measure.regimes.contains(&regime) => {}
         Some(regime) => {
-            let message = format!("the regime `{regime}` is not measured, so that the claim is never judged");
+            let message = format!("the regime `{regime}` is not measured, so the claim is never judged");
             ctx.fault(Diagnostic::at(name.span.clone(), message).hint("add it to `measure.regimes`"));
         }
         None => ctx.unknown(name.span.clone(), "regime", &name.value, Regime::NAMES.iter().copied()),

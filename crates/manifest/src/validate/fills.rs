@@ -33,7 +33,7 @@ pub fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[Ele
                 ctx.fault(Diagnostic::at(deviation.span.clone(), message));
             }
             if let Some(element) = types.iter().find(|element| !element.is_float()) {
-                let message = format!("buffer `{buffer}` holds {element}, and a normal distribution has no integers");
+                let message = format!("buffer `{buffer}` holds {element}, but a normal distribution needs floats");
                 ctx.fault(Diagnostic::at(mean.span.clone(), message).hint("use { uniform = [low, high] }"));
             }
         }
@@ -72,7 +72,7 @@ fn check_structure(
             number(ctx, columns, scopes);
             if let Some(element) = types.iter().find(|element| !element.is_float() && !element.is_signed_integer()) {
                 let message =
-                    format!("buffer `{buffer}` holds {element}, and elements off the diagonal may be negative");
+                    format!("buffer `{buffer}` holds {element}, but elements off the diagonal may be negative");
                 ctx.fault(Diagnostic::at(columns.span.clone(), message).hint("use a signed type"));
             }
         }
@@ -92,7 +92,7 @@ fn number(ctx: &mut Context, expression: &Expression, scopes: &[&Names]) -> Opti
     if as_f64(&value).is_some() {
         return Some(value);
     }
-    let message = format!("a number is needed here, and this is the {} {value}", value.kind());
+    let message = format!("expected a number, found the {} {value}", value.kind());
     ctx.fault(Diagnostic::at(expression.span.clone(), message));
     None
 }

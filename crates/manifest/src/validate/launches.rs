@@ -77,13 +77,13 @@ pub fn host(
     }
     let given = launch.source.as_ref();
     if let Some(second) = given.and_then(|sources| sources.as_slice().get(1)) {
-        let fault = Diagnostic::at(second.span.clone(), "a host function has one source, which nvcc builds");
+        let fault = Diagnostic::at(second.span.clone(), "a host function must have one source, which nvcc builds");
         ctx.fault(fault.hint("include the others"));
     }
     if let Some(source) =
         given.and_then(first).filter(|at| SourceForm::from_path(Path::new(&at.value)) != SourceForm::Cuda)
     {
-        let message = format!("`{}` is code of the device, and a host function is CUDA C++", source.value);
+        let message = format!("`{}` is device code, but a host function must be CUDA C++", source.value);
         ctx.fault(Diagnostic::at(source.span.clone(), message).hint("launch its kernels with `kernel`"));
     }
     let compile = compile(ctx, &place, launch, KernelCompiler::Nvcc);
@@ -302,7 +302,7 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
     match &raw.value {
         RawExtent::Word(word) if word == "occupancy" => None,
         RawExtent::Word(word) => {
-            let message = format!("`{key}` is a list of one to three expressions, or \"occupancy\"");
+            let message = format!("`{key}` must be a list of one to three expressions, or \"occupancy\"");
             ctx.fault(Diagnostic::at(raw.span.clone(), message).hint(format!("write {key} = [\"{word}\"]")));
             Some(Vec::new())
         }
@@ -357,7 +357,7 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
 fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg, is_laid_out: bool) -> ArgSpec {
     if matches!(argument.value, ArgSpec::Named(_)) && !is_laid_out {
         let message =
-            "only kernels of CUDA C++ have structs by the names of fields: their compiler says where these lie";
+            "structs with named fields need a kernel in CUDA C++, whose compiler knows the offsets of the fields";
         let fault = Diagnostic::at(argument.span.clone(), message);
         ctx.fault(fault.hint("list the fields in the order of their declaration, without names"));
     }
@@ -405,7 +405,8 @@ fn buffer_of<'a>(ctx: &mut Context, place: &LaunchContext<'a>, span: &Span, name
 fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str) {
     if buffer_of(ctx, place, span, name).is_some_and(|buffer| buffer.allocate != Allocation::Once) {
         let message = format!(
-            "buffer `{name}` is allocated in every run, and an address within it, in a struct or in a texture is not known"
+            "buffer `{name}` is allocated in every run, so its address is not known for an offset, a struct or a \
+            texture"
         );
         let fault = Diagnostic::at(span.clone(), message);
         ctx.fault(fault.hint("pass the buffer as a separate argument, and an offset as a number"));

@@ -44,7 +44,7 @@ fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
         let known = scopes.iter().flat_map(|scope| scope.known.iter().cloned()).collect();
         let all = Names { known, ..Names::default() };
         if when.names().is_subset(&all.known) {
-            let message = "no variant has all the names of this condition";
+            let message = "no variant defines all the names in this condition";
             ctx.fault(Diagnostic::at(when.span.clone(), message).hint("write one rule for each variant"));
         }
         ctx.known(when, &[&all]);
@@ -109,7 +109,7 @@ fn lengths(ctx: &mut Context, list: &At<Vec<At<String>>>, axes: &[Axis], backend
         Diagnostic::at(list.span.clone(), message)
             .related(first.span.clone(), count(first))
             .related(other.span.clone(), count(other))
-            .hint("zipped axes have the same number of values"),
+            .hint("zipped axes must have the same number of values"),
     );
 }
 
@@ -128,7 +128,7 @@ fn include(ctx: &mut Context, point: &At<Named<At<Literal>>>, axes: &[Axis]) -> 
         axes.iter().filter(|axis| !values.contains_key(&axis.name)).map(|axis| format!("`{}`", axis.name)).collect();
     if !lacking.is_empty() && !ctx.faulty(&point.span) {
         let message = format!("this point has no value of {}", lacking.join(", "));
-        ctx.fault(Diagnostic::at(point.span.clone(), message).hint("a point gives every axis of [axes] a value"));
+        ctx.fault(Diagnostic::at(point.span.clone(), message).hint("a point must give every axis of [axes] a value"));
     }
     values
 }
@@ -186,7 +186,7 @@ pub fn steps(ctx: &mut Context, raw: &RawExperiment) -> bool {
     };
     if steps.value {
         let message = format!("`steps = true` shows nothing: {lacks}");
-        ctx.fault(Diagnostic::at(steps.span.clone(), message).hint("leave `steps` out"));
+        ctx.fault(Diagnostic::at(steps.span.clone(), message).hint("remove `steps`"));
     }
     steps.value
 }
@@ -202,7 +202,7 @@ fn point(ctx: &mut Context, table: &At<Named<At<Literal>>>, compare: &[String], 
             variant = Some(At { value: value.value.0.to_string(), span: value.span.clone() });
         } else if let Some(axis) = axis {
             if !compare.contains(&name.value) {
-                let message = format!("the baseline gives axis `{}`, which is not compared", name.value);
+                let message = format!("the baseline sets axis `{}`, which is not compared", name.value);
                 ctx.fault(
                     Diagnostic::at(name.span.clone(), message).hint("name it in `compare`, or leave it out here"),
                 );

@@ -30,10 +30,9 @@ pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
         None => Some(("has no `fill`", "only `in` and `inout` buffers have content before a launch")),
         // Reported as a fill that no kernel would see.
         Some(_) if matches!(access, Access::Out | Access::Scratch) => None,
-        Some(RawFill::Constant(Expr(expression))) if expression.text() != "iota" => Some((
-            "has equal elements, which have one order",
-            "vary other buffers, or fill it with `iota` or at random",
-        )),
+        Some(RawFill::Constant(Expr(expression))) if expression.text() != "iota" => {
+            Some(("has equal elements", "vary other buffers, or fill it with `iota` or at random"))
+        }
         Some(RawFill::Table(table)) if table.like.is_some() => {
             Some(("is filled like another buffer", "write `vary` in that one: both keep the same content"))
         }
@@ -59,9 +58,9 @@ pub fn poisoned(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access
     let Some(given) = fields.poison.as_ref().filter(|given| given.value) else { return false };
     let is_fresh = fields.allocate.as_ref().is_some_and(|given| given.value != Allocation::Once);
     let hint = match access {
-        Access::In => "a kernel that changes it is wrong",
+        Access::In => "kernels may not change it: remove `poison`",
         Access::Out => "an `out` buffer always is: remove `poison`",
-        Access::InOut => "it is filled again before every launch",
+        Access::InOut => "it is filled again before every launch: remove `poison`",
         Access::Scratch if is_fresh => "every run allocates it: remove `poison` or `allocate`",
         Access::Scratch => return true,
     };
@@ -76,13 +75,13 @@ pub fn agree(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: A
     let (filled, name) = (fields.fill.as_ref(), &name.value);
     match (access, filled) {
         (Access::In | Access::InOut, None) => {
-            let message = format!("buffer `{name}` is read by kernels and has no `fill`");
+            let message = format!("buffer `{name}` is read by kernels, but has no `fill`");
             let hint = "say what it holds: a number, \"iota\", { uniform = [low, high] }, { npy = \"file\" }";
             ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
         }
         (Access::Out | Access::Scratch, Some(fill)) => {
             let what = if access == Access::Out { "out" } else { "scratch" };
-            let message = format!("buffer `{name}` is `{what}` and has a `fill`, which no kernel would see");
+            let message = format!("buffer `{name}` is `{what}`, but has a `fill`, which no kernel would see");
             let hint = "`inout` buffers are filled again before every launch; `in` buffers are only read";
             let fault = Diagnostic::at(given.span.clone(), message).related(fill.span.clone(), "the fill");
             ctx.fault(fault.hint(hint));
@@ -99,7 +98,7 @@ pub fn allocations_are_timed(ctx: &mut Context, raw: &RawManifest, regimes: &[Re
     let given: Vec<_> = buffers.filter_map(|buffer| buffer.allocate.clone()).collect();
     for At { span, .. } in given.into_iter().filter(|given| given.value != Allocation::Once) {
         if !regimes.contains(&Regime::Host) {
-            let message = "only the regime `host` times an allocation in every run, and it is not in `regimes`";
+            let message = "only the regime `host` times an allocation in every run, but it is not in `regimes`";
             ctx.fault(Diagnostic::at(span, message).hint("write [measure] regimes = [\"host\"]"));
         }
     }

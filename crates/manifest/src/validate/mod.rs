@@ -111,7 +111,7 @@ pub fn validate(
 fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
     let At { value: path, span } = raw.template.as_ref()?;
     if Path::new(path).is_absolute() {
-        let fault = Diagnostic::at(span.clone(), "an absolute path is not the same on another machine");
+        let fault = Diagnostic::at(span.clone(), "absolute paths are not portable");
         ctx.fault(fault.hint("name the template relative to the manifest's folder"));
     }
     let path = ctx.files.path_beside(path);

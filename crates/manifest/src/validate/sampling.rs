@@ -37,10 +37,10 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, variants: &[VariantSpec], dec
             None => (shared.checks, variant.printed.as_ref().or(shared.printed)),
         };
         if printed.is_some() {
-            refuse("blocks that do not run print nothing, and its lines are checked".to_owned());
+            refuse("blocks that do not run print nothing, but its printed lines are checked".to_owned());
         }
         for check in checks.iter().filter(|check| !check.actual.is_part_of_buffer()) {
-            let (actual, which) = (check.actual.text(), "a buffer or a part of one has elements that a block wrote");
+            let (actual, which) = (check.actual.text(), "a buffer or part of a buffer can be compared");
             refuse(format!("its check compares `{actual}`, which needs all blocks; only {which}"));
         }
         if let Some(other) = compared_with(declared, variants, shared.checks) {
@@ -66,9 +66,7 @@ fn body(body: &BodySpec) -> Option<&'static str> {
                 None
             }
         }
-        _ => {
-            Some("it has several launches or steps, and a later one may read what blocks that do not run should write")
-        }
+        _ => Some("it has several launches or steps, and a later one may read what skipped blocks would have written"),
     }
 }
 

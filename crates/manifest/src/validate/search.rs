@@ -58,8 +58,7 @@ fn budget(ctx: &mut Context, at: &At<RawBudget>) -> Option<String> {
     // A number in quotes is not a TOML number.
     let is_share = matches!(at.value, RawBudget::Count(_)) || text.trim_end().ends_with('%');
     if !is_share || text.parse::<Budget>().is_err() {
-        let message =
-            format!("`search.budget` is neither a number of configurations nor a share of them, found `{text}`");
+        let message = format!("`search.budget` must be a number of configurations or a share of them, found `{text}`");
         ctx.fault(Diagnostic::at(at.span.clone(), message).hint("write 400, or \"5%\""));
         return None;
     }

@@ -130,7 +130,7 @@ fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passe
             continue;
         }
         let message = format!(
-            "buffer `{name}` is `out`, and `{}` takes it as `{}`, which it cannot write",
+            "buffer `{name}` is `out`, but `{}` takes it as `{}`, which it cannot write",
             launch.kernel.text(),
             one.parameter.text
         );
@@ -142,7 +142,7 @@ fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passe
                 "`{}`, which is `in`, goes to `{}`: are they in the wrong order?",
                 pair.buffer.name, pair.parameter.text
             ),
-            None => "is it in the place of the kernel's output?".to_owned(),
+            None => "is it meant for another parameter?".to_owned(),
         };
         ctx.fault(Diagnostic::at(launch.kernel.span.clone(), message).hint(hint));
     }

@@ -24,7 +24,7 @@ pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
     else {
         return;
     };
-    let message = format!("code of {} is not linked: `relocatable` needs NVRTC or nvcc", compiler.name());
+    let message = format!("code from {} is not linked: `relocatable` needs NVRTC or nvcc", compiler.name());
     ctx.fault(Diagnostic::at(relocatable.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
 }
 
@@ -39,7 +39,7 @@ pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
         return;
     };
     for (key, span) in places(raw).filter(|(key, _)| OF_COMPILER.contains(key)) {
-        let message = format!("`{key}` has no meaning for `{}`, which is compiled already", source.value);
+        let message = format!("`{key}` has no meaning for `{}`, which is already compiled", source.value);
         ctx.fault(Diagnostic::at(span, message).hint(format!("remove `{key}`")));
     }
 }
@@ -91,22 +91,22 @@ pub fn linked(ctx: &mut Context, raw: &RawLaunch, compile: &mut CompileSpec) {
         let message = "`source` is an empty list";
         let at = raw.kernel.as_ref().map(|kernel| kernel.0.span.clone());
         let fault = at.map_or_else(|| Diagnostic::whole(message), |kernel| Diagnostic::at(kernel, message));
-        ctx.fault(fault.label("the kernel is in the first").hint("list the file with the kernel first"));
+        ctx.fault(fault.label("the kernel must be in the first source").hint("list the file with the kernel first"));
     }
     let Some((first, others)) = sources.as_slice().split_first() else { return };
     for (at, source) in others.iter().enumerate() {
         if SourceForm::from_path(Path::new(&source.value)) != SourceForm::Cuda {
-            let message = format!("`{}` is compiled already, and only CUDA C++ is linked", source.value);
+            let message = format!("`{}` is already compiled, but only CUDA C++ is linked", source.value);
             ctx.fault(Diagnostic::at(source.span.clone(), message));
         } else if let Some(again) = [first].into_iter().chain(&others[..at]).find(|one| one.value == source.value) {
-            let fault = Diagnostic::at(source.span.clone(), format!("`{}` is linked with itself", source.value));
+            let fault = Diagnostic::at(source.span.clone(), format!("`{}` is listed twice", source.value));
             ctx.fault(fault.label("again").related(again.span.clone(), "first"));
         }
     }
     if let Some(second) = others.first() {
         if compile.compiler == KernelCompiler::Clang {
             let message =
-                format!("code of {} is not linked: several sources need NVRTC or nvcc", compile.compiler.name());
+                format!("code from {} is not linked: several sources need NVRTC or nvcc", compile.compiler.name());
             ctx.fault(Diagnostic::at(second.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
         }
         compile.settings.relocatable = true;

@@ -29,7 +29,7 @@ fn step(
     let given = fields.given().into_iter().map(|(key, _)| key);
     let given: Vec<&str> = given.filter(|key| matches!(*key, "loop" | "swap" | "copy" | "memset")).collect();
     if given.len() > 1 {
-        let message = format!("a step has one of `{}`, not all of them", given.join("`, `"));
+        let message = format!("a step must be one of `{}`, not several", given.join("`, `"));
         ctx.fault(Diagnostic::at(entry.span.clone(), message).hint("write one step for each"));
         return None;
     }
@@ -135,7 +135,7 @@ fn times(ctx: &mut Context, place: &LaunchContext<'_>, entry: &At<RawLaunchEntry
             None
         }
         _ => {
-            let message = "a loop needs `repeat`, how often it runs, or `until` with `at_most`, and not both";
+            let message = "a loop needs either `repeat`, its number of iterations, or `until` with `at_most`";
             let hint = "write repeat = 10, or until = \"flag == 0\" and at_most = 1000";
             ctx.fault(Diagnostic::at(entry.span.clone(), message).hint(hint));
             None
@@ -185,15 +185,15 @@ fn pair(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry, k
 fn writable(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>, what: &str) {
     let Some(buffer) = buffer_of(ctx, place, &name.span, &name.value) else { return };
     let (problem, hint) = if buffer.access == Access::In {
-        ("is `in`: a change would be caught", "write access = \"inout\"")
+        ("is `in`: the change would be caught as a changed input", "write access = \"inout\"")
     } else if buffer.symbol.is_some() {
-        ("is a `__device__` variable, which kernels name themselves", "pass it as an argument")
+        ("is a `__device__` variable, which kernels access by name", "pass it as an argument")
     } else if buffer.allocate != Allocation::Once {
         ("is allocated in every run", "allocate it once")
     } else {
         return;
     };
-    let message = format!("buffer `{}` {what}, and {problem}", name.value);
+    let message = format!("buffer `{}` {what}, but {problem}", name.value);
     ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
 }
 
@@ -204,7 +204,7 @@ pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: 
         return;
     }
     if let Some(stream) = launches.iter().find_map(|launch| launch.settings.stream.as_ref()) {
-        let message = "a loop with `until` waits for its launches, so the launches of the body are in one stream";
+        let message = "a loop with `until` waits for its launches, so the launches of the body must be in one stream";
         ctx.fault(Diagnostic::at(stream.span.clone(), message).hint("remove `stream`"));
     }
     let last = steps.len().saturating_sub(1);
@@ -213,11 +213,9 @@ pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: 
         let is_until = matches!(inner.times, Times::Until { .. });
         let own = is_until && swaps(&inner.steps) && index != last;
         if own || inner.steps.iter().any(swaps_until) {
-            let message = "a loop with `until` swaps buffers, and steps follow it: which buffer a name stands for is \
-                           not known there";
-            ctx.fault(
-                Diagnostic::at(span.clone(), message).hint("make it the last step, or copy in place of the swap"),
-            );
+            let message = "a loop with `until` swaps buffers, so the steps after it cannot tell which buffer a name \
+                           stands for";
+            ctx.fault(Diagnostic::at(span.clone(), message).hint("make it the last step, or copy instead of swapping"));
         }
     }
 }
@@ -245,7 +243,8 @@ pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime])
     for variant in variants {
         let BodySpec::Launches { steps: Some(steps), launches, .. } = &variant.body else { continue };
         if let Some(condition) = indexed_condition(steps, launches) {
-            let message = "an iteration of this loop depends on `nth`, and in the regime `graph` all are the same";
+            let message = "an iteration of this loop depends on `nth`, but in the regime `graph` all iterations are \
+                the same";
             let hint = "remove `graph` from `regimes`, or let a kernel count in a buffer";
             ctx.fault(Diagnostic::at(condition.span.clone(), message).hint(hint));
         }
