@@ -79,7 +79,7 @@ fn what_a_device_cannot_hold_is_refused_by_arithmetic() {
     };
     assert!(limit("block_too_large").starts_with("2048 threads per block, the device allows "));
     assert!(limit("shared_too_large").starts_with("1048576 bytes of shared memory per block, the device allows "));
-    assert_eq!(limit("empty_grid"), "grid.x is 0, at least 1 is needed");
+    assert_eq!(limit("empty_grid"), "grid.x is 0, but must be at least 1");
     for outcome in &settled["larger_than_memory"] {
         let Outcome::OutOfMemory { needed, available } = outcome else { panic!("{outcome:?}") };
         // Four bytes for every byte of the device, and two small buffers.

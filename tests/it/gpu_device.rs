@@ -277,7 +277,7 @@ fn a_cooperative_grid_is_as_large_as_what_resides() {
     assert_eq!(
         run(resident + 1).unwrap_err(),
         DeviceError::InvalidLaunch(format!(
-            "a cooperative grid of {} blocks, {resident} are resident on the device at once",
+            "a cooperative grid of {} blocks, but only {resident} fit on the device at once",
             resident + 1
         ))
     );

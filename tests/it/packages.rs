@@ -128,7 +128,7 @@ fn a_kernel_of_a_package_is_run_and_every_file_of_it_that_is_read_counts_for_the
         let home = Home::new(header);
         let said = home.run(&[]);
         assert_eq!(said.code, Some(0), "{}", said.stderr);
-        let announced = "fetching crate demo-kernels 1.0.0 (of a length that the manifest does not say, licence: MIT)";
+        let announced = "fetching crate demo-kernels 1.0.0 (unknown size, licence: MIT)";
         assert!(said.stderr.contains(announced), "{}", said.stderr);
         let [folder] = home.packages().try_into().unwrap();
         let file = home.path("cache/packages").join(folder).join("src/k.cu");
@@ -203,7 +203,7 @@ fn a_package_that_is_gone_or_has_another_hash_is_refused_and_nothing_is_kept() {
     };
     let home = Home::new("");
     home.name(&"0".repeat(64));
-    refused(&home, ", and the manifest says 00000000");
+    refused(&home, ", but the manifest says 00000000");
     let home = Home::new("");
     home.cargo("echo 'error: could not find `demo-kernels@1.0.0`' >&2; exit 101");
     refused(&home, "cargo downloaded no archive of it\nerror: could not find `demo-kernels@1.0.0`");

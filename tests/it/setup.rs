@@ -148,7 +148,11 @@ fn a_full_disk_and_any_other_failure_of_pip_are_told() {
     let odd = home.python("echo 'ERROR: something odd' >&2; exit 2");
     fails_with(&home, home.setup().env("RUNNER_PYTHON", odd), &["pip failed", "pip: ERROR: something odd"]);
     let empty = home.python(&format!("{UNPACK}\nrm \"$2\"/nvidia/cu13/include/cuda_fp16.h"));
-    fails_with(&home, home.setup().env("RUNNER_PYTHON", empty), &["not what was expected", "no CUDA headers"]);
+    fails_with(
+        &home,
+        home.setup().env("RUNNER_PYTHON", empty),
+        &["the fetched packages are incomplete", "no CUDA headers"],
+    );
 }
 
 #[test]
@@ -159,7 +163,7 @@ fn a_cache_that_cannot_be_written_is_named() {
     assert_eq!(said.code, Some(3));
     let place = home.dir.path().join("cache/toolkit");
     assert!(said.stderr.contains(&format!("cannot create {}", place.display())), "{}", said.stderr);
-    assert!(said.stderr.contains("set RUNNER_CACHE to a folder that can be written"), "{}", said.stderr);
+    assert!(said.stderr.contains("set RUNNER_CACHE to a writable folder"), "{}", said.stderr);
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn a_run_that_can_keep_no_code_leaves_nothing_behind() {
         .env_remove("RUNNER_TOOLKIT");
     let said = said(&mut run);
     assert_eq!(said.code, Some(3), "{}", said.stderr);
-    assert!(said.stderr.contains("set RUNNER_CACHE to a folder that can be written"), "{}", said.stderr);
+    assert!(said.stderr.contains("set RUNNER_CACHE to a writable folder"), "{}", said.stderr);
     assert!(!out.exists(), "a folder was made for a run that never began");
 }
 
@@ -254,5 +258,5 @@ fn a_toolkit_that_the_environment_names_is_used_when_it_is_the_pinned_one_and_re
     assert_eq!(pinned.code, Some(0), "{}", pinned.stderr);
     let other = said(home.setup().arg("--offline").env("RUNNER_TOOLKIT", make("13.0.12")));
     assert_eq!(other.code, Some(3));
-    assert!(other.stderr.contains("is NVRTC 13.0.12, only 13.0.88 is accepted"), "{}", other.stderr);
+    assert!(other.stderr.contains("is NVRTC 13.0.12, but only 13.0.88 is accepted"), "{}", other.stderr);
 }

@@ -231,7 +231,7 @@ impl Batch<'_> {
                 return stored.map_err(|e| self.unusable(&e)).and_then(|kept| self.finished(unit, &identity, kept));
             }
         }
-        Err(failure(&"its source or an included file changed again and again while it was compiled", ""))
+        Err(failure(&"its source or an included file kept changing while it was compiled", ""))
     }
 
     /// Stops the batch for a reason that affects all units; returns this unit's failure.
@@ -353,7 +353,7 @@ impl Batch<'_> {
         let may_compile = identity.includes_host_headers || log::needs_nvcc(&refusal.log);
         let Some(nvcc) = self.options.on_demand.as_ref().filter(|_| may_compile) else { return Err(refusal) };
         let nvcc = nvcc.nvcc(self.toolkit).map_err(|lack| CompileFailure {
-            summary: format!("{}; nvcc, which compiles code of the host, cannot be used: {lack}", refusal.summary),
+            summary: format!("{}; nvcc, which compiles host code, cannot be used: {lack}", refusal.summary),
             log: refusal.log.clone(),
         })?;
         let installed = Installed { nvcc: Some(nvcc.clone()), ..Installed::default() };

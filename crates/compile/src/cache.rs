@@ -44,7 +44,7 @@ pub enum CacheError {
     )]
     NotUtf8 { path: PathBuf },
     #[error(
-        "cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a folder that can be written",
+        "cannot write to the cache {}: {source}; set {CACHE_VARIABLE} to a writable folder",
         path.display()
     )]
     NotWritable { path: PathBuf, source: io::Error },
@@ -331,6 +331,6 @@ mod tests {
             error.starts_with(&format!("cannot write to the cache {}/file/code/v3: ", dir.path().display())),
             "{error}"
         );
-        assert!(error.ends_with("set RUNNER_CACHE to a folder that can be written"), "{error}");
+        assert!(error.ends_with("set RUNNER_CACHE to a writable folder"), "{error}");
     }
 }

@@ -82,7 +82,7 @@ pub(super) enum NoReply {
     #[error("cannot start the compiler {}: {source}", program.display())]
     NotStarted { program: PathBuf, source: io::Error },
     #[error(
-        "the compiler was killed: it ran past its limit of {} s; {LIMIT_VARIABLE} sets another, such as 10min",
+        "the compiler was killed: it ran past its limit of {} s; set {LIMIT_VARIABLE} to a longer one, such as 10min",
         .0.as_secs_f64()
     )]
     Killed(Duration),
@@ -153,7 +153,7 @@ fn answer(request: &Request) -> Result<Reply, Refusal> {
     if version != toolkit.info.version {
         let (expected, found) = (toolkit.info.version, version);
         return Err(Refusal::Compiler(format!(
-            "{} says that it is NVRTC {}.{}, its builtins library is of {}.{}; the toolkit mixes two versions",
+            "{} reports NVRTC {}.{}, but its builtins library is {}.{}: the toolkit mixes two versions",
             toolkit.library.display(),
             found.0,
             found.1,

@@ -73,7 +73,9 @@ impl Disassembler {
         let (major, minor) = capability;
         if parsed.architecture() != 10 * major + minor {
             let made = parsed.architecture();
-            return Err(failed(format!("the compiler makes machine code of sm_{made}, not of sm_{major}{minor}")));
+            return Err(failed(format!(
+                "the compiler generates machine code for sm_{made}, not for sm_{major}{minor}"
+            )));
         }
         let all: Vec<&str> = parsed.functions().iter().map(|function| function.name.as_str()).collect();
         let kernels = kernels.unwrap_or(&all);

@@ -73,15 +73,15 @@ pub enum FetchError {
     Hash(String),
     #[error(
         "no space is left in {} (about {needed_mb} MB are needed while fetching); set {CACHE_VARIABLE} to a folder \
-         with room",
+         with more space",
         place.display()
     )]
     DiskFull { place: PathBuf, needed_mb: u32 },
     #[error("pip failed\n{0}")]
     Pip(String),
-    #[error("the fetched packages are not what was expected: {} {reason}", place.display())]
+    #[error("the fetched packages are incomplete: {} {reason}", place.display())]
     Incomplete { place: PathBuf, reason: String },
-    #[error("cannot {action} {}: {source}; set {CACHE_VARIABLE} to a folder that can be written", path.display())]
+    #[error("cannot {action} {}: {source}; set {CACHE_VARIABLE} to a writable folder", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }
 
@@ -206,7 +206,7 @@ pub(super) fn remove_stale(parent: &Path, prefix: &str) {
 pub(super) fn lock(path: &Path, say: &mut dyn FnMut(&str)) -> Result<File, FetchError> {
     let file = File::create(path).map_err(|source| io("create", path, source))?;
     if file.try_lock().is_err() {
-        say("another process is fetching the same; waiting for it");
+        say("another process is already fetching it; waiting");
         let _span = tracing::info_span!("wait for the lock", file = %path.display()).entered();
         file.lock().map_err(|source| io("lock", path, source))?;
     }

@@ -59,14 +59,14 @@ impl Requirement {
                 let pinned = self.pinned().ok()?;
                 (toolkit.build.as_deref() != Some(pinned.build)).then(|| {
                     let build = toolkit.build.clone().unwrap_or(format!("{major}.{minor}"));
-                    format!("is NVRTC {build}, only {} is accepted", pinned.build)
+                    format!("is NVRTC {build}, but only {} is accepted", pinned.build)
                 })
             }
             Self::Gpu { .. } if major < OLDEST_MAJOR => {
                 Some(format!("is CUDA {major}.{minor}, older than {OLDEST_MAJOR}.0"))
             }
             Self::Gpu { driver, .. } if major > driver.0 => Some(format!(
-                "is CUDA {major}.{minor}, whose code the driver (CUDA {}.{}) does not load",
+                "is CUDA {major}.{minor}, whose code the driver (CUDA {}.{}) cannot load",
                 driver.0, driver.1
             )),
             Self::Gpu { compute_capability, .. } if major > OLDEST_MAJOR && compute_capability < OLDEST_GPU_OF_13 => {
@@ -89,7 +89,7 @@ pub enum ToolkitError {
     #[error("{TOOLKIT_VARIABLE} names {}, which {reason}; name another toolkit or unset it", path.display())]
     Named { path: PathBuf, reason: String },
     #[error(
-        "the driver supports CUDA {}.{}, and CUDA {OLDEST_MAJOR}.0 is the oldest that is supported; update the driver",
+        "the driver supports CUDA {}.{}, but CUDA {OLDEST_MAJOR}.0 or newer is needed; update the driver",
         .0.0, .0.1
     )]
     OldDriver((u32, u32)),
@@ -247,10 +247,7 @@ mod tests {
     #[test]
     fn a_driver_older_than_every_compiler_is_refused() {
         let error = gpu((11, 8), HOPPER).pinned().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the driver supports CUDA 11.8, and CUDA 12.0 is the oldest that is supported; update the driver"
-        );
+        assert_eq!(error, "the driver supports CUDA 11.8, but CUDA 12.0 or newer is needed; update the driver");
     }
 
     #[test]
@@ -260,7 +257,7 @@ mod tests {
         assert_eq!(refusal(gpu((13, 0), HOPPER), 12), None);
         assert_eq!(refusal(gpu((13, 0), VOLTA), 12), None);
         let newer = refusal(gpu((12, 4), HOPPER), 13).unwrap();
-        assert_eq!(newer, "is CUDA 13.0, whose code the driver (CUDA 12.4) does not load");
+        assert_eq!(newer, "is CUDA 13.0, whose code the driver (CUDA 12.4) cannot load");
         let volta = refusal(gpu((13, 0), VOLTA), 13).unwrap();
         assert_eq!(volta, "is CUDA 13.0, which does not compile for sm_70");
         assert_eq!(refusal(gpu((13, 0), HOPPER), 11).unwrap(), "is CUDA 11.0, older than 12.0");
@@ -269,7 +266,10 @@ mod tests {
     #[test]
     fn only_the_very_build_is_the_pinned_one() {
         assert_eq!(Requirement::Pinned.refusal(&version(13, 0)), None);
-        assert_eq!(Requirement::Pinned.refusal(&version(13, 1)).unwrap(), "is NVRTC 13.1.88, only 13.0.88 is accepted");
+        assert_eq!(
+            Requirement::Pinned.refusal(&version(13, 1)).unwrap(),
+            "is NVRTC 13.1.88, but only 13.0.88 is accepted"
+        );
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Nvrtc {
         let (size, bytes) = match kind {
             CodeKind::Cubin => ("nvrtcGetCUBINSize", "nvrtcGetCUBIN"),
             CodeKind::Ptx => ("nvrtcGetPTXSize", "nvrtcGetPTX"),
-            CodeKind::Plugin => return Err(Refusal::Compiler("NVRTC builds no host functions".to_owned())),
+            CodeKind::Plugin => return Err(Refusal::Compiler("NVRTC cannot build host functions".to_owned())),
         };
         let mut code = program.bytes(size, bytes)?;
         if kind == CodeKind::Ptx {
@@ -290,7 +290,7 @@ pub(super) fn architecture(
     match supported.iter().rev().find(|&&known| known <= wanted) {
         Some(best) => Ok((format!("compute_{best}"), CodeKind::Ptx)),
         None => Err(Refusal::Compiler(format!(
-            "{compiler} does not compile for compute capability {major}.{minor}; it begins at {}",
+            "{compiler} does not compile for compute capability {major}.{minor}; the oldest it supports is {}",
             supported.first().map_or_else(String::new, |oldest| format!("{}.{}", oldest / 10, oldest % 10))
         ))),
     }
@@ -324,7 +324,7 @@ mod tests {
         let Err(Refusal::Compiler(text)) = architecture(Target::Gpu((7, 0)), None, &KNOWN, "NVRTC 13.0") else {
             panic!("must be refused")
         };
-        assert_eq!(text, "NVRTC 13.0 does not compile for compute capability 7.0; it begins at 7.5");
+        assert_eq!(text, "NVRTC 13.0 does not compile for compute capability 7.0; the oldest it supports is 7.5");
     }
 
     #[test]

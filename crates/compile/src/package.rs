@@ -35,11 +35,11 @@ pub enum PackageError {
     #[error("cannot fetch {what}: {program} downloaded no archive of it\n{said}")]
     Absent { what: String, program: &'static str, said: String },
     #[error(
-        "{what} has the SHA-256 {found}, and the manifest says {expected}: nothing was unpacked; compare it with \
-         what its registry says"
+        "{what} has the SHA-256 {found}, but the manifest says {expected}: nothing was unpacked; compare it with what \
+         its registry says"
     )]
     Hash { what: String, found: String, expected: String },
-    #[error("{what} has {found} bytes, and the manifest says {expected}: nothing was unpacked; correct `bytes`")]
+    #[error("{what} has {found} bytes, but the manifest says {expected}: nothing was unpacked; correct `bytes`")]
     Length { what: String, found: u64, expected: u64 },
     #[error("{what} was changed in {} since it was unpacked: run once without --offline, which fetches it again", place.display())]
     Changed { what: String, place: PathBuf },
@@ -113,9 +113,7 @@ pub fn check_package(package: &PackageSpec, cache: &Cache) -> Result<(), Package
 /// Line before the download: name, length, licence and destination.
 fn announcement(package: &PackageSpec, folder: &Path) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a length is shown with one digit")]
-    let length = package.bytes.map_or("of a length that the manifest does not say".to_owned(), |bytes| {
-        format!("{:.1} MB", bytes as f64 / 1e6)
-    });
+    let length = package.bytes.map_or("unknown size".to_owned(), |bytes| format!("{:.1} MB", bytes as f64 / 1e6));
     let license = package.license.as_deref().unwrap_or("not named in the manifest");
     format!("fetching {} ({length}, licence: {license}) into {}", package.describe(), folder.display())
 }
@@ -285,8 +283,8 @@ else:
         assert_eq!(named(right, None), Ok(()));
         assert_eq!(named(right, Some(3)), Ok(()));
         let length = named(right, Some(4)).unwrap_err();
-        assert!(length.contains("has 3 bytes, and the manifest says 4: nothing was unpacked"), "{length}");
+        assert!(length.contains("has 3 bytes, but the manifest says 4: nothing was unpacked"), "{length}");
         let hash = named(&"0".repeat(64), Some(3)).unwrap_err();
-        assert!(hash.contains(&format!("has the SHA-256 {right}, and the manifest says 000")), "{hash}");
+        assert!(hash.contains(&format!("has the SHA-256 {right}, but the manifest says 000")), "{hash}");
     }
 }

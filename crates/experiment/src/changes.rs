@@ -456,7 +456,7 @@ fn add_check(check: &CheckSpec, buffers: [&[BufferSpec]; 2], found: &mut Entries
     let name = actual.text();
     let expected = match expect {
         Expectation::Reference(reference) => reference.text().to_owned(),
-        Expectation::Variant { name, span: _ } => format!("that of {name}"),
+        Expectation::Variant { name, span: _ } => format!("the result of {name}"),
         Expectation::Npy(spec) | Expectation::Raw(spec) => format!("the file {}", spec.name.text()),
         Expectation::Tensor(spec) => format!("{} of the file {}", spec.tensor.text(), spec.file.name.text()),
         Expectation::List(values) => format!("[{}]", texts(values)),

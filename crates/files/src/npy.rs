@@ -43,7 +43,7 @@ impl Header {
         let length = match major {
             1 => u64::from(u16::from_le_bytes(read_array(reader)?)),
             2 | 3 => u64::from(u32::from_le_bytes(read_array(reader)?)),
-            other => return Err(invalid(format!("its format has version {other}; 1 to 3 are known"))),
+            other => return Err(invalid(format!("its format version is {other}; 1 to 3 are supported"))),
         };
         if length > MAX_HEADER {
             return Err(invalid(format!("its header claims {length} bytes")));
@@ -117,14 +117,14 @@ impl Header {
         if !self.holds(element) {
             // A plain type in quotes, as in the file; a structured one is a list.
             let found = if self.descr.starts_with('[') { self.descr.clone() } else { format!("'{}'", self.descr) };
-            return Err(format!("holds {found}, the buffer is {element}: convert it with numpy's astype"));
+            return Err(format!("holds {found}, but the buffer is {element}: convert it with numpy's astype"));
         }
         if self.fortran_order && self.shape.len() > 1 {
             let remedy = "save it with numpy.ascontiguousarray";
-            return Err(format!("is in Fortran order, the buffers are row-major: {remedy}"));
+            return Err(format!("is in Fortran order, but buffers are row-major: {remedy}"));
         }
         match len.filter(|wanted| *wanted != self.len()) {
-            Some(wanted) => Err(format!("holds {} elements (shape {:?}), {wanted} are needed", self.len(), self.shape)),
+            Some(wanted) => Err(format!("holds {} elements (shape {:?}), expected {wanted}", self.len(), self.shape)),
             None => Ok(()),
         }
     }
@@ -211,7 +211,7 @@ fn read_exactly(reader: impl Read, len: u64, element: ElementType) -> Result<Vec
     if bytes.len() as u64 == wanted {
         Ok(bytes)
     } else {
-        Err(format!("is cut off: {} of {wanted} bytes of data are there", bytes.len()))
+        Err(format!("is cut off: it has {} of {wanted} bytes of data", bytes.len()))
     }
 }
 

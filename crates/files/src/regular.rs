@@ -68,7 +68,7 @@ pub fn longest(most: u64) -> io::Result<u64> {
 pub fn open_data(path: &Path, most: u64) -> io::Result<File> {
     let (file, most) = (open(path)?, longest(most)?);
     if file.metadata()?.len() > most {
-        let message = format!("it has more than {} MB; {LONGEST_VARIABLE}=MB allows more", most >> 20);
+        let message = format!("it has more than {} MB; raise the limit with {LONGEST_VARIABLE}=MB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(file)
@@ -88,7 +88,7 @@ pub fn read_data(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
-        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8: byte {place} is wrong"))
+        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8: byte {place} is invalid"))
     })
 }
 

@@ -68,7 +68,7 @@ impl Tensor {
         let tensor = Self { dtype, shape, offset: begin.saturating_add(from), bytes: to.saturating_sub(from) };
         let holds = tensor.element().map(|element| tensor.len().saturating_mul(element.size() as u64));
         if !is_inside || holds.is_some_and(|bytes| bytes != tensor.bytes) {
-            return Err(text(format!("has a tensor `{name}` whose bytes are not those of its shape")));
+            return Err(text(format!("has a tensor `{name}` whose number of bytes does not match its shape")));
         }
         Ok(tensor)
     }
@@ -84,10 +84,10 @@ impl Tensor {
     /// Checks that the tensor fits a buffer of `element` and, if given, of `len` elements. The error says why not.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if self.element() != Some(element) {
-            return Err(format!("holds {}, the buffer is {element}: convert it", self.dtype));
+            return Err(format!("holds {}, but the buffer is {element}: convert it", self.dtype));
         }
         match len.filter(|wanted| *wanted != self.len()) {
-            Some(wanted) => Err(format!("holds {} elements (shape {:?}), {wanted} are needed", self.len(), self.shape)),
+            Some(wanted) => Err(format!("holds {} elements (shape {:?}), expected {wanted}", self.len(), self.shape)),
             None => Ok(()),
         }
     }
@@ -122,7 +122,10 @@ mod tests {
             tensor.check(ElementType::F32, Some(7)),
             Err("holds 6 elements (shape [2, 3]), 7 are needed".to_owned())
         );
-        assert_eq!(tensor.check(ElementType::F16, None), Err("holds F32, the buffer is f16: convert it".to_owned()));
+        assert_eq!(
+            tensor.check(ElementType::F16, None),
+            Err("holds F32, but the buffer is f16: convert it".to_owned())
+        );
         assert_eq!(Tensor::find(file.path(), "b").unwrap().len(), 1);
     }
 
@@ -134,7 +137,7 @@ mod tests {
             message.strip_prefix(&format!("{} ", file.path().display())).unwrap().to_owned()
         };
         assert_eq!(refusal(HEADER, 32, "a.weights"), "has no tensor `a.weights`; did you mean `a.weight`?");
-        assert_eq!(refusal(HEADER, 31, "b"), "has a tensor `b` whose bytes are not those of its shape");
+        assert_eq!(refusal(HEADER, 31, "b"), "has a tensor `b` whose number of bytes does not match its shape");
         assert!(refusal("{", 0, "b").starts_with("is not a safetensors file: its header is not understood"));
         let empty = tempfile::NamedTempFile::new().unwrap();
         assert!(Tensor::find(empty.path(), "b").unwrap_err().ends_with("it has no header"));

@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// Reports a damaged file of the cache, which is made again.
 pub fn warn_damaged(path: &Path) {
-    tracing::warn!("{} is damaged and is made again", path.display());
+    tracing::warn!("{} is damaged; making it again", path.display());
 }
 
 /// Stores the checksums of a file, or of all files in a folder, next to it.
@@ -95,7 +95,7 @@ impl Display for BadLine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSum => f.write_str("the line has no checksum"),
-            Self::OtherSum { stated, found } => write!(f, "the checksum is {stated}, that of the text is {found}"),
+            Self::OtherSum { stated, found } => write!(f, "checksum mismatch: {stated} stated, {found} computed"),
         }
     }
 }

@@ -57,7 +57,7 @@ fn function(callee: &Callee, given: usize) -> Result<Function, ExprError> {
 
 fn unknown(name: &str, at: Range<usize>) -> ExprError {
     if RefFunction::ALL.iter().any(|f| f.name() == name) {
-        let message = format!("`{name}` is a reference function over buffers, and cannot be part of arithmetic");
+        let message = format!("`{name}` is a reference function over buffers, so it cannot be part of arithmetic");
         return ExprError::new(message).hint("use it alone, or inside another one, in `actual` and `expect`").at(at);
     }
     let error = ExprError::new(format!("there is no function `{name}`")).at(at);

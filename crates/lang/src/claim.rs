@@ -101,18 +101,20 @@ impl ClaimFunction {
     /// Arguments and result, for error messages and the manual.
     pub const fn signature(self) -> &'static str {
         match self {
-            Self::Speedup => "speedup(\"a\", \"b\"): the time of b over the time of a",
+            Self::Speedup => "speedup(\"a\", \"b\"): the time of b divided by the time of a",
             Self::Time => "time(\"a\"): the median time, microseconds",
-            Self::Bandwidth => "bandwidth(\"a\"): bytes of [work] over the time, GB/s",
-            Self::FractionOfPeak => "fraction_of_peak(\"a\"): the bandwidth over the memory's data-sheet peak",
-            Self::FractionOfCeiling => "fraction_of_ceiling(\"a\"): the part of the measured roof that is reached",
-            Self::Counter => "counter(\"name\", \"a\"): what was counted over the body",
+            Self::Bandwidth => "bandwidth(\"a\"): bytes of [work] divided by the time, GB/s",
+            Self::FractionOfPeak => "fraction_of_peak(\"a\"): the bandwidth divided by the memory's data-sheet peak",
+            Self::FractionOfCeiling => {
+                "fraction_of_ceiling(\"a\"): the fraction of the measured roofline that is reached"
+            }
+            Self::Counter => "counter(\"name\", \"a\"): the count for the whole body",
             Self::ErrorAbs => "error_abs(\"a\"): the greatest difference from the reference",
             Self::ErrorRel => "error_rel(\"a\"): the greatest difference as a fraction of the reference",
             Self::ErrorUlp => "error_ulp(\"a\"): the greatest difference in units in the last place",
-            Self::Registers => "registers(\"a\"): per thread, the most of any launch",
-            Self::Spills => "spills(\"a\"): bytes of spill stores and loads per thread, the most of any launch",
-            Self::Occupancy => "occupancy(\"a\"): theoretical, 0 to 1, the least of any launch",
+            Self::Registers => "registers(\"a\"): per thread, maximum over all launches",
+            Self::Spills => "spills(\"a\"): bytes of spill stores and loads per thread, maximum over all launches",
+            Self::Occupancy => "occupancy(\"a\"): theoretical, 0 to 1, minimum over all launches",
         }
     }
 
@@ -139,7 +141,7 @@ impl ClaimProgram {
         let claim = Self { left: quantity(left)?, relation, right: quantity(right)? };
         if claim.results().is_empty() {
             let functions = ClaimFunction::NAMES.join(", ");
-            let error = ExprError::new("the claim names no result: it is always true, or never").at(at);
+            let error = ExprError::new("the claim names no result, so it is always true or always false").at(at);
             return Err(error.hint(format!("results are {functions}")));
         }
         Ok(claim)
@@ -317,7 +319,7 @@ impl Quantity {
 }
 
 fn no_comparison(at: Range<usize>) -> ExprError {
-    ExprError::new("a claim is one comparison, with `<`, `<=`, `>`, `>=`, `==` or `!=`")
+    ExprError::new("a claim must be one comparison, with `<`, `<=`, `>`, `>=`, `==` or `!=`")
         .hint("for example: speedup(\"vector\", \"neighbored\") >= 5; write two claims for two comparisons")
         .at(at)
 }
@@ -346,7 +348,7 @@ fn quantity(syntax: Syntax) -> Result<Quantity, ExprError> {
                 Operator::Subtract => Arithmetic::Subtract,
                 Operator::Multiply => Arithmetic::Multiply,
                 Operator::Divide => Arithmetic::Divide,
-                _ => return Err(ExprError::new("claims calculate with `+`, `-`, `*` and `/` only").at(at)),
+                _ => return Err(ExprError::new("claims may only calculate with `+`, `-`, `*` and `/`").at(at)),
             };
             let [left, right] = *sides;
             Ok(Quantity::Binary(arithmetic, Box::new([quantity(left)?, quantity(right)?])))
@@ -356,7 +358,7 @@ fn quantity(syntax: Syntax) -> Result<Quantity, ExprError> {
             let error = ExprError::new(format!("`{name}` has no value in a claim")).at(at);
             Err(error.hint("put a condition on an axis into `where`, and a variant's name into quotes"))
         }
-        _ => Err(ExprError::new("a claim compares numbers and results").at(at)),
+        _ => Err(ExprError::new("a claim may only compare numbers and results").at(at)),
     }
 }
 

@@ -51,7 +51,7 @@ fn work<'a>(node: &'a Node, scope: &'a Scope) -> Result<'a, Operand<'a>> {
         Kind::Negate(inner) => match work(inner, scope)? {
             Operand::Int(value) => int(value.checked_neg()),
             Operand::Float(value) => Ok(Operand::Float(-value)),
-            other => Err(Refusal::new(format!("a number is needed, not {},", other.kind()))),
+            other => Err(Refusal::new(format!("expected a number, not {},", other.kind()))),
         }
         .map_err(fault),
         Kind::Not(inner) => Ok(Operand::Bool(!truth(node, inner, scope)?)),
@@ -123,7 +123,7 @@ fn truth<'a>(node: &'a Node, part: &'a Node, scope: &'a Scope) -> Result<'a, boo
     match work(part, scope)? {
         Operand::Bool(value) => Ok(value),
         other => {
-            let refusal = Refusal::new(format!("a bool is needed, not {},", other.kind()));
+            let refusal = Refusal::new(format!("expected a bool, not {},", other.kind()));
             Err(Box::new(Fault { node, refusal }))
         }
     }

@@ -150,7 +150,7 @@ impl Program {
     /// Evaluates to a non-negative integer.
     pub fn evaluate_u64(&self, scope: &Scope) -> Result<u64, ExprError> {
         let value = self.evaluate_i64(scope)?;
-        u64::try_from(value).map_err(|_| self.wrong_kind(scope, &Value::Int(value), "an integer of at least 0"))
+        u64::try_from(value).map_err(|_| self.wrong_kind(scope, &Value::Int(value), "a non-negative integer"))
     }
 
     /// Evaluates to a float; converts integers.
@@ -163,7 +163,7 @@ impl Program {
     }
 
     fn wrong_kind(&self, scope: &Scope, found: &Value, wanted: &str) -> ExprError {
-        let message = format!("{wanted} is needed, and `{}` is {}", self.text(), describe(found));
+        let message = format!("expected {wanted}, but `{}` is {}", self.text(), describe(found));
         ExprError::new(message).with_values(self.names.iter().map(String::as_str), scope).at(self.at.clone())
     }
 }

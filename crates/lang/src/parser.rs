@@ -87,7 +87,7 @@ fn parse_with(text: &str, at: Range<usize>, indexed: bool) -> Result<Syntax<'_>,
         return Err(ExprError::new("the expression is empty").at(at));
     }
     if written.len() > MAX_LENGTH {
-        let message = format!("the expression has {} bytes, at most {MAX_LENGTH} are read", written.len());
+        let message = format!("the expression has {} bytes, but at most {MAX_LENGTH} are allowed", written.len());
         return Err(ExprError::new(message).hint("name its parts in [let]").at(at));
     }
     let (token, place) = token::next(text, at.start, at.end)?;
@@ -358,7 +358,7 @@ fn chain<'t>(
         if let Kind::Literal(value) = &side.kind
             && !matches!(value, Value::Bool(_))
         {
-            let message = format!("`{symbol}` takes bools, and `{value}` is the {}", value.kind());
+            let message = format!("`{symbol}` takes bools, but `{value}` is the {}", value.kind());
             return Err(ExprError::new(message).at(side.span.clone()));
         }
     }
@@ -379,12 +379,12 @@ fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
         "&" | "|" => refused(&format!("`{symbol}`"), at).hint("use `&&` and `||`"),
         "===" | "=" => operator(at).hint("compare with `==`"),
         "!==" => operator(at).hint("compare with `!=`"),
-        "//" => operator(at).hint("`/` of integers cuts towards zero"),
-        "++" | "--" => operator(at).hint("put a blank between two signs"),
+        "//" => operator(at).hint("integer `/` truncates towards zero"),
+        "++" | "--" => operator(at).hint("put a space between two signs"),
         "." | "?." => refused("a method call", at).hint("write it as a function: f(x)"),
         ".." | "..=" | "..." => refused("a range", at),
         "{" => refused("a block", at),
-        ";" => refused("a statement", at).hint("only expressions are read, no statements"),
+        ";" => refused("a statement", at).hint("only expressions are allowed, not statements"),
         ":=" | "+=" | "-=" | "*=" | "/=" | "%=" | "**=" | "<<=" | ">>=" | "&=" | "|=" | "^=" => {
             refused("an assignment", at)
         }
@@ -399,7 +399,7 @@ fn word_of_statements(word: &str, at: Range<usize>) -> Option<ExprError> {
     let hint = match word {
         "if" | "else" | "switch" => "use select(condition, a, b)",
         "let" | "const" | "while" | "for" | "loop" | "do" | "fn" | "return" => {
-            "only expressions are read, no statements"
+            "only expressions are allowed, not statements"
         }
         "in" => return Some(ExprError::new("a value is missing before `in`").at(at)),
         _ => return None,
@@ -408,5 +408,5 @@ fn word_of_statements(word: &str, at: Range<usize>) -> Option<ExprError> {
 }
 
 fn refused(what: &str, at: Range<usize>) -> ExprError {
-    ExprError::new(format!("{what} is refused here: only expressions over numbers, bools and texts are read")).at(at)
+    ExprError::new(format!("{what} is not allowed: only expressions over numbers, bools and strings are")).at(at)
 }

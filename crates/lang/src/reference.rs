@@ -117,7 +117,7 @@ impl Reader<'_> {
         let refused = |message| Err(ExprError::new(message).hint(function.signature().to_string()).at(at));
         match self.node(syntax)? {
             Node::Call { function: inner, .. } if inner.is_reduction() => {
-                refused(format!("`{}` gives one number, and `{}` takes a buffer", inner.name(), function.name()))
+                refused(format!("`{}` gives one number, but `{}` takes a buffer", inner.name(), function.name()))
             }
             Node::Number(_) => refused(format!("`{}` takes a buffer here, not a number", function.name())),
             node => Ok(node),
@@ -260,7 +260,7 @@ impl Node {
             Some(value @ (Value::Int(_) | Value::Float(_))) => Ok(RefExpr::Constant(value.clone())),
             Some(other) => {
                 let described = super::describe(other);
-                let message = format!("a number or a buffer is needed, and `{name}` is {described}");
+                let message = format!("expected a number or a buffer, but `{name}` is {described}");
                 Err(ExprError::new(message).at(at.clone()))
             }
             None => self.resolve(scope),

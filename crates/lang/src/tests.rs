@@ -93,8 +93,8 @@ fn numbers_and_strings_are_read_as_the_manual_says() {
         assert_eq!(value(text), expected, "{text}");
     }
     let refused = [
-        ("9223372036854775808", 0..19, "does not fit into an integer"),
-        ("n + 0xffffffffffffffff", 4..22, "does not fit into an integer"),
+        ("9223372036854775808", 0..19, "does not fit in a signed 64-bit integer"),
+        ("n + 0xffffffffffffffff", 4..22, "does not fit in a signed 64-bit integer"),
         ("1e400", 0..5, "does not fit into a float"),
         ("2n", 0..2, "is not a number"),
         ("1 + 0x", 4..6, "is not a number"),
@@ -177,7 +177,7 @@ fn errors_name_the_part_that_failed_and_its_values() {
         ("1e308 * 10", "the float result is not finite in `1e308 * 10`"),
         ("n == \"f32\"", "`==` does not take an integer and an element type in `n == \"f32\"` where n = 4"),
         ("layout < \"z\"", "`<` does not take a string and a string in `layout < \"z\"` where layout = row"),
-        ("n && on", "a bool is needed, not an integer, in `n && on` where n = 4, on = true"),
+        ("n && on", "expected a bool, not an integer, in `n && on` where n = 4, on = true"),
         ("log2(n + 1)", "log2 of an integer that is not a power of two in `log2(n + 1)` where n = 4"),
         ("ceil_div((n + 1), block)", "division by zero in `ceil_div((n + 1), block)` where block = 0, n = 4"),
         ("sizeof(layout)", "`sizeof` takes an element type, not a string, in `sizeof(layout)` where layout = row"),
@@ -236,7 +236,7 @@ fn what_is_not_an_expression_is_refused_with_a_hint() {
         ("sum(n) + 1", "`actual`"),
         ("n === 4", "compare with `==`"),
         ("n !== 4", "compare with `!=`"),
-        ("n // 2", "cuts towards zero"),
+        ("n // 2", "truncates towards zero"),
         ("n--1", "blank"),
         ("on and on", "`&&`"),
         ("n not in [1]", "`!in`"),
@@ -262,7 +262,7 @@ fn what_is_not_an_expression_is_refused_with_a_hint() {
         ("n)", 1..2, "unexpected `)`"),
         ("n in block", 5..10, "`in` needs a list on its right, as in `block in [128, 256]`"),
         ("n in [1] + 1", 9..10, "`+` does not take a list"),
-        ("on && 1", 6..7, "`&&` takes bools, and `1` is the integer"),
+        ("on && 1", 6..7, "`&&` takes bools, but `1` is the integer"),
         ("n µ", 2..4, "`µ` is not part of any expression"),
     ];
     for (text, at, message) in cases {
@@ -290,11 +290,11 @@ fn long_and_deep_expressions_are_refused_not_followed() {
 fn typed_results_say_what_was_found() {
     let program = |text| Program::parse(text).unwrap();
     let error = program("n - 5").evaluate_u64(&scope()).unwrap_err();
-    assert_eq!(error.message, "an integer of at least 0 is needed, and `n - 5` is the integer -1 where n = 4");
+    assert_eq!(error.message, "expected a non-negative integer, but `n - 5` is the integer -1 where n = 4");
     let error = program("layout").evaluate_bool(&scope()).unwrap_err();
-    assert_eq!(error.message, "a bool is needed, and `layout` is the string \"row\" where layout = row");
+    assert_eq!(error.message, "expected a bool, but `layout` is the string \"row\" where layout = row");
     let error = program("n / 2.0").evaluate_i64(&scope()).unwrap_err();
-    assert_eq!(error.message, "an integer is needed, and `n / 2.0` is the float 2.0 where n = 4");
+    assert_eq!(error.message, "expected an integer, but `n / 2.0` is the float 2.0 where n = 4");
     assert!((program("n").evaluate_f64(&scope()).unwrap() - 4.0).abs() < f64::EPSILON);
 }
 
@@ -374,7 +374,7 @@ fn an_index_of_a_reference_is_a_slice_and_elsewhere_it_is_refused() {
     assert_eq!(resolve("sum(sort(out)[1..2 * n])"), resolve("sum(slice(sort(out), 1, 2 * n))"));
     let message = |text| reference::parse(text).unwrap_err().message;
     assert_eq!(message("out[1"), "`[` is not closed");
-    assert_eq!(message("sum(out)[0]"), "`sum` gives one number, and `slice` takes a buffer");
+    assert_eq!(message("sum(out)[0]"), "`sum` gives one number, but `slice` takes a buffer");
     assert_eq!(resolve("2 * out[0]"), resolve("2 * slice(out, 0, 1)"));
     assert!(Program::parse("n[0]").unwrap_err().message.starts_with("an index is refused here"));
 }
@@ -385,7 +385,7 @@ fn wrong_references_say_what_the_function_takes() {
         ("sum(a, b)", "`sum` takes 1 argument, not 2", "sum(x)"),
         ("dot(a)", "`dot` takes 2 arguments, not 1", "dot(x, y)"),
         ("sum(3)", "`sum` takes a buffer here, not a number", "sum(x)"),
-        ("sum(sum(a))", "`sum` gives one number, and `sum` takes a buffer", "sum(x)"),
+        ("sum(sum(a))", "`sum` gives one number, but `sum` takes a buffer", "sum(x)"),
         ("summ(a)", "there is no reference function `summ`", "did you mean `sum`?"),
         ("transpose(a, 2)", "`transpose` takes 3 arguments, not 2", "transpose(a, rows, columns): row-major"),
     ];

@@ -98,14 +98,10 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
     let at = start..start + length;
     let plain: String = written.chars().filter(|c| *c != '_').collect();
     let misread = || ExprError::new(format!("`{written}` is not a number")).at(at.clone());
-    let too_large = |kind: &str| ExprError::new(format!("`{written}` does not fit into {kind}")).at(at.clone());
+    let too_large = |kind: &str| ExprError::new(format!("`{written}` does not fit in {kind}")).at(at.clone());
     if is_float {
         let value: f64 = plain.parse().map_err(|_| misread())?;
-        return if value.is_finite() {
-            Ok((Token::Float(value), length))
-        } else {
-            Err(too_large("a float of 64 bits"))
-        };
+        return if value.is_finite() { Ok((Token::Float(value), length)) } else { Err(too_large("a 64-bit float")) };
     }
     let digits = if radix == 10 { &plain } else { &plain[2..] };
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
@@ -119,7 +115,7 @@ fn number(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
 
 /// Error for an integer that does not fit in a signed 64-bit integer.
 pub fn too_large_integer(written: &str, at: Range<usize>) -> ExprError {
-    let message = format!("`{written}` does not fit into an integer of 64 bits with a sign");
+    let message = format!("`{written}` does not fit in a signed 64-bit integer");
     ExprError::new(message).hint("a float has a point or an exponent, as in 1e20").at(at)
 }
 

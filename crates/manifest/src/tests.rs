@@ -418,7 +418,7 @@ fn a_file_that_cannot_be_read_is_one_fault() {
     let folder = folder("");
     std::fs::write(folder.path().join("experiments/x.toml"), b"name = \"\xff\"").unwrap();
     let binary = super::load(&folder.path().join("experiments/x.toml")).unwrap_err();
-    assert_eq!(binary.items[0].message, "the manifest is not UTF-8: byte 8 is wrong");
+    assert_eq!(binary.items[0].message, "the manifest is not UTF-8: byte 8 is invalid");
     assert_eq!(binary.source.path, folder.path().join("experiments/x.toml"));
 }
 

@@ -31,7 +31,7 @@ pub enum RevisionError {
     #[error("cannot read revision `{revision}`: {said}")]
     Git { revision: String, said: String },
     #[error(
-        "`{path}` (object {object} of git) has {} MB, more than {} MB; {LONGEST_VARIABLE}=MB allows more",
+        "`{path}` (git object {object}) is {} MB, over the limit of {} MB; raise it with {LONGEST_VARIABLE}=MB",
         size >> 20,
         most >> 20
     )]

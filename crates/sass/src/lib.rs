@@ -38,7 +38,10 @@ pub enum SassError {
     #[error("not machine code of an NVIDIA GPU: the ELF machine is {0}, expected 190")]
     Machine(u16),
     /// A function does not consist of whole instructions.
-    #[error("the code of `{function}` has {bytes} bytes, which is not a multiple of 16: only Volta and later are read")]
+    #[error(
+        "the code of `{function}` has {bytes} bytes, which is not a multiple of 16: only Volta and later are \
+        supported"
+    )]
     Length {
         /// Name of the function.
         function: String,
@@ -54,6 +57,6 @@ pub enum SassError {
         why: String,
     },
     /// The output of `nvdisasm -json` has an unexpected form.
-    #[error("the output of nvdisasm is not what is expected: {0}")]
+    #[error("unexpected output of nvdisasm: {0}")]
     Disassembly(String),
 }

@@ -77,7 +77,7 @@ impl Listing {
         let words = &function.words[..function.words.len().min(own)];
         if words.len() != text.instructions.len() {
             let (there, here) = (text.instructions.len(), words.len());
-            return Err(other(&format!("has {there} instructions there and {here} in the cubin")));
+            return Err(other(&format!("has {there} instructions there, but {here} in the cubin")));
         }
         let offsets = (0..).map(|index| function.start + index * INSTRUCTION_BYTES);
         let joined = offsets.zip(words).zip(&text.instructions);

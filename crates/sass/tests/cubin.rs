@@ -98,7 +98,7 @@ fn text_of_another_cubin_is_refused() {
     let bytes = cubin(190, &code()[..16], 0, 16);
     let cubin = Cubin::parse(&bytes).unwrap();
     let why = Listing::join(&cubin, &read_disassembly(TEXT).unwrap(), &Tables::default()).unwrap_err();
-    let expected = "the output of nvdisasm is not what is expected: `k` has 2 instructions there and 1 in the cubin";
+    let expected = "unexpected output of nvdisasm: `k` has 2 instructions there, but 1 in the cubin";
     assert_eq!(why.to_string(), expected);
 }
 

@@ -125,7 +125,7 @@ const SET_BY_KEYS: [(&[&str], &str); 8] = [
 ];
 
 const ARCHITECTURE_HINT: &str =
-    "the architecture is that of the device; one with its own instructions may be named, `-arch=sm_90a`";
+    "the architecture follows from the device; only one with its own instructions may be named, such as `-arch=sm_90a`";
 
 /// Options that a later version may support.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];
@@ -138,7 +138,7 @@ impl KernelCompiler {
         let Some(bare) = bare(option) else {
             return refused(
                 format!("`{option}` is not an option of the compiler"),
-                "options begin with `-`, one a string",
+                "options begin with `-`; write each as its own string",
             );
         };
         let (name, value) = split(bare);
@@ -151,8 +151,7 @@ impl KernelCompiler {
             return refused(format!("the option `{option}` is set by the program itself"), instead);
         }
         if LATER.contains(&name) {
-            let message =
-                format!("the option `{option}` (optimisation while linking) is not available in this version");
+            let message = format!("the option `{option}` (link-time optimisation) is not available in this version");
             return refused(message, "leave it out");
         }
         let own: &[&[Allowed]] = match self {
@@ -169,7 +168,7 @@ impl KernelCompiler {
     fn rule(self) -> String {
         let compiler = if self == Self::Nvrtc { "NVRTC" } else { self.name() };
         format!(
-            "a manifest may give {compiler} the options that change code or diagnostics and touch no file: the \
+            "a manifest may only give {compiler} options that change code or diagnostics and touch no file; the \
              manifest's reference lists them"
         )
     }
@@ -189,7 +188,7 @@ impl Takes {
             (Self::OneOf(known), _) => format!("it takes one of {}", known.join(", ")),
             (Self::Words, _) => "it takes `=` and words or numbers".to_owned(),
             (Self::File, _) => "it takes `=` and a file".to_owned(),
-            (Self::Assembler | Self::HostCompiler, None) => "it takes `=` and options between commas".to_owned(),
+            (Self::Assembler | Self::HostCompiler, None) => "it takes `=` and comma-separated options".to_owned(),
         };
         Err(RefusedOption { message: format!("the option `{option}` has no such value"), hint: wanted })
     }

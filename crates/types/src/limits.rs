@@ -30,7 +30,7 @@ pub fn grid(info: &DeviceInfo, dims: [u64; 3]) -> Result<Dim3, String> {
 fn extents(what: &str, dims: [u64; 3], most: Dim3) -> Result<Dim3, String> {
     for ((axis, asked), most) in ["x", "y", "z"].into_iter().zip(dims).zip([most.x, most.y, most.z]) {
         if asked == 0 {
-            return Err(format!("{what}.{axis} is 0, at least 1 is needed"));
+            return Err(format!("{what}.{axis} is 0, but must be at least 1"));
         }
         if asked > u64::from(most) {
             return Err(format!("{what}.{axis} is {asked}, the device allows {most}"));
@@ -49,12 +49,12 @@ pub fn clusters(kernel: &KernelResources, grid: Dim3) -> Result<(), String> {
     let Some(cluster @ [x, y, z]) = kernel.cluster else { return Ok(()) };
     let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
     if blocks > MOST_OF_CLUSTER {
-        return Err(format!("{blocks} blocks per cluster, {MOST_OF_CLUSTER} are the most that every device runs"));
+        return Err(format!("{blocks} blocks per cluster, but only up to {MOST_OF_CLUSTER} run on every device"));
     }
     for ((axis, asked), of) in ["x", "y", "z"].into_iter().zip([grid.x, grid.y, grid.z]).zip(cluster) {
         if of == 0 || !asked.is_multiple_of(of) {
             return Err(format!(
-                "grid.{axis} is {asked}, and the kernel is compiled for clusters of {x}×{y}×{z} blocks: it must be a \
+                "grid.{axis} is {asked}, but the kernel is compiled for clusters of {x}×{y}×{z} blocks: it must be a \
                  multiple of {of}"
             ));
         }
@@ -79,7 +79,11 @@ pub fn shared(info: &DeviceInfo, kernel: &KernelResources, dynamic: u64) -> Resu
 
 /// Checks that the device supports grids that synchronise as a whole.
 pub fn cooperative(info: &DeviceInfo) -> Result<(), String> {
-    if info.cooperative_launch { Ok(()) } else { Err("a cooperative launch, the device allows none".to_owned()) }
+    if info.cooperative_launch {
+        Ok(())
+    } else {
+        Err("a cooperative launch, which the device does not support".to_owned())
+    }
 }
 
 /// Checks that all blocks of a cooperative grid fit on a device that holds `at_once` of them.
@@ -88,7 +92,7 @@ pub fn resident(grid: Dim3, at_once: u64) -> Result<(), String> {
     if asked <= at_once {
         return Ok(());
     }
-    Err(format!("a cooperative grid of {asked} blocks, {at_once} are resident on the device at once"))
+    Err(format!("a cooperative grid of {asked} blocks, but only {at_once} fit on the device at once"))
 }
 
 /// Checks that the device can run architecture-specific code: `sm_90a` needs exactly compute capability 9.0; `sm_100f`
@@ -101,7 +105,7 @@ pub fn architecture(info: &DeviceInfo, named: &str) -> Result<(), String> {
         let (own_major, own_minor) = (wanted / 10, wanted % 10);
         own_major == major && (own_minor == minor || is_family && own_minor < minor)
     });
-    if runs { Ok(()) } else { Err(format!("compiled for {named}, and the device is {}", info.architecture())) }
+    if runs { Ok(()) } else { Err(format!("compiled for {named}, but the device is {}", info.architecture())) }
 }
 
 #[cfg(test)]
@@ -154,18 +158,18 @@ mod tests {
         let clustered = KernelResources { cluster: Some([4, 1, 2]), ..PLAIN };
         assert_eq!(clusters(&PLAIN, Dim3::new(5, 1, 1)), Ok(()));
         assert_eq!(clusters(&clustered, Dim3::new(8, 3, 2)), Ok(()));
-        let odd = "grid.x is 6, and the kernel is compiled for clusters of 4×1×2 blocks: it must be a multiple of 4";
+        let odd = "grid.x is 6, but the kernel is compiled for clusters of 4×1×2 blocks: it must be a multiple of 4";
         assert_eq!(refused(clusters(&clustered, Dim3::new(6, 1, 2))), odd);
         assert!(refused(clusters(&clustered, Dim3::new(4, 1, 1))).starts_with("grid.z is 1"));
         let large = KernelResources { cluster: Some([16, 1, 1]), ..PLAIN };
-        let told = "16 blocks per cluster, 8 are the most that every device runs";
+        let told = "16 blocks per cluster, but only up to 8 run on every device";
         assert_eq!(refused(clusters(&large, Dim3::new(16, 1, 1))), told);
     }
 
     #[test]
     fn an_empty_extent_is_refused() {
-        assert_eq!(of_block([32, 0, 1]), "block.y is 0, at least 1 is needed");
-        assert_eq!(refused(grid(&h100(), [0, 1, 1])), "grid.x is 0, at least 1 is needed");
+        assert_eq!(of_block([32, 0, 1]), "block.y is 0, but must be at least 1");
+        assert_eq!(refused(grid(&h100(), [0, 1, 1])), "grid.x is 0, but must be at least 1");
     }
 
     #[test]
@@ -208,11 +212,11 @@ mod tests {
         assert_eq!(resident(Dim3::new(8, 33, 1), 264), Ok(()));
         assert_eq!(
             refused(resident(Dim3::new(265, 1, 1), 264)),
-            "a cooperative grid of 265 blocks, 264 are resident on the device at once"
+            "a cooperative grid of 265 blocks, but only 264 fit on the device at once"
         );
         let mut old = h100();
         assert_eq!(cooperative(&old), Ok(()));
         old.cooperative_launch = false;
-        assert_eq!(refused(cooperative(&old)), "a cooperative launch, the device allows none");
+        assert_eq!(refused(cooperative(&old)), "a cooperative launch, which the device does not support");
     }
 }

@@ -138,10 +138,10 @@ impl<B> Texture<B> {
     pub fn violation(&self) -> Option<String> {
         let element = self.element;
         if matches!(element, ElementType::I64 | ElementType::U64 | ElementType::F64 | ElementType::Bf16) {
-            return Some(format!("texels are not of {element}: the type is an integer of up to 32 bits, f16 or f32"));
+            return Some(format!("texels cannot be {element}: use an integer of up to 32 bits, f16 or f32"));
         }
         if !matches!(self.channels, 1 | 2 | 4) {
-            return Some(format!("a texel has 1, 2 or 4 channels, and elements of the buffer have {}", self.channels));
+            return Some(format!("a texel has 1, 2 or 4 channels, but elements of the buffer have {}", self.channels));
         }
         let Some(sampler) = self.sampler else {
             let none = matches!(self.kind, TextureKind::Linear | TextureKind::Cube);
@@ -149,10 +149,10 @@ impl<B> Texture<B> {
         };
         let is_linear = sampler.filter == TextureFilter::Linear;
         if sampler.as_float && (element.is_float() || element.size() > 2) {
-            return Some(format!("`as_float` is for integers of 8 or 16 bits, and texels are of {element}"));
+            return Some(format!("`as_float` is for integers of 8 or 16 bits, but texels are {element}"));
         }
         if is_linear && !element.is_float() && !sampler.as_float {
-            return Some(format!("`filter = \"linear\"` gives floats, and texels are of {element}"));
+            return Some(format!("`filter = \"linear\"` gives floats, but texels are {element}"));
         }
         if self.kind == TextureKind::Linear && (is_linear || sampler.normalized) {
             return Some("a texture of kind `linear` has integer coordinates and no filter".to_owned());

@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for Value {
             type Value = Value;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number, a text, true or false")
+                f.write_str("a number, a string, true or false")
             }
 
             fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {

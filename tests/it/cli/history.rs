@@ -303,7 +303,7 @@ fn files_of_a_revision_that_are_too_long_are_refused() {
         assert_eq!(output.status.code(), Some(3), "{words:?}: {error}");
         let object = repository.git(&["rev-parse", &format!("{base}/records.jsonl")]);
         let expected = format!(
-            "records.jsonl` (object {} of git) has 2 MB, more than 1 MB; RUNNER_LONGEST_FILE=MB allows more",
+            "records.jsonl` (git object {}) is 2 MB, over the limit of 1 MB; raise it with RUNNER_LONGEST_FILE=MB",
             object.trim()
         );
         assert!(error.contains(&expected), "{words:?}: {error}");

@@ -62,7 +62,7 @@ fn what_only_nvcc_compiles_is_compiled_by_it() {
 fn the_log_says_that_nvcc_compiled_a_source_and_why() {
     let bench = Bench::new(&[("k.cu", &format!("{}{KERNEL}", PARTS[1].1))]);
     let compiled = compile(&bench, of_the_user(), Target::Ptx((9, 0))).unwrap();
-    assert!(compiled.log.starts_with("compiled by nvcc 13.0.88, since NVRTC refuses it: "), "{}", compiled.log);
+    assert!(compiled.log.starts_with("compiled by nvcc 13.0.88, since NVRTC rejects it: "), "{}", compiled.log);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn without_nvcc_and_a_network_the_error_says_what_to_do() {
     let bench = Bench::new(&[("k.cu", &format!("{}{KERNEL}", PARTS[1].1))]);
     let nvcc = OnDemand::new(Cache::at(bench.path("empty")), Network::Forbidden, |_| {});
     let refused = compile(&bench, nvcc, Target::Ptx((9, 0))).unwrap_err();
-    let expected = "nvcc, which compiles code of the host, cannot be used: nvcc 13.0.88 (104 MB) is not in the cache, and \
+    let expected = "nvcc, which compiles host code, cannot be used: nvcc 13.0.88 (104 MB) is not in the cache, and \
                     --offline forbids fetching it: run once without it";
     assert!(refused.summary.ends_with(expected), "{}", refused.summary);
 }

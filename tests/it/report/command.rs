@@ -95,7 +95,7 @@ fn records_and_journals_that_are_too_long_are_refused_before_they_are_read() {
         let options: &[&str] = if name == "journal.jsonl" { &["--from-journal"] } else { &[] };
         let output = report(dir.path(), options);
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-        let expected = format!("{name}: it has more than {most}; RUNNER_LONGEST_FILE=MB allows more");
+        let expected = format!("{name}: it has more than {most}; raise the limit with RUNNER_LONGEST_FILE=MB");
         assert!(said(&output).contains(&expected), "{}", said(&output));
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));

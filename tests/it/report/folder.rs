@@ -122,7 +122,7 @@ fn a_check_refuses_pipes_and_files_that_are_too_long_at_once() {
     };
     // The file has no content on the disk.
     fs::File::create(&page).unwrap().set_len((1 << 30) + 1).unwrap();
-    refused("report.md: it has more than 1024 MB; RUNNER_LONGEST_FILE=MB allows more");
+    refused("report.md: it has more than 1024 MB; raise the limit with RUNNER_LONGEST_FILE=MB");
     fs::remove_file(&page).unwrap();
     assert!(Command::new("mkfifo").arg(&page).status().unwrap().success());
     refused("a pipe");

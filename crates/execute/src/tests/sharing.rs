@@ -372,7 +372,7 @@ fn a_golden_file_is_what_the_output_must_be() {
 #[test]
 fn a_golden_file_of_another_type_or_length_is_a_fault_of_the_case() {
     for (file, problem) in [
-        (golden("<f4", &(1..=N as i32).collect::<Vec<_>>()), "holds '<f4', the buffer is i32"),
+        (golden("<f4", &(1..=N as i32).collect::<Vec<_>>()), "holds '<f4', but the buffer is i32"),
         (golden("<i4", &[1, 2]), "the check compares 1000 elements with 2 elements"),
     ] {
         let said = run(device(rights(&["it"])), &checked_against(file.path().to_owned()));

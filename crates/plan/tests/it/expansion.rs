@@ -119,7 +119,7 @@ fn a_rule_that_fails_is_told_once_with_its_place_its_values_and_how_often() {
     let expected = [
         ("division by zero in `8 / n` where n = 0", "at x[n=0] and at another cell"),
         ("division by zero in `1 / (n - 1)` where n = 1", "at x[n=1] and at another cell"),
-        ("a bool is needed, and `n + 1` is the integer 3 where n = 2", "at x[n=2] and at another cell"),
+        ("expected a bool, but `n + 1` is the integer 3 where n = 2", "at x[n=2] and at another cell"),
     ];
     assert_eq!(told, expected);
     let place = found[0].span.clone().map(|span| &manifest.source.text[span]);

@@ -109,7 +109,7 @@ fn mistakes_of_the_command_line_are_named_with_a_way_out() {
         (filter("n > 99"), "--filter 'n > 99' leaves no case []"),
         (
             filter("n"),
-            "--filter 'n': a bool is needed, and `n` is the integer 1 where n = 1 at plain[n=1, type=i32, x=0.5, opt=true] and at 14 more cells []",
+            "--filter 'n': expected a bool, but `n` is the integer 1 where n = 1 at plain[n=1, type=i32, x=0.5, opt=true] and at 14 more cells []",
         ),
         (filter("sm_count > 1"), "--filter 'sm_count > 1': `sm_count` has no value without a device []"),
         (variants(&["unrol2"]), "--variant unrol2: there is no such variant [did you mean `unroll2`?]"),

@@ -128,7 +128,7 @@ fn an_expression_without_a_value_is_an_outcome_with_its_values() {
         ),
         (
             format!("{axes}{}", variant("x", "grid = [\"n - 1\"]")),
-            "grid: an integer of at least 0 is needed, and `n - 1` is the integer -1 where n = 0",
+            "grid: expected a non-negative integer, but `n - 1` is the integer -1 where n = 0",
         ),
         (
             format!("{axes}{}", with_buffer("type = \"i32\"\nlen = \"n\"\naccess = \"out\"")),
@@ -151,9 +151,9 @@ fn limits_of_the_device_are_judged_before_a_launch() {
         ("block = [1, 1, 128]", "block.z is 128, the device allows 64"),
         ("grid = [1, 65536]", "grid.y is 65536, the device allows 65535"),
         ("grid = [\"2 ** 33\"]", "grid.x is 8589934592, the device allows 2147483647"),
-        ("grid = [\"n - 4\"]", "grid.x is 0, at least 1 is needed"),
+        ("grid = [\"n - 4\"]", "grid.x is 0, but must be at least 1"),
         ("shared = 200000", "200000 bytes of shared memory per block, the device allows 100000"),
-        ("cooperative = true", "a cooperative launch, the device allows none"),
+        ("cooperative = true", "a cooperative launch, which the device does not support"),
     ];
     for (lines, expected) in cases {
         assert_eq!(invalid(lines), expected, "{lines}");
@@ -171,7 +171,7 @@ fn an_architecture_with_instructions_of_its_own_is_left_out_where_the_device_is_
         group.settled.into_iter().map(|(_, outcome)| outcome).next()
     };
     assert_eq!(outcome("-arch=sm_90a", (9, 0)), None);
-    let why = "compiled for sm_90a, and the device is sm_80".to_owned();
+    let why = "compiled for sm_90a, but the device is sm_80".to_owned();
     assert_eq!(outcome("--gpu-architecture=sm_90a", (8, 0)), Some(Outcome::Excluded { why }));
     // `f` is the family: the same major version, and none before the one named.
     assert_eq!(outcome("-arch=sm_100f", (10, 3)), None);
@@ -393,8 +393,8 @@ fn a_file_that_does_not_fit_its_buffer_stops_the_case_before_the_run() {
     };
     assert_eq!(faults_of(2, "f32"), None);
     let told = |n, type_| faults_of(n, type_).unwrap_or_default();
-    assert!(told(3, "f32").ends_with("two_f32.npy holds 2 elements (shape [2]), 3 are needed"));
-    assert!(told(2, "i32").ends_with("two_f32.npy holds '<f4', the buffer is i32: convert it with numpy's astype"));
+    assert!(told(3, "f32").ends_with("two_f32.npy holds 2 elements (shape [2]), expected 3"));
+    assert!(told(2, "i32").ends_with("two_f32.npy holds '<f4', but the buffer is i32: convert it with numpy's astype"));
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn a_golden_file_that_does_not_fit_stops_the_case_before_the_run() {
     };
     assert_eq!(only_job(&manifest(&check("copy(b)", 2)), &cuda()).checks.len(), 1);
     assert_eq!(only_job(&manifest(&check("transpose(b, 2, 1)", 2)), &cuda()).checks.len(), 1);
-    assert!(unresolved(&check("copy(b)", 3)).contains("holds 2 elements (shape [2]), 3 are needed"));
+    assert!(unresolved(&check("copy(b)", 3)).contains("holds 2 elements (shape [2]), expected 3"));
 }
 
 #[test]
@@ -469,16 +469,12 @@ fn a_texture_has_the_type_of_its_buffer_and_must_fit_it() {
             "surface = \"b\", size = [1, 25], kind = \"1d_layered\"",
             "1 × 1 × 25 texels have 100 bytes, and the buffer has 96",
         ),
-        (
-            "f64",
-            "texture = \"b\", size = [4]",
-            "texels are not of f64: the type is an integer of up to 32 bits, f16 or f32",
-        ),
-        ("float3", "texture = \"b\", size = [4]", "a texel has 1, 2 or 4 channels, and elements of the buffer have 3"),
+        ("f64", "texture = \"b\", size = [4]", "texels cannot be f64: use an integer of up to 32 bits, f16 or f32"),
+        ("float3", "texture = \"b\", size = [4]", "a texel has 1, 2 or 4 channels, but elements of the buffer have 3"),
         (
             "u8",
             "texture = \"b\", size = [4], filter = \"linear\"",
-            "`filter = \"linear\"` gives floats, and texels are of u8",
+            "`filter = \"linear\"` gives floats, but texels are u8",
         ),
         (
             "f32",

@@ -227,7 +227,7 @@ fn a_line_that_says_another_version_is_damaged_and_its_checksum_is_still_checked
     assert_eq!(damaged.len(), 1);
     assert_eq!(damaged[0].line, place + 1);
     let message = &damaged[0].message;
-    assert!(message.starts_with("its version is 1, this runner reads version 2; the checksum is "), "{message}");
+    assert!(message.starts_with("its version is 1, this runner reads version 2; checksum mismatch: "), "{message}");
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     assert!(refused(&text.replacen("\"version\":4", "\"version\":7", 1)).contains("version 7 is not 4"));
     // A digit of a number in a case's line.
     let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
-    assert!(flipped.contains("records.jsonl:2: the checksum is "), "{flipped}");
+    assert!(flipped.contains("records.jsonl:2: checksum mismatch: "), "{flipped}");
     assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: lines follow after the last one"));
 }
 

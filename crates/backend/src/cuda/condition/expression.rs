@@ -151,7 +151,7 @@ impl Code<'_> {
         match operand {
             Operand::Int(register) => Ok(register),
             Operand::Known(Value::Int(value)) => Ok(self.integer(value)),
-            other => Err(format!("an integer is needed, not {}", other.kind())),
+            other => Err(format!("expected an integer, not {}", other.kind())),
         }
     }
 
@@ -161,7 +161,7 @@ impl Code<'_> {
             Operand::Int(register) => Ok(self.emit(Class::Float, "cvt.rn.f64.s64", &[&register])),
             Operand::Known(Value::Float(value)) => Ok(self.double(value)),
             Operand::Known(Value::Int(value)) => Ok(self.double(value as f64)),
-            other => Err(format!("a number is needed, not {}", other.kind())),
+            other => Err(format!("expected a number, not {}", other.kind())),
         }
     }
 
@@ -169,7 +169,7 @@ impl Code<'_> {
         match operand {
             Operand::Bool(register) => Ok(register),
             Operand::Known(Value::Bool(value)) => Ok(self.truth(value)),
-            other => Err(format!("a bool is needed, not {}", other.kind())),
+            other => Err(format!("expected a bool, not {}", other.kind())),
         }
     }
 

@@ -179,7 +179,7 @@ fn what_a_gpu_computes_differently_is_not_translated() {
     assert_eq!(refusal("log2(x) < 1"), "`log2` of what a kernel wrote");
     assert_eq!(refusal("select(x < 1, 1, 2.0) < 2"), "`select` of integer and float");
     assert_eq!(refusal("x < 1 && missing == 2"), "`missing == 2` has no value");
-    assert_eq!(refusal("x"), "a bool is needed, not float");
+    assert_eq!(refusal("x"), "expected a bool, not float");
     // Parts known before the launch may use every function.
     assert_eq!(
         on_the_device(&condition("x < 10.0 ** -n && mode == \"fast\"", &[("x", ElementType::F32)]), &[0]),
