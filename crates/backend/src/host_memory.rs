@@ -18,7 +18,7 @@ pub fn check(needed: u64) -> Result<(), String> {
     }
     match limit() {
         Some(limit) if needed > limit => {
-            Err(format!("{}, and the host has memory for {}", bytes(needed), bytes(limit)))
+            Err(format!("{}, but the host has memory for {}", bytes(needed), bytes(limit)))
         }
         _ => Ok(()),
     }

@@ -35,7 +35,7 @@ pub fn refusal(
     if lost > 0 {
         why.push(format!("NaN or infinity in {lost} of the elements, which `fraction` does not allow"));
     } else if fraction > 0.0 {
-        why.push(format!("{wrong:.4} of the elements are wrong, and {fraction} may be"));
+        why.push(format!("{wrong:.4} of the elements are wrong, but only {fraction} may be"));
     }
     let has_norm = norm > 0.0 || max_norm > 0.0;
     if has_norm && unwritten > 0 {
@@ -48,7 +48,9 @@ pub fn refusal(
                 return None;
             }
             if bound > 0.0 {
-                why.push(format!("the relative error in the {name} norm is {error:.2e}, and {bound:e} is allowed"));
+                why.push(format!(
+                    "the relative error in the {name} norm is {error:.2e}, but only {bound:e} is allowed"
+                ));
             }
         }
     }
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!(judged(&got, &wanted, fraction(0.01)), None);
         assert_eq!(
             judged(&got, &wanted, fraction(0.009)).as_deref(),
-            Some("0.0100 of the elements are wrong, and 0.009 may be")
+            Some("0.0100 of the elements are wrong, but only 0.009 may be")
         );
     }
 
@@ -184,7 +186,7 @@ mod tests {
         let norm = |norm| WholeTolerance { norm, ..WholeTolerance::default() };
         assert_eq!(judged(&got, &wanted, norm(0.1)), None);
         let why = judged(&got, &wanted, norm(0.099)).unwrap_or_default();
-        assert_eq!(why, "the relative error in the Frobenius norm is 1.00e-1, and 9.9e-2 is allowed");
+        assert_eq!(why, "the relative error in the Frobenius norm is 1.00e-1, but only 9.9e-2 is allowed");
         let most = |max_norm| WholeTolerance { max_norm, ..WholeTolerance::default() };
         assert_eq!(judged(&got, &wanted, most(0.1)), None);
         assert!(judged(&got, &wanted, most(0.099)).is_some());

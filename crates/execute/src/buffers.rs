@@ -392,7 +392,7 @@ fn find_variable(
     }
     let symbol = plan.symbol.as_ref().map_or(mangled, |s| &s.name);
     Err(Stop::launch_error(format!(
-        "buffer `{}` has {size} bytes, the variable `{symbol}` has {found}: declare it with the buffer's length",
+        "buffer `{}` has {size} bytes, but the variable `{symbol}` has {found}: declare it with the buffer's length",
         plan.name
     )))
 }

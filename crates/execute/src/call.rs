@@ -119,7 +119,9 @@ pub fn finish(
     let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
     let errors = if errors.trim().is_empty() { format!("it ended with {status}") } else { errors };
     let is_at_limit = OF_LIMITS.iter().any(|message| errors.contains(message));
-    let hint = || format!("; it may use {} of memory, as much as the host can spare, and write as much", bytes(most));
+    let hint = || {
+        format!("; limited to {} of memory (all that the host can spare) and to the same amount of output", bytes(most))
+    };
     Ok(Err(if is_at_limit { errors.trim_end().to_owned() + &hint() } else { errors }))
 }
 

@@ -292,7 +292,7 @@ const MOST_PRINTED: usize = 1 << 20;
 fn printed_event(job: &CaseJob, mut text: String) -> Option<Event> {
     if text.len() >= MOST_PRINTED {
         text.truncate(text.floor_char_boundary(MOST_PRINTED));
-        text.push_str("\n(what was printed after 1 MiB is left out)\n");
+        text.push_str("\n(output beyond 1 MiB is omitted)\n");
     }
     (!text.is_empty()).then(|| Event::CasePrinted { case: job.case.clone(), text })
 }

@@ -74,7 +74,7 @@ pub fn compare(
     leeway: &Leeway<'_>,
 ) -> Result<Option<Difference>, String> {
     let len = match (actual.len(), expected.len()) {
-        (Some(0), None) => return Err("the check compares no elements with a number".to_owned()),
+        (Some(0), None) => return Err("the check compares an empty array with a number".to_owned()),
         (Some(len), None) => len,
         (None, None | Some(1)) => 1,
         (Some(len), Some(other)) if len == other => len,

@@ -108,7 +108,7 @@ pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
         elements.retain(|element| selected.binary_search(element).is_ok());
     }
     if elements.is_empty() {
-        let message = format!("check `{}`: the blocks that ran, a sample, have changed no element of it", check.text);
+        let message = format!("check `{}`: the sampled blocks changed no element of it", check.text);
         return Err(Stop::launch_error(message));
     }
     let expected = match &check.expect {
@@ -124,7 +124,8 @@ pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
 
 /// The checked array, and the elements that changed during the launch.
 fn read_changed(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<(Operand, Vec<usize>), Stop> {
-    let cannot = || Stop::unresolved(format!("check `{}`: a sample of blocks gives no such value", check.text));
+    let cannot =
+        || Stop::unresolved(format!("check `{}`: it cannot be evaluated for a sample of the blocks", check.text));
     let (name, from) = part_of(&check.actual).ok_or_else(cannot)?;
     let slot = case.device_body().and_then(|body| body.slot(name)).ok_or_else(cannot)?;
     let plan = bench.store.get(slot).map(|buffer| buffer.plan.clone()).ok_or_else(cannot)?;

@@ -93,7 +93,7 @@ fn raw(path: &Path, plan: &BufferPlan) -> Result<Vec<u8>, String> {
     let wanted = plan.bytes().0;
     let fits = bytes.len() as u64 == wanted;
     let found = bytes.len();
-    fits.then_some(bytes).ok_or_else(|| format!("{} holds {found} bytes, {wanted} are needed", path.display()))
+    fits.then_some(bytes).ok_or_else(|| format!("{} holds {found} bytes, expected {wanted}", path.display()))
 }
 
 pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {

@@ -174,7 +174,7 @@ fn result(file: &[u8], element: ElementType) -> Result<Result<Operand, String>, 
     let lanes = match (stored, element.is_float()) {
         (ElementType::F64, true) => Lanes::Float(words.map(|word| f64::from_le_bytes(*word)).collect()),
         (ElementType::F64, false) => {
-            return Ok(Err(format!("returned floats, and {element} is expected; return integers")));
+            return Ok(Err(format!("returned floats, but {element} is expected; return integers")));
         }
         (ElementType::U64, true) => Lanes::Float(words.map(|word| u64::from_le_bytes(*word) as f64).collect()),
         (_, true) => Lanes::Float(words.map(|word| i64::from_le_bytes(*word) as f64).collect()),

@@ -145,7 +145,7 @@ pub fn resolve(
         && given != own
     {
         let dims = |[x, y, z]: [u32; 3]| format!("{x}×{y}×{z}");
-        let message = format!("`cluster` is {}, and the kernel is compiled for {}", dims(given), dims(own));
+        let message = format!("`cluster` is {}, but the kernel is compiled for {}", dims(given), dims(own));
         return Err(invalid(message));
     }
     let resources = KernelResources { cluster: plan.cluster.or(resources.cluster), ..resources };
@@ -201,7 +201,7 @@ fn grid(plan: &LaunchPlan, block: Dim3, resident: u64) -> Result<[u64; 3], Stop>
     match &plan.grid {
         GridPlan::Fixed(dims) => Ok(*dims),
         GridPlan::Occupancy if resident == 0 => {
-            Err(invalid(format!("no block of {} threads fits an SM", block.count())))
+            Err(invalid(format!("no block of {} threads fits on an SM", block.count())))
         }
         GridPlan::Occupancy => Ok([resident, 1, 1]),
         GridPlan::AfterBlock { dims, scope } => {

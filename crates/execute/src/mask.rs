@@ -34,7 +34,7 @@ pub fn selected(
     })?;
     if value.len() != Some(len) {
         let given = value.len().map_or_else(|| "one number".to_owned(), |given| format!("{given} elements"));
-        return Err(problem(format!("`where` gives {given}, and {len} are compared")));
+        return Err(problem(format!("`where` gives {given}, but {len} are compared")));
     }
     let blocks = parallel::blocks(len, PIECE, &|block| match value.lanes(block.clone()) {
         Lanes::Int(lanes) => chosen(block, &lanes, |lane| *lane != 0),
@@ -42,7 +42,7 @@ pub fn selected(
     });
     let elements = blocks.concat();
     if elements.is_empty() {
-        return Err(problem(format!("`where` selects none of its {len} elements")));
+        return Err(problem(format!("`where` selects none of the {len} elements")));
     }
     Ok(Some(elements))
 }

@@ -51,7 +51,7 @@ pub fn find_unfounded(
             && !has_special_input(bench, case)?
         {
             return Ok(Some(Mismatch {
-                what: format!("{what}: NaN, and no input is NaN or infinite; {REMEDY}"),
+                what: format!("{what}: NaN, although no input is NaN or infinite; {REMEDY}"),
                 index,
                 expected: "a number".to_owned(),
                 got: "NaN".to_owned(),

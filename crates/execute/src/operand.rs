@@ -221,7 +221,7 @@ impl Operand {
         if let (Some(len), Some(last)) = (self.len(), elements.iter().max())
             && *last >= len
         {
-            return Err(format!("the check compares element {last} with one of {len} elements"));
+            return Err(format!("the check compares element {last}, but there are only {len} elements"));
         }
         Ok(match self {
             Self::Bytes { element, bytes } => {

@@ -41,7 +41,7 @@ impl<'b, 'a> Prepared<'b, 'a> {
 
 fn prepare_body(bench: &mut Bench<'_>, job: &CaseJob) -> Result<Body, Stop> {
     if let Some(check) = job.checks.iter().find(|c| !c.tolerance.is_sound() || !c.whole.is_sound()) {
-        let message = format!("the tolerance of `{}` must be of finite numbers of at least 0", check.text);
+        let message = format!("the tolerance of `{}` must consist of finite, non-negative numbers", check.text);
         return Err(Stop::unresolved(message));
     }
     match &job.body {
@@ -180,7 +180,7 @@ fn resolve_call(bench: &mut Bench<'_>, body: &DeviceBody, plan: &HostPlan) -> Re
     let args = args.collect::<Result<Vec<_>, Stop>>()?;
     let module = bench.modules.load(bench.device, code)?;
     let functions = bench.device.host_functions().ok_or_else(|| {
-        Stop::launch_error(format!("`{function}` is a function of the host, and this device runs kernels only"))
+        Stop::launch_error(format!("`{function}` is a host function, but this device only runs kernels"))
     })?;
     let function = functions.host_function(module, function, &args)?;
     Ok(Step::Call(HostCall { function, args }))
@@ -194,7 +194,7 @@ fn resolve_copy(bench: &Bench<'_>, body: &DeviceBody, from: &str, to: &str) -> R
     let (source, target) = (find(from)?, find(to)?);
     let (size, room) = (source.plan.bytes().0, target.plan.bytes().0);
     if size != room {
-        let message = format!("the copy takes `{from}` of {size} bytes to `{to}` of {room} bytes");
+        let message = format!("the copy from `{from}` has {size} bytes, but `{to}` has {room} bytes");
         return Err(Stop::unresolved(message));
     }
     Ok(Step::Copy { from: source.id, to: target.id })

@@ -198,6 +198,6 @@ fn find_sound(samples: Vec<Timing>) -> Result<Timing, Stop> {
     if sample.whole.is_finite() && sample.whole >= 0.0 {
         Ok(sample)
     } else {
-        Err(Stop::launch_error(format!("the device's clock reads {} ns", sample.whole)))
+        Err(Stop::launch_error(format!("invalid time from the device's clock: {} ns", sample.whole)))
     }
 }

@@ -110,14 +110,14 @@ fn read_value(like: Option<&Value>, text: &str) -> Result<Value, String> {
     let program = Program::parse(text).map_err(|e| e.message)?;
     if let Some(name) = program.names().iter().next() {
         let wanted = like.map_or("value", Value::kind);
-        return Err(format!("`{name}` is a name, and the axis has values of kind {wanted}: write them out"));
+        return Err(format!("`{name}` is a name, but the axis has values of kind {wanted}: write them out"));
     }
     match (like, program.evaluate(&Scope::new()).map_err(|e| e.message)?) {
         (Some(Value::Float(_)), Value::Int(value)) => Ok(Value::Float(value as f64)),
         (Some(like), value) if like.kind() == value.kind() => Ok(value),
         (like, value) => {
             let wanted = like.map_or("value", Value::kind);
-            Err(format!("`{value}` is a value of kind {}, and the axis has values of kind {wanted}", value.kind()))
+            Err(format!("`{value}` is a value of kind {}, but the axis has values of kind {wanted}", value.kind()))
         }
     }
 }
@@ -146,7 +146,7 @@ fn unequal(axes: &[Axis], zipped: &[String]) -> Option<Diagnostic> {
     let first = lengths.next()?;
     let other = lengths.find(|axis| axis.values.len() != first.values.len())?;
     let message = format!(
-        "axes `{}` and `{}` advance together, and have {} and {} values",
+        "axes `{}` and `{}` advance together, but have {} and {} values",
         first.name,
         other.name,
         first.values.len(),

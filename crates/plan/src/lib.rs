@@ -88,7 +88,7 @@ pub struct Plan {
     without_host: Option<String>,
 }
 
-const NO_HOST_ON_SIMULATOR: &str = "a host function queues work on a GPU, and the simulator is none";
+const NO_HOST_ON_SIMULATOR: &str = "a host function needs a GPU, and this is the simulator";
 
 /// Builds the matrix. The error contains all errors of the manifest on this backend and of the narrowing options.
 pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Result<Plan, Diagnostics> {
@@ -141,8 +141,8 @@ fn baseline(manifest: &Manifest) -> Option<(String, Vec<(String, Value)>)> {
 
 fn nothing_left(options: &PlanOptions) -> Diagnostic {
     match (&options.filter, options.variants.is_empty()) {
-        (Some(filter), true) => Diagnostic::whole(format!("--filter '{filter}' leaves no case")),
-        (Some(filter), false) => Diagnostic::whole(format!("--filter '{filter}' and --variant leave no case")),
+        (Some(filter), true) => Diagnostic::whole(format!("no case matches --filter '{filter}'")),
+        (Some(filter), false) => Diagnostic::whole(format!("no case matches --filter '{filter}' and --variant")),
         _ => Diagnostic::whole("the matrix is empty"),
     }
 }

@@ -52,7 +52,7 @@ pub fn lay_out(
     let cells = product.and_then(|points| points.checked_mul(variants.max(1) as u64));
     if cells.is_none_or(|cells| cells > MAX_CELLS) {
         let count = cells.map_or_else(|| "more than 2^64".to_owned(), |cells| cells.to_string());
-        let message = format!("the matrix has {count} cells, at most {MAX_CELLS} are planned");
+        let message = format!("the matrix has {count} cells, but at most {MAX_CELLS} are allowed");
         return Err(Diagnostic::whole(message).hint("shorten an axis, or zip axes that belong together"));
     }
     let width = axes.shared.len();

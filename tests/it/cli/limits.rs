@@ -102,7 +102,7 @@ fn a_matrix_of_more_than_a_million_cells_is_refused() {
     let axes = million();
     let plan = quick(&project(&(axes + "c = [0, 1]\n"), "", ""), &["plan", "x.toml", "--backend", "sim"]);
     assert_eq!(plan.status.code(), Some(2));
-    assert!(said(&plan).contains("the matrix has 2000000 cells, at most 1000000 are planned"), "{}", said(&plan));
+    assert!(said(&plan).contains("the matrix has 2000000 cells, but at most 1000000 are allowed"), "{}", said(&plan));
 }
 
 #[test]

@@ -200,6 +200,6 @@ fn a_run_that_cannot_begin_says_why_and_leaves_nothing() {
     refused("file/out", &[], 3, &["cannot create the folder", "file/out"]);
     refused("out", &["--device", "99"], 3, &["no device 99", "runner devices"]);
     refused("out", &["--set", "m=1"], 2, &["--set m=1", "there is no axis `m`"]);
-    refused("out", &["--filter", "n > 10**6"], 2, &["leaves no case"]);
+    refused("out", &["--filter", "n > 10**6"], 2, &["no case matches --filter"]);
     refused("out", &["--variant", "soun"], 2, &["soun"]);
 }

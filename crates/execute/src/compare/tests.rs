@@ -272,7 +272,7 @@ fn a_number_stands_for_every_element_and_an_array_for_none_but_its_own() {
     for (actual, expected, problem) in [
         (array.clone(), floats(ElementType::F64, &[4.0]), "the check compares 3 elements with 1 elements"),
         (one.clone(), array, "the check compares one number with 3 elements"),
-        (floats(ElementType::F64, &[]), one, "the check compares no elements with a number"),
+        (floats(ElementType::F64, &[]), one, "the check compares an empty array with a number"),
     ] {
         assert_eq!(compare(&actual, &expected, &EXACT, &[], &Leeway::default()).unwrap_err(), problem);
     }

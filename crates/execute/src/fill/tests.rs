@@ -307,7 +307,7 @@ fn a_raw_file_must_be_as_long_as_the_buffer() {
     std::fs::write(&path, [1, 0, 0, 0, 2, 0, 0, 0]).unwrap();
     assert_eq!(fill(&plan("b", ElementType::U32, 2), &FillPlan::Raw(path.clone())).unwrap(), [1, 0, 0, 0, 2, 0, 0, 0]);
     let refused = fill(&plan("b", ElementType::U32, 3), &FillPlan::Raw(path)).unwrap_err();
-    assert!(refused.ends_with("x.bin holds 8 bytes, 12 are needed"), "{refused}");
+    assert!(refused.ends_with("x.bin holds 8 bytes, expected 12"), "{refused}");
 }
 
 #[test]

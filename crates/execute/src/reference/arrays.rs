@@ -60,7 +60,7 @@ pub fn scanned(element: ElementType, x: &Operand) -> Operand {
 /// Counts the elements equal to 0, 1, …, `bins` - 1. Other integers are not counted.
 pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Operand, String> {
     if element.is_float() {
-        return Err(format!("counts integers, and got {element}"));
+        return Err(format!("counts integers, but got {element}"));
     }
     let mut counts = vec![0; bins];
     if let Lanes::Int(lanes) = all_lanes(x) {
@@ -75,7 +75,7 @@ pub fn histogram(element: ElementType, x: &Operand, bins: usize) -> Result<Opera
 
 /// Softmax of each row, after subtracting its largest element.
 pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Operand, String> {
-    let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
+    let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, but got {element}")) };
     parallel::chunks(&mut lanes, columns.max(1), &|_, row| {
         let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         for lane in &mut *row {
@@ -91,7 +91,7 @@ pub fn softmax(element: ElementType, x: &Operand, columns: usize) -> Result<Oper
 
 /// Applies a function to each element.
 pub fn each(element: ElementType, x: &Operand, function: fn(f64) -> f64) -> Result<Operand, String> {
-    let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, and got {element}")) };
+    let Lanes::Float(mut lanes) = all_lanes(x) else { return Err(format!("works on floats, but got {element}")) };
     parallel::chunks(&mut lanes, PIECE, &|_, piece| piece.iter_mut().for_each(|lane| *lane = function(*lane)));
     Ok(wide(element, Lanes::Float(lanes)))
 }
@@ -114,7 +114,7 @@ pub fn layernorm(element: ElementType, [x, weight, bias]: [&Operand; 3], columns
     let (Lanes::Float(mut lanes), Lanes::Float(weight), Lanes::Float(bias)) =
         (all_lanes(x), all_lanes(weight), all_lanes(bias))
     else {
-        return Err(format!("works on floats, and got {element}"));
+        return Err(format!("works on floats, but got {element}"));
     };
     parallel::chunks(&mut lanes, columns.max(1), &|_, row| {
         let (mean, scale) = normal_of(row.iter().copied());

@@ -60,17 +60,17 @@ fn elementwise(operation: Elementwise, operands: Vec<Operand>) -> Result<Operand
         _ => other == element,
     };
     if let Some(other) = types.find(|other| !is_alike(*other)) {
-        return Err(format!("{name} takes arrays of one type, and got {element} and {other}"));
+        return Err(format!("{name} takes arrays of one type, but got {element} and {other}"));
     }
     let arrays: Vec<&Operand> = operands.iter().filter(|operand| operand.len().is_some()).collect();
     arrays.windows(2).try_for_each(|pair| same_len(name, pair[0], pair[1]))?;
     if !element.is_float() {
         let is_fraction = |operand: &&Operand| matches!(operand, Operand::Scalar { value: Number::Float(_), .. });
         if let Some(Operand::Scalar { value, .. }) = operands.iter().find(is_fraction) {
-            return Err(format!("{name} on elements of {element} takes integers, and got {value}"));
+            return Err(format!("{name} on elements of {element} takes integers, but got {value}"));
         }
         if operation == Elementwise::Sqrt {
-            return Err(format!("sqrt() works on floats, and got {element}"));
+            return Err(format!("sqrt() works on floats, but got {element}"));
         }
     }
     let [left, right] = match <[Operand; 2]>::try_from(operands) {
@@ -273,7 +273,9 @@ fn apply(
             let [from, to] = sizes(name, [integers[0], integers[1]])?;
             let len = arguments[0].len().unwrap_or(0);
             if from > to || to > len {
-                return Err(format!("{name}() expects indices from 0 to {len} in order, and got {from} and {to}"));
+                return Err(format!(
+                    "{name}() expects indices from 0 to {len} in ascending order, but got {from} and {to}"
+                ));
             }
             Ok(arrays::slice(element, &arguments[0], from..to))
         }
@@ -285,11 +287,11 @@ fn common_element(name: &str, arguments: &[Operand]) -> Result<ElementType, Stri
     let mut common = None;
     for argument in arguments {
         let (Some(element), Some(_)) = (argument.element(), argument.len()) else {
-            return Err(format!("{name}() takes arrays, and one of its arguments is a number"));
+            return Err(format!("{name}() takes arrays, but one of its arguments is a number"));
         };
         match common {
             Some(first) if first != element => {
-                return Err(format!("{name}() takes arrays of one type, and got {first} and {element}"));
+                return Err(format!("{name}() takes arrays of one type, but got {first} and {element}"));
             }
             _ => common = Some(element),
         }
@@ -299,7 +301,7 @@ fn common_element(name: &str, arguments: &[Operand]) -> Result<ElementType, Stri
 
 fn same_len(name: &str, left: &Operand, right: &Operand) -> Result<(), String> {
     let (left, right) = (left.len().unwrap_or(0), right.len().unwrap_or(0));
-    if left == right { Ok(()) } else { Err(format!("{name}() takes arrays of one length, and got {left} and {right}")) }
+    if left == right { Ok(()) } else { Err(format!("{name}() takes arrays of one length, but got {left} and {right}")) }
 }
 
 fn sizes<const N: usize>(name: &str, integers: [i64; N]) -> Result<[usize; N], String> {
@@ -315,7 +317,7 @@ fn fits(name: &str, array: &Operand, rows: usize, columns: usize) -> Result<(), 
     if rows.checked_mul(columns) == Some(len) {
         Ok(())
     } else {
-        Err(format!("{name}() expects {rows} × {columns} elements, and the array has {len}"))
+        Err(format!("{name}() expects {rows} × {columns} elements, but the array has {len}"))
     }
 }
 
@@ -328,7 +330,7 @@ fn has_room(name: &str, len: usize) -> Result<(), String> {
 /// Rejects elements past the end of a result.
 fn check_last(name: &str, elements: Option<&[usize]>, len: usize) -> Result<(), String> {
     match elements.and_then(|elements| elements.iter().max()) {
-        Some(last) if *last >= len => Err(format!("{name}() has {len} elements, and element {last} is compared")),
+        Some(last) if *last >= len => Err(format!("{name}() has {len} elements, but element {last} is compared")),
         _ => Ok(()),
     }
 }

@@ -57,7 +57,7 @@ pub type Blocks<'a> = dyn Fn(Range<usize>) -> Result<Block<'a>, String> + Sync +
 /// Reduces arrays of `len` elements each. The error says what is wrong with them.
 pub fn reduce(reduction: Reduction, element: ElementType, len: usize, given: &Blocks<'_>) -> Result<Number, String> {
     if len == 0 && matches!(reduction, Reduction::Min | Reduction::Max) {
-        return Err("of no elements has no value".to_owned());
+        return Err("of an empty array has no value".to_owned());
     }
     if element.is_float() {
         floats(reduction, element, len, given).map(Number::Float)
@@ -110,7 +110,7 @@ fn floats(reduction: Reduction, element: ElementType, len: usize, given: &Blocks
         Reduction::Product => folded(len, 1.0, given, read, |a, b| a * b),
         Reduction::Min => folded(len, f64::INFINITY, given, read, f64::minimum_or_nan),
         Reduction::Max => folded(len, f64::NEG_INFINITY, given, read, f64::maximum_or_nan),
-        Reduction::And | Reduction::Or => Err(format!("works on integers, and the array is {element}")),
+        Reduction::And | Reduction::Or => Err(format!("works on integers, but the array is {element}")),
     }
 }
 

@@ -175,21 +175,21 @@ fn arithmetic_on_elements_wraps_integers_and_keeps_floats_unrounded() {
     assert_eq!(elements(&shares), [1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0].map(Number::Float));
     for (operation, operands, buffers, why) in [
         (Divide, both.to_vec(), [&bytes[0], &bytes[0]], "an integer is divided by zero"),
-        (Add, both.to_vec(), [&bytes[0], &signed[0]], "arrays of one type, and got u8 and f32"),
+        (Add, both.to_vec(), [&bytes[0], &signed[0]], "arrays of one type, but got u8 and f32"),
         (Add, both.to_vec(), [&bytes[0], &largest[0]], "got u8 and u64"),
-        (Sqrt, vec![x.clone()], [&bytes[0], &bytes[0]], "sqrt() works on floats, and got u8"),
+        (Sqrt, vec![x.clone()], [&bytes[0], &bytes[0]], "sqrt() works on floats, but got u8"),
         (
             Multiply,
             vec![x.clone(), RefExpr::Constant(Value::Float(0.5))],
             [&bytes[0], &bytes[0]],
-            "takes integers, and got 0.5",
+            "takes integers, but got 0.5",
         ),
     ] {
         let error = arithmetic(operation, &operands, &buffers.map(Clone::clone)).unwrap_err();
         assert!(error.contains(why), "{error}");
     }
     let longer = [floats(ElementType::F32, &[1.0]), floats(ElementType::F32, &[1.0, 2.0])];
-    assert!(arithmetic(Add, &both, &longer).unwrap_err().contains("arrays of one length, and got 1 and 2"));
+    assert!(arithmetic(Add, &both, &longer).unwrap_err().contains("arrays of one length, but got 1 and 2"));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn functions_of_nothing_are_neutral_or_refused() {
     let empty = ints(ElementType::I32, &[]);
     for function in [RefFunction::Min, RefFunction::Max] {
         let error = apply(function, std::slice::from_ref(&empty), &[]).unwrap_err();
-        assert_eq!(error, format!("{}() of no elements has no value", function.name()));
+        assert_eq!(error, format!("{}() of an empty array has no value", function.name()));
     }
     let none = apply(RefFunction::Add, &[empty.clone(), empty.clone()], &[]).unwrap();
     assert_eq!(none.len(), Some(0));
@@ -380,23 +380,23 @@ fn arguments_that_do_not_meet_are_refused_with_their_sizes_and_types() {
     let longer = ints(ElementType::I32, &[1, 2, 3]);
     let huge = i64::MAX;
     for (function, arguments, integers, expected) in [
-        (RefFunction::Add, vec![i.clone(), f.clone()], vec![], "add() takes arrays of one type, and got i32 and f32"),
-        (RefFunction::Dot, vec![i.clone(), longer], vec![], "dot() takes arrays of one length, and got 2 and 3"),
-        (RefFunction::Sum, vec![one], vec![], "sum() takes arrays, and one of its arguments is a number"),
-        (RefFunction::And, vec![f.clone()], vec![], "and() works on integers, and the array is f32"),
-        (RefFunction::Or, vec![f], vec![], "or() works on integers, and the array is f32"),
+        (RefFunction::Add, vec![i.clone(), f.clone()], vec![], "add() takes arrays of one type, but got i32 and f32"),
+        (RefFunction::Dot, vec![i.clone(), longer], vec![], "dot() takes arrays of one length, but got 2 and 3"),
+        (RefFunction::Sum, vec![one], vec![], "sum() takes arrays, but one of its arguments is a number"),
+        (RefFunction::And, vec![f.clone()], vec![], "and() works on integers, but the array is f32"),
+        (RefFunction::Or, vec![f], vec![], "or() works on integers, but the array is f32"),
         (
             RefFunction::Transpose,
             vec![i.clone()],
             vec![2, 2],
-            "transpose() expects 2 × 2 elements, and the array has 2",
+            "transpose() expects 2 × 2 elements, but the array has 2",
         ),
         (RefFunction::Transpose, vec![i.clone()], vec![-1, 2], "transpose() got a negative size, -1"),
         (
             RefFunction::Matmul,
             vec![i.clone(), i.clone()],
             vec![1, huge, 2],
-            "matmul() expects 2 × 9223372036854775807 elements, and the array has 2",
+            "matmul() expects 2 × 9223372036854775807 elements, but the array has 2",
         ),
         (RefFunction::Sum, vec![i.clone(), i.clone()], vec![], "sum() got 2 buffers and 0 integers"),
         (RefFunction::Add, vec![i.clone()], vec![], "add() got 1 buffers and 0 integers"),
@@ -527,7 +527,7 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
     let int = ints(ElementType::I32, &[0, 1, 1]);
     let refused = apply(RefFunction::Histogram, std::slice::from_ref(&int), &[10_i64.pow(15)]).unwrap_err();
     assert!(
-        refused.starts_with("histogram() makes 1000000000000000 elements, which need 7.1 PiB, and the host has "),
+        refused.starts_with("histogram() makes 1000000000000000 elements, which need 7.1 PiB, but the host has "),
         "{refused}"
     );
     assert!(apply(RefFunction::Histogram, &[int], &[i64::MAX]).is_err());
@@ -535,7 +535,7 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
     let column = Operand::Bytes { element: ElementType::I8, bytes: Arc::new(vec![1; 10_000_000]) };
     let refused = apply(RefFunction::Matmul, &[column.clone(), column], &[10_000_000, 10_000_000, 1]).unwrap_err();
     assert!(
-        refused.starts_with("matmul() makes 100000000000000 elements, which need 728 TiB, and the host has "),
+        refused.starts_with("matmul() makes 100000000000000 elements, which need 728 TiB, but the host has "),
         "{refused}"
     );
 }

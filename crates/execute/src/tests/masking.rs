@@ -39,5 +39,5 @@ fn a_wrong_element_is_named_by_its_index_in_the_whole_array() {
 fn a_mask_that_selects_nothing_is_refused() {
     let said = run(device(vec![("it", kernel(right))]), &group(vec![from_index(N as i64)]));
     let outcome = format!("{:?}", said.outcome("it"));
-    assert!(outcome.contains(&format!("`where` selects none of its {N} elements")), "{outcome}");
+    assert!(outcome.contains(&format!("`where` selects none of the {N} elements")), "{outcome}");
 }

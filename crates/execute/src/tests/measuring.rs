@@ -124,7 +124,7 @@ fn a_copy_by_the_driver_is_measured_and_checked_as_a_kernel_is() {
     assert_eq!((said.outcome("memcpy"), said.verdict("memcpy")), (Outcome::Measured, Some(&Verdict::Pass)));
     job.buffers[1].len = N - 1;
     let said = run(device(vec![]), &group(vec![job]));
-    let message = "the copy takes `input` of 4000 bytes to `out` of 3996 bytes".to_owned();
+    let message = "the copy from `input` has 4000 bytes, but `out` has 3996 bytes".to_owned();
     assert_eq!(said.outcome("memcpy"), Outcome::Unresolved { message });
 }
 
@@ -427,7 +427,7 @@ fn an_occupancy_grid_of_a_kernel_that_fits_no_sm_is_invalid() {
         plan.grid = GridPlan::Occupancy;
     });
     let said = run(FakeDevice::new(info).with_kernel("it", kernel(right)), &group(vec![job]));
-    assert_eq!(said.outcome("it"), Outcome::Invalid { limit: "no block of 1024 threads fits an SM".to_owned() });
+    assert_eq!(said.outcome("it"), Outcome::Invalid { limit: "no block of 1024 threads fits on an SM".to_owned() });
     assert!(said.device.launched().is_empty());
 }
 

@@ -35,8 +35,8 @@ fn pair(element: ElementType) -> [runner_types::CaseJob; 2] {
     [plain, other]
 }
 
-const NAN: &str = "out: NaN, and no input is NaN or infinite; an output that a kernel reads before it writes it needs \
-                   `access = \"inout\"`";
+const NAN: &str = "out: NaN, although no input is NaN or infinite; an output that a kernel reads before it writes it \
+                   needs `access = \"inout\"`";
 
 #[test]
 fn two_kernels_that_read_their_poisoned_output_are_not_right_because_both_are_nan() {

@@ -447,7 +447,7 @@ fn a_variable_that_no_kernel_is_handed_is_bound_all_the_same() {
 fn a_variable_of_another_size_or_none_at_all_is_named() {
     let small = device(rights(&["it"])).with_symbol("table", 4000).with_symbol("result", 40);
     let said = run(small, &group(vec![variables("it")]));
-    let message = "buffer `out` has 4000 bytes, the variable `result` has 40: declare it with the buffer's length";
+    let message = "buffer `out` has 4000 bytes, but the variable `result` has 40: declare it with the buffer's length";
     assert_eq!(said.outcome("it"), Outcome::LaunchError { message: message.to_owned() });
     let none = device(rights(&["it"])).with_symbol("table", 4000);
     let said = run(none, &group(vec![variables("it")]));

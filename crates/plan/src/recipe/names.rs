@@ -340,7 +340,7 @@ pub fn faults_of_filter(rule: &Rule, recipes: &[Recipe], axes: &Axes, device_kno
             let fault = Diagnostic::whole(format!("--filter '{text}': there is no axis `{name}`"));
             match nearest(name, known.iter().copied()) {
                 Some(near) => fault.hint(format!("did you mean `{near}`?")),
-                None => fault.hint("a filter names axes, bindings of [let] and `variant`"),
+                None => fault.hint("a filter may name axes, bindings of [let] and `variant`"),
             }
         })
         .collect();

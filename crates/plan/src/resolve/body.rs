@@ -75,7 +75,8 @@ impl CaseEvaluator<'_> {
         let total = outer.saturating_mul(count);
         if !LaunchSpec::REPEATS.contains(&total) {
             let most = LaunchSpec::REPEATS.end();
-            let message = format!("{outer} rounds of {count} repetitions are {total}, and at most {most} are queued");
+            let message =
+                format!("{outer} rounds of {count} repetitions are {total}, but at most {most} can be queued");
             return Err(unresolved("repeat", &message));
         }
         for nth in 0..count {
@@ -93,7 +94,7 @@ impl CaseEvaluator<'_> {
             return Ok(value);
         }
         let (least, most) = (bounds.start(), bounds.end());
-        Err(unresolved(place, &format!("`{}` is {value}, which is not from {least} to {most}", program.text())))
+        Err(unresolved(place, &format!("`{}` is {value}, but must be from {least} to {most}", program.text())))
     }
 
     /// Value of a setting, within its bounds.
@@ -154,7 +155,8 @@ impl CaseEvaluator<'_> {
     fn persist(&self, recipe: &Persist<String, Expression>) -> Worked<Persist> {
         let ratio = recipe.ratio.evaluate_f64(self.scope).place("persist")?;
         if !(ratio > 0.0 && ratio <= 1.0) {
-            let message = format!("`{}` is {ratio}, and a ratio is more than 0 and at most 1", recipe.ratio.text());
+            let message =
+                format!("`{}` is {ratio}, but a ratio must be more than 0 and at most 1", recipe.ratio.text());
             return Err(unresolved("persist", &message));
         }
         Ok(Persist { buffer: recipe.buffer.clone(), ratio })
@@ -219,8 +221,10 @@ impl CaseEvaluator<'_> {
         let (element, width) = self.element_or_vector(&recipe.element, "args")?;
         let len = recipe.len.evaluate_u64(self.scope).place("args")?;
         if offset_value >= len {
-            let message =
-                format!("`{name} + {}` is {offset_value} elements from the beginning of {len}", offset.text());
+            let message = format!(
+                "`{name} + {}` is {offset_value} elements from the beginning, but the buffer has {len}",
+                offset.text()
+            );
             return Err(unresolved("args", &message));
         }
         Ok(offset_value.saturating_mul(width).saturating_mul(element.size() as u64))
@@ -237,7 +241,9 @@ impl CaseEvaluator<'_> {
             ArgSpec::Buffer(name) => Ok(Laid::address(name, 0)),
             ArgSpec::Offset { buffer, offset } => Ok(Laid::address(buffer, self.offset(buffer, offset)?)),
             ArgSpec::Texture(_) => Err(unresolved("args", "a texture must be a separate argument, not a field")),
-            ArgSpec::Named(_) => Err(unresolved("args", "a struct in a list is a list of its fields, without names")),
+            ArgSpec::Named(_) => {
+                Err(unresolved("args", "a struct in a list must be a list of its fields, without names"))
+            }
             ArgSpec::Struct(fields) => {
                 let mut whole = Laid::default();
                 for field in fields {
@@ -292,7 +298,7 @@ impl CaseEvaluator<'_> {
         let (needed, held) = (texture.bytes(), len.saturating_mul(width).saturating_mul(element.size() as u64));
         let problem = texture.violation().or_else(|| {
             let fits = x > 0 && y > 0 && z > 0 && needed <= held;
-            let size = || format!("{x} × {y} × {z} texels have {needed} bytes, and the buffer has {held}");
+            let size = || format!("{x} × {y} × {z} texels have {needed} bytes, but the buffer has {held}");
             (!fits).then(size)
         });
         problem.map_or(Ok(texture), |why| Err(unresolved("args", &format!("a texture of `{name}`: {why}"))))
@@ -346,7 +352,7 @@ impl Laid {
         let (begin, most) = (self.bytes.len().next_multiple_of(field.alignment), ArgPlan::MOST_STRUCT_BYTES);
         let end = begin + field.bytes.len();
         if end > most {
-            return Err(unresolved("args", &format!("a struct of {end} bytes is passed, and at most {most} are")));
+            return Err(unresolved("args", &format!("a struct has {end} bytes, but at most {most} can be passed")));
         }
         self.bytes.resize(begin, 0);
         self.bytes.extend_from_slice(&field.bytes);

@@ -23,7 +23,10 @@ impl CaseEvaluator<'_> {
         let (element, width) = self.element_or_vector(&recipe.element, &place("type"))?;
         let len = recipe.len.evaluate_u64(self.scope).place(&place("len"))?.saturating_mul(width);
         if len == 0 {
-            return Err(unresolved(&place("len"), &format!("`{}` is 0, and a buffer has elements", recipe.len.text())));
+            return Err(unresolved(
+                &place("len"),
+                &format!("`{}` is 0, but a buffer needs at least one element", recipe.len.text()),
+            ));
         }
         let fill = recipe.fill.as_ref().map(|fill| self.fill(fill, element, len, &place("fill"))).transpose()?;
         let symbol = recipe.symbol.as_ref().map(|symbol| {
@@ -95,7 +98,7 @@ impl CaseEvaluator<'_> {
         };
         let count = |program: &Expression| program.evaluate_u64(self.scope).place(place);
         let at_least_one = |program: &Expression| match count(program)? {
-            0 => Err(unresolved(place, &format!("`{}` is 0, and must be at least 1", program.text()))),
+            0 => Err(unresolved(place, &format!("`{}` is 0, but must be at least 1", program.text()))),
             count => Ok(count),
         };
         Ok(match recipe {
@@ -109,7 +112,7 @@ impl CaseEvaluator<'_> {
                 if !(exponent_value > 0.0 && exponent_value.is_finite()) {
                     return Err(unresolved(
                         place,
-                        &format!("`{}` is {exponent_value}, and must be positive", exponent.text()),
+                        &format!("`{}` is {exponent_value}, but must be positive", exponent.text()),
                     ));
                 }
                 Structure::Zipf { values: at_least_one(values)?, exponent: exponent_value }
@@ -121,7 +124,7 @@ impl CaseEvaluator<'_> {
                 let matrix = sparse(count(begins)?, count(nonzeros)?, at_least_one(columns)?, place)?;
                 if matrix.nonzeros != len {
                     let message = format!(
-                        "the rows in `{rows}` have {} nonzeros, and the buffer has {len} elements",
+                        "the rows in `{rows}` have {} nonzeros, but the buffer has {len} elements",
                         matrix.nonzeros
                     );
                     return Err(unresolved(place, &message));
@@ -163,7 +166,7 @@ impl CaseEvaluator<'_> {
         if bytes == wanted {
             return Ok(path);
         }
-        let message = format!("{} holds {bytes} bytes, and {len} elements of {element} are {wanted}", path.display());
+        let message = format!("{} holds {bytes} bytes, but {len} elements of {element} have {wanted}", path.display());
         Err(unresolved(place, &message))
     }
 
@@ -176,7 +179,7 @@ impl CaseEvaluator<'_> {
         place: &str,
     ) -> Worked<Vec<Value>> {
         if let Some(len) = len.filter(|len| *len != elements.len() as u64) {
-            return Err(unresolved(place, &format!("the list has {} elements, and {len} are needed", elements.len())));
+            return Err(unresolved(place, &format!("the list has {} elements, expected {len}", elements.len())));
         }
         let number = |program: &Expression| {
             let value = program.evaluate(self.scope).place(place)?;
@@ -214,7 +217,7 @@ impl CaseEvaluator<'_> {
 fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Sparse> {
     let rows = begins.saturating_sub(1);
     if rows == 0 {
-        return Err(unresolved(place, "the begins of rows need at least two elements: one more than rows"));
+        return Err(unresolved(place, "row offsets need at least two elements: one more than there are rows"));
     }
     if nonzeros > rows.saturating_mul(columns) {
         let message = format!("{nonzeros} nonzeros do not fit {rows} rows of {columns} columns");
@@ -232,9 +235,13 @@ fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
         Value::Int(value) => {
             let (least, most) = range(element);
             let fits = (least..=most).contains(&i128::from(value));
-            if fits { Ok(Value::Int(value)) } else { Err(format!("{value} does not fit {element}, {least} to {most}")) }
+            if fits {
+                Ok(Value::Int(value))
+            } else {
+                Err(format!("{value} does not fit in {element}, {least} to {most}"))
+            }
         }
-        Value::Float(value) => Err(format!("{value} is a float, and {element} holds integers")),
+        Value::Float(value) => Err(format!("{value} is a float, but {element} holds integers")),
         other => Err(format!("{other} is not a number")),
     }
 }

@@ -84,7 +84,7 @@ pub fn resolve_case(manifest: &Manifest, plan: &Plan, cell: Cell) -> Result<Case
     (CaseWork { manifest, plan, cell }).job(&plan.case(cell)).map_err(|stop| match stop {
         NoJob::Settled(outcome) => outcome,
         NoJob::Undecided(names) => {
-            Outcome::Unresolved { message: format!("it depends on a device, of which it names {}", names.join(", ")) }
+            Outcome::Unresolved { message: format!("it depends on the device: it uses {}", names.join(", ")) }
         }
     })
 }

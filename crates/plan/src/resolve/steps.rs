@@ -84,7 +84,7 @@ impl CaseEvaluator<'_> {
                 let halves = (value.bits as u32, (value.bits >> 32) as u32);
                 if value.element.size() == 8 && halves.0 != halves.1 {
                     let message = format!(
-                        "`memset` sets up to 4 bytes again and again, and the two halves of this {} differ",
+                        "`memset` repeats a pattern of up to 4 bytes, but the two halves of this {} differ",
                         value.element
                     );
                     return Err(unresolved("memset", &message));
@@ -95,7 +95,7 @@ impl CaseEvaluator<'_> {
                 let (source, target) = (written.buffer(from)?, written.buffer(to)?);
                 let (size, room) = (source.bytes().0, target.bytes().0);
                 if size != room {
-                    let message = format!("`{from}` has {size} bytes and `{to}` {room}");
+                    let message = format!("`{from}` has {size} bytes, but `{to}` has {room}");
                     return Err(unresolved("copy", &message));
                 }
                 steps.push(StepPlan::Copy { from: source.name.clone(), to: target.name.clone() });
@@ -203,7 +203,7 @@ impl Written<'_> {
         let (one, other) = (self.buffer(first)?, self.buffer(second)?);
         if (one.element, one.len) != (other.element, other.len) {
             let form = |buffer: &BufferPlan| format!("{} {}", buffer.len, buffer.element);
-            let message = format!("`{first}` is {} and `{second}` is {}", form(one), form(other));
+            let message = format!("`{first}` is {}, but `{second}` is {}", form(one), form(other));
             return Err(unresolved("swap", &message));
         }
         let (one, other) = (one.name.clone(), other.name.clone());
@@ -243,7 +243,7 @@ impl Written<'_> {
         if self.steps <= LoopSpec::MOST_STEPS {
             return Ok(());
         }
-        let message = format!("the body has more than {} steps with its loops written out", LoopSpec::MOST_STEPS);
+        let message = format!("the body has more than {} steps with its loops unrolled", LoopSpec::MOST_STEPS);
         Err(unresolved("launch", &message))
     }
 }

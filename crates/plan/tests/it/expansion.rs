@@ -131,5 +131,5 @@ fn a_matrix_past_all_reason_is_refused() {
     let axes: Vec<String> = (0..5).map(|i| format!("a{i} = {{ range = [1, 1000, 1] }}\n")).collect();
     let text = format!("[axes]\n{}{}", axes.concat(), variant("x", ""));
     let [(message, _)] = faults(&manifest(&text), &cuda()).try_into().unwrap_or_default();
-    assert_eq!(message, "the matrix has 1000000000000000 cells, at most 1000000 are planned");
+    assert_eq!(message, "the matrix has 1000000000000000 cells, but at most 1000000 are allowed");
 }

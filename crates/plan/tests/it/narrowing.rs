@@ -93,20 +93,20 @@ fn mistakes_of_the_command_line_are_named_with_a_way_out() {
         (set(&["n=1,"]), "--set n=1,: a value is missing []"),
         (
             set(&["n=1.5,2"]),
-            "--set n=1.5,2: `1.5` is a value of kind float, and the axis has values of kind integer []",
+            "--set n=1.5,2: `1.5` is a value of kind float, but the axis has values of kind integer []",
         ),
         (set(&["type=i31,i8"]), "--set type=i31,i8: `i31` names no element type []"),
         (set(&["n=1/0,2"]), "--set n=1/0,2: division by zero in `1/0` []"),
         (
             set(&["n=5"]),
-            "axes `n` and `type` advance together, and have 1 and 2 values [set both: --set n=… --set type=…]",
+            "axes `n` and `type` advance together, but have 1 and 2 values [set both: --set n=… --set type=…]",
         ),
         (filter("n >"), "--filter 'n >': the expression ends too early []"),
         (
             filter("m > 1"),
-            "--filter 'm > 1': there is no axis `m` [a filter names axes, bindings of [let] and `variant`]",
+            "--filter 'm > 1': there is no axis `m` [a filter may name axes, bindings of [let] and `variant`]",
         ),
-        (filter("n > 99"), "--filter 'n > 99' leaves no case []"),
+        (filter("n > 99"), "no case matches --filter 'n > 99' []"),
         (
             filter("n"),
             "--filter 'n': expected a bool, but `n` is the integer 1 where n = 1 at plain[n=1, type=i32, x=0.5, opt=true] and at 14 more cells []",

@@ -124,7 +124,7 @@ fn an_expression_without_a_value_is_an_outcome_with_its_values() {
         ),
         (
             format!("{axes}{}", variant("x", "args = [\"u32(n - 1)\"]")),
-            "args: `u32(n - 1)`: -1 does not fit u32, 0 to 4294967295",
+            "args: `u32(n - 1)`: -1 does not fit in u32, 0 to 4294967295",
         ),
         (
             format!("{axes}{}", variant("x", "grid = [\"n - 1\"]")),
@@ -132,11 +132,11 @@ fn an_expression_without_a_value_is_an_outcome_with_its_values() {
         ),
         (
             format!("{axes}{}", with_buffer("type = \"i32\"\nlen = \"n\"\naccess = \"out\"")),
-            "buffers.b.len: `n` is 0, and a buffer has elements",
+            "buffers.b.len: `n` is 0, but a buffer needs at least one element",
         ),
         (
             format!("{axes}{}", with_buffer("type = \"u8\"\nlen = 4\nfill = \"n + 256\"")),
-            "buffers.b.fill: `n + 256`: 256 does not fit u8, 0 to 255",
+            "buffers.b.fill: `n + 256`: 256 does not fit in u8, 0 to 255",
         ),
     ];
     for (text, expected) in cases {
@@ -317,7 +317,7 @@ fn a_host_function_runs_on_a_gpu_where_it_can_be_built_and_is_excluded_elsewhere
     assert_eq!(runner_plan::resolve(&manifest, &plan, 0).settled[0].1, excluded("nvcc is not here"));
     let on_simulator = expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim));
     assert!(!on_simulator.calls_host());
-    let why = "a host function queues work on a GPU, and the simulator is none";
+    let why = "a host function needs a GPU, and this is the simulator";
     assert_eq!(runner_plan::resolve(&manifest, &on_simulator, 0).settled[0].1, excluded(why));
 }
 
@@ -342,11 +342,11 @@ fn a_repeated_launch_is_as_many_launches_each_of_which_knows_its_number() {
 #[test]
 fn repetitions_and_streams_have_bounds() {
     let refused = |lines: &str| unresolved(&variant("x", lines));
-    assert_eq!(refused("let = { r = 1025 }\nrepeat = \"r\""), "repeat: `r` is 1025, which is not from 1 to 1024");
-    assert_eq!(refused("let = { r = 0 }\nrepeat = \"r\""), "repeat: `r` is 0, which is not from 1 to 1024");
-    assert_eq!(refused("repeat = 200\nstream = \"nth\""), "stream: `nth` is 128, which is not from 0 to 127");
+    assert_eq!(refused("let = { r = 1025 }\nrepeat = \"r\""), "repeat: `r` is 1025, but must be from 1 to 1024");
+    assert_eq!(refused("let = { r = 0 }\nrepeat = \"r\""), "repeat: `r` is 0, but must be from 1 to 1024");
+    assert_eq!(refused("repeat = 200\nstream = \"nth\""), "stream: `nth` is 128, but must be from 0 to 127");
     let inner = "repeat = 32\nlaunch = [{ kernel = \"k\", repeat = 33 }]";
-    assert_eq!(refused(inner), "repeat: 32 rounds of 33 repetitions are 1056, and at most 1024 are queued");
+    assert_eq!(refused(inner), "repeat: 32 rounds of 33 repetitions are 1056, but at most 1024 can be queued");
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn machine_code_is_excluded_on_the_simulator_with_the_reason() {
     let Outcome::Excluded { why } = only_outcome(&manifest, &PlanOptions { device: Some(simulated), ..cuda() }) else {
         panic!("must be excluded")
     };
-    assert_eq!(why, "the simulator executes PTX, and k.cubin is machine code: name the PTX that it was made from");
+    assert_eq!(why, "the simulator executes PTX, but k.cubin is machine code: name the PTX that it was made from");
     assert_eq!(launches(&only_job(&manifest, &on_device()))[0].kernel, "k");
 }
 
@@ -443,7 +443,7 @@ fn a_struct_is_laid_out_as_c_does_and_an_offset_counts_elements() {
     assert_eq!(scalar_bits(&args[2]), Some(1));
     assert_eq!((job.buffers[0].element, job.buffers[0].len), (ElementType::F32, 32));
     let past = format!("[buffers.b]\ntype = \"f32\"\nlen = 8\n{}", variant("x", "args = [\"b + 8\"]"));
-    assert_eq!(unresolved(&past), "args: `b + 8` is 8 elements from the beginning of 8");
+    assert_eq!(unresolved(&past), "args: `b + 8` is 8 elements from the beginning, but the buffer has 8");
 }
 
 #[test]
@@ -458,16 +458,16 @@ fn a_texture_has_the_type_of_its_buffer_and_must_fit_it() {
     assert_eq!((texture.shape, texture.element, texture.channels), ([3, 8, 1], ElementType::U8, 4));
     assert_eq!((texture.buffer.as_str(), texture.bytes()), ("b", 96));
     for (element, argument, why) in [
-        ("f32", "texture = \"b\", size = [5, 5]", "5 × 5 × 1 texels have 100 bytes, and the buffer has 96"),
+        ("f32", "texture = \"b\", size = [5, 5]", "5 × 5 × 1 texels have 100 bytes, but the buffer has 96"),
         (
             "f32",
             "texture = \"b\", size = [3], kind = \"cube\"",
-            "3 × 3 × 6 texels have 216 bytes, and the buffer has 96",
+            "3 × 3 × 6 texels have 216 bytes, but the buffer has 96",
         ),
         (
             "f32",
             "surface = \"b\", size = [1, 25], kind = \"1d_layered\"",
-            "1 × 1 × 25 texels have 100 bytes, and the buffer has 96",
+            "1 × 1 × 25 texels have 100 bytes, but the buffer has 96",
         ),
         ("f64", "texture = \"b\", size = [4]", "texels cannot be f64: use an integer of up to 32 bits, f16 or f32"),
         ("float3", "texture = \"b\", size = [4]", "a texel has 1, 2 or 4 channels, but elements of the buffer have 3"),
