@@ -168,7 +168,7 @@ fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
     left.expect_sound(&["honest_call", "sets_l2_aside", "finds_l2_as_it_was"]);
     left.expect_sound(&["changes_the_context", "finds_the_context_as_it_was"]);
     let found = |outcome: &Outcome| {
-        let text = "leaves work in a stream that is not the one it was given";
+        let text = "leaves work in a stream other than the one it was given";
         matches!(outcome, Outcome::LaunchError { message } if message.contains(text))
     };
     let waits = left.find_all("works_in_another_stream_and_waits").remove(0).outcome;

@@ -39,7 +39,7 @@ pub enum ProfilerError {
          load the driver with NVreg_RestrictProfilingToAdminUsers=0; a container also needs the capability SYS_ADMIN"
     )]
     NotPermitted,
-    #[error("no worker under `ncu`: {0}")]
+    #[error("cannot start a worker under `ncu`: {0}")]
     Start(String),
     #[error("cannot read the output of `ncu`: {0}")]
     Unreadable(String),

@@ -95,7 +95,7 @@ pub fn conclude(tally: Tally, session: &ProfilerSession, emit: Emit<'_>) {
     };
     if results.without_page > 0 {
         let (without, all) = (results.without_page, results.rows.len());
-        emit(missing(&format!("the source page of `ncu` does not say what counted in {without} of {all} launches")));
+        emit(missing(&format!("the source page of `ncu` has no counts for {without} of {all} launches")));
     }
     for (case, counted) in counted {
         emit(match counted {

@@ -87,7 +87,7 @@ impl Parser<'_> {
     }
 
     fn as_integer(&self, value: Constant) -> Result<u64, ParseError> {
-        value.integer().ok_or_else(|| self.lexer.error("an integer is expected, not a floating-point number"))
+        value.integer().ok_or_else(|| self.lexer.error("expected an integer, not a floating-point number"))
     }
 
     fn expression(&mut self, depth: u32) -> Result<Constant, ParseError> {

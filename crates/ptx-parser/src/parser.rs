@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
             ".address_size" => {
                 let bits = self.int("32 or 64")?;
                 if bits != 64 {
-                    return Err(self.lexer.error(format!("address size {bits}: only 64-bit modules are read")));
+                    return Err(self.lexer.error(format!("address size {bits}: only 64-bit modules are supported")));
                 }
             }
             ".file" => self.file(module)?,

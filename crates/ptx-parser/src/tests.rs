@@ -123,7 +123,7 @@ fn an_expression_without_a_value_is_refused() {
         ("1.5 % 2.5", "takes integers"),
         ("1 ? 2", "expected `:`"),
         ("(1 + 2", "expected `)`"),
-        ("~2.0", "an integer is expected"),
+        ("~2.0", "expected an integer"),
         (&"(".repeat(100), "nested deeper than 64"),
         (&"-".repeat(100), "nested deeper than 64"),
     ] {

@@ -40,7 +40,7 @@ impl FromStr for Budget {
             Some(number) => share(number),
             None => text.parse().ok().filter(|count| *count > 0).map(Self::Count),
         };
-        budget.ok_or_else(|| "a number of configurations is expected, or a share as in `5%`".to_owned())
+        budget.ok_or_else(|| "expected a number of configurations, or a share such as `5%`".to_owned())
     }
 }
 

@@ -119,7 +119,7 @@ fn a_mistake_in_a_problem_is_named() {
     let error = Problem::read(broken.as_bytes()).expect("this is T1").space().expect_err("there is no `by`");
     assert_eq!(
         error.to_string(),
-        "`by` is no parameter; the parameters are bx, layout, fast at byte 19 of `layout == 'row' or by < 64`"
+        "`by` is not a parameter; the parameters are bx, layout, fast at byte 19 of `layout == 'row' or by < 64`"
     );
 }
 

@@ -194,11 +194,11 @@ fn expressions_mean_what_they_mean_in_python() {
 #[test]
 fn a_mistake_in_a_constraint_is_named_with_its_place() {
     let error = |text: &str| Expression::parse(text, &["a", "b"]).expect_err("this is a mistake").to_string();
-    assert_eq!(error("a < c"), "`c` is no parameter; the parameters are a, b at byte 4 of `a < c`");
+    assert_eq!(error("a < c"), "`c` is not a parameter; the parameters are a, b at byte 4 of `a < c`");
     assert_eq!(error("a <"), "expected a value or a parameter at byte 3 of `a <`");
     assert_eq!(error("(a"), "expected `)` at byte 2 of `(a`");
     assert_eq!(error("a b"), "expected an operator or the end at byte 2 of `a b`");
-    assert_eq!(error("a ? b"), "this character has no meaning at byte 2 of `a ? b`");
+    assert_eq!(error("a ? b"), "unexpected character at byte 2 of `a ? b`");
     assert_eq!(error("1x"), "this is not a number at byte 0 of `1x`");
     assert!(error(&"(".repeat(1000)).starts_with("the expression is nested too deeply"));
     assert!(error(&"2**".repeat(1000)).starts_with("the expression is nested too deeply"));

@@ -230,8 +230,7 @@ impl<'a> Evaluations<'a> {
         match event {
             Event::GroupStarted { cases, .. } => *group = RunningGroup::new(group.device, *cases),
             Event::EnergyMissing { why } => {
-                self.failure
-                    .get_or_insert_with(|| TuneError::Environment(format!("no energy can be minimised: {why}")));
+                self.failure.get_or_insert_with(|| TuneError::Environment(format!("cannot minimise energy: {why}")));
             }
             Event::CaseSettled { case, outcome: Outcome::NotRun { .. }, .. } => {
                 if let Some(point) = problem.point(&case.key) {
@@ -316,7 +315,7 @@ impl<'a> Evaluations<'a> {
     /// Describes the best points so far.
     fn found(&self) -> String {
         match (self.history.best(), self.front.places().len()) {
-            (None, _) => "none is right yet".to_owned(),
+            (None, _) => "none gives right results yet".to_owned(),
             (Some(_), count @ 1..) => format!("Pareto front of {count}"),
             (Some((point, value)), 0) => {
                 format!("best {} at {}", format::rough(value), self.context.problem.case(point).key)
@@ -351,7 +350,7 @@ fn lack(objective: &Objective) -> String {
         Objective::Counter(name) if CounterInfo::named(name).is_some_and(CounterInfo::is_derived) => {
             format!("`{name}` could not be derived from the machine code")
         }
-        Objective::Counter(name) => format!("no counter `{name}`; `runner run` lists those that there are"),
+        Objective::Counter(name) => format!("no counter `{name}`; `runner run` lists the counters"),
         Objective::Error(_) => format!("no `{}`: no check compares floats", objective.name()),
         Objective::Energy => "no energy: the counter of the GPU did not move often enough".to_owned(),
         Objective::Time => "no time".to_owned(),

@@ -58,7 +58,7 @@ impl Header {
             Err(BadLine::NoSum) => Sums::Absent,
             Err(bad) => return Err(format!("the first line is damaged: {bad}")),
         };
-        let known: Self = serde_json::from_slice(line).map_err(|error| format!("no search: {error}"))?;
+        let known: Self = serde_json::from_slice(line).map_err(|error| format!("not a search: {error}"))?;
         let differences = known.differences(self);
         if differences.is_empty() {
             return Ok(sums);
@@ -70,7 +70,7 @@ impl Header {
     fn differences(&self, other: &Self) -> Vec<String> {
         let named = |what: &str, own: &str, other: &str| {
             let word = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };
-            (own != other).then(|| format!("{what} was {}, and is {}", word(own), word(other)))
+            (own != other).then(|| format!("{what} was {}, now it is {}", word(own), word(other)))
         };
         let changed = |what: &str, own: &str, other: &str| (own != other).then(|| format!("{what} changed"));
         [

@@ -63,7 +63,8 @@ impl Objective {
                 (_, None) => {
                     let errors = ERRORS.map(|(name, _)| name).join(", ");
                     return Err(format!(
-                        "objective `{name}`: on a GPU it is time, energy or one of {errors}; counters are of the simulator"
+                        "objective `{name}`: on a GPU it is time, energy or one of {errors}; counters need the \
+                        simulator"
                     ));
                 }
             };
@@ -202,7 +203,7 @@ mod tests {
         );
         let why = |found: Result<Vec<String>, String>| found.err().unwrap_or_default();
         assert!(why(resolve(&["time"], BackendKind::Sim)).contains("the simulator has no clock"));
-        assert!(why(resolve(&["inst_executed"], BackendKind::Cuda)).contains("counters are of the simulator"));
+        assert!(why(resolve(&["inst_executed"], BackendKind::Cuda)).contains("counters need the simulator"));
         assert!(why(resolve(&["x", "x"], BackendKind::Sim)).contains("`x` is named twice"));
     }
 }

@@ -110,7 +110,7 @@ pub fn run(
     let why_lost =
         ends.iter().find_map(|end| if let RunEnd::Environment(why) = end { Some(why.clone()) } else { None });
     if let Some(why) = compiler.fault().or(why_lost.filter(|_| lost)) {
-        return Err(TuneError::Environment(format!("{why}; --resume continues the search")));
+        return Err(TuneError::Environment(format!("{why}; continue the search with --resume")));
     }
     let interrupted = ends.contains(&RunEnd::Interrupted) || context.interrupt.urgency() > Urgency::None;
     let Evaluations { mut history, log, ranking, begun, waited, rows, front, .. } = known;

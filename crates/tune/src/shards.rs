@@ -143,7 +143,7 @@ pub fn gather(
     let (mut new, files) = (Vec::new(), files(folder));
     if let Some(file) = files.first().filter(|_| !resume) {
         return Err(TuneError::Usage(format!(
-            "{} is of a search that was divided: --resume continues it; remove {}, or name another folder with --out",
+            "{} belongs to a divided search: continue it with --resume, remove {}, or name another folder with --out",
             file.display(),
             folder.join(FOLDER).display(),
         )));

@@ -329,7 +329,7 @@ fn a_revision_that_cannot_be_read_is_part_of_the_verdict() {
     let verdict = text.lines().next().unwrap();
     assert!(verdict.contains(" in the history of 4 cases; 2 of 17 revisions could not be read"), "{verdict}");
     assert_eq!(text.matches("Not read: ").count(), 2, "{text}");
-    assert!(text.contains("lines of cases, and"), "{text}");
+    assert!(text.contains("lines of cases, but"), "{text}");
     assert!(text.contains("15 measured revisions"), "{text}");
 }
 

@@ -514,7 +514,7 @@ fn shards_evaluate_each_configuration_once_even_if_one_is_killed() {
     assert!(parts.iter().all(|&part| part > 5) && parts.iter().sum::<usize>() == 40, "{parts:?}");
 
     let said = tune(folder.path(), &with(&["--out", "out"]), 2);
-    assert!(said.contains("is of a search that was divided: --resume continues it"), "{said}");
+    assert!(said.contains("belongs to a divided search: continue it with --resume"), "{said}");
     tune(folder.path(), &with(&["--out", "out", "--resume"]), 0);
     let all = rows(&folder.path().join("out/search.csv"));
     assert_eq!(all.len(), 40, "{all:?}");
@@ -562,7 +562,7 @@ fn a_search_goes_on_after_edits_that_change_no_evaluation() {
     assert!(log().starts_with(&before) && log().lines().count() == 1 + 5, "{}", log());
     // What a configuration is, what it computes or what is minimised may not change.
     let said = tune(folder.path(), &[&options[..], &["--resume", "--objective", "error_abs"]].concat(), 2);
-    assert!(said.contains("the objective was `inst_executed`, and is `error_abs`"), "{said}");
+    assert!(said.contains("the objective was `inst_executed`, now it is `error_abs`"), "{said}");
     fs::write(folder.path().join("copy.cu"), KERNEL.replace("value + 1", "value + 2")).unwrap();
     let said = tune(folder.path(), &[&options[..], &["--resume"]].concat(), 2);
     assert!(said.contains("a source or a file of data changed; run without --resume"), "{said}");

@@ -179,7 +179,7 @@ fn expect_refused(left: &Left) {
         matches!(outcome, Outcome::CompileError { log, .. } if log.contains(text) && log.contains("controls.cu"))
     });
     expect("argument_too_wide", &|outcome| {
-        let text = "takes 4 bytes as argument 3, the launch gives 8";
+        let text = "takes 4 bytes as argument 3, but the launch gives 8";
         matches!(outcome, Outcome::LaunchError { message } if message.contains(text))
     });
     expect(

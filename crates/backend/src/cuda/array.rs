@@ -30,8 +30,9 @@ impl Array {
             sys::CUresult::CUDA_ERROR_INVALID_VALUE => {
                 let ([x, y, z], kind) = (view.texels.shape, view.texels.kind.name());
                 Err(DeviceError::InvalidLaunch(format!(
-                    "the driver makes no array of kind `{kind}` with {x} × {y} × {z} texels: the CUDA C++ Programming \
-                     Guide lists the largest extents under \"Technical Specifications per Compute Capability\""
+                    "the driver cannot create an array of kind `{kind}` with {x} × {y} × {z} texels: the CUDA C++ \
+                     Programming Guide lists the largest extents under \"Technical Specifications per Compute \
+                     Capability\""
                 )))
             }
             _ => check("cuArray3DCreate", code).map(|()| Self(array)),

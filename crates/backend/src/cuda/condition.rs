@@ -39,7 +39,7 @@ const SET: &str = ".extern .func cudaGraphSetConditional(.param .b64 handle, .pa
 pub(super) fn ptx(condition: &Condition) -> Result<String, String> {
     let reads = condition.reads.len();
     if reads > MOST_READ {
-        return Err(format!("it reads {reads} buffers, and {MOST_READ} are the most"));
+        return Err(format!("it reads {reads} buffers, but at most {MOST_READ} are allowed"));
     }
     let Translated { text, registers, holds } = translate(condition)?;
     let (mut parameters, mut keep) = (String::new(), String::new());

@@ -135,7 +135,7 @@ impl Tracer {
         }
         let next: NextRecord = entry(library, c"cuptiActivityGetNextRecord")?;
         if NEXT_RECORD.set(next).is_err() {
-            return Err("kernels are traced already in this process".to_owned());
+            return Err("kernels are already being traced in this process".to_owned());
         }
         let register: RegisterCallbacks = entry(library, c"cuptiActivityRegisterCallbacks")?;
         let enable: Enable = entry(library, c"cuptiActivityEnable")?;
@@ -179,7 +179,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     spans.sort_by_key(|span| span.start);
     if spans.len() != samples * runs * of_run {
         let ran = samples * runs * of_run;
-        return Err(format!("{ran} operations ran, and CUPTI has valid records of {}", spans.len()));
+        return Err(format!("{ran} operations ran, but CUPTI has valid records of {}", spans.len()));
     }
     let whole = |run: &[Span]| {
         let body = &run[prepare..];
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn a_record_that_is_missing_or_has_no_time_is_told() {
         let spans = vec![span_of("a", 100, 120), span_of("a", 0, 0)];
-        let message = "2 operations ran, and CUPTI has valid records of 1".to_owned();
+        let message = "2 operations ran, but CUPTI has valid records of 1".to_owned();
         assert_eq!(bodies(spans, expected(2, 1), "read_all"), Err(message));
     }
 

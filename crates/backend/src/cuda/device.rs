@@ -295,7 +295,7 @@ impl Device for CudaDevice {
         let one_warp = Limits::new(&self.info, &kernel.facts, self.info.warp_size, shared);
         if one_warp.shared == 0 {
             return Err(DeviceError::InvalidLaunch(format!(
-                "{} bytes of shared memory per block, and the device allows {}",
+                "{} bytes of shared memory per block, but the device allows {}",
                 u64::from(kernel.facts.shared_static) + u64::from(shared),
                 self.info.shared_per_block_optin
             )));

@@ -70,8 +70,8 @@ impl DeviceLoops {
         if !api()?.has_conditional_nodes {
             let (major, minor) = api()?.cuda;
             let message = format!(
-                "a loop with `until` needs conditional nodes in a graph, which a driver of CUDA 12.4 has, and this one \
-                 is of CUDA {major}.{minor}: remove `graph` from `regimes`, or update the driver"
+                "a loop with `until` needs conditional graph nodes, so a driver that supports CUDA 12.4, but this one \
+                 supports CUDA {major}.{minor}: remove `graph` from `regimes`, or update the driver"
             );
             return Err(refused(message));
         }
@@ -96,8 +96,8 @@ impl DeviceLoops {
             for step in &iteration.steps {
                 if step.copies_arrays() {
                     return Err(refused(
-                        "a loop with `until` uses a buffer as an array of a texture or surface and in another way too: \
-                         a graph copies no arrays in a loop, so remove `graph` from `regimes`"
+                        "a loop with `until` uses a buffer both as a texture or surface array and in another way, but \
+                         a graph cannot copy arrays in a loop: remove `graph` from `regimes`"
                             .to_owned(),
                     ));
                 }
@@ -162,7 +162,7 @@ impl DeviceLoops {
         stream.settle(memory::fill(stream, self.state.address(), 0, size_of::<u64>()))?;
         let values = &words[VALUES..][..condition.reads.len()];
         if condition.holds(values)? {
-            let message = format!("`{}` holds on the host and not on the device", condition.program.text());
+            let message = format!("`{}` holds on the host, but not on the device", condition.program.text());
             return Err(DeviceError::Driver { call: "loop", message });
         }
         Err(condition.never_held(*at_most, values))
@@ -202,7 +202,7 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
 fn period(repeated: &Repeated<'_, Operation<'_>>) -> Result<usize, DeviceError> {
     repeated.period.ok_or_else(|| {
         refused(format!(
-            "more than {} iterations of a loop with `until` differ from each other, as they do where `nth` is an \
+            "more than {} iterations of a loop with `until` differ from each other, as they do if `nth` is an \
              argument: remove `graph` from `regimes`, or let a kernel count",
             Loop::LONGEST_PERIOD
         ))

@@ -106,7 +106,7 @@ impl Linker {
             CodeKind::Cubin => sys::CUjitInputType::CU_JIT_INPUT_CUBIN,
             CodeKind::Ptx => sys::CUjitInputType::CU_JIT_INPUT_PTX,
             CodeKind::Plugin => {
-                let message = "a library of the host is linked with nothing".to_owned();
+                let message = "a host library cannot be linked with other code".to_owned();
                 return Err(DeviceError::Driver { call: "cuLinkAddData", message });
             }
         };
@@ -162,9 +162,9 @@ fn not_linked(error: &DeviceError, log: &[u8]) -> DeviceError {
     let log = CStr::from_bytes_until_nul(log).map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default();
     let summary = match log.lines().find(|line| line.contains("error")) {
         Some(line) => {
-            format!("the device linker refuses: {}", line.trim_start_matches("error").trim_start_matches([' ', ':']))
+            format!("the device linker failed: {}", line.trim_start_matches("error").trim_start_matches([' ', ':']))
         }
-        None => format!("the device linker refuses: {error}"),
+        None => format!("the device linker failed: {error}"),
     };
     DeviceError::NotLinked { summary, log: if log.is_empty() { error.to_string() } else { log } }
 }
@@ -204,13 +204,13 @@ mod tests {
         assert_eq!(
             not_linked(&error, log),
             DeviceError::NotLinked {
-                summary: "the device linker refuses: Undefined reference to 'f' in 'a.cubin'".to_owned(),
+                summary: "the device linker failed: Undefined reference to 'f' in 'a.cubin'".to_owned(),
                 log: "info : something\nerror   : Undefined reference to 'f' in 'a.cubin'".to_owned(),
             }
         );
         assert_eq!(
             not_linked(&error, &[0; 4]).to_string(),
-            "the device linker refuses: cuLinkComplete: CUDA_ERROR_UNKNOWN"
+            "the device linker failed: cuLinkComplete: CUDA_ERROR_UNKNOWN"
         );
     }
 }

@@ -40,7 +40,7 @@ enum NvmlError {
     Unknown,
     #[error("NVML does not support it on this GPU")]
     NotSupported,
-    #[error("this user may not ask NVML")]
+    #[error("this user may not query NVML")]
     NoPermission,
     #[error("{0}")]
     Other(String),

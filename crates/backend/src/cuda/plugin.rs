@@ -140,7 +140,7 @@ impl HostFunction {
     /// Error for a function that leaves work in other streams.
     pub fn works_elsewhere(&self) -> DeviceError {
         let message =
-            format!("`{}` leaves work in a stream that is not the one it was given: no time can include it", self.name);
+            format!("`{}` leaves work in a stream other than the one it was given, so it cannot be timed", self.name);
         refused("host function", message)
     }
 

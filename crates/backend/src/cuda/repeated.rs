@@ -69,7 +69,7 @@ impl Loops {
             None => memory.insert(PinnedMemory::alloc(MOST_READ * size_of::<u64>(), false)?),
         };
         if reads.len() > MOST_READ {
-            let message = format!("a condition reads {} buffers, and {MOST_READ} are the most", reads.len());
+            let message = format!("a condition reads {} buffers, but at most {MOST_READ} are allowed", reads.len());
             return Err(DeviceError::Driver { call: "loop", message });
         }
         pinned.bytes_mut().fill(0);

@@ -187,8 +187,8 @@ impl Table {
             steps.iter().any(|step| matches!(step, Step::Launch(launch) if !views.mixed(&launch.args).is_empty()));
         if are_mixed && streams(steps) > 1 {
             return Err(DeviceError::InvalidLaunch(
-                "a body in several streams has a buffer as an array of a texture or surface and uses it in another way \
-                 too: on a GPU the array would be copied while another stream uses it; use one stream"
+                "a body in several streams uses a buffer both as a texture or surface array and in another way: on a \
+                 GPU the array would be copied while another stream uses it; use one stream"
                     .to_owned(),
             ));
         }
@@ -216,8 +216,8 @@ impl Table {
                 let function = self.functions.get(function).ok_or_else(|| DeviceError::unknown_function(*function))?;
                 if !views.mixed(args).is_empty() {
                     return Err(DeviceError::InvalidLaunch(
-                        "a host function has a buffer as an array of a texture or surface, and the case uses it in \
-                         another way too: give the function the buffer's address"
+                        "a host function takes a buffer as a texture or surface array, but the case also uses it in \
+                         another way: give the function the buffer's address"
                             .to_owned(),
                     ));
                 }
@@ -291,8 +291,8 @@ impl Table {
         kernel.accept(&sizes)?;
         if self.with_variables(Views::of_arguments(&launch.args))?.conflicts() {
             return Err(DeviceError::InvalidLaunch(
-                "a launch has a buffer as a surface, and by its address or as a surface of another shape too: on a GPU \
-                 a surface has a copy of the buffer, so that one would undo what the other writes"
+                "a launch takes a buffer as a surface, and also by its address or as a surface of another shape: on a \
+                 GPU a surface has its own copy of the buffer, so one would undo what the other writes"
                     .to_owned(),
             ));
         }

@@ -167,7 +167,7 @@ fn assumed_registers(ptx: &str, profile: &DeviceProfile) -> Option<String> {
     let (made_for, (major, minor)) = (digits.parse::<u32>().ok()?, profile.capability);
     (made_for > major * 10 + minor).then(|| {
         format!(
-            "registers are assumed: {} is sm_{major}{minor}, and the oldest code that the compiler makes is for \
+            "registers are assumed: {} is sm_{major}{minor}, but the oldest code that the compiler generates is for \
              sm_{made_for}",
             profile.name
         )

@@ -129,11 +129,11 @@ fn remedy(trap: &simt::Trap) -> String {
     let buffer = site.allocation.strip_prefix("buffer `").and_then(|rest| rest.strip_suffix('`'));
     match (trap.kind, buffer) {
         (TrapKind::Uninitialised, Some(name)) => format!(
-            "; if it is to begin with a content, make it `access = \"inout\"` with a `fill` (`runner try`: \
-             --arg {name}=inout), or else write it first"
+            "; to start with content, make it `access = \"inout\"` with a `fill` (`runner try`: --arg {name}=inout), \
+             or else write it first"
         ),
         (TrapKind::OutOfBounds, Some(name)) => {
-            format!("; if `{name}` is to be longer, give its `len` (`runner try`: --arg {name}=LENGTH)")
+            format!("; to make `{name}` longer, set its `len` (`runner try`: --arg {name}=LENGTH)")
         }
         (TrapKind::OutOfBounds, None) if site.allocation == "shared memory" => {
             "; a dynamic array needs `shared` bytes (`runner try`: --shared BYTES)".to_owned()

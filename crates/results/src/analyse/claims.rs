@@ -161,7 +161,7 @@ fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> Judge
     let program = match (Parts::parse(claim), claim.backend) {
         (Err(why), _) => return JudgedClaim { unjudged: vec![(why, 0)], ..judged },
         (_, Some(backend)) if backend != records.header.backend => {
-            return JudgedClaim { unjudged: vec![(format!("it is for `--backend {backend}` only"), 0)], ..judged };
+            return JudgedClaim { unjudged: vec![(format!("it applies to `--backend {backend}` only"), 0)], ..judged };
         }
         (Ok(parts), _) => parts,
     };
@@ -380,7 +380,7 @@ impl<'r> GroupInRegime<'r> {
             None => Err(format!("`{name}` was not run")),
             Some(first) if of_variant.iter().any(|record| record.case.key != first.case.key) => {
                 let example = contender(header, &first.case);
-                Err(format!("`{name}` is several cases in a group: write one of them, such as `{example}`"))
+                Err(format!("`{name}` is several cases in a group: name one of them, such as `{example}`"))
             }
             Some(_) => Ok(of_variant),
         }
@@ -394,9 +394,9 @@ impl<'r> GroupInRegime<'r> {
         };
         let missing = || {
             if self.records.environment.device.capabilities.has_clock {
-                format!("`{name}` has no time")
+                format!("`{name}` was not timed")
             } else {
-                "the simulator takes no times".to_owned()
+                "the simulator measures no times".to_owned()
             }
         };
         self.rows(name)?.into_iter().find_map(in_regime).ok_or_else(missing)
@@ -448,7 +448,7 @@ impl<'r> GroupInRegime<'r> {
 
     fn error(&self, name: &str, of: fn(&runner_types::ResultError) -> f64) -> Result<Range, String> {
         let found = self.fact(name, |record| record.error.as_ref().map(of))?;
-        found.ok_or_else(|| format!("no error was taken of `{name}`: `error = true` in [check] takes it"))
+        found.ok_or_else(|| format!("no error was recorded for `{name}`: set `error = true` in [check]"))
     }
 
     fn most(&self, name: &str, of: impl Fn(&runner_types::LaunchRecord) -> Option<f64>) -> Result<Range, String> {

@@ -58,7 +58,7 @@ pub enum JournalError {
         message: String,
     },
     #[error(
-        "{}:{line}: version {found} is not {expected}, which this runner reads: use the runner that wrote it",
+        "{}:{line}: version {found}, but this runner reads version {expected}: use the runner that wrote it",
         path.display()
     )]
     Version {
@@ -80,7 +80,7 @@ fn remedy(path: &Path) -> &'static str {
     if path.file_name().is_some_and(|name| name == RECORDS_FILE) {
         "restore it from git, or write it again from the journal with `runner report --from-journal`"
     } else {
-        "start afresh, without --resume"
+        "start again without --resume"
     }
 }
 

@@ -265,7 +265,7 @@ impl Source {
     }
 
     fn changed(&self) -> JournalError {
-        let changed = io::Error::other("it changed while it was merged, or is of another build of runner");
+        let changed = io::Error::other("it changed while it was merged, or was written by another build of runner");
         JournalError::io("read", self.path())(changed)
     }
 }

@@ -219,7 +219,7 @@ impl Order {
     fn place<T>(&mut self, line: usize, seq: u64, content: T, entries: &mut Vec<Result<T, Damaged>>) {
         let expected = self.last + self.unread + 1;
         if seq <= self.last {
-            let message = format!("line {seq} is there again, or in another place");
+            let message = format!("line {seq} is duplicated or out of order");
             return entries.push(Err(Damaged { line, message }));
         }
         (self.last, self.unread) = (seq, 0);

@@ -135,15 +135,15 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let place = |record: &CaseRecord| (record.case.ordinal, record.result.as_ref().map(|result| result.regime));
     let moved = records.cases.windows(2).position(|pair| place(&pair[0]) >= place(&pair[1]));
     if let Some(before) = moved {
-        return Err(corrupt(before + 2, "the line is there again, or in another place".to_owned()));
+        return Err(corrupt(before + 2, "the line is duplicated or out of order".to_owned()));
     }
     let Some(EndIn { cases: count, sha256 }) = end else { return Ok(records) };
     let found = records.cases.len() as u64;
     if found != count {
-        return Err(corrupt(last, format!("it ends {count} lines of cases, and {found} are there")));
+        return Err(corrupt(last, format!("it states {count} lines of cases, but there are {found}")));
     }
     if digest(lines.into_iter()) != sha256 {
-        return Err(corrupt(last, "the lines before it are not those that were written".to_owned()));
+        return Err(corrupt(last, "the lines before it have changed since they were written".to_owned()));
     }
     Ok(records)
 }

@@ -139,7 +139,7 @@ fn a_condition_chooses_the_groups() {
 fn what_a_run_cannot_judge_is_not_applicable_with_its_reason() {
     for (text, why) in [
         ("counter(\"gst_sectors\", \"a\") == 0", "rerun with `--counters` for `gst_sectors`"),
-        ("error_ulp(\"a\") < 1", "no error was taken of `a`: `error = true` in [check] takes it"),
+        ("error_ulp(\"a\") < 1", "no error was recorded for `a`: set `error = true` in [check]"),
         ("speedup(\"c\", \"a\") > 1", "`c` was not run"),
         ("time(\"a\") +", "it is not understood"),
     ] {
@@ -148,9 +148,9 @@ fn what_a_run_cannot_judge_is_not_applicable_with_its_reason() {
         assert!(judged.unjudged[0].0.starts_with(why), "{text}: {:?}", judged.unjudged);
     }
     let elsewhere = Claim { backend: Some(BackendKind::Sim), ..claim("time(\"a\") > 0") };
-    assert_eq!(judge(elsewhere).unjudged[0].0, "it is for `--backend sim` only");
+    assert_eq!(judge(elsewhere).unjudged[0].0, "it applies to `--backend sim` only");
     let regime = Claim { regime: Some(Regime::Warm), ..claim("time(\"a\") > 0") };
-    assert_eq!(judge(regime).unjudged[0].0, "`a` has no time");
+    assert_eq!(judge(regime).unjudged[0].0, "`a` was not timed");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn the_report_says_first_which_claims_are_broken() {
         lines[3]
     );
     assert_eq!(lines[4], "- ✓ held: `speedup(\"b\", \"a\") >= 2`: in all 2 groups; closest: 2 at n = 1, cold");
-    let why = "no error was taken of `a`: `error = true` in [check] takes it";
+    let why = "no error was recorded for `a`: set `error = true` in [check]";
     let why = why.replace('[', "\\[").replace(']', "\\]");
     assert_eq!(lines[5], format!("- – not judged ({why}): `error_ulp(\"a\") < 1`, `error_ulp(\"a\") < 2`"));
 }

@@ -148,9 +148,9 @@ fn a_line_that_is_doubled_dropped_or_moved_costs_its_group_and_is_located() {
     let place = place_of(&run, |event| matches!(event, Event::CaseMeasured { .. }));
     let Event::CaseMeasured { case: hit, .. } = &run.events[place] else { unreachable!() };
     let changes: [(Change, &[usize], &str); 4] = [
-        (|lines, at| lines.insert(at, lines[at].clone()), &[1], "is there again"),
+        (|lines, at| lines.insert(at, lines[at].clone()), &[1], "is duplicated or out of order"),
         (|lines, at| drop(lines.remove(at)), &[0], "is missing before it"),
-        (|lines, at| lines.swap(at, at + 1), &[0, 1], "in another place"),
+        (|lines, at| lines.swap(at, at + 1), &[0, 1], "is duplicated or out of order"),
         (|lines, at| drop(lines.drain(at..at + 2)), &[0], "are missing before it"),
     ];
     for (change, offsets, words) in changes {
@@ -227,7 +227,7 @@ fn a_line_that_says_another_version_is_damaged_and_its_checksum_is_still_checked
     assert_eq!(damaged.len(), 1);
     assert_eq!(damaged[0].line, place + 1);
     let message = &damaged[0].message;
-    assert!(message.starts_with("its version is 1, this runner reads version 2; checksum mismatch: "), "{message}");
+    assert!(message.starts_with("its version is 1, but this runner reads version 2; checksum mismatch: "), "{message}");
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn a_line_of_records_that_was_changed_with_its_checksum_does_not_fit_the_last_li
     assert_ne!(changed, lines[1]);
     let text = joined(&[&[lines[0], &changed], &lines[2..]].concat());
     let error = journal::parse_records(&text, Path::new("records.jsonl")).unwrap_err().to_string();
-    let expected = format!("records.jsonl:{}: the lines before it are not those that were written", lines.len());
+    let expected = format!("records.jsonl:{}: the lines before it have changed since they were written", lines.len());
     assert!(error.starts_with(&expected), "{error}");
 }
 

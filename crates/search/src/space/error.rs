@@ -8,6 +8,6 @@ pub enum SpaceError {
     #[error("the space has more than 2^64 valid points; give it fewer parameters or values")]
     TooLarge,
     /// The constraints relate too many parameters with each other.
-    #[error("the constraints leave too many different rests to be compiled; state them with fewer parameters each")]
+    #[error("the constraints are too complex to compile; state them with fewer parameters each")]
     TooComplex,
 }

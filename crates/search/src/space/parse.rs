@@ -59,12 +59,12 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExpressionError> {
             tokens.push((at, Token::Name(rest[..taken].to_owned())));
             taken
         } else if first == '"' || first == '\'' {
-            let end = rest[1..].find(first).ok_or_else(|| fail(at, "this text has no end"))?;
+            let end = rest[1..].find(first).ok_or_else(|| fail(at, "this string is not closed"))?;
             tokens.push((at, Token::Text(rest[1..=end].to_owned())));
             end + 2
         } else {
             let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
-            let sign = sign.ok_or_else(|| fail(at, "this character has no meaning"))?;
+            let sign = sign.ok_or_else(|| fail(at, "unexpected character"))?;
             tokens.push((at, Token::Sign(sign)));
             sign.len()
         };
@@ -301,7 +301,7 @@ impl Parser<'_> {
         }
         if !["min", "max", "abs"].contains(&name) {
             let known = self.names.join(", ");
-            return Err(self.error(&format!("`{name}` is no parameter; the parameters are {known}")));
+            return Err(self.error(&format!("`{name}` is not a parameter; the parameters are {known}")));
         }
         self.next += 1;
         self.expect("(")?;

@@ -92,11 +92,11 @@ impl Columns {
     /// Converts a counted line. Fails if the header's lists are too short.
     pub(super) fn line(&self, (number, counts): (usize, Vec<Number>)) -> Result<CountedLine, String> {
         let (file, line, text) = self.lines.get(number).cloned().ok_or_else(|| {
-            format!("the header has {} lines of sources, and the line names number {number}", self.lines.len())
+            format!("the header has {} lines of sources, but the line names number {number}", self.lines.len())
         })?;
         if counts.len() > self.line_counters.len() {
             return Err(format!(
-                "a line has {} counts, and the header names {}",
+                "a line has {} counts, but the header names {}",
                 counts.len(),
                 self.line_counters.len()
             ));
@@ -169,7 +169,7 @@ impl Listed {
             Self::Number(number) => list
                 .get(number)
                 .cloned()
-                .ok_or_else(|| format!("the header has {} {name}, and the line names number {number}", list.len())),
+                .ok_or_else(|| format!("the header has {} {name}, but the line names number {number}", list.len())),
         }
     }
 }
