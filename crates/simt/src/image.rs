@@ -196,27 +196,27 @@ impl Image {
     pub fn violation(&self) -> Option<&'static str> {
         let Self { geometry, size: [x, y, z], sampler, .. } = *self;
         if !matches!(self.channels, 1 | 2 | 4) {
-            return Some("a texel has 1, 2 or 4 channels");
+            return Some("a texel must have 1, 2 or 4 channels");
         }
         if x == 0 || y == 0 || z == 0 {
             return Some("an extent is 0");
         }
         if geometry == Geometry::Cube && (x != y || z != 6) {
-            return Some("a cube has six square faces");
+            return Some("a cube must have six square faces");
         }
         if !self.address.is_multiple_of(u64::from(self.texel_bytes())) {
             return Some("its address is not a multiple of the texel size");
         }
         let Some(sampler) = sampler else {
             return matches!(geometry, Geometry::Linear | Geometry::Cube)
-                .then_some("a surface is `1d`, `2d`, `3d`, `1d_layered` or `2d_layered`");
+                .then_some("a surface must be `1d`, `2d`, `3d`, `1d_layered` or `2d_layered`");
         };
         let small = matches!(self.channel, Channel::Int { bytes: 1 | 2, .. });
         if sampler.as_float && !small {
-            return Some("integers of 8 or 16 bits are read as normalized floats, and no other type is");
+            return Some("only integers of 8 or 16 bits can be read as normalized floats");
         }
         if sampler.linear && !(self.channel.is_float() || sampler.as_float) {
-            return Some("linear filtering gives floats: the texels must be, or be read as normalized floats");
+            return Some("linear filtering needs texels that are floats or are read as normalized floats");
         }
         if geometry == Geometry::Linear && (sampler.linear || sampler.normalized) {
             return Some("`linear` memory has integer coordinates and no filter");

@@ -360,7 +360,8 @@ impl Machine {
         let resident = resident(&self.profile, kernel, &shape);
         let blocks: u64 = spec.grid.iter().map(|&n| u64::from(n)).product();
         if spec.cooperative && blocks > resident {
-            let message = format!("a cooperative launch of {blocks} blocks: {resident} fit on the device at once");
+            let message =
+                format!("a cooperative launch of {blocks} blocks, but only {resident} fit on the device at once");
             return Err(SimError::Launch(message).into());
         }
         let loaded = || self.modules.get(&module.0).into_iter();
@@ -395,7 +396,7 @@ impl Machine {
         if let (Some(given), Some(own)) = (spec.cluster, kernel.cluster)
             && given != own
         {
-            let message = format!("a launch in clusters of {given:?} blocks, and the kernel is compiled for {own:?}");
+            let message = format!("a launch in clusters of {given:?} blocks, but the kernel is compiled for {own:?}");
             return Err(SimError::Launch(message));
         }
         if self.samples && (spec.cooperative || spec.cluster.or(kernel.cluster).is_some_and(|size| size != [1; 3])) {
@@ -413,7 +414,7 @@ fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
     if args.len() != kernel.params.len() {
         let (name, wanted, given) = (&kernel.name, kernel.params.len(), args.len());
         return Err(SimError::Arguments(format!(
-            "kernel `{name}` has {wanted} parameters and is given {given}: `args` has one per parameter"
+            "kernel `{name}` has {wanted} parameters, but got {given}: `args` needs one per parameter"
         )));
     }
     let mut block = vec![0; kernel.param_bytes as usize];
@@ -423,7 +424,7 @@ fn arguments(kernel: &Kernel, args: &[Vec<u8>]) -> Result<Vec<u8>, SimError> {
             let of_struct = "; in a struct, a field with its own alignment, such as a `float4`, needs `align`";
             let hint = if wanted > 8 { of_struct } else { "" };
             return Err(SimError::Arguments(format!(
-                "parameter {} of kernel `{name}` has {wanted} bytes, the argument has {given}{hint}",
+                "parameter {} of kernel `{name}` has {wanted} bytes, but the argument has {given}{hint}",
                 k + 1
             )));
         }

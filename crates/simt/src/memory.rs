@@ -110,7 +110,9 @@ impl Mapping {
             )
         };
         let at = at.map_err(|e| SimError::Host(format!("cannot reserve {bytes} bytes for device memory: {e}")))?;
-        NonNull::new(at.cast()).map(|at| Self { at, bytes }).ok_or_else(|| SimError::Host("mmap gave null".to_owned()))
+        NonNull::new(at.cast())
+            .map(|at| Self { at, bytes })
+            .ok_or_else(|| SimError::Host("mmap returned null".to_owned()))
     }
 
     /// Requests huge pages if the range contains any. They reduce page faults of kernels that touch much memory. For

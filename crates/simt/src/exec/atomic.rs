@@ -72,7 +72,7 @@ unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -
         Err(stopped) => return stopped,
     };
     if vector > 1 && r.space != StateSpace::GLOBAL {
-        let message = "an atomic on a vector outside of global memory".to_owned();
+        let message = "a vector atomic outside of global memory".to_owned();
         return cx.trap(i, TrapKind::OutOfBounds, cx.mask, message);
     }
     if matches!(r.space, StateSpace::SHARED | StateSpace::REMOTE) {

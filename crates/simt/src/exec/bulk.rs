@@ -144,7 +144,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
     }
     let from = place(cx, i, from_space, (copy.from, copy.bytes, UNIT), false)?;
     if from.space == StateSpace::REMOTE {
-        let message = "a bulk copy from another block's shared memory: a block sends its own".to_owned();
+        let message = "a bulk copy from another block's shared memory: a block can only send its own".to_owned();
         return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
     }
     let source = from.at(lane, copy.from);
@@ -173,7 +173,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
     let blocks = cx.cluster_blocks();
     for rank in (0..u32::BITS).filter(|rank| copy.blocks >> rank & 1 == 1) {
         if rank >= blocks {
-            let message = format!("a bulk copy to block {rank} of the cluster: it has {blocks}");
+            let message = format!("a bulk copy to block {rank} of a cluster of {blocks}");
             return Err(cx.trap(i, TrapKind::OutOfBounds, 1 << lane, message));
         }
         let there = |address: u64| (u64::from(rank) + 1) * STRETCH + owner(address).1;
@@ -186,7 +186,7 @@ fn perform(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer, effect: 
 fn check(cx: &mut Context<'_>, i: &Ins, lane: usize, copy: &Transfer) -> Result<(), *const Ins> {
     let (from_space, to_space) = spaces(i);
     if !u64::from(copy.bytes).is_multiple_of(UNIT) {
-        let message = format!("a bulk copy of {} bytes: the size is a multiple of {UNIT}", copy.bytes);
+        let message = format!("a bulk copy of {} bytes: the size must be a multiple of {UNIT}", copy.bytes);
         return Err(cx.trap(i, TrapKind::Misaligned, 1 << lane, message));
     }
     let prefetch = i.has(aux::Bulk::PREFETCH);

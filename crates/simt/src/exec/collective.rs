@@ -95,8 +95,10 @@ fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) ->
     };
     for (group, mask) in groups() {
         if mask & whole != group {
-            let message =
-                format!("lanes {group:#010x} name the set {mask:#010x} in a warp operation that others share");
+            let message = format!(
+                "lanes {group:#010x} pass the mask {mask:#010x}, but other lanes that it names pass another \
+                    one"
+            );
             return cx.trap(i, TrapKind::Shuffle, group, message);
         }
     }
@@ -282,10 +284,10 @@ pub unsafe fn barrier(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         (id, threads, if i.has(Barrier::NEGATED_VOTE) { !votes } else { votes })
     };
     if id > 15 {
-        return cx.trap(i, TrapKind::Barrier, cx.mask, format!("barrier {id}: there are barriers 0 to 15"));
+        return cx.trap(i, TrapKind::Barrier, cx.mask, format!("barrier {id}: only barriers 0 to 15 exist"));
     }
     if threads.is_some_and(|t| t == 0 || t % 32 != 0) {
-        let message = format!("barrier {id} for {} threads: the count is a multiple of 32", threads.unwrap_or(0));
+        let message = format!("barrier {id} for {} threads: the count must be a multiple of 32", threads.unwrap_or(0));
         return cx.trap(i, TrapKind::Barrier, cx.mask, message);
     }
     let arrival = Arrival { id, threads, waits: !i.has(Barrier::ARRIVE), votes: votes & cx.mask };

@@ -267,7 +267,7 @@ fn enter_function(cx: &mut Context<'_>, i: &Ins, function: usize, split: bool) -
     let registers = (cx.registers + caller.frame).next_multiple_of(128);
     let locals = (cx.locals + caller.locals).next_multiple_of(16);
     if site.args.iter().map(|a| a.1).ne(callee.params.iter().map(|p| p.1)) {
-        let message = format!("a call of `{}` with arguments of other sizes", callee.name);
+        let message = format!("a call of `{}` with arguments of the wrong sizes", callee.name);
         return cx.trap(i, TrapKind::BadCall, cx.mask, message);
     }
     let local_needed = (locals + callee.locals) as usize;

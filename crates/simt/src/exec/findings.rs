@@ -215,8 +215,8 @@ pub fn races_and_notes(launch: &LaunchState<'_>) -> Result<Vec<String>, Box<Trap
     if let Some(each) = launch.shadow.sampled() {
         let name = &launch.kernel.name;
         notes.push(format!(
-            "kernel `{name}` touches so much memory that races between blocks were looked for in one of {each} \
-             stretches of 128 bytes"
+            "kernel `{name}` accesses so much memory that only one of {each} segments of 128 bytes was checked for \
+             races between blocks"
         ));
     }
     Ok(notes)
@@ -343,7 +343,7 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     let between = if hazard.fault == Fault::Warp {
         "by another lane of the warp with no `__syncwarp` between; lanes do not run in lockstep since Volta"
     } else {
-        "by another thread with no barrier between; the value read may be of any time"
+        "by another thread with no barrier between; the value read may be from any time"
     };
     if hazard.fault == Fault::Left {
         let (name, block) = (&launch.kernel.name, named(block(launch, linear)));
@@ -370,7 +370,7 @@ fn mixed(launch: &LaunchState<'_>, conflict: &BlockConflict, site: &Site) -> Str
         if conflict.here.op == Op::Load { (conflict.here, conflict.there) } else { (conflict.there, conflict.here) };
     format!(
         "kernel `{}`: {site} is read at {} and changed by an atomic of another block at {} with nothing that orders \
-         them; the value read may be of any time (thread {} of block {}, thread {} of block {}); {}",
+         them; the value read may be from any time (thread {} of block {}, thread {} of block {}); {}",
         launch.kernel.name,
         place(launch, load.line),
         place(launch, change.line),

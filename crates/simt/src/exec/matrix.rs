@@ -164,7 +164,8 @@ impl Multiply {
 fn all_lanes(cx: &mut Context<'_>, i: &Ins) -> Result<(), *const Ins> {
     let wanted = cx.alive();
     if wanted != u32::MAX {
-        let message = format!("all 32 lanes of a warp execute a matrix instruction, and only {wanted:#010x} can");
+        let message =
+            format!("a matrix instruction needs all 32 lanes of a warp, but only {wanted:#010x} can execute it");
         return Err(cx.trap(i, TrapKind::Shuffle, !wanted, message));
     }
     if cx.mask != wanted {

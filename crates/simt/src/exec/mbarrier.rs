@@ -65,7 +65,7 @@ impl Object {
     fn add_bytes(&mut self, more: i64) -> Result<(), String> {
         let sum = i64::from(self.bytes) + more;
         if sum.unsigned_abs() > u64::from(MOST) {
-            return Err(format!("an mbarrier object that waits for {sum} bytes: {MOST} are the most"));
+            return Err(format!("an mbarrier object that waits for {sum} bytes: at most {MOST} are allowed"));
         }
         self.bytes = sum as i32;
         Ok(())
@@ -73,7 +73,7 @@ impl Object {
 
     fn arrive(&mut self, count: u32, drops: bool) -> Result<(), String> {
         if count == 0 || count > MOST {
-            return Err(format!("{count} arrivals at once at an mbarrier object: 1 to {MOST} are possible"));
+            return Err(format!("{count} arrivals at once at an mbarrier object: 1 to {MOST} are allowed"));
         }
         let Some(left) = self.pending.checked_sub(count) else {
             let pending = self.pending;
@@ -102,7 +102,7 @@ impl Request {
     fn perform(self, object: &mut Object) -> Result<bool, String> {
         match self.operation {
             INIT if self.count == 0 || self.count > MOST => {
-                Err(format!("an mbarrier object for {} arrivals: 1 to {MOST} are possible", self.count))
+                Err(format!("an mbarrier object for {} arrivals: 1 to {MOST} are allowed", self.count))
             }
             INIT => {
                 *object = Object { phase: false, expected: self.count, pending: self.count, bytes: 0 };

@@ -65,18 +65,18 @@ fn mismatch(image: &Image, what: Texture) -> Option<String> {
     }
     if what.contains(Texture::SURFACE) == image.sampler.is_some() {
         let (is, wants) = if image.sampler.is_some() { ("texture", "surface") } else { ("surface", "texture") };
-        return Some(format!("the object is a {is}, and the instruction accesses a {wants}"));
+        return Some(format!("the object is a {is}, but the instruction accesses a {wants}"));
     }
     if image.geometry == Geometry::Linear && wanted == Geometry::OneD {
         let fits = !what.contains(Texture::FLOAT_COORDINATES);
         return (!fits).then(|| "a texture of linear memory is read with integer coordinates only".to_owned());
     }
     if wanted != image.geometry {
-        return Some(format!("the object is a `{name}` one, and the instruction accesses a `{}` one", wanted.name()));
+        return Some(format!("the object is a `{name}` one, but the instruction accesses a `{}` one", wanted.name()));
     }
     if !what.contains(Texture::SURFACE) && what.contains(Texture::FLOAT_RESULT) != image.gives_floats() {
         let (gives, wants) = if image.gives_floats() { ("floats", "integers") } else { ("integers", "floats") };
-        return Some(format!("the texture gives {gives}, and the instruction reads {wants}"));
+        return Some(format!("the texture gives {gives}, but the instruction reads {wants}"));
     }
     None
 }

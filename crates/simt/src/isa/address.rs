@@ -29,7 +29,7 @@ pub fn address<'a>(
     space: Access,
 ) -> Result<(Opnd, i64, Access), String> {
     let Operand::Address { base, offset } = *operand else {
-        return Err(format!("an address is expected, not {operand:?}"));
+        return Err(format!("expected an address, found {operand:?}"));
     };
     let Some(name) = base else { return Ok((Opnd::None, offset, Access::ABSOLUTE | space)) };
     Ok(match b.lookup(name)? {
@@ -58,7 +58,7 @@ pub fn bulk_address<'a>(
 ) -> Result<(Opnd, i64, Bulk), String> {
     let (row, offset, aux) = address(b, operand, Access::to(space))?;
     if aux.space() != space {
-        return Err("an address of another space is expected".to_owned());
+        return Err("expected an address of another space".to_owned());
     }
     if aux.contains(Access::ABSOLUTE) {
         return Ok((b.parts.constants.uniform(offset as u64, true), 0, Bulk::empty()));

@@ -19,14 +19,14 @@ use ScalarType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U16, U32, U64};
 pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let reduces = f.flag("reduce");
     if !f.flag("async") {
-        return Err("`.async` is expected".to_owned());
+        return Err("expected `.async`".to_owned());
     }
     let many = f.flag("bulk");
     if many && f.flag("tensor") {
         return Err("copies of tensors are not simulated".to_owned());
     }
     if reduces && !many {
-        return Err("`.bulk` is expected".to_owned());
+        return Err("expected `.bulk`".to_owned());
     }
     if reduces {
         return bulk_reduction(b, f);
@@ -46,7 +46,7 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return f.done();
     }
     if f.flag("wait_group") {
-        let Operand::Int(groups) = *f.operand(0)? else { return Err("a number of groups is expected".to_owned()) };
+        let Operand::Int(groups) = *f.operand(0)? else { return Err("expected a number of groups".to_owned()) };
         b.emit::<0>(system::wait_for_copies, [], 0, groups as i64, 0);
         return f.done();
     }
@@ -64,12 +64,12 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         from = b.parts.constants.uniform(from_offset as u64, true);
         from_offset = 0;
     } else if from_aux.contains(Access::NARROW) {
-        return Err("an address of 64 bits is expected".to_owned());
+        return Err("expected an address of 64 bits".to_owned());
     }
     let size = match *f.operand(2)? {
         Operand::Int(16) => 16,
         Operand::Int(size @ (4 | 8)) if !whole => size,
-        _ => return Err("a size of 16 is expected, or of 4 or 8 with `.ca`".to_owned()),
+        _ => return Err("expected a size of 16, or of 4 or 8 with `.ca`".to_owned()),
     };
     // The next operand is the number of bytes to read, or a predicate that skips the read. A cache policy comes last.
     let bytes = match f.ins.operands.get(3).filter(|_| f.count() > 3 + usize::from(hinted)) {
@@ -93,7 +93,7 @@ pub fn copy<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// `.noinc` it would increment the pending count and then arrive, with no net effect.
 fn arrive_behind_copies<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("arrive") {
-        return Err("`.arrive` is expected".to_owned());
+        return Err("expected `.arrive`".to_owned());
     }
     let counted = f.flag("noinc");
     let space = space(f);
@@ -123,7 +123,7 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return f.done();
     }
     if f.flag("wait_group") {
-        let Operand::Int(groups) = *f.operand(0)? else { return Err("a number of groups is expected".to_owned()) };
+        let Operand::Int(groups) = *f.operand(0)? else { return Err("expected a number of groups".to_owned()) };
         f.flag("read");
         b.emit::<0>(bulks::wait, [], 0, groups as i64, 0);
         return f.done();
@@ -221,9 +221,7 @@ fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         _ => false,
     };
     if !known {
-        return Err(format!(
-            "a reduction by `.{operation}` of `{ty:?}` between these state spaces is not known to PTX"
-        ));
+        return Err(format!("a reduction by `.{operation}` of `{ty:?}` between these state spaces is not valid PTX"));
     }
     let (handlers, commutes) = cell(operation, ty, ReductionUnit::Bulk)?;
     let inst = bulk_transfer(b, f, way, (handlers.bulk, None))?;
@@ -241,7 +239,7 @@ pub fn barrier_object<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done
     let operation = f
         .one_of(&["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "complete_tx"])
         .or(expects.then_some("expect_tx"))
-        .ok_or("an operation is expected")?;
+        .ok_or("expected an operation")?;
     let (parity, no_complete) = (f.flag("parity"), f.flag("noComplete"));
     let space = space(f);
     f.ignore(&SCOPES);

@@ -30,7 +30,7 @@ pub fn atomic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     f.done()?;
     if vector.is_none() && operation != "add" && matches!(ty, F16 | Bf16 | F16x2 | Bf16x2) {
-        return Err(format!("atomic `.{operation}` on `{ty:?}` is not known to PTX"));
+        return Err(format!("atomic `.{operation}` on `{ty:?}` is not valid PTX"));
     }
     let unit = if space.space() == StateSpace::SHARED { ReductionUnit::Shared } else { ReductionUnit::Global };
     let (Handlers { atomic: run, .. }, commutes) = cell(operation, ty, unit)?;
@@ -82,17 +82,17 @@ fn atomic_vector<'a>(
         ("v2", F32 | F16 | Bf16 | F16x2 | Bf16x2) => 2,
         ("v4", F32 | F16 | Bf16 | F16x2 | Bf16x2) => 4,
         ("v8", F16 | Bf16) => 8,
-        _ => return Err(format!("vectors `.{vector}` of `{ty:?}` are not known to PTX")),
+        _ => return Err(format!("vectors `.{vector}` of `{ty:?}` are not valid PTX")),
     };
     if !matches!((operation, ty), ("add", _) | ("min" | "max", F16 | Bf16 | F16x2 | Bf16x2)) {
-        return Err(format!("atomic `.{operation}` on vectors of `{ty:?}` is not known to PTX"));
+        return Err(format!("atomic `.{operation}` on vectors of `{ty:?}` is not valid PTX"));
     }
     if !matches!(aux.space(), StateSpace::GLOBAL | StateSpace::GENERIC) {
-        return Err("atomics on vectors are in global memory only".to_owned());
+        return Err("vector atomics require global memory".to_owned());
     }
     let parts = |at: usize| match f.operand(at)? {
         Operand::Vector(parts) if parts.len() == count => Ok(parts),
-        other => Err(format!("{count} elements are expected, not {other:?}")),
+        other => Err(format!("expected {count} elements, found {other:?}")),
     };
     let sources = parts(usize::from(returns) + 1)?;
     let mut olds = Vec::new();

@@ -287,7 +287,7 @@ pub fn dot<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let types = f.types();
     let (left, right) = match types[..] {
         [x, y] => (x.is_signed(), y.is_signed()),
-        _ => return Err("two types are expected".to_owned()),
+        _ => return Err("expected two types".to_owned()),
     };
     let mode = u64::from(left) | u64::from(right) << 1 | u64::from(halves) << 2 | u64::from(high) << 3;
     let run = quaternary(b.isa, |x: u32, y: u32, z: u32, mode: u32| {

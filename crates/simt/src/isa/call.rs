@@ -52,7 +52,7 @@ const fn frame() -> Access {
 pub fn put<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, count): Kind) -> Done {
     let sources = elements(b, operand);
     if sources.len() as u64 != count {
-        return Err(format!("elements of the value: {count} expected, found {}", sources.len()));
+        return Err(format!("elements in the value: expected {count}, found {}", sources.len()));
     }
     for (k, source) in (0_u32..).zip(&sources) {
         let (value, ty) = if ty == Pred {
@@ -76,7 +76,7 @@ pub fn put<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, cou
 pub fn take<'a>(b: &mut Builder<'a, '_>, at: u32, operand: &Operand<'a>, (ty, count): Kind) -> Done {
     let targets = elements(b, operand);
     if targets.len() as u64 != count {
-        return Err(format!("elements of the register: {count} expected, found {}", targets.len()));
+        return Err(format!("elements in the register: expected {count}, found {}", targets.len()));
     }
     for (k, target) in (0_u32..).zip(&targets) {
         let d = b.dst(target, ty)?;
@@ -114,7 +114,7 @@ fn kind_of<'a>(
         return Ok((ty, u64::from(width)));
     }
     let register = b.register(operand)?;
-    register.map(|(_, ty)| (ty, 1)).ok_or_else(|| format!("the type of the argument {operand:?} is not known here"))
+    register.map(|(_, ty)| (ty, 1)).ok_or_else(|| format!("the type of argument {operand:?} is unknown"))
 }
 
 /// Returns the place of the parameter that an operand names, if it names one.
@@ -164,7 +164,7 @@ fn results<'a, 'i>(
         return Ok((None, Vec::new()));
     }
     if !declared.is_empty() && declared.len() != returns.len() {
-        return Err(format!("{} results, and the function returns {}", returns.len(), declared.len()));
+        return Err(format!("{} results, but the function returns {}", returns.len(), declared.len()));
     }
     let mut kinds = Vec::new();
     for (k, operand) in returns.iter().enumerate() {
@@ -195,7 +195,7 @@ pub fn call<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     };
     let (params, declared) = callee.map_or((&[][..], &[][..]), |c| (&c.params[..], &c.returns[..]));
     if callee.is_some() && params.len() != call.args.len() {
-        return Err(format!("{} arguments, and `{}` takes {}", call.args.len(), call.target, params.len()));
+        return Err(format!("{} arguments, but `{}` takes {}", call.args.len(), call.target, params.len()));
     }
     let args = arguments(b, &call.args, params)?;
     let (result, taken) = results(b, &call.returns, declared)?;

@@ -56,7 +56,7 @@ pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     } else if f.flag("wait") {
         b.emit::<0>(cluster::wait, [], 0, 0, 0);
     } else {
-        return Err("`.arrive` or `.wait` is expected".to_owned());
+        return Err("expected `.arrive` or `.wait`".to_owned());
     }
     f.done()
 }

@@ -13,7 +13,7 @@ use ptx_parser::{Operand, ScalarType};
 use ScalarType::{B32, F32, Pred, U32};
 
 fn label(b: &mut Builder<'_, '_>, operand: &Operand<'_>) -> Result<Label, String> {
-    let Operand::Name(name) = *operand else { return Err("a label is expected".to_owned()) };
+    let Operand::Name(name) = *operand else { return Err("expected a label".to_owned()) };
     match b.lookup(name)? {
         Symbol::Label(label) => Ok(label),
         _ => Err(format!("`{name}` is not a label")),
@@ -39,7 +39,7 @@ pub fn brx<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("uni");
     f.done()?;
     let index = b.src(f.operand(0)?, U32)?;
-    let Operand::Name(name) = *f.operand(1)? else { return Err("a table is expected".to_owned()) };
+    let Operand::Name(name) = *f.operand(1)? else { return Err("expected a table".to_owned()) };
     let names = b.table(name).ok_or_else(|| format!("`{name}` is not a table of targets"))?;
     let targets = names.iter().map(|n| label(b, &Operand::Name(n))).collect::<Result<Vec<_>, _>>()?;
     b.emit(flow::branch_table, [index], 0, 0, 0).flow = Flow::Table(targets);
@@ -117,7 +117,7 @@ pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if f.flag("arrive") {
         flags |= Barrier::ARRIVE;
     } else if !f.flag("sync") {
-        return Err("`.sync`, `.arrive` or `.red` is expected".to_owned());
+        return Err("expected `.sync`, `.arrive` or `.red`".to_owned());
     }
     let id = b.src(f.operand(0)?, U32)?;
     let count = if f.count() > 1 { b.src(f.operand(1)?, U32)? } else { Opnd::None };
@@ -127,7 +127,7 @@ pub fn barrier<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 }
 
 fn barrier_red<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, mut flags: Barrier) -> Done {
-    let operation = f.one_of(&["and", "or", "popc"]).ok_or("an operation is expected")?;
+    let operation = f.one_of(&["and", "or", "popc"]).ok_or("expected an operation")?;
     let ty = f.ty()?;
     f.done()?;
     let id = b.src(f.operand(1)?, U32)?;
@@ -155,7 +155,7 @@ fn members<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, at: usize) -> Resu
         return b.src(f.operand(at)?, B32);
     }
     if !b.globals.takes_unsynchronised() {
-        return Err("PTX has no form without `.sync` from sm_70 and PTX 6.4 on".to_owned());
+        return Err("PTX 6.4 and later has no form without `.sync` for sm_70 and later".to_owned());
     }
     let mask = Opnd::Reg(b.fresh(Class::Narrow));
     b.emit(collective::active_mask, [mask], 1, 0, 0);
@@ -170,7 +170,7 @@ pub fn shuffle<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some("down") => lanes::DOWN,
         Some("bfly") => lanes::BUTTERFLY,
         Some(_) => lanes::INDEX,
-        None => return Err("a mode is expected".to_owned()),
+        None => return Err("expected a mode".to_owned()),
     };
     f.ty()?;
     f.done()?;
@@ -200,7 +200,7 @@ pub fn vote<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some("any") => collective::ANY,
         Some("uni") => collective::UNIFORM,
         Some(_) => collective::BALLOT,
-        None => return Err("a mode is expected".to_owned()),
+        None => return Err("expected a mode".to_owned()),
     };
     let ty = f.ty()?;
     f.done()?;
@@ -224,7 +224,7 @@ pub fn matching<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 pub fn redux<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.flag("sync");
-    let operation = f.one_of(&["add", "min", "max", "and", "or", "xor"]).ok_or("an operation is expected")?;
+    let operation = f.one_of(&["add", "min", "max", "and", "or", "xor"]).ok_or("expected an operation")?;
     let (abs, nan) = (f.flag("abs"), f.flag("NaN"));
     let ty = f.ty()?;
     f.done()?;
@@ -276,13 +276,13 @@ fn float_reducer(operation: &str, abs: bool, nan: bool) -> Result<Handler, Strin
         } else {
             max32(x, y)
         }),
-        _ => return Err("of f32 there are `.min` and `.max`".to_owned()),
+        _ => return Err("f32 only has `.min` and `.max`".to_owned()),
     })
 }
 
 pub fn elect<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sync") {
-        return Err("`.sync` is expected".to_owned());
+        return Err("expected `.sync`".to_owned());
     }
     f.done()?;
     let (d, p) = outputs(b, f.operand(0)?, B32)?;

@@ -28,7 +28,7 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let types = f.types();
     let [to, from] = types[..] else {
         f.done()?;
-        return Err("two types are expected".to_owned());
+        return Err("expected two types".to_owned());
     };
     if matches!(to, F16x2 | Bf16x2) {
         return short::pair(b, f, to, from, how);
@@ -60,11 +60,11 @@ fn quieted(x: f64) -> f64 {
 /// source.
 fn pack_integers<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("sat") {
-        return Err("`.sat` is expected".to_owned());
+        return Err("expected `.sat`".to_owned());
     }
     let (width, signed): (u32, bool) = match f.one_of(&["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"]) {
         Some(name) => (name[1..].parse().unwrap_or(16), name.starts_with('s')),
-        None => return Err("a type of at most 16 bits is expected".to_owned()),
+        None => return Err("expected a type of at most 16 bits".to_owned()),
     };
     f.ignore(&["s32", "b32"]);
     f.done()?;

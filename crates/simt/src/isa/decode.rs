@@ -60,7 +60,7 @@ impl<'a, 'i> Form<'a, 'i> {
     pub fn ty(&mut self) -> Result<ScalarType, String> {
         match self.types()[..] {
             [ty] => Ok(ty),
-            _ => Err("one type is expected".to_owned()),
+            _ => Err("expected one type".to_owned()),
         }
     }
 
@@ -94,7 +94,7 @@ pub fn elements<'a, 'i>(operand: &'i Operand<'a>, count: usize, what: &str) -> R
     if elements.len() == count {
         return Ok(elements);
     }
-    Err(format!("{count} {what} are expected, not {}", elements.len()))
+    Err(format!("expected {count} {what}, found {}", elements.len()))
 }
 
 /// Lowers `op d, a, …`, whose operands have the given types.

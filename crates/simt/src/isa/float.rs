@@ -137,7 +137,7 @@ pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) ->
             };
             apply(b, f, [ty; 4], run)
         }
-        _ => Err("a rounding such as `.rn` is required from the target sm_20 on".to_owned()),
+        _ => Err("a rounding such as `.rn` is required for sm_20 and later".to_owned()),
     }
 }
 
@@ -291,7 +291,7 @@ pub fn testp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
                 Some("notanumber") => compare(b.isa, |x: $t, _: $t| x.is_nan()),
                 Some("normal") => compare(b.isa, |x: $t, _: $t| x.is_finite() && !x.is_subnormal()),
                 Some("subnormal") => compare(b.isa, |x: $t, _: $t| x.is_subnormal()),
-                _ => return Err("a test is expected".to_owned()),
+                _ => return Err("expected a test".to_owned()),
             }
         };
     }
@@ -371,7 +371,7 @@ fn float_compare(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -
 
 /// Decodes the comparison, its combination and its types, and emits the comparison, which writes predicates.
 fn compare_into<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType, (p, q): (Opnd, Opnd)) -> Done {
-    let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
+    let name = f.one_of(&COMPARISONS).ok_or("expected a comparison")?;
     let flush = f.flag("ftz");
     let combine = f.one_of(&["and", "or", "xor"]);
     let run = if ty.is_float() { float_compare(b, name, ty, flush)? } else { integer_compare(b, name, ty)? };
@@ -409,7 +409,7 @@ pub fn setp<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// `set`: all ones or 1.0 if the comparison is true, otherwise zero.
 pub fn set<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let types = f.types();
-    let [to, from] = types[..] else { return Err("two types are expected".to_owned()) };
+    let [to, from] = types[..] else { return Err("expected two types".to_owned()) };
     let one = match to {
         F16x2 | Bf16x2 | U32 | S32 if matches!(from, F16x2 | Bf16x2) => return half::set_packed(b, f, to, from),
         U32 | S32 => u64::from(u32::MAX),
@@ -431,7 +431,7 @@ pub fn set<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 pub fn slct<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let flush = f.flag("ftz");
     let types = f.types();
-    let [ty, by] = types[..] else { return Err("two types are expected".to_owned()) };
+    let [ty, by] = types[..] else { return Err("expected two types".to_owned()) };
     let run = match (ty.size(), by) {
         (4 | 2, S32) => ternary(b.isa, |x: u32, y: u32, c: i32| if c >= 0 { x } else { y }),
         (8, S32) => ternary(b.isa, |x: u64, y: u64, c: i32| if c >= 0 { x } else { y }),

@@ -273,7 +273,7 @@ fn pairs(b: &Builder<'_, '_>, name: &str, ty: ScalarType, flush: bool) -> Picked
 
 /// Decodes the comparison of pairs in a form, and emits it into a new register with one bit per half.
 fn compared<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Result<Opnd, String> {
-    let name = f.one_of(&COMPARISONS).ok_or("a comparison is expected")?;
+    let name = f.one_of(&COMPARISONS).ok_or("expected a comparison")?;
     let flush = f.flag("ftz");
     f.done()?;
     let run = pairs(b, name, ty, flush)?;
@@ -305,7 +305,7 @@ fn nonzero_bit(b: &Builder<'_, '_>, bit: u32) -> Handler {
 /// Lowers `setp` on pairs, which sets one predicate per half.
 pub fn setp_packed<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let Operand::Pair(low, high) = *f.operand(0)? else {
-        return Err("two predicates are expected".to_owned());
+        return Err("expected two predicates".to_owned());
     };
     let bits = compared(b, f, ty)?;
     for (name, run) in [(low, nonzero_bit(b, 0)), (high, nonzero_bit(b, 1))] {

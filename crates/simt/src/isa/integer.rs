@@ -93,7 +93,7 @@ pub fn carry<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some("subc") => carry::SUB,
         _ if f.flag("lo") => carry::MAD_LOW,
         _ if f.flag("hi") => carry::MAD_HIGH,
-        _ => return Err("`.lo` or `.hi` is expected".to_owned()),
+        _ => return Err("expected `.lo` or `.hi`".to_owned()),
     };
     carries(b, f, operation, flags)
 }

@@ -19,7 +19,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some("x1") => (1, matrix::load_rows::<8>),
         Some("x2") => (2, matrix::load_rows::<16>),
         Some(_) => (4, matrix::load_rows::<32>),
-        None => return Err("one of `.x1`, `.x2` and `.x4` is expected".to_owned()),
+        None => return Err("expected `.x1`, `.x2` or `.x4`".to_owned()),
     };
     let transposed = f.flag("trans");
     let space = space(f);
@@ -27,7 +27,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let (row, imm, aux) = address(b, f.operand(1)?, space)?;
     if !matches!(aux.space(), StateSpace::SHARED | StateSpace::GENERIC) {
-        return Err("an address in shared memory is expected".to_owned());
+        return Err("expected an address in shared memory".to_owned());
     }
     let words = [0; 4].map(|_| Opnd::Reg(b.fresh(Class::Narrow)));
     let [x, y, z, w] = words;
@@ -47,7 +47,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         Some("x1") => (1, matrix::store_rows::<8>),
         Some("x2") => (2, matrix::store_rows::<16>),
         Some(_) => (4, matrix::store_rows::<32>),
-        None => return Err("one of `.x1`, `.x2` and `.x4` is expected".to_owned()),
+        None => return Err("expected `.x1`, `.x2` or `.x4`".to_owned()),
     };
     let transposed = f.flag("trans");
     let space = space(f);
@@ -55,7 +55,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     f.done()?;
     let (row, imm, aux) = address(b, f.operand(0)?, space)?;
     if !matches!(aux.space(), StateSpace::SHARED | StateSpace::GENERIC) {
-        return Err("an address in shared memory is expected".to_owned());
+        return Err("expected an address in shared memory".to_owned());
     }
     let mut registers = [b.parts.constants.uniform(0, false); 4];
     for (register, source) in registers.iter_mut().zip(elements(f.operand(1)?, count, "sources")?) {
@@ -142,7 +142,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let shape = names().find(|name| name.starts_with('m') && name.contains("n8k"));
     let is_type = |name: &&str| Element::from_name(name).is_some() || matches!(*name, "f32" | "s32" | "f64");
     let types: Vec<&str> = names().filter(is_type).collect();
-    let &[d, a, right, c] = &types[..] else { return Err("the types of four matrices are expected".to_owned()) };
+    let &[d, a, right, c] = &types[..] else { return Err("expected the types of four matrices".to_owned()) };
     let [saturates, exclusive] = ["satfinite", "xor"].map(|wanted| names().any(|name| name == wanted));
     if (shape, a) == (Some("m8n8k4"), "f64") {
         return multiply_doubles(b, f);

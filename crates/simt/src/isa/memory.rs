@@ -53,7 +53,7 @@ fn vector(f: &mut Form<'_, '_>) -> u32 {
 /// Returns the type of two elements of an eight-element vector, which is accessed as four pairs.
 fn pair(b: &Builder<'_, '_>, ty: ScalarType) -> Result<ScalarType, String> {
     if matches!(b.globals.target, Some(..100)) {
-        return Err("vectors of eight elements are for the targets from sm_100 on".to_owned());
+        return Err("vectors of eight elements need sm_100 or later".to_owned());
     }
     match ty.size() {
         1 => Ok(ScalarType::U16),
@@ -172,7 +172,7 @@ pub fn load<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if let Opnd::None = row
         && !aux.contains(Access::ABSOLUTE)
     {
-        return Err("an address is expected".to_owned());
+        return Err("expected an address".to_owned());
     }
     let inst = b.emit(run, o, 0b1111, imm, aux.bits());
     order_load(inst, order, aux);

@@ -145,5 +145,5 @@ fn pairs(x: u32, y: u32, each: impl Fn(u32, u32) -> u32) -> u32 {
 
 pub fn operation(f: &mut Form<'_, '_>) -> Result<&'static str, String> {
     let all = ["add", "and", "or", "xor", "min", "max", "inc", "dec", "exch", "cas"];
-    f.one_of(&all).ok_or_else(|| "an operation is expected".to_owned())
+    f.one_of(&all).ok_or_else(|| "expected an operation".to_owned())
 }

@@ -15,7 +15,7 @@ use ScalarType::{B32, B64, F32, F64, S32, S64, U32, U64};
 /// Consumes the state space and the completion mechanism. Returns the space and its bits of `aux`.
 fn destination(f: &mut Form<'_, '_>) -> Result<(StateSpace, Bulk), String> {
     if !f.flag("mbarrier::complete_tx::bytes") {
-        return Err("`.mbarrier::complete_tx::bytes` is expected".to_owned());
+        return Err("expected `.mbarrier::complete_tx::bytes`".to_owned());
     }
     Ok(if f.flag("shared::cluster") {
         (StateSpace::SHARED, Bulk::empty())
@@ -37,7 +37,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         (Some("v4"), B32 | U32 | S32 | F32) => 4,
         (vector, ty) => {
             let vector = vector.map_or_else(String::new, |v| format!(" in `.{v}`"));
-            return Err(format!("elements of `{ty:?}`{vector} are not known to PTX"));
+            return Err(format!("elements of `{ty:?}`{vector} are not valid PTX"));
         }
     };
     let to = bulk_address(b, f.operand(0)?, (space, 0))?;
@@ -56,7 +56,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// Lowers `red.async`.
 pub fn reduce<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     if !f.flag("relaxed") || !f.flag("cluster") {
-        return Err("`.relaxed.cluster` is expected".to_owned());
+        return Err("expected `.relaxed.cluster`".to_owned());
     }
     let (space, mut flags) = destination(f)?;
     let operation = operation(f)?;
@@ -70,7 +70,7 @@ pub fn reduce<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
             | ("and" | "or" | "xor", B32)
     );
     if !known {
-        return Err(format!("`.{operation}` on `{ty:?}` is not known to PTX"));
+        return Err(format!("`.{operation}` on `{ty:?}` is not valid PTX"));
     }
     let to = bulk_address(b, f.operand(0)?, (space, 0))?;
     let value = b.src(f.operand(1)?, ty)?;

@@ -21,14 +21,14 @@ fn geometry(f: &mut Form<'_, '_>) -> Result<(Geometry, usize), String> {
         Some("a1d") => (Geometry::OneDLayered, 2),
         Some("a2d") => (Geometry::TwoDLayered, 4),
         Some(_) => (Geometry::Cube, 4),
-        None => return Err("one of `.1d`, `.2d`, `.3d`, `.a1d`, `.a2d` and `.cube` is expected".to_owned()),
+        None => return Err("expected `.1d`, `.2d`, `.3d`, `.a1d`, `.a2d` or `.cube`".to_owned()),
     })
 }
 
 /// Lowers an object's handle.
 fn object<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Result<Opnd, String> {
     if b.register_class(operand) != Some(Class::Wide) {
-        return Err("a texture or surface object in a register of 64 bits is expected".to_owned());
+        return Err("expected a texture or surface object in a register of 64 bits".to_owned());
     }
     b.src(operand, B64)
 }
@@ -41,9 +41,9 @@ fn place<'a>(
     ty: ScalarType,
 ) -> Result<(Opnd, Opnd), String> {
     let Operand::Place(parts) = operand else {
-        return Err(format!("an object with coordinates in brackets is expected, not {operand:?}"));
+        return Err(format!("expected an object with coordinates in brackets, found {operand:?}"));
     };
-    let [name, coordinates] = &parts[..] else { return Err("an object and coordinates are expected".to_owned()) };
+    let [name, coordinates] = &parts[..] else { return Err("expected an object and coordinates".to_owned()) };
     let object = object(b, name)?;
     // A layer next to float coordinates is an integer, but both have 32 bits.
     Ok((object, pack(b, elements(coordinates, count, "coordinates")?, ty)?))
@@ -58,7 +58,7 @@ pub fn fetch<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let types = f.types();
     f.done()?;
     let &[to, from] = &types[..] else {
-        return Err("the types of the result and of coordinates are expected".to_owned());
+        return Err("expected the types of the result and of coordinates".to_owned());
     };
     let mut what = Texture::to(geometry);
     what.set(Texture::FLOAT_RESULT, to == F32);
@@ -95,7 +95,7 @@ fn access(f: &mut Form<'_, '_>) -> Result<(Texture, usize, i64, ScalarType), Str
     let ty = f.ty()?;
     f.done()?;
     if ty.size() * vector > 16 {
-        return Err("an access has at most 16 bytes".to_owned());
+        return Err("an access may have at most 16 bytes".to_owned());
     }
     Ok((what, count, i64::from(ty.size() | vector << 8), ty))
 }
@@ -127,7 +127,7 @@ pub fn store<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 /// Lowers `txq` and `suq`.
 pub fn query<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let asked = f.one_of(&["width", "height", "depth", "array_size", "normalized_coords"]);
-    let axis = match asked.ok_or("a property that is simulated is expected: `.width`, `.height` or `.depth`")? {
+    let axis = match asked.ok_or("expected `.width`, `.height` or `.depth`; other properties are not simulated")? {
         "width" => 0,
         "height" => 1,
         "normalized_coords" => 3,
@@ -136,7 +136,7 @@ pub fn query<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let ty = f.ty()?;
     f.done()?;
     let Operand::Address { base: Some(name), offset: 0 } = *f.operand(1)? else {
-        return Err("an object in brackets is expected".to_owned());
+        return Err("expected an object in brackets".to_owned());
     };
     let object = object(b, &Operand::Name(name))?;
     let d = b.dst(f.operand(0)?, if ty == B32 { U32 } else { ty })?;

@@ -31,7 +31,7 @@ pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         [d, x, y] if [d, x, y].iter().all(|ty| matches!(ty, U32 | S32)) => {
             mode |= flag(d == S32, SIGNED_D) | flag(x == S32, SIGNED_A) | flag(y == S32, SIGNED_B);
         }
-        _ => return Err("three types, each `.u32` or `.s32`, are expected".to_owned()),
+        _ => return Err("expected three types, each `.u32` or `.s32`".to_owned()),
     }
     f.done()?;
     macro_rules! with {
@@ -51,13 +51,13 @@ pub fn parts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 /// Lowers `vset2` and `vset4`. Each part is 1 if the comparison is true, otherwise 0.
 pub fn comparisons<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("a comparison is expected")?;
+    let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("expected a comparison")?;
     let mut mode = width(f).1 | flag(f.flag("add"), SUM);
     match f.types()[..] {
         [x, y] if [x, y].iter().all(|ty| matches!(ty, U32 | S32)) => {
             mode |= flag(x == S32, SIGNED_A) | flag(y == S32, SIGNED_B);
         }
-        _ => return Err("two types, each `.u32` or `.s32`, are expected".to_owned()),
+        _ => return Err("expected two types, each `.u32` or `.s32`".to_owned()),
     }
     f.done()?;
     macro_rules! with {

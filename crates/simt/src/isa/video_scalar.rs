@@ -66,7 +66,7 @@ pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     mode |= match f.one_of(&["clamp", "wrap"]) {
         Some("clamp") => 0,
         Some(_) => WRAP,
-        None => return Err("`.clamp` or `.wrap` is expected".to_owned()),
+        None => return Err("expected `.clamp` or `.wrap`".to_owned()),
     };
     macro_rules! with {
         ($op:expr) => {
@@ -87,7 +87,7 @@ pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 
 /// Lowers `vset`: 1 if the comparison is true, otherwise 0.
 pub fn comparison<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
-    let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("a comparison is expected")?;
+    let comparison = f.one_of(&["eq", "ne", "lt", "le", "gt", "ge"]).ok_or("expected a comparison")?;
     let mode = signs(f, 2)?;
     macro_rules! with {
         ($op:tt) => {
@@ -140,7 +140,7 @@ fn signs(f: &mut Form<'_, '_>, count: usize) -> Result<u32, String> {
     let types = f.types();
     if types.len() != count || !types.iter().all(|ty| matches!(ty, U32 | S32)) {
         let count = if count == 3 { "three" } else { "two" };
-        return Err(format!("{count} types, each `.u32` or `.s32`, are expected"));
+        return Err(format!("expected {count} types, each `.u32` or `.s32`"));
     }
     let bits = [SIGNED_B, SIGNED_A, SIGNED_D];
     Ok(types.iter().rev().zip(bits).map(|(&ty, bit)| flag(ty == S32, bit)).sum())
@@ -173,7 +173,7 @@ fn combine<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, run: Handler, mode
 fn emit<'a>(b: &mut Builder<'a, '_>, f: &Form<'a, '_>, run: Handler, mut mode: u32, third: bool) -> Done {
     let count = if third { 4 } else { 3 };
     if f.count() != count {
-        return Err(format!("{count} operands are expected, not {}", f.count()));
+        return Err(format!("expected {count} operands, found {}", f.count()));
     }
     let mut operands = Vec::with_capacity(count);
     for (operand, place) in f.ins.operands.iter().zip([Some(SELECT_D), Some(SELECT_A), Some(SELECT_B), None]) {

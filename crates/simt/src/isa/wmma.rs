@@ -44,7 +44,7 @@ impl Shape {
             ("m8n8k4", of(8, 8, 4, false)),
         ];
         let found = shapes.iter().find(|(name, _)| f.flag(name)).map(|(_, shape)| *shape);
-        found.ok_or_else(|| format!("of the shapes, {} are simulated", shapes.map(|(name, _)| name).join(", ")))
+        found.ok_or_else(|| format!("the simulated shapes are {}", shapes.map(|(name, _)| name).join(", ")))
     }
 
     const fn is_of_doubles(self) -> bool {
@@ -271,14 +271,14 @@ pub fn lower<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return product(b, f);
     }
     let shape = Shape::take(f)?;
-    let which = f.one_of(&["load", "store"]).ok_or("`.load`, `.store` or `.mma` is expected")?;
-    let what = f.one_of(&["a", "b", "c", "d"]).ok_or("`.a`, `.b`, `.c` or `.d` is expected")?;
+    let which = f.one_of(&["load", "store"]).ok_or("expected `.load`, `.store` or `.mma`")?;
+    let what = f.one_of(&["a", "b", "c", "d"]).ok_or("expected `.a`, `.b`, `.c` or `.d`")?;
     let by_rows = f.flag("col") == shape.transposed;
     f.flag("row");
     let space = space(f);
     let fragment = match what {
         _ if f.flag("f64") != shape.is_of_doubles() => {
-            return Err("`.m8n8k4` is of `.f64`, and no other shape".to_owned());
+            return Err("`.m8n8k4` needs `.f64`, and `.f64` needs `.m8n8k4`".to_owned());
         }
         _ if shape.is_of_doubles() => Fragment::doubles(what, by_rows),
         "a" | "b" => {
@@ -374,7 +374,7 @@ fn product<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let (d, a, right, c) = match types[..] {
         [.., d, a, right, c] if Element::from_name(a).is_some() && !d.starts_with('m') => (d, a, right, c),
         [.., d, c] => (d, "f16", "f16", c),
-        _ => return Err("the types of the matrices are expected".to_owned()),
+        _ => return Err("expected the types of the matrices".to_owned()),
     };
     f.ignore(&["f16", "bf16", "tf32", "s8", "u8", "f32", "s32"]);
     f.done()?;

@@ -109,7 +109,7 @@ pub struct Builder<'a, 'g> {
 pub fn class_of(ty: ScalarType) -> Result<Class, String> {
     match ty {
         ScalarType::Pred => Ok(Class::Pred),
-        ScalarType::B128 => Err("a value of 128 bits is moved, loaded, stored, exchanged and compared only".to_owned()),
+        ScalarType::B128 => Err("a 128-bit value can only be moved, loaded, stored, exchanged and compared".to_owned()),
         ty if ty.size() == 8 => Ok(Class::Wide),
         _ => Ok(Class::Narrow),
     }
@@ -181,7 +181,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         let at = self.locals.next_multiple_of(align.max(1));
         let end = u64::from(at) + bytes;
         if end > 512 << 10 {
-            return Err(format!("{end} bytes of local memory: a thread has 512 KiB"));
+            return Err(format!("{end} bytes of local memory, but a thread has only 512 KiB"));
         }
         self.locals = end as u32;
         Ok(at)
@@ -220,10 +220,10 @@ impl<'a, 'g> Builder<'a, 'g> {
             Operand::F64(v) if ty == ScalarType::F64 => v,
             Operand::F64(v) if ty == ScalarType::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
             Operand::Sink => 0,
-            ref other => return Err(format!("a value of type `{ty:?}` is expected, not {other:?}")),
+            ref other => return Err(format!("expected a value of type `{ty:?}`, found {other:?}")),
         };
         if class == Class::Pred {
-            return Err("a predicate is expected, not a literal".to_owned());
+            return Err("expected a predicate, found a literal".to_owned());
         }
         let bits = if ty.size() == 2 { bits & 0xffff } else { bits };
         Ok(self.parts.constants.uniform(if wide { bits } else { bits & 0xffff_ffff }, wide))
@@ -279,7 +279,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                 self.parts.indirect |= !self.globals.is_kernel(number);
                 constant(self, FUNCTION_BASE + u64::from(number) * FUNCTION_STEP)
             }
-            Symbol::Vector(..) => Err(format!("`{name}` is a vector: an element such as `{name}.x` is expected")),
+            Symbol::Vector(..) => Err(format!("`{name}` is a vector: expected an element such as `{name}.x`")),
             Symbol::Range(..) | Symbol::Label(_) => Err(format!("`{name}` is not a value")),
         }
     }
@@ -306,7 +306,7 @@ impl<'a, 'g> Builder<'a, 'g> {
             return Ok(Opnd::None);
         }
         let Some((register, have)) = self.register(operand)? else {
-            return Err(format!("a destination register is expected, not {operand:?}"));
+            return Err(format!("expected a destination register, found {operand:?}"));
         };
         let have = class_of(have)?;
         if have == class {
@@ -327,7 +327,7 @@ impl<'a, 'g> Builder<'a, 'g> {
         {
             return Ok(Opnd::Reg(register));
         }
-        Err(format!("a register of 128 bits is expected, not {operand:?}"))
+        Err(format!("expected a register of 128 bits, found {operand:?}"))
     }
 
     /// Returns the storage class of the register that an operand names.
@@ -345,7 +345,7 @@ impl<'a, 'g> Builder<'a, 'g> {
                 let bits = if v == 0 { 0 } else { u64::from(u32::MAX) };
                 Ok((self.parts.constants.uniform(bits, false), false))
             }
-            ref other => Err(format!("a predicate is expected, not {other:?}")),
+            ref other => Err(format!("expected a predicate, found {other:?}")),
         }
     }
 

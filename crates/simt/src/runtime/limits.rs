@@ -14,11 +14,11 @@ pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared
     let threads = u64::from(bx) * u64::from(by) * u64::from(bz);
     let most = kernel.max_threads.unwrap_or(1024).min(1024);
     if threads == 0 || threads > u64::from(most) || bx > 1024 || by > 1024 || bz > 64 {
-        return Some(format!("a block of {bx}×{by}×{bz} threads: 1 to {most} are possible, at most 1024×1024×64"));
+        return Some(format!("a block of {bx}×{by}×{bz} threads: 1 to {most} are allowed, at most 1024×1024×64"));
     }
     let [gx, gy, gz] = shape.grid;
     if gx == 0 || gy == 0 || gz == 0 || gx > 0x7fff_ffff || gy > 0xffff || gz > 0xffff {
-        return Some(format!("a grid of {gx}×{gy}×{gz} blocks: 1 to 2147483647×65535×65535 are possible"));
+        return Some(format!("a grid of {gx}×{gy}×{gz} blocks: 1 to 2147483647×65535×65535 are allowed"));
     }
     if let Some(cluster) = shape.cluster.or(kernel.cluster) {
         let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
@@ -26,11 +26,11 @@ pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared
         if !whole || blocks > MOST_OF_CLUSTER {
             let [x, y, z] = cluster;
             return Some(if x == 0 {
-                "the kernel is compiled for clusters whose size the launch has to say, which none here does".to_owned()
+                "the kernel is compiled for clusters whose size the launch must set, but it sets none".to_owned()
             } else {
                 format!(
-                    "clusters of {x}×{y}×{z} blocks in a grid of {gx}×{gy}×{gz}: along each axis the grid is a \
-                     multiple of the cluster, and a cluster has at most {MOST_OF_CLUSTER} blocks"
+                    "clusters of {x}×{y}×{z} blocks in a grid of {gx}×{gy}×{gz}: along each axis the grid must be a \
+                     multiple of the cluster, and a cluster may have at most {MOST_OF_CLUSTER} blocks"
                 )
             });
         }

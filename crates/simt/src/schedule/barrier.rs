@@ -45,7 +45,7 @@ impl Barrier {
             let count = |threads: Option<u32>| threads.unwrap_or(whole);
             let place = findings::place(cx.launch, first.line);
             let (id, mine, theirs) = (arrival.id, count(now.threads), count(first.threads));
-            let message = format!("barrier {id} is to wait for {mine} threads, and for {theirs} at {place}");
+            let message = format!("barrier {id} waits for {mine} threads here, but for {theirs} at {place}");
             return Some(cx.describe(i.line, TrapKind::Barrier, cx.mask, message));
         }
         if arrival.waits && now.threads.is_none() && first.line != line {

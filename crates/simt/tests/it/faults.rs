@@ -302,7 +302,7 @@ fn arguments_that_do_not_fit_the_parameters_are_told_apart_from_limits() {
     let data = Arg::Address(bench.buffer(&[0; 64]));
     let refused = bench.launch("out_of_bounds", [1, 1, 1], [32, 1, 1], std::slice::from_ref(&data));
     let Err(LaunchError::Refused(SimError::Arguments(message))) = refused else { panic!("{refused:?}") };
-    let says = "kernel `out_of_bounds` has 2 parameters and is given 1: `args` has one per parameter";
+    let says = "kernel `out_of_bounds` has 2 parameters, but got 1: `args` needs one per parameter";
     assert_eq!(message, says);
     let large = bench.launch("out_of_bounds", [1, 1, 1], [2048, 1, 1], &[data, Arg::Int(0)]);
     assert!(matches!(large, Err(LaunchError::Refused(SimError::Launch(_)))), "{large:?}");

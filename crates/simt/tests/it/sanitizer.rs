@@ -229,7 +229,7 @@ fn counts_of_a_barrier_must_agree() {
     assert_eq!((trap.kind, trap.thread), (TrapKind::Barrier, Some([32, 0, 0])), "{trap}");
     let (here, there) = (line("counts_differ(", "1, 96"), line("counts_differ(", "1, 64"));
     assert_eq!((trap.place.as_str(), trap.block), (here.as_str(), [0, 0, 0]), "{trap}");
-    assert_eq!(trap.message, format!("barrier 1 is to wait for 96 threads, and for 64 at {there}"));
+    assert_eq!(trap.message, format!("barrier 1 waits for 96 threads here, but for 64 at {there}"));
 }
 
 #[test]

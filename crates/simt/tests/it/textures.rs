@@ -207,10 +207,10 @@ fn an_object_that_does_not_fit_the_instruction_is_a_fault_that_says_why() {
             Geometry::OneD,
             (Channel::Float, 1),
             Some(POINT),
-            "the object is a `1d` one, and the instruction accesses a `2d` one",
+            "the object is a `1d` one, but the instruction accesses a `2d` one",
         ),
-        (Geometry::TwoD, (BYTE, 1), Some(POINT), "the texture gives integers, and the instruction reads floats"),
-        (Geometry::TwoD, (Channel::Float, 1), None, "the object is a surface, and the instruction accesses a texture"),
+        (Geometry::TwoD, (BYTE, 1), Some(POINT), "the texture gives integers, but the instruction reads floats"),
+        (Geometry::TwoD, (Channel::Float, 1), None, "the object is a surface, but the instruction accesses a texture"),
     ];
     for (geometry, format, sampler, why) in cases {
         let (kind, message) = trap(run(TEX_2D, image(geometry, [1, 1, 1], format, sampler), &[0; 4], &[[0; 4]]).1);
@@ -242,14 +242,14 @@ fn an_image_that_cannot_be_is_not_made() {
     let refused = [
         (Image { size: [4, 5, 1], ..plane }, "80 bytes at address"),
         (Image { channels: 3, size: [1; 3], ..plane }, "1, 2 or 4 channels"),
-        (Image { channel: BYTE, sampler: Some(linear), ..plane }, "linear filtering gives floats"),
+        (Image { channel: BYTE, sampler: Some(linear), ..plane }, "linear filtering needs"),
         (
             Image { sampler: Some(Sampler { address: AddressMode::Wrap, ..POINT }), ..plane },
             "need normalized coordinates",
         ),
         (Image { sampler: Some(Sampler { as_float: true, ..POINT }), ..plane }, "8 or 16 bits"),
         (Image { geometry: Geometry::Cube, ..plane }, "six square faces"),
-        (Image { geometry: Geometry::Cube, size: [1, 1, 6], sampler: None, ..plane }, "a surface is"),
+        (Image { geometry: Geometry::Cube, size: [1, 1, 6], sampler: None, ..plane }, "a surface must be"),
         (Image { geometry: Geometry::Linear, sampler: Some(linear), ..plane }, "integer coordinates and no filter"),
     ];
     for (image, why) in refused {

@@ -146,7 +146,7 @@ impl<'m> Call<'_, 'm> {
         let device = self.runtime().device;
         match device.refused.get(&number) {
             Some(reason) => {
-                Err(Fault { kind: TrapKind::Illegal, message: format!("a launch of what is not simulated: {reason}") })
+                Err(Fault { kind: TrapKind::Illegal, message: format!("a launch that is not simulated: {reason}") })
             }
             None => Ok(device.kernels.get(&number).copied()),
         }

@@ -85,7 +85,7 @@ pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32,
         return Some(Err(format!("`{symbol}` is not a simulated function of the device runtime")));
     };
     if args.ne(SERVICES[at].args.iter().copied()) {
-        return Some(Err(format!("`{symbol}` is called with arguments of other sizes than it has")));
+        return Some(Err(format!("`{symbol}` is called with arguments of the wrong sizes")));
     }
     Some(Ok(at as u32))
 }

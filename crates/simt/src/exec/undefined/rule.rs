@@ -48,8 +48,8 @@ pub fn rule(cx: &Context<'_>, i: &Ins, info: &Info) -> Rule {
         "atom" | "red" => Rule::Use("an atomic"),
         "cp" | "mbarrier" => Rule::Use("an asynchronous access"),
         "st" | "stmatrix" if info.defs == 0 => Rule::Use("an asynchronous access"),
-        "tex" | "tld4" | "suld" | "sust" | "suq" | "txq" => Rule::Use("an access to a texture"),
-        "wmma" if is_access => Rule::Use("an access to a matrix"),
+        "tex" | "tld4" | "suld" | "sust" | "suq" | "txq" => Rule::Use("a texture access"),
+        "wmma" if is_access => Rule::Use("a matrix access"),
         "mma" | "wmma" if info.widths[0] == Width::Quad && info.widths[3] == Width::Quad => Rule::Product,
         "ld" | "ldu" | "ldmatrix" | "st" | "stmatrix" | "movmatrix" | "mov" | "mma" => movement(info),
         // Conversions that change the width of one operand.
