@@ -16,7 +16,7 @@ use super::operand::Operand;
 use hidden::Key;
 
 /// Built from `kernels.cu`; see `tests/it/own_kernels.rs`.
-const PTX: &str = include_str!("kernels.ptx");
+const PTX: &str = include_str!("kernels/kernels.ptx");
 
 const THREADS: u32 = 256;
 const BLOCKS_PER_SM: u32 = 8;

@@ -32,7 +32,7 @@ pub struct Gpu {
 pub fn gpu() -> Gpu {
     let (mut device, alone) = first::device();
     let folder = tempfile::tempdir().unwrap();
-    let module = load(device.as_mut(), &folder, include_str!("kernels.ptx"), &["add", "copy"]).unwrap();
+    let module = load(device.as_mut(), &folder, include_str!("gpu/kernels.ptx"), &["add", "copy"]).unwrap();
     Gpu { device, module, folder, alone }
 }
 

@@ -20,14 +20,11 @@ use runner_types::Records;
 
 pub use changes::Samples;
 
-pub(crate) const STYLE: &str = include_str!("../templates/page.css");
+pub(crate) const STYLE: &str = include_str!("templates/page.css");
 
 /// Script of every page, in parts: the filter, the drawings of times, and the tables that use both.
-const SCRIPT: [&str; 3] = [
-    include_str!("../templates/filter.js"),
-    include_str!("../templates/times.js"),
-    include_str!("../templates/page.js"),
-];
+const SCRIPT: [&str; 3] =
+    [include_str!("templates/filter.js"), include_str!("templates/times.js"), include_str!("templates/page.js")];
 
 /// Files found next to the records of a report.
 #[derive(Debug, Clone, PartialEq, Default)]

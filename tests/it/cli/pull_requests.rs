@@ -16,8 +16,8 @@ use tempfile::TempDir;
 use super::ci::job_on_github;
 use fixture::snapshot;
 
-const MANIFEST: &str = include_str!("sum.toml");
-const KERNEL: &str = include_str!("sum.cu");
+const MANIFEST: &str = include_str!("pull_requests/sum.toml");
+const KERNEL: &str = include_str!("pull_requests/sum.cu");
 const HEADER: &str = "__device__ float load(const float* at) { return *at; }\n";
 
 const MANIFEST_PATH: &str = "experiments/sum.toml";
