@@ -418,7 +418,7 @@ fn the_counts_of_a_sampled_convolution_are_those_of_all_its_blocks() {
     assert_eq!(whole, sample);
     let report = std::fs::read_to_string(out.join("report.md")).unwrap();
     for note in [
-        "counts are estimates: 256 of 324 blocks ran, each with the weight of the blocks that it represents",
+        "counts are estimates: 256 of 324 blocks ran, each weighted by the number of blocks that it represents",
         "65536 of 82944 elements were compared",
     ] {
         assert!(report.contains(note), "{report}");

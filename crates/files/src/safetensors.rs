@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(tensor.check(ElementType::F32, Some(6)), Ok(()));
         assert_eq!(
             tensor.check(ElementType::F32, Some(7)),
-            Err("holds 6 elements (shape [2, 3]), 7 are needed".to_owned())
+            Err("holds 6 elements (shape [2, 3]), expected 7".to_owned())
         );
         assert_eq!(
             tensor.check(ElementType::F16, None),

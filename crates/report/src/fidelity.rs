@@ -91,7 +91,7 @@ fn experiment(fidelity: &Fidelity, causes: &[Cause]) -> Experiment {
     facts.extend(fidelity.counting_method.clone());
     let sides = [("simulated", fidelity.alone.0), ("counted by hardware", fidelity.alone.1)];
     for (what, count) in sides.into_iter().filter(|(_, count)| *count > 0) {
-        facts.push(format!("{count} cases are {what} only, and not compared"));
+        facts.push(format!("{count} cases are only {what}, so they are not compared"));
     }
     let themes = [
         ("Global memory", CounterTheme::Global),
@@ -153,7 +153,7 @@ fn excess(compared: &Compared) -> String {
     if worst.simulated > 0.0 {
         format!("{}×", format::ratio_of_counts(worst.hardware / worst.simulated))
     } else {
-        format!("{} for 0", format::count(worst.hardware))
+        format!("{} instead of 0", format::count(worst.hardware))
     }
 }
 

@@ -79,7 +79,7 @@ pub enum Deviation {
     Missing(PathBuf),
     /// A file of a search is not the one that `tune` wrote.
     #[error(
-        "{}: not as the search wrote it: `runner tune` with --resume and the same options writes it again",
+        "{}: differs from what the search wrote: `runner tune` with --resume and the same options writes it again",
         .0.display()
     )]
     Search(PathBuf),

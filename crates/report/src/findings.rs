@@ -123,7 +123,7 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     let mut parts = Vec::new();
     if failed > 0 {
         let failed = plural_of(failed as u64, "fails", "fail");
-        parts.push(format!("{failed} in the way that the manifest names ({})", ways.join(", ")));
+        parts.push(format!("{failed} as the manifest states ({})", ways.join(", ")));
     }
     if expected_failures.right > 0 {
         parts.push(plural_of(expected_failures.right as u64, "is right", "are right"));
@@ -136,7 +136,7 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
 fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec<Finding> {
     let (Some(first), Some(last)) = (errors.first(), errors.last()) else { return Vec::new() };
     let as_good: Vec<&str> = errors.iter().take_while(|e| e.ulp <= first.ulp).map(|e| e.contender.as_str()).collect();
-    let verb = if as_good.len() > 1 { "are the most exact" } else { "is the most exact" };
+    let verb = if as_good.len() > 1 { "are the most accurate" } else { "is the most accurate" };
     let mut best = listed(&as_good);
     best.push(Cell::plain(format!(" {verb}: at most {} ulp from the reference.", rough(first.ulp))));
     if last.ulp <= first.ulp {
@@ -145,7 +145,7 @@ fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec
     let place = group_text(&last.group, constant);
     let place = if place.is_empty() { place } else { format!(" at {place}") };
     let worst = vec![
-        Cell::plain("The least exact is "),
+        Cell::plain("The least accurate is "),
         Cell::code(last.contender.clone()),
         Cell::plain(format!(": {} ulp{place}.", rough(last.ulp))),
     ];
@@ -438,18 +438,14 @@ fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
     let steps = ladder(summary, regime)?;
     let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
     let name = |step: &Step<'_>| [Cell::code(step.to), Cell::plain(format!(" {}×", number::point(&step.gain, 1.0)))];
-    let mut finding = vec![Cell::plain(format!("{gains} of {} steps gain", steps.len()))];
+    let mut finding = vec![Cell::plain(format!("{gains} of {} steps are faster than the previous one", steps.len()))];
     if let Some(most) = steps.iter().max_by(|a, b| a.gain.point.total_cmp(&b.gain.point)) {
         finding.push(Cell::plain(", most of all "));
         finding.extend(name(most));
     }
     let losses: Vec<&Step<'_>> = steps.iter().filter(|step| step.gain.high < 1.0).collect();
     for (i, step) in losses.iter().enumerate() {
-        finding.push(Cell::plain(match (i, losses.len()) {
-            (0, 1) => "; slower than the step before is ",
-            (0, _) => "; slower than the step before are ",
-            _ => ", ",
-        }));
+        finding.push(Cell::plain(if i == 0 { "; slower than the previous one: " } else { ", " }));
         finding.extend(name(step));
     }
     finding.push(Cell::plain("."));

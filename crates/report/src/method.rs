@@ -41,7 +41,9 @@ fn timing(records: &Records) -> Vec<String> {
     lines.extend(wording::samples(records));
     let host = |r: &&CaseRecord| r.result.as_ref().is_some_and(|r| r.unit != r.regime.unit());
     if records.cases.iter().any(|r| host(&r)) {
-        lines.push("Times marked (host) are of the CPU's clock: their speedups are ratios of medians.".to_owned());
+        lines.push(
+            "Times marked (host) were measured with the CPU's clock; their speedups are ratios of medians.".to_owned(),
+        );
     }
     lines.extend(records.environment.timing_method.clone());
     if records.cases.iter().any(|r| r.work.bytes.is_some()) {
@@ -49,9 +51,9 @@ fn timing(records: &Records) -> Vec<String> {
     }
     if records.environment.machine.ceilings.is_some() {
         lines.push(
-            "% of ceiling: the least time that the measured ceilings allow for the stated work (memory by the highest \
-             of the rates, arithmetic by f32 multiply-adds), over the median; bound says which of the two is greater. Times \
-             up to 10 % below the least time count as at the ceiling."
+            "% of ceiling: the least time that the measured ceilings allow for the stated work (memory at the highest \
+             of the rates, arithmetic at that of f32 multiply-adds), divided by the median; bound is the greater of \
+             the two. Times up to 10 % below the least time count as at the ceiling."
                 .to_owned(),
         );
     }

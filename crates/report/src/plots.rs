@@ -91,7 +91,7 @@ fn gains(summary: &Summary, regime: Regime) -> Option<Plot> {
         rank: Rank::default(),
         chart: Chart::Bars(BarChart {
             title: title.clone(),
-            x_label: "times as fast as the step before".to_owned(),
+            x_label: "times as fast as the previous step".to_owned(),
             bars: steps.iter().map(bar).collect(),
             reference: Some(1.0),
         }),

@@ -34,22 +34,22 @@ const RULES: [Rule; 5] = [
     Rule {
         id: "bank-conflict",
         level: "warning",
-        title: "Lanes of a warp wait for each other in shared memory",
+        title: "Bank conflicts in shared memory",
         help: "Pad rows by one element, or swizzle the index, so that the lanes access different banks.",
         hint: conflicts,
     },
     Rule {
         id: "local-memory",
         level: "note",
-        title: "A thread's own array or spilled registers are in memory",
-        help: "Index arrays by constants, so that they stay in registers, or leave the kernel more registers.",
+        title: "A per-thread array or spilled registers are in local memory",
+        help: "Index arrays with constants so that they stay in registers, or give the kernel more registers.",
         hint: local,
     },
     Rule {
         id: "divergent-branch",
         level: "note",
-        title: "Lanes of a warp part at a branch",
-        help: "Let whole warps decide alike, or replace the branch by a selection.",
+        title: "Lanes of a warp diverge at a branch",
+        help: "Make whole warps take the same path, or replace the branch with a select.",
         hint: divergent,
     },
     Rule {
@@ -92,7 +92,7 @@ fn local(counters: &Counters) -> Option<String> {
 
 fn divergent(counters: &Counters) -> Option<String> {
     let [diverged, branches] = ["divergent_branch", "branch"].map(|name| sum(counters, &[name]));
-    (diverged > 0).then(|| format!("lanes part at {diverged} of {branches} branches that warps execute here"))
+    (diverged > 0).then(|| format!("lanes diverge at {diverged} of {branches} branches that warps execute here"))
 }
 
 fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
@@ -236,7 +236,7 @@ mod tests {
             ("uncoalesced-access", 2, "k[n = 8]: loads move 1024 bytes of global memory, of which 12 % are used"),
             ("bank-conflict", 3, "k[n = 8]: 8 loads of shared memory take 24 additional passes"),
             ("local-memory", 4, "k[n = 8]: warps load local memory 3 times and store to it 5 times"),
-            ("divergent-branch", 5, "k[n = 8]: lanes part at 4 of 16 branches that warps execute here"),
+            ("divergent-branch", 5, "k[n = 8]: lanes diverge at 4 of 16 branches that warps execute here"),
         ];
         assert_eq!(results(&log(&view(), "/home/me")), expected);
     }

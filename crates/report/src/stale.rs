@@ -66,14 +66,14 @@ fn reason(Finding { part, files, files_known, doubt, .. }: &Finding) -> String {
     if let Some(why) = doubt {
         let what =
             if *part == Part::Options { "compiler options differ".to_owned() } else { differ(&sources, *files_known) };
-        return format!("May be stale: {what}, and the code was not compared ({why})");
+        return format!("May be stale: {what}, but the code was not compared ({why})");
     }
     let what = match part {
         Part::Source => changed(&sources, *files_known),
         Part::Options => "its compiler options changed".to_owned(),
         Part::Inputs => "its inputs or arguments changed".to_owned(),
         Part::Check => return "Stale: checked before the check changed".to_owned(),
-        Part::Work => "the work that the manifest states changed".to_owned(),
+        Part::Work => "the stated work changed".to_owned(),
         Part::Kernel => "its kernel changed".to_owned(),
         Part::Grid => "its grid changed".to_owned(),
         Part::Block => "its block changed".to_owned(),

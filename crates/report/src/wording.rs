@@ -80,8 +80,8 @@ fn mutant(mutant: &Mutant) -> String {
         Mutant::Constant => "one constant for all elements".to_owned(),
         Mutant::Input(name) => format!("a copy of `{name}`"),
         Mutant::OtherInputs => "the results for other inputs".to_owned(),
-        Mutant::Changed => "the greatest value in place of the least".to_owned(),
-        Mutant::Swapped => "the greatest and the least value swapped".to_owned(),
+        Mutant::Changed => "the maximum in place of the minimum".to_owned(),
+        Mutant::Swapped => "the minimum and the maximum swapped".to_owned(),
         Mutant::Shifted => "all elements shifted by one".to_owned(),
     }
 }
@@ -130,8 +130,8 @@ fn suspect_text(nanoseconds: f64, least: f64, roof: Roof) -> String {
         format!("{} {}", rough(time / unit.nanoseconds()), unit.symbol())
     };
     format!(
-        "measured at {}, and {what} alone needs {} at its fastest for the bytes of [work]: the timed launch did not do \
-         the job, or [work] bytes is too large",
+        "measured at {}, but {what} alone needs at least {} for the bytes of [work]: the timed launch did not do the \
+         job, or [work] bytes is too large",
         shown(nanoseconds),
         shown(least)
     )
@@ -148,20 +148,21 @@ pub fn note(note: &Note) -> String {
             format!("{regime}: bimodal: {} of samples are {} slower", percent(*share), percent(*slower))
         }
         Note::Correlated { regime, correlation, half_width } => format!(
-            "{regime}: consecutive samples are correlated (r = {correlation:.2}): a fair interval is ± {}",
+            "{regime}: consecutive samples are correlated (r = {correlation:.2}): an interval that accounts for this \
+            is ± {}",
             percent(*half_width)
         ),
         Note::Throttled { regime, reasons, discarded, kept } => {
             let reasons: Vec<String> = reasons.iter().map(|reason| throttle(*reason).to_owned()).collect();
             let discarded =
-                (*discarded > 0).then(|| format!("{} discarded and taken again", plural(*discarded, "sample")));
+                (*discarded > 0).then(|| format!("{} discarded and repeated", plural(*discarded, "sample")));
             let kept = (*kept > 0).then(|| format!("{} kept, since throttling persisted", plural(*kept, "sample")));
             let counts: Vec<String> = discarded.into_iter().chain(kept).collect();
             format!("{regime}: the device was throttled ({}): {}", reasons.join(", "), counts.join(", "))
         }
         Note::RanAlone { why, timed } => {
             let why = match why {
-                RanAloneReason::Memory => "device memory cannot hold it and the rest of its group".to_owned(),
+                RanAloneReason::Memory => "device memory cannot hold it together with the rest of its group".to_owned(),
                 RanAloneReason::Reference(name) => format!("`{name}`, its reference, ran alone"),
             };
             let times = if *timed { "; it shares no rounds with other cases" } else { "" };
@@ -203,7 +204,8 @@ pub fn note(note: &Note) -> String {
         }
         Note::Sampled { ran, of } => {
             format!(
-                "counts are estimates: {ran} of {of} blocks ran, each with the weight of the blocks that it represents"
+                "counts are estimates: {ran} of {of} blocks ran, each weighted by the number of blocks that it \
+                represents"
             )
         }
         Note::Underived { kernel, unknown, of } => format!(
@@ -219,7 +221,7 @@ pub fn note(note: &Note) -> String {
         }
         Note::Weak(weak) => weak_check(weak),
         Note::NoEnergy { moved, seconds, needed } => {
-            format!("no energy: the device's counter changed {moved} times in {seconds} s, {needed} are needed")
+            format!("no energy: the device's counter changed {moved} times in {seconds} s, but {needed} are needed")
         }
         Note::NoCounters { why } => format!("no hardware counters: {why}"),
         Note::NotMemchecked { outcome } => {
@@ -266,8 +268,8 @@ pub fn noise(floor: &NoiseFloor, several: bool) -> String {
     };
     let width = rough(width * 100.0);
     format!(
-        "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ overlaps it, or what the A/A control \
-         of its own group shows in the same rounds: no difference."
+        "{regime}Noise floor: ± {width} %, the interval {over}. A ratio marked ≈ overlaps it, or the A/A control of \
+         its own group in the same rounds: no difference."
     )
 }
 
@@ -276,7 +278,7 @@ pub fn sm_clock(clock: SmClock) -> String {
     if clock.least == clock.median {
         clock.median.to_string()
     } else {
-        format!("{} (least {})", clock.median, clock.least)
+        format!("{} (lowest {})", clock.median, clock.least)
     }
 }
 
@@ -332,12 +334,13 @@ pub fn above_ceiling(share: f64, record: &CaseRecord, ceilings: &Ceilings, devic
     let above = format!("{} % faster than the ceiling", rough((share - 1.0) * 100.0));
     if bound_of(record, ceilings) == Bound::Arithmetic {
         return format!(
-            "{above}, which is the rate of a kernel of f32 multiply-adds on this device; other units, or a better mix of \
+            "{above}, which is the rate of an f32 multiply-add kernel on this device; other units, or a better mix of \
              instructions, can be faster"
         );
     }
     format!(
-        "{above}: up to {} of a run's writes may still be in L2 when it ends, and the ceiling may come from more data",
+        "{above}: up to {} of a run's writes may still be in L2 when it ends, and the ceiling may have been measured \
+        with more data",
         bytes(device.l2_bytes)
     )
 }

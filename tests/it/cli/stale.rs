@@ -263,7 +263,7 @@ fn without_git_the_recorded_code_decides() {
     repository.edit("kernels/scale.cu", "template", "// Scales.\ntemplate");
     let unknown = "the records have no hash of the code, and git has no revision with what was measured";
     let sources = "kernels/load.cuh, kernels/scale.cu";
-    let doubt = format!("a source differs (one of {sources}), and the code was not compared ({unknown})");
+    let doubt = format!("a source differs (one of {sources}), but the code was not compared ({unknown})");
     repository.assert_checked(&format!("May be stale: {doubt}: {ALL}.\n"), 0);
 
     with_machine_code(&repository);

@@ -437,7 +437,7 @@ fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
     let quick = records.cases.iter().filter_map(|record| record.result.as_ref()?.against_baseline.as_ref());
     assert_eq!(rows(&queried("speedup > 1.5")).len(), quick.filter(|ratio| ratio.speedup.point > 1.5).count());
     let faulty = queried("tmie < 3 time < fast by = 2 bx >");
-    let named = "Not understood, and left out: tmie: no column has this name; time (ms) &lt; fast: no number; bx &gt;: a \
+    let named = "Ignored, because not understood: tmie: no column has this name; time (ms) &lt; fast: no number; bx &gt;: a \
                  value is missing";
     assert!(faulty.contains(named) && faulty.contains(r#"aria-invalid="true""#), "{faulty}");
     assert_eq!(rows(&faulty).len(), records.cases.iter().filter(|record| at(record, "by") == 2).count());

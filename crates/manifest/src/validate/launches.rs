@@ -330,9 +330,12 @@ fn numbers<'s>(
         let (least, most) = setting.bounds.unwrap_or((i64::MIN, i64::MAX));
         let Some(value) = ctx.constant(number) else { continue };
         if !matches!(value, Value::Int(number) if (least..=most).contains(&number)) {
-            let bounds =
-                if most == i64::MAX { format!("of at least {least}") } else { format!("from {least} to {most}") };
-            let message = format!("`{}` must be an integer {bounds}, not {value}", setting.name);
+            let wanted = match (least, most) {
+                (0, i64::MAX) => "a non-negative integer".to_owned(),
+                (_, i64::MAX) => format!("an integer of at least {least}"),
+                _ => format!("an integer from {least} to {most}"),
+            };
+            let message = format!("`{}` must be {wanted}, not {value}", setting.name);
             ctx.fault(Diagnostic::at(number.span.clone(), message));
         }
     }
@@ -345,11 +348,12 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
     if matches!(value, Value::Int(number) if u64::try_from(number).is_ok_and(|number| bounds.contains(&number))) {
         return;
     }
-    let wanted = match (bounds.start(), bounds.end()) {
-        (least, &u64::MAX) => format!("of at least {least}"),
-        (least, most) => format!("from {least} to {most}"),
+    let wanted = match (*bounds.start(), *bounds.end()) {
+        (0, u64::MAX) => "a non-negative integer".to_owned(),
+        (least, u64::MAX) => format!("an integer of at least {least}"),
+        (least, most) => format!("an integer from {least} to {most}"),
     };
-    let message = format!("{what} must be an integer {wanted}, not {value}");
+    let message = format!("{what} must be {wanted}, not {value}");
     ctx.fault(Diagnostic::at(expression.span.clone(), message));
 }
 

@@ -278,8 +278,8 @@ fn revisions(report: &ReportHistory<'_>) -> Table {
 
 fn method(least: f64) -> Vec<String> {
     vec![
-        "Change points are searched by E-divisive in the logarithms of the times, weighted by their intervals, and \
-         tested by Student's t; a change that rests on one measurement is none."
+        "Change points are found by E-divisive on the logarithms of the times, weighted by their intervals, and \
+         tested with Student's t; a change that rests on a single measurement does not count."
             .to_owned(),
         format!(
             "If nothing changed, fewer than {:.0} of 100 reports show a change. Changes below {} % are left out.",

@@ -76,7 +76,7 @@
     const { keeps, faults } = filter.parse(report.columns, state.filter || "");
     const fault = section.querySelector(".fault");
     fault.hidden = faults.length === 0;
-    fault.textContent = "Not understood, and left out: " + faults.join("; ");
+    fault.textContent = "Ignored, because not understood: " + faults.join("; ");
     section.querySelector(".filter").setAttribute("aria-invalid", String(faults.length > 0));
     const rows = [];
     for (let row = 0; row < report.rows; row += 1) if (keeps(row)) rows.push(row);

@@ -123,8 +123,8 @@ fn an_experiment_whose_claims_are_about_errors_states_exactness() {
     let claim = |text: &str| Claim { text: text.to_owned(), condition: None, backend: None, regime: None };
     records.header.claims = vec![claim("error_ulp(\"c\") < error_ulp(\"a\")")];
     let said = headline(&records);
-    assert_eq!(said[0], "- c is the most exact: at most 0.500 ulp from the reference.");
-    assert_eq!(said[1], "- The least exact is a: 230 ulp at n = 2.");
+    assert_eq!(said[0], "- c is the most accurate: at most 0.500 ulp from the reference.");
+    assert_eq!(said[1], "- The least accurate is a: 230 ulp at n = 2.");
     records.header.claims.push(claim("speedup(\"b\", \"a\") > 1"));
     assert!(headline(&records)[0].starts_with("- b is the fastest"), "{:?}", headline(&records));
 }
@@ -151,8 +151,8 @@ fn unstable_cases_are_named_and_the_worst_case_is_too() {
 fn where_most_steps_gain_the_largest_is_stated() {
     let records = records([[4000.0, 2000.0, 1000.0], [4000.0, 2000.0, 1000.0]], Some("a"));
     let said = headline(&records);
-    let steps = said.iter().find(|line| line.contains("steps gain")).unwrap();
-    assert!(steps.starts_with("- 2 of 2 steps gain, most of all c 2.018×."), "{steps}");
+    let steps = said.iter().find(|line| line.contains("than the previous one")).unwrap();
+    assert!(steps.starts_with("- 2 of 2 steps are faster than the previous one, most of all c 2.018×."), "{steps}");
 }
 
 #[test]

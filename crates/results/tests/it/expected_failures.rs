@@ -56,7 +56,7 @@ fn where_most_cases_are_to_fail_the_summary_says_that_they_did() {
     let records =
         ended(vec![Outcome::Measured, as_expected(trap()), as_expected(trap()), as_expected(invalid())], None);
     let expected = [
-        "- **All 4 cases ended as expected**: 3 fail in the way that the manifest names (1 invalid, 2 traps), 1 is right.",
+        "- **All 4 cases ended as expected**: 3 fail as the manifest states (1 invalid, 2 traps), 1 is right.",
         "- 1 of 4 cases measured, every result right before and after the timing; 3 failed as expected. Device: NVIDIA H100 80GB HBM3.",
     ];
     assert_eq!(sentences(&records), expected);
@@ -69,8 +69,7 @@ fn an_expected_failure_that_passed_or_failed_otherwise_is_counted_out() {
     let harmless = Outcome::DidNotFail { fails: vec![Failure::Trap] };
     let wrong_way = Outcome::Crashed { message: "killed by SIGSEGV".to_owned() };
     let records = ended(vec![as_expected(trap()), harmless, wrong_way, Outcome::Measured, Outcome::Measured], None);
-    let first =
-        "- **3 of 5 cases ended as expected**: 1 fails in the way that the manifest names (1 trap), 2 are right.";
+    let first = "- **3 of 5 cases ended as expected**: 1 fails as the manifest states (1 trap), 2 are right.";
     assert_eq!(sentences(&records)[0], first);
 }
 
@@ -78,7 +77,7 @@ fn an_expected_failure_that_passed_or_failed_otherwise_is_counted_out() {
 fn an_excluded_case_is_no_expected_failure() {
     let excluded = Outcome::Excluded { why: "later".to_owned() };
     let records = ended(vec![excluded.clone(), as_expected(trap()), excluded], None);
-    let first = "- **The only case ended as expected**: 1 fails in the way that the manifest names (1 trap).";
+    let first = "- **The only case ended as expected**: 1 fails as the manifest states (1 trap).";
     assert_eq!(sentences(&records)[0], first);
 }
 
