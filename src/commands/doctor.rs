@@ -140,7 +140,7 @@ fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(Device
         (true, _) => None,
         (false, true) => Some(Finding::absent(
             "calibration",
-            "not measured yet; the first run measures it, or `runner doctor --calibrate`",
+            "not measured yet; the first run measures it, as does `runner doctor --calibrate`",
         )),
         (false, false) => Some(Finding::ok("calibration", lines.join("\n"))),
     }

@@ -211,7 +211,7 @@ fn lacking(missing: &Missing) -> Vec<String> {
         lines.push(format!("no journal of {what}: {}{more}", names.join(", ")));
     }
     if missing.cases > 0 {
-        lines.push(format!("{} in none of the journals", plural(missing.cases, "case")));
+        lines.push(format!("{} missing from all journals", plural(missing.cases, "case")));
     }
     if !missing.groups.is_empty() {
         let names: Vec<String> = missing.groups.iter().take(MOST_NAMES).map(GroupKey::to_string).collect();

@@ -27,7 +27,7 @@ pub enum AssemblerError {
     Offline { mb: u32 },
     #[error("ptxas, which assembles PTX, is not found on this machine, and cannot be fetched: {0}")]
     Fetch(#[from] FetchError),
-    #[error("ptxas, which assembles PTX, is not found on this machine, and there is no package of it")]
+    #[error("ptxas, which assembles PTX, is not found on this machine, and there is no package for it")]
     NoPackage,
 }
 

@@ -93,7 +93,7 @@ pub enum ToolkitError {
         .0.0, .0.1
     )]
     OldDriver((u32, u32)),
-    #[error("there is no pinned compiler for CUDA {major}; there is one for each of {}", pinned::majors())]
+    #[error("there is no pinned compiler for CUDA {major}, only for {}", pinned::majors())]
     NoPinned { major: u32 },
     #[error("{0}")]
     Missing(Missing),

@@ -17,7 +17,7 @@ use runner_process::sandbox::{HOST_COMPILER_VARIABLE, HOST_COMPILERS};
 pub enum NvccError {
     #[error("nvcc is not in {place}: install the toolkit's compiler, or set RUNNER_TOOLKIT=pinned to fetch one")]
     Incomplete { place: String },
-    #[error("there is no package with nvcc of {0}: install a CUDA toolkit and set RUNNER_TOOLKIT to its folder")]
+    #[error("there is no nvcc package for {0}: install a CUDA toolkit and set RUNNER_TOOLKIT to its folder")]
     NoPackage(String),
     #[error("nvcc {build} ({mb} MB) is not in the cache, and --offline forbids fetching it: run once without it")]
     Offline { build: &'static str, mb: u32 },
@@ -61,7 +61,7 @@ impl Nvcc {
         let path = ensure_program((NVCC, NVCC), set, cache, (network, offline), say)?;
         let place = cache.program_dir(NVCC, set);
         Self::at(path)
-            .ok_or_else(|| FetchError::Incomplete { place, reason: "its nvcc does not run".to_owned() }.into())
+            .ok_or_else(|| FetchError::Incomplete { place, reason: "has an nvcc that does not run".to_owned() }.into())
     }
 }
 

@@ -88,7 +88,7 @@ fn damage<'b>(side: &str, name: &str, zone: impl ExactSizeIterator<Item = &'b u8
     let mut broken = zone.enumerate().filter(|(_, byte)| **byte != GUARD_PATTERN);
     let (index, byte) = broken.next()?;
     Some(Mismatch {
-        what: format!("guard zone {side} `{name}`, byte by byte away from it"),
+        what: format!("guard zone {side} `{name}`, indexed by distance in bytes"),
         index: index as u64,
         expected: format!("{GUARD_PATTERN:#04x}"),
         got: format!("{byte:#04x}"),

@@ -22,8 +22,8 @@ const REMEDY: &str = "an output that a kernel reads before it writes it needs `a
                       try`: --arg NAME=LENGTH)";
 
 /// Explains why the verdict depends on the outputs' content before the launch.
-const UNWRITTEN_READ: &str = ", and right where outputs hold other values before the launch: one is read before it is \
-                              written, and needs `access = \"inout\"` with a `fill`";
+const UNWRITTEN_READ: &str = ", but right if outputs hold other values before the launch: one is read before it is \
+                              written, so it needs `access = \"inout\"` with a `fill`";
 
 /// Explanation of a wrong result on the current inputs; empty if there is none.
 pub fn explain_wrong_result(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<&'static str, Stop> {

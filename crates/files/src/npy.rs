@@ -38,7 +38,7 @@ impl Header {
         reader.read_exact(&mut start)?;
         let [magic @ .., major, _minor] = &start;
         if magic != MAGIC {
-            return Err(invalid("its first bytes are not those of an .npy file"));
+            return Err(invalid("its magic bytes are wrong"));
         }
         let length = match major {
             1 => u64::from(u16::from_le_bytes(read_array(reader)?)),
@@ -52,7 +52,7 @@ impl Header {
         if reader.take(length).read_to_string(&mut text)? as u64 != length {
             return Err(invalid("its header is cut off"));
         }
-        Self::parse(&text).ok_or_else(|| invalid(format!("its header is not understood: {}", text.trim_end())))
+        Self::parse(&text).ok_or_else(|| invalid(format!("its header cannot be parsed: {}", text.trim_end())))
     }
 
     /// Parses the Python dictionary of the header. `None` if it does not have exactly the three keys.

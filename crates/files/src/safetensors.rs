@@ -54,7 +54,7 @@ impl Tensor {
         let mut header = vec![0; length as usize];
         file.read_exact(&mut header).map_err(|error| text(format!("cannot be read: {error}")))?;
         let mut entries: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&header)
-            .map_err(|error| text(format!("is not a safetensors file: its header is not understood: {error}")))?;
+            .map_err(|error| text(format!("is not a safetensors file: its header cannot be parsed: {error}")))?;
         entries.remove(METADATA);
         let Some(entry) = entries.remove(name) else {
             let near = nearest(name, entries.keys().map(String::as_str));
@@ -62,7 +62,7 @@ impl Tensor {
             return Err(text(format!("has no tensor `{name}`{hint}")));
         };
         let Entry { dtype, shape, data_offsets: [from, to] } = serde_json::from_value(entry)
-            .map_err(|error| text(format!("has a tensor `{name}` that is not understood: {error}")))?;
+            .map_err(|error| text(format!("has a tensor `{name}` that cannot be parsed: {error}")))?;
         let begin = 8 + length;
         let is_inside = from <= to && begin.checked_add(to).is_some_and(|end| end <= size);
         let tensor = Self { dtype, shape, offset: begin.saturating_add(from), bytes: to.saturating_sub(from) };
@@ -138,7 +138,7 @@ mod tests {
         };
         assert_eq!(refusal(HEADER, 32, "a.weights"), "has no tensor `a.weights`; did you mean `a.weight`?");
         assert_eq!(refusal(HEADER, 31, "b"), "has a tensor `b` whose number of bytes does not match its shape");
-        assert!(refusal("{", 0, "b").starts_with("is not a safetensors file: its header is not understood"));
+        assert!(refusal("{", 0, "b").starts_with("is not a safetensors file: its header cannot be parsed"));
         let empty = tempfile::NamedTempFile::new().unwrap();
         assert!(Tensor::find(empty.path(), "b").unwrap_err().ends_with("it has no header"));
         std::fs::write(empty.path(), [0xff; 20]).unwrap();

@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Argument, ExprError> {
         let (buffer, offset) = (whole[..plus].trim_end().to_owned(), text[offset_at.clone()].to_owned());
         return Ok(Argument::Offset { buffer, offset, offset_at });
     }
-    let wanted = "an argument is the name of a buffer, or a number of a type as in `u32(n)`";
+    let wanted = "an argument must be the name of a buffer or a typed number such as `u32(n)`";
     let Some(open) = whole.find('(') else {
         return Err(ExprError::new(format!("`{whole}` is not an argument")).hint(wanted).at(trimmed));
     };

@@ -482,7 +482,7 @@ fn textures_and_surfaces_are_arguments_with_faults_at_their_place() {
         ),
         ("{}", "is a struct without fields"),
         ("{ a = \"x\", \"b.c\" = \"i32(4)\" }", "must be the name of a field in C++"),
-        ("{ a = \"x\", points = [{ x = \"f32(1)\" }, 4] }", "a number of a type"),
+        ("{ a = \"x\", points = [{ x = \"f32(1)\" }, 4] }", "a typed number"),
         ("{ a = { b = \"i32(m)\" } }", "undefined name `m`"),
         ("[\"x\", { of = \"f32(1)\", align = 12 }]", "must be a power of two of at most 1024, not 12"),
         ("[\"x\", { texture = \"x\", size = [4] }]", "must be a separate argument, not a struct field"),

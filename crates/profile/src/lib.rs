@@ -31,7 +31,7 @@ pub enum ProfilerError {
          Nsight Compute (it comes with the CUDA toolkit) or put it on the path"
     )]
     NotFound,
-    #[error("`{} --version` does not work: {why}", program.display())]
+    #[error("`{} --version` failed: {why}", program.display())]
     Broken { program: PathBuf, why: String },
     /// `ERR_NVGPUCTRPERM` is Nsight Compute's name for this error.
     #[error(

@@ -241,7 +241,7 @@ const fn one_set(why: Skipped) -> &'static str {
     match why {
         Skipped::Cost => "a second launch takes more than about a second; `--thorough` checks two",
         Skipped::Function => "how long the reference in Python or C++ takes is unknown; `--thorough` checks two",
-        Skipped::Sample => "a sample of the blocks does not write all that a second launch finds in a variable",
+        Skipped::Sample => "a sample of the blocks does not write everything that a second launch finds in a variable",
         Skipped::Memory => "memory has no room for a second one",
     }
 }

@@ -278,9 +278,9 @@ fn front(problem: &Problem<'_>, searched: &Searched) -> String {
         .map(|objective| format!("{}{} | × best", objective.name(), unit(objective)))
         .collect();
     let mut text = format!(
-        "\n## Front\n\nNo other evaluated configuration is at least as good as one of these by all objectives and better by one. \
-         `× best` of several objectives is the largest: below, a configuration counts by the objective by which it is worst. A count of 0 counts as a half there.\n\n\
-         | configuration | {} | largest × best |\n|---|{}\n",
+        "\n## Front\n\nNo other evaluated configuration is at least as good as one of these by all objectives and \
+         better by one. With several objectives, the largest `× best` counts: below, each configuration is judged by \
+         its worst objective. A count of 0 counts as one half.\n\n| configuration | {} | largest × best |\n|---|{}\n",
         heads.join(" | "),
         "---:|".repeat(2 * heads.len() + 1)
     );

@@ -40,7 +40,7 @@ const N: u64 = 100_003;
 /// 7 is 07 00 00 00 in memory as an integer, 00 00 e0 40 as a float.
 const PAST_THE_END: Wrong = Wrong {
     variant: "one_past_the_end",
-    what: "guard zone behind `output`, byte by byte away from it",
+    what: "guard zone behind `output`, indexed by distance in bytes",
     index: 0,
     expected: ["0xa5"; 2],
     got: ["0x07", "0x00"],
@@ -91,7 +91,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
     PAST_THE_END,
     Wrong {
         variant: "before_the_start",
-        what: "guard zone before `output`, byte by byte away from it",
+        what: "guard zone before `output`, indexed by distance in bytes",
         index: 0,
         expected: ["0xa5"; 2],
         got: ["0x00", "0x40"],
@@ -213,8 +213,8 @@ fn expect_rebuilt(bench: &super::bench::Bench, left: &Left) {
 
 const LATER: &str = "output against copy(input), in a launch that finds outputs, variables and scratch as an earlier launch \
                      left them";
-const LATER_GUARD: &str = "guard zone behind `output`, byte by byte away from it, in a launch that finds outputs, variables \
-                           and scratch as an earlier launch left them";
+const LATER_GUARD: &str = "guard zone behind `output`, indexed by distance in bytes, in a launch that finds outputs, \
+                           variables and scratch as an earlier launch left them";
 
 /// Of memory that was not written in the second launch, floats are four bytes of 0xCB and integers of 0xB4.
 const LATE: [Wrong; 4] = [

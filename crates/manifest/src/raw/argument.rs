@@ -87,7 +87,7 @@ fn struct_field(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option
             };
             Some(ArgSpec::Array { of: Box::new(of?.0), count: count?, align })
         }
-        _ => reader.wrong_type(value, "a number of a type, as in \"f32(0.5)\", an address, a struct or an array"),
+        _ => reader.wrong_type(value, "a typed number such as \"f32(0.5)\", an address, a struct or an array"),
     }
 }
 

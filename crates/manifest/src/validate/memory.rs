@@ -16,7 +16,7 @@ pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, acce
         let hint = if fields.symbol.is_some() {
             "the memory of a `symbol` exists as long as its module"
         } else {
-            "what is filled, poisoned or checked is allocated once; write access = \"scratch\""
+            "buffers that are filled, poisoned or checked are allocated once; write access = \"scratch\""
         };
         ctx.fault(Diagnostic::at(given.span.clone(), message).hint(hint));
     }

@@ -26,7 +26,8 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, variants: &[VariantSpec], dec
         }
         let mut refuse = |why: String| {
             let message = format!("variant `{}` cannot be sampled: {why}", variant.name.text());
-            let hint = "remove `simulate`: all blocks run, at sizes of `[on.sim.axes]` if that takes too long";
+            let hint = "remove `simulate` to run all blocks; if that takes too long, choose smaller sizes in \
+                `[on.sim.axes]`";
             ctx.fault(Diagnostic::at(blocks.span.clone(), message).hint(hint));
         };
         if let Some(why) = body(&variant.body) {

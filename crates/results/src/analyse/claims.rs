@@ -225,7 +225,7 @@ struct Parts {
 
 impl Parts {
     fn parse(claim: &Claim) -> Result<Self, String> {
-        let unread = |error: runner_lang::ExprError| format!("it is not understood: {error}");
+        let unread = |error: runner_lang::ExprError| format!("it cannot be parsed: {error}");
         Ok(Self {
             claim: ClaimProgram::parse(&claim.text).map_err(unread)?,
             condition: claim.condition.as_deref().map(Program::parse).transpose().map_err(unread)?,

@@ -141,7 +141,7 @@ fn what_a_run_cannot_judge_is_not_applicable_with_its_reason() {
         ("counter(\"gst_sectors\", \"a\") == 0", "rerun with `--counters` for `gst_sectors`"),
         ("error_ulp(\"a\") < 1", "no error was recorded for `a`: set `error = true` in [check]"),
         ("speedup(\"c\", \"a\") > 1", "`c` was not run"),
-        ("time(\"a\") +", "it is not understood"),
+        ("time(\"a\") +", "it cannot be parsed"),
     ] {
         let judged = judge(claim(text));
         assert_eq!(judged.state, ClaimState::NotApplicable, "{text}");

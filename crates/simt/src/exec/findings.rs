@@ -284,7 +284,7 @@ fn race(launch: &LaunchState<'_>, conflict: &BlockConflict, site: Site) -> Trap 
     let (here, there) = (conflict.here, conflict.there);
     let cure = cure_of_blocks(launch, conflict);
     let message = format!(
-        "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing that orders them",
+        "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing to order them",
         here.op.done(),
         there.op.done(),
         named(thread(launch, there.thread)),
@@ -369,7 +369,7 @@ fn mixed(launch: &LaunchState<'_>, conflict: &BlockConflict, site: &Site) -> Str
     let (load, change) =
         if conflict.here.op == Op::Load { (conflict.here, conflict.there) } else { (conflict.there, conflict.here) };
     format!(
-        "kernel `{}`: {site} is read at {} and changed by an atomic of another block at {} with nothing that orders \
+        "kernel `{}`: {site} is read at {} and changed by an atomic of another block at {} with nothing to order \
          them; the value read may be from any time (thread {} of block {}, thread {} of block {}); {}",
         launch.kernel.name,
         place(launch, load.line),

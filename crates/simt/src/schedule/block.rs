@@ -245,7 +245,10 @@ impl Block {
             let limit = launch.watchdog;
             (TrapKind::Watchdog, format!("the block has executed {limit} warp instructions without ending"))
         } else if let Some(deadline) = launch.deadline.filter(Deadline::has_passed) {
-            (TrapKind::Deadline(deadline.span), format!("no end within {} s", deadline.span.as_secs_f64()))
+            (
+                TrapKind::Deadline(deadline.span),
+                format!("the block did not end within {} s", deadline.span.as_secs_f64()),
+            )
         } else {
             let now = Instant::now();
             let [first, most] = CHECK_INTERVALS;

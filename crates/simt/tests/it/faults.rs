@@ -211,7 +211,7 @@ fn a_deadline_ends_a_launch_and_says_where_it_was() {
     // Warp 3 runs after warp 2, whose first time slice may last until the deadline if the host is busy.
     let says = trap.to_string();
     let where_it_was = "warp 2 runs in kernel `spins` at spins.cu:9, block (0,0,0), thread (64,0,0)";
-    assert!(says.starts_with("no end within 0.05 s: warps 0") && says.ends_with(where_it_was), "{says}");
+    assert!(says.starts_with("the block did not end within 0.05 s: warps 0") && says.ends_with(where_it_was), "{says}");
 }
 
 /// Every block polls a word that is never written, which makes the fair scheduler take over.
