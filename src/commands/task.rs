@@ -211,7 +211,10 @@ impl Task<'_> {
         let words = words.chain(["--".into(), manifest.as_os_str().to_owned()]);
         let parsed = Cli::read(words).map_err(Failure::usage)?;
         let Command::Run(args) = parsed.command else {
-            return Err(Failure::usage(format!("the options of {} are not those of a run", self.job.label(work))));
+            return Err(Failure::usage(format!(
+                "the options of {} are not options of `runner run`",
+                self.job.label(work)
+            )));
         };
         let options = RunOptions::of_run(&args, manifest)?;
         Ok(RunOptions {

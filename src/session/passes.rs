@@ -31,7 +31,7 @@ impl Passes {
         let counts = options.passes.counters && worker.backend() == BackendKind::Cuda;
         if options.passes.lines && worker.backend() == BackendKind::Cuda && !counts {
             return Err(Failure::usage(
-                "--lines needs something that counts: on a GPU add --counters, or run on the simulator (--backend sim)",
+                "--lines needs counts: add --counters on a GPU, or run on the simulator (--backend sim)",
             ));
         }
         let detail = Detail::for_lines(options.passes.lines);

@@ -209,7 +209,7 @@ mod tests {
         std::fs::copy(shipped.join(RECORDS_FILE), place.path().join(RECORDS_FILE))?;
         let expected = format!(
             "{} holds the report of experiment `warp_primitives`, not `x`: name another folder with --out, or remove \
-             that one",
+             this one",
             place.path().display()
         );
         for options in [&["--out", "there"][..], &["--out", "there", "--resume"]] {

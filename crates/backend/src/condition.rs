@@ -35,7 +35,7 @@ impl Condition {
         }
         self.program.evaluate_bool(&scope).map_err(|error| DeviceError::Driver {
             call: "loop",
-            message: format!("`until` has no value: {}", error.message),
+            message: format!("`until` cannot be evaluated: {}", error.message),
         })
     }
 
@@ -87,7 +87,7 @@ mod tests {
         assert!(condition("flag == 1.5", ElementType::F16).holds(&[0x3e00]).unwrap());
         let nan = u64::from(f32::NAN.to_bits());
         let error = condition("flag < 1e-3", ElementType::F32).holds(&[nan]).unwrap_err().to_string();
-        assert!(error.starts_with("loop: `until` has no value"), "{error}");
+        assert!(error.starts_with("loop: `until` cannot be evaluated"), "{error}");
     }
 
     #[test]

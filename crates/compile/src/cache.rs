@@ -39,7 +39,7 @@ pub enum CacheError {
     #[error("the cache {} is not safe: {why}; set {CACHE_VARIABLE} to a folder of your own", path.display())]
     Unsafe { path: PathBuf, why: &'static str },
     #[error(
-        "the path of the cache {} is not UTF-8, as compilers need it; set {CACHE_VARIABLE} to another folder",
+        "the path of the cache {} is not UTF-8, as compilers require; set {CACHE_VARIABLE} to another folder",
         path.display()
     )]
     NotUtf8 { path: PathBuf },

@@ -172,7 +172,9 @@ impl Misfit {
             Self::Value(value) => format!("its fill has {value}, which is not a value of {element}"),
             Self::Range(low, high) => format!("its fill is uniform on [{low}, {high}], which is empty"),
             Self::Normal(mean, deviation) => {
-                format!("its fill is normal with mean {mean} and deviation {deviation}: both must be finite numbers")
+                format!(
+                    "its fill is normal with mean {mean} and standard deviation {deviation}: both must be finite numbers"
+                )
             }
         }
     }

@@ -422,7 +422,7 @@ fn fill_text(fill: &FillSpec) -> String {
             format!("uniform from {} to {}, seed {seed}", low.text(), high.text())
         }
         FillSpec::Normal { mean, deviation, seed } => {
-            format!("normal with mean {} and deviation {}, seed {seed}", mean.text(), deviation.text())
+            format!("normal with mean {} and standard deviation {}, seed {seed}", mean.text(), deviation.text())
         }
         FillSpec::Npy(spec) | FillSpec::Raw(spec) => format!("the file {}", spec.name.text()),
         FillSpec::Tensor(spec) => format!("{} of the file {}", spec.tensor.text(), spec.file.name.text()),

@@ -376,7 +376,7 @@ fn an_index_of_a_reference_is_a_slice_and_elsewhere_it_is_refused() {
     assert_eq!(message("out[1"), "`[` is not closed");
     assert_eq!(message("sum(out)[0]"), "`sum` gives one number, but `slice` takes a buffer");
     assert_eq!(resolve("2 * out[0]"), resolve("2 * slice(out, 0, 1)"));
-    assert!(Program::parse("n[0]").unwrap_err().message.starts_with("an index is refused here"));
+    assert!(Program::parse("n[0]").unwrap_err().message.starts_with("an index is not allowed"));
 }
 
 #[test]

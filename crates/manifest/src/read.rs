@@ -328,7 +328,7 @@ fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later
         return Diagnostic::at(key.span(), format!("`{name}` ({what}) is not available in this version"))
             .label("not in this version")
             .hint(format!(
-                "remove `{name}`: keys without effect are refused, so that the report shows all that the \
+                "remove `{name}`: keys without effect are rejected, so that a report shows everything that its \
                  manifest asks for"
             ));
     }

@@ -196,7 +196,7 @@ fn describe(buffer: &BufferPlan) -> String {
         Some(FillPlan::Iota { start, step }) => format!("from {start} by {step}"),
         Some(FillPlan::Uniform { low, high, seed }) => format!("uniform from {low} to {high}, seed {seed}"),
         Some(FillPlan::Normal { mean, deviation, seed }) => {
-            format!("normal with mean {mean} and deviation {deviation}, seed {seed}")
+            format!("normal with mean {mean} and standard deviation {deviation}, seed {seed}")
         }
         Some(FillPlan::Part(part)) => {
             format!("{} bytes at {} of a file of SHA-256 {:.12}", part.bytes, part.offset, content(&part.path))

@@ -344,7 +344,7 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
     let over = if range.groups == decided.len() {
         ":".to_owned()
     } else {
-        format!("; over the {} that can be compared it is", plural(range.groups as u64, "group"))
+        format!("; over the {} that can be compared, it is", plural(range.groups as u64, "group"))
     };
     let geomean = number::ratio(&range.geomean);
     let (least, greatest) = (rough(range.least), rough(range.greatest));

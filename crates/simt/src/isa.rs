@@ -366,7 +366,7 @@ pub fn lower<'a>(b: &mut Builder<'a, '_>, ins: &Instruction<'a>) -> Result<(), S
         return Ok(());
     }
     let known: Vec<String> = op.forms.iter().map(|form| format!("`{name}{form}`")).collect();
-    Err(format!("`{}` is none of the simulated forms: {}", ins.opcode, known.join(", ")))
+    Err(format!("`{}` is not one of the simulated forms: {}", ins.opcode, known.join(", ")))
 }
 
 #[cfg(test)]

@@ -696,7 +696,7 @@ fn an_array_that_was_refused_is_sent_by_the_next_submit_and_a_job_collects_the_o
     fs::write(&sbatch, refuses.replace("| tee \"$0.id\"", ">\"$0.id\"") + "echo \"$id\"\n").unwrap();
     let said = submit(dir.path(), manifest, &[], 3);
     assert!(said.contains("array 1: 3 tasks") && said.contains("job 3: collects the results"), "{said}");
-    assert!(said.contains("accounting/QOS policy; 5 tasks not sent: the same command sends"), "{said}");
+    assert!(said.contains("accounting/QOS policy; 5 tasks not sent: run the same command again"), "{said}");
     fs::write(dir.path().join("slurm/squeue.says"), "1_[0-2]|PENDING||Priority\n3|PENDING||Dependency\n").unwrap();
     forget(dir.path());
     let said = runner(dir.path(), &["status", JOB], 1);

@@ -98,7 +98,7 @@ pub(super) fn run_metered(
     continues: &mut dyn FnMut(EnergyReading) -> bool,
 ) -> Result<(), DeviceError> {
     if work.bodies.iter().all(Vec::is_empty) {
-        return Err(DeviceError::InvalidLaunch("there is nothing to run, so it takes no energy".to_owned()));
+        return Err(DeviceError::InvalidLaunch("there is nothing to run, so no energy can be measured".to_owned()));
     }
     stream.settle(queue_all(&work.prepare, stream))?;
     // One run to warm up, and one to measure its duration.

@@ -247,7 +247,10 @@ fn values_that_the_type_cannot_hold_are_refused_with_both() {
         assert_eq!(refused(element, &content), expected);
     }
     let normal = refused(ElementType::F32, &FillPlan::Normal { mean: f64::NAN, deviation: 1.0, seed: 0 });
-    assert_eq!(normal, "buffer `x`: its fill is normal with mean NaN and deviation 1: both must be finite numbers");
+    assert_eq!(
+        normal,
+        "buffer `x`: its fill is normal with mean NaN and standard deviation 1: both must be finite numbers"
+    );
 }
 
 #[test]

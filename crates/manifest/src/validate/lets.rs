@@ -172,7 +172,7 @@ fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
     let chain: Vec<String> = named.chain(more).chain(ordered.first().map(|name| format!("`{name}`"))).collect();
     let place = |i: usize| bindings[ordered[i]].place_of(ordered[(i + 1) % ordered.len()]);
     let message = if let [name] = ordered.as_slice() {
-        format!("`{name}` is defined by itself")
+        format!("`{name}` is defined in terms of itself")
     } else {
         format!("bindings form a cycle: {}", chain.join(" → "))
     };

@@ -127,7 +127,7 @@ fn include(ctx: &mut Context, point: &At<Named<At<Literal>>>, axes: &[Axis]) -> 
     let lacking: Vec<String> =
         axes.iter().filter(|axis| !values.contains_key(&axis.name)).map(|axis| format!("`{}`", axis.name)).collect();
     if !lacking.is_empty() && !ctx.faulty(&point.span) {
-        let message = format!("this point has no value of {}", lacking.join(", "));
+        let message = format!("this point has no value for {}", lacking.join(", "));
         ctx.fault(Diagnostic::at(point.span.clone(), message).hint("a point must give every axis of [axes] a value"));
     }
     values
@@ -252,7 +252,7 @@ fn lacking(
         let value = at.get(&axis.name).or(axis.values.first());
         example.extend(value.map(|value| format!("{} = {}", axis.name, quoted(value))));
     }
-    let message = format!("the baseline has no value of the compared {axes} {}", names.join(", "));
+    let message = format!("the baseline has no value for the compared {axes} {}", names.join(", "));
     let hint = format!("write baseline = {{ {} }}", example.join(", "));
     ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
 }

@@ -24,7 +24,10 @@ pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declare
     }
     if let Some(At { value, span }) = raw.drop_above.as_ref().filter(|at| !(at.value >= 1.0 && at.value.is_finite())) {
         let message = format!("`search.drop_above` must be at least 1, found {value}");
-        ctx.fault(Diagnostic::at(span.clone(), message).hint("1.25 drops what is slower than the best by a quarter"));
+        ctx.fault(
+            Diagnostic::at(span.clone(), message)
+                .hint("1.25 drops configurations that are more than 25 % slower than the best"),
+        );
     }
     SearchSpec {
         strategy: raw.strategy.as_ref().map(|at| at.value.clone()),

@@ -238,7 +238,7 @@ impl Parts {
         for (name, value) in &key.0 {
             scope.set(name.as_str(), value.clone());
         }
-        condition.evaluate_bool(&scope).map_err(|error| format!("`where` has no value: {error}"))
+        condition.evaluate_bool(&scope).map_err(|error| format!("`where` cannot be evaluated: {error}"))
     }
 
     /// The regimes in which to judge a claim; a single `None` if it involves no time.

@@ -61,7 +61,7 @@ fn mode(format: u32, how: How) -> Result<u32, String> {
         "rz" => 2,
         "rm" => 3,
         "rp" => 4,
-        other => return Err(format!("`.{other}` to a short float is not simulated")),
+        other => return Err(format!("`.{other}` to a narrow float is not simulated")),
     };
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
     Ok(format | rounding << 3 | flag(how.saturate, SATURATE) | how.short)
