@@ -330,7 +330,7 @@ mod tests {
             compare_parameters(&[8, 8, 4], &[8, 8, 8]),
             Err("takes 4 bytes as argument 3, but the launch gives 8".to_owned())
         );
-        let of_struct = "takes 32 bytes as argument 1, the launch gives 20; in a struct, a field";
+        let of_struct = "takes 32 bytes as argument 1, but the launch gives 20; in a struct, a field";
         assert!(compare_parameters(&[32], &[20]).is_err_and(|message| message.starts_with(of_struct)));
     }
 
