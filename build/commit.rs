@@ -1,21 +1,20 @@
-//! Reads the commit that a repository has checked out from its files, without running git.
+//! Reads the checked-out commit from a repository's files, without running git.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is checked out.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head {
     /// 40 or 64 hexadecimal digits.
     pub commit: String,
-    /// Files that exist and of which one changes when another commit is checked out.
+    /// Existing files, at least one of which changes when another commit is checked out.
     pub depends_on: Vec<PathBuf>,
 }
 
-/// The commit checked out in the repository whose root is `root`; `None` without a repository or a commit.
+/// The commit checked out in the repository with this root; `None` without a repository or a commit.
 pub fn head(root: &Path) -> Option<Head> {
     let git = git_folder(root)?;
-    // A linked worktree keeps its own HEAD; references are in the main repository.
+    // A linked worktree has its own HEAD; refs are in the main repository.
     let common = match fs::read_to_string(git.join("commondir")) {
         Ok(path) => git.join(path.trim()),
         Err(_) => git.clone(),
@@ -35,12 +34,12 @@ pub fn head(root: &Path) -> Option<Head> {
             commit
         }
     };
-    // Cargo runs a build script again at every build if a file that it names is missing.
+    // If a listed file is missing, Cargo reruns the build script on every build.
     depends_on.retain(|file| file.exists());
     is_hash(&commit).then_some(Head { commit, depends_on })
 }
 
-/// `.git` is a folder, or in a linked worktree a file that names one.
+/// Path of the git directory. In a linked worktree, `.git` is a file that points to it.
 fn git_folder(root: &Path) -> Option<PathBuf> {
     let git = root.join(".git");
     if git.is_dir() {
@@ -50,7 +49,7 @@ fn git_folder(root: &Path) -> Option<PathBuf> {
     Some(root.join(text.trim().strip_prefix("gitdir: ")?))
 }
 
-/// Finds a reference in the lines `HASH NAME`.
+/// Finds a ref in lines of the form `HASH NAME`.
 fn in_packed(text: &str, reference: &str) -> Option<String> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(_, name)| *name == reference).map(|(commit, _)| commit.to_owned())

@@ -47,7 +47,6 @@ struct Entry {
     part: Part,
     name: String,
     text: String,
-    /// Bounds of a tolerance.
     bounds: Option<ToleranceSpec>,
 }
 

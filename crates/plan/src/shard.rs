@@ -39,7 +39,6 @@ impl Shards {
         Ok(Self { plan, seconds })
     }
 
-    /// The undivided plan.
     pub const fn whole(&self) -> &Plan {
         &self.plan
     }

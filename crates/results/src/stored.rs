@@ -139,7 +139,6 @@ fn of_revision(files: &Files, revision: &str, path: &str) -> Result<Vec<Stored>,
     Ok(found)
 }
 
-/// Name of a file's folder.
 fn folder_of(file: &Path) -> String {
     let folder = file.parent().and_then(Path::file_name);
     folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

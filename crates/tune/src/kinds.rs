@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-/// A part of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part<'a> {
     /// Words and punctuation that identify the kind.

@@ -38,7 +38,6 @@ impl Ranking {
         &self.quantities
     }
 
-    /// Whether the ranking can change.
     pub fn can_change(&self) -> bool {
         self.of_ptx.iter().any(Option::is_some)
     }

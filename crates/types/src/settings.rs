@@ -21,7 +21,6 @@ pub struct Setting {
 
 /// Storage of a setting's value where numbers have type `N`.
 pub trait Kind<N> {
-    /// Type of the field.
     type Value;
 }
 

@@ -17,7 +17,6 @@ pub struct GroupPlace {
     pub point: u32,
 }
 
-/// One of several shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Numbers")]
 pub struct Shard {

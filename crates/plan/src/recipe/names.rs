@@ -76,7 +76,6 @@ pub fn in_order(lets: Vec<LetBinding>) -> Result<Vec<LetBinding>, Diagnostic> {
     Ok(order.into_iter().filter_map(|place| lets[place].take()).collect())
 }
 
-/// Names of the buffers that a body and its checks use.
 pub fn buffers_used(body: &BodySpec, checks: &[CheckSpec]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     match body {

@@ -192,7 +192,7 @@ impl CaseEvaluator<'_> {
 }
 
 impl Written<'_> {
-    /// Buffer that a name refers to.
+    /// Buffer that a name refers to after the swaps so far.
     fn buffer(&self, name: &str) -> Worked<&BufferPlan> {
         let meant = self.names.get(name).map_or(name, String::as_str);
         let found = self.buffers.iter().find(|buffer| buffer.name == meant);

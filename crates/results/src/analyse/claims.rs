@@ -147,7 +147,6 @@ pub(super) fn judge_all(records: &Records, claims: &[Claim]) -> Vec<JudgedClaim>
     claims.iter().map(|claim| judge(records, &groups, claim)).collect()
 }
 
-/// A group's key with its records.
 type GroupRecords<'r> = (&'r GroupKey, Vec<&'r CaseRecord>);
 
 fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> JudgedClaim {
@@ -290,7 +289,6 @@ fn apart(left: Range, right: Range) -> bool {
     left.high < right.low || right.high < left.low
 }
 
-/// One group in one regime.
 struct GroupInRegime<'r> {
     records: &'r Records,
     members: &'r [&'r CaseRecord],

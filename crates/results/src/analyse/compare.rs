@@ -314,7 +314,6 @@ pub enum Gate {
 }
 
 impl Comparison {
-    /// All changes in all reports.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.reports.iter().flat_map(|report| &report.changes)
     }
@@ -328,7 +327,6 @@ impl Comparison {
         counts
     }
 
-    /// All claims in all reports.
     pub fn claims(&self) -> impl Iterator<Item = &ClaimChange> {
         self.reports.iter().flat_map(|report| &report.claims)
     }

@@ -27,7 +27,6 @@ pub const LEAST_SHIFT: f64 = 0.005;
 pub struct Series<'a> {
     /// The case in the newest revision that timed it.
     pub case: &'a Case,
-    /// Regime of all points.
     pub regime: Regime,
     /// Measurements, oldest first.
     pub points: Vec<Point>,
@@ -40,7 +39,6 @@ pub struct Series<'a> {
 /// Time measured for a revision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Index of the revision.
     pub revision: usize,
     /// Nanoseconds, with the interval within its process.
     pub time: Estimate,
@@ -109,7 +107,6 @@ pub fn history<'a>(revisions: &[&'a Records], is_wanted: impl Fn(&CaseKey) -> bo
     timed.iter().filter_map(|rows| series(rows, level, least.ln_1p())).collect()
 }
 
-/// A record with a time.
 #[derive(Clone, Copy)]
 struct Timed<'a> {
     revision: usize,

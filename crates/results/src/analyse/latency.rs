@@ -15,7 +15,6 @@ const BYTES_PER_WARP: f64 = 128.0;
 pub struct ArithmeticInFlight {
     /// Cycles until a dependent operation can start.
     pub cycles: u32,
-    /// Source of the latency.
     pub source: &'static str,
     /// Operations in flight per SM.
     pub operations: u32,

@@ -43,7 +43,6 @@ pub struct GroupSummary {
     pub best: Vec<Best>,
 }
 
-/// State of the baseline in a group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaselineState {
     /// The manifest has no baseline.

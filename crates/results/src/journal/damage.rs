@@ -14,6 +14,5 @@ pub struct Torn {
 pub struct Damaged {
     /// 1-based line number.
     pub line: usize,
-    /// Description of the damage.
     pub message: String,
 }

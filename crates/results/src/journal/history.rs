@@ -73,7 +73,6 @@ pub struct History<L = Event> {
     run: Option<Run>,
     /// A run that has not yet written its plan.
     begun: Option<Run>,
-    /// Shards of all runs.
     pub(super) shards: BTreeSet<Shard>,
     /// Seconds of all runs in each phase.
     pub(super) phases: BTreeMap<Phase, f64>,

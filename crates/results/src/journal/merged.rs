@@ -167,7 +167,6 @@ impl Merged {
         chunks
     }
 
-    /// Range of lines that belong to the groups.
     fn lines_of(&self, groups: Range<usize>) -> Range<usize> {
         let end_before = |group: usize| group.checked_sub(1).map_or(0, |before| self.ends[before]);
         end_before(groups.start)..end_before(groups.end)

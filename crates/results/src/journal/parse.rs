@@ -60,7 +60,6 @@ impl<'a> Envelope<'a> {
 /// Start of a line of this version, up to its time.
 const WRITTEN_START: &[u8] = b"{\"v\":2,\"t\":\"";
 
-/// Checks the version and the checksum of a line.
 pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
     match (sealed::check_line(line), version) {
         (Ok(()), JOURNAL_VERSION) => Ok(()),

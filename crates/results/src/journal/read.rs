@@ -88,7 +88,6 @@ pub(super) struct LinePlace {
     pub offset: u64,
     /// Whether it ends with a newline.
     pub is_ended: bool,
-    /// Whether it is the last line.
     pub is_last: bool,
 }
 

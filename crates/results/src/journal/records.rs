@@ -91,7 +91,6 @@ pub fn records_text(records: &Records) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// Text of `environment.json`.
 pub fn environment_text(environment: &Environment) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(&without_run_facts(environment))? + "\n")
 }

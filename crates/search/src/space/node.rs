@@ -338,7 +338,6 @@ pub(super) fn truth(value: &Value) -> bool {
     }
 }
 
-/// Value of an integer or Boolean.
 fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Bool(value) => Some(i64::from(*value)),

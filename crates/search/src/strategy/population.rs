@@ -8,7 +8,6 @@ use crate::history::History;
 use crate::random::Random;
 use crate::space::{Point, Scale, Space};
 
-/// Number of points in a population.
 const POPULATION: usize = 20;
 /// Number of children from which one is proposed. If all of them are taken, a random point is proposed.
 const CHILDREN: usize = 50;

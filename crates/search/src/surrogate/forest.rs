@@ -4,7 +4,6 @@ use super::features::Features;
 use crate::random::Random;
 use crate::space::Space;
 
-/// Number of trees.
 const TREES: usize = 30;
 /// Number of points below which a node becomes a leaf.
 const LEAST: usize = 4;

@@ -26,7 +26,6 @@ pub enum CountedBy {
     Hardware,
 }
 
-/// A counter that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterChange {
     /// Name in the vocabulary, or in the profiler.
@@ -37,7 +36,6 @@ pub struct CounterChange {
     pub new: f64,
     /// Whether a higher count means more work.
     pub is_cost: bool,
-    /// Whether it is a deciding counter.
     pub decides: bool,
 }
 

@@ -16,7 +16,6 @@ pub enum DifferenceKind {
     /// Two different GPUs of the same model. These are still compared, but changes below
     /// [`BETWEEN_GPUS`](super::BETWEEN_GPUS) are not reported.
     Gpu,
-    /// Driver version.
     Driver,
     /// Timing method, and whether the clock was calibrated.
     Timing,

@@ -22,7 +22,6 @@ impl LineChange {
         [count(&self.base).unwrap_or(0.0), count(&self.new).unwrap_or(0.0)]
     }
 
-    /// Whether the text differs.
     pub fn is_other_text(&self) -> bool {
         self.base.as_ref().map(|line| &line.text) != self.new.as_ref().map(|line| &line.text)
     }
