@@ -1,4 +1,4 @@
-//! What `--against` finds and what it does not, on a device whose times have a known noise.
+//! Which changes `--against` detects and which it does not, on a device with known timing noise.
 
 use fake_backend::{FakeDevice, FakeKernel, device_info};
 use runner_execute::{GroupCache, run_group};
@@ -7,10 +7,10 @@ use runner_results::analyse::compare::{ClaimKind, Comparison, Gate, Kind, Option
 use runner_results::journal::History;
 use runner_types::{BlockPlan, BodyPlan, CaseJob, Claim, Event, GridPlan, LaunchPlan, MeasurePlan};
 
-/// The standard deviation of a time.
+/// Standard deviation of a time, relative to it.
 const NOISE: f64 = 0.003;
 
-/// A normal deviate for each pair of numbers: the sum of twelve that are uniform.
+/// A standard normal deviate for `(seed, nth)`: the sum of twelve uniform deviates, minus 6.
 fn deviate(seed: u64, nth: u64) -> f64 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ nth.wrapping_mul(0xd1b5_4a32_d192_ed03);
     let mut uniform = || {
@@ -30,12 +30,12 @@ fn launch(kernel: &str) -> LaunchPlan {
     }
 }
 
-/// Compares four variants with a base of the same times, except that `c` now takes that much more.
+/// Compares four variants with a base that takes the same times, except that `c` may be slower by a factor.
 fn trial(seed: u64, slowed: Option<f64>) -> Comparison {
     measured(seed, ("c", slowed.unwrap_or(1.0)), &[])
 }
 
-/// The same with any variant, and claims of the manifest, whose baseline is `a`.
+/// Slows any one variant by a factor, and checks claims. The manifest's baseline is `a`.
 fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Comparison {
     let variants = ["a", "a@base", "b", "b@base", "c", "c@base", "d", "d@base"];
     let mut job = fake_backend::idle_group("regimes", 0, &variants, 30.0);
@@ -51,7 +51,7 @@ fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Compa
         *case = CaseJob { body, measure: measure.clone(), ..case.clone() };
     }
     let cases = job.cases.iter().map(|case| case.case.clone()).collect();
-    // The beginning of a run.
+    // Only `RunStarted`.
     let mut events: Vec<Event> = fixture::regimes().events.into_iter().take(1).collect();
     if let Some(Event::RunStarted { header, .. }) = events.first_mut() {
         header.baseline = Some(("a".to_owned(), Vec::new()));
@@ -97,7 +97,7 @@ fn of_100_runs_of_the_same_kernels_none_has_a_change() {
     assert!(same >= 380, "{same} of 400 rows are the same");
 }
 
-/// The new baseline takes twice as long, so that `c` is now twice as fast as it. In the base both take the same time.
+/// The new baseline `a` takes twice as long, so `c` is now twice as fast as `a`. In the base, both take the same time.
 #[test]
 fn claims_compare_new_cases_with_new_ones_and_those_of_the_base_with_each_other() {
     let claim = |text: &str| Claim { text: text.to_owned(), condition: None, regime: None, backend: None };
@@ -105,7 +105,7 @@ fn claims_compare_new_cases_with_new_ones_and_those_of_the_base_with_each_other(
     let found = measured(7, ("a", 2.0), &claims.map(claim));
     let kinds: Vec<ClaimKind> = found.claims().map(|claim| claim.kind).collect();
     assert_eq!(kinds, [ClaimKind::Repaired, ClaimKind::NewlyBroken, ClaimKind::Held]);
-    // A claim that is broken comes before a regression.
+    // A broken claim takes precedence over a regression.
     assert_eq!(called(&found), [("a", Kind::Slower)]);
     assert_eq!(found.gate(), Gate::BrokenClaim);
 }

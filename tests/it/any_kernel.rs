@@ -1,5 +1,5 @@
-//! Kernels as people have them, described in one manifest: code of another compiler, and what a manifest can say of
-//! data, references and arguments. `any_kernel/experiments/any_kernel.toml` has all of it.
+//! Kernels as users have them, described in one manifest: output of another compiler, and every form of data, reference
+//! and argument that a manifest supports. See `any_kernel/experiments/any_kernel.toml`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -24,7 +24,7 @@ fn text_of_failure(output: &Output) -> String {
     text(output)
 }
 
-/// Runs a manifest on a backend; every case of it must be right. Returns the report.
+/// Runs a manifest on a backend and requires every case to be right. Returns the report.
 fn run(name: &str, backend: &str) -> String {
     let reports = tempfile::tempdir().unwrap();
     let out = reports.path().join("report");
@@ -70,7 +70,7 @@ fn a_field_that_a_struct_lacks_or_that_is_of_another_size_is_named() {
 #[test]
 #[ignore = "needs a GPU"]
 fn structs_with_addresses_and_arrays_are_passed_by_value_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     run("arguments", "cuda");
@@ -84,7 +84,7 @@ fn headers_of_libraries_are_there_on_the_simulator() {
 #[test]
 #[ignore = "needs a GPU"]
 fn headers_of_libraries_are_there_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     assert!(run("random", "cuda").contains("2 of 2 cases measured"));
@@ -98,7 +98,7 @@ fn a_program_whose_kernels_launch_kernels_is_right_on_the_simulator() {
 #[test]
 #[ignore = "needs a GPU"]
 fn a_program_whose_kernels_launch_kernels_is_right_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     assert!(run("launches", "cuda").contains("2 of 2 cases measured"));
@@ -112,7 +112,7 @@ fn tensor_cores_multiply_as_the_host_does_on_the_simulator() {
 #[test]
 #[ignore = "needs a GPU"]
 fn tensor_cores_multiply_as_the_host_does_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     assert!(run("tensor_cores", "cuda").contains("7 of 7 cases measured"));
@@ -136,7 +136,7 @@ fn textures_and_surfaces_are_right_on_the_simulator_and_their_cases_are_shown() 
 #[test]
 #[ignore = "needs a GPU"]
 fn textures_and_surfaces_are_right_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     assert!(run("textures", "cuda").contains("3 of 3 cases measured, every result right"));
@@ -151,7 +151,7 @@ fn every_case_is_right_on_the_simulator() {
 #[test]
 #[ignore = "needs a GPU"]
 fn every_case_is_right_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     assert!(run("any_kernel", "cuda").contains("triton"));
@@ -169,7 +169,8 @@ fn slices_fractions_norms_and_tensors_are_checked_on_the_simulator() {
 #[test]
 fn a_check_compares_the_elements_that_its_mask_selects() {
     let report = run("checks", "sim");
-    // Four rows of three elements; the golden buffer has seven that count; the last check selects the same twelve.
+    // The first mask selects three elements in each of four rows. `golden` has seven elements other than -1. The third
+    // mask selects the same twelve as the first.
     for (mask, compared) in [("index % 8 < 3", 12), ("golden != -1", 7), ("index < 3 || mask", 12)] {
         let note = report.lines().find(|line| {
             line.contains(&format!("where {mask}")) || line.contains(&format!("where {}", mask.replace('|', "\\|")))
@@ -225,7 +226,7 @@ fn only_the_cases_for_which_a_condition_holds_are_expected_to_fail() {
         let output = runner(project.path(), &["run", "experiments/conditions.toml", "--backend", "sim", "--quiet"]);
         (output.status.code(), text(&output))
     };
-    // A case that must be right is wrong, and one that must fail is right.
+    // One case that should pass is wrong, and one that should fail passes.
     let (code, said) = run_replacing("n % 32 != 0", "n == 32");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("floor[n = 48]") && said.contains("floor[n = 32]"), "{said}");
@@ -246,7 +247,7 @@ fn one_case_is_shown_with_its_buffers_and_what_is_wrong_in_its_surroundings() {
     };
     let (code, said) = show("experiments/counting.toml", "until[limit = 3]");
     assert_eq!(code, Some(0), "{said}");
-    // After three swaps `x` is what was `next` before.
+    // After three swaps, `x` holds what started out as `next`.
     assert!(said.contains("\n  next  1 i32  2\n") && said.contains("\n  x  1 i32  3\n"), "{said}");
     let x = std::fs::read(kept.path().join("counting/until[limit=3]/x.npy")).unwrap();
     assert_eq!(x[x.len() - 4..], 3_i32.to_le_bytes());
@@ -268,7 +269,7 @@ fn a_case_is_shown_by_row_and_column() {
         let output = runner(&folder(), &arguments);
         (output.status.code(), text(&output))
     };
-    // The sum of 0, 0.5, 1, … in rows of four and of the bias 1, -1, 2, -2.
+    // 0, 0.5, 1, … in rows of four, plus the bias 1, -1, 2, -2.
     let (code, said) = show("add", &["--shape", "out=3x4", "--element", "out[1.., 1..3]", "--element", "out[7]"]);
     assert_eq!(code, Some(0), "{said}");
     let out =
@@ -335,7 +336,7 @@ fn launches_have_attributes_on_a_gpu() {
     run("attributes", "cuda");
 }
 
-/// Algorithms that take many launches, each checked against a reference of its own.
+/// Algorithms that need many launches; each is checked against its own reference.
 const OF_MANY_LAUNCHES: [&str; 5] = ["bfs", "gauss", "radix", "jacobi", "counting"];
 
 #[test]
@@ -376,7 +377,7 @@ fn an_entry_of_tritons_cache_becomes_a_source_and_a_manifest_that_runs() {
     let launch = "source = \"softmax.ptx\"\nkernel = \"softmax\"\ngrid   = [\"ceil_div(n, 1024)\"]\nblock  = [128]\n\
                   shared = 16\nargs   = [\"out_ptr\", \"in_ptr\", \"i32(n)\", \"null\", \"null\"]\n";
     assert!(manifest.ends_with(launch), "{manifest}");
-    // The code stores to one pointer and loads from the other.
+    // The kernel stores through one pointer and loads through the other.
     assert!(manifest.contains("[buffers.out_ptr]\ntype   = \"f32\"\nlen    = \"n\"\naccess = \"out\"\n"), "{manifest}");
     assert!(manifest.contains("fill   = { uniform = [0.0, 1.0] }\naccess = \"in\"\n"), "{manifest}");
     let again = runner(project.path(), &["import", "triton", cache.to_str().unwrap()]);
@@ -394,7 +395,7 @@ fn a_folder_without_a_kernel_of_triton_is_refused() {
     assert!(text(&output).contains(". has no Triton kernel (a .ptx with its .json)"), "{}", text(&output));
 }
 
-/// The counters of a variant in the records of a run.
+/// Counters of `variant` in the records of a run.
 fn counters(records: &str, variant: &str) -> serde_json::Value {
     let lines = records.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let mut own = lines.filter(|line| line["variant"] == variant);
@@ -405,7 +406,7 @@ fn counters(records: &str, variant: &str) -> serde_json::Value {
 fn the_counts_of_a_sampled_convolution_are_those_of_all_its_blocks() {
     let reports = tempfile::tempdir().unwrap();
     let out = reports.path().join("report");
-    // 18 by 18 blocks, 256 of which run.
+    // A grid of 18 × 18 blocks, of which 256 run.
     let sizes = ["--set", "n=288", "--set", "taps=5"];
     let arguments = ["run", "experiments/sampled.toml", "--backend", "sim", "--quiet", "--out", out.to_str().unwrap()];
     let output = runner(&folder(), &[&arguments[..], &sizes].concat());
@@ -440,11 +441,11 @@ fn a_sampled_case_is_judged_by_what_its_blocks_wrote() {
     }
 }
 
-/// Runs the manifest whose variants are linked of several sources.
+/// Runs the manifest whose variants are linked from several sources.
 fn run_linked(backend: &str) {
     let report = run("linked", backend);
     assert!(report.contains("2 failed as expected"), "{report}");
-    // Both linkers name the symbol and a file.
+    // Both linkers name the symbol and one of the files.
     for (symbol, file) in [("factor", "linked_scale.cu"), ("factor", "linked_again.cu")] {
         let says = |line: &str| line.contains("compile error: ") && line.contains(symbol) && line.contains(file);
         assert!(report.lines().any(says), "{symbol} {file}\n{report}");
@@ -459,7 +460,7 @@ fn sources_are_linked_on_the_simulator() {
 #[test]
 #[ignore = "needs a GPU"]
 fn sources_are_linked_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     run_linked("cuda");

@@ -1,10 +1,10 @@
-//! Rules of the code that no compiler checks.
+//! Rules for the code that no compiler checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders with the sources of each crate.
+/// Source folder of every crate.
 fn crates() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let entries = fs::read_dir(root.join("crates")).expect("the folder of the crates");
@@ -25,7 +25,7 @@ fn sources(dir: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every source below a folder with its path relative to the package and its text without comments.
+/// Every source file below a folder: its path relative to the package, and its text without comments.
 fn code_in(folder: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
@@ -40,7 +40,7 @@ fn code_in(folder: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The paths of a `use`, one by one: `a::{b, c::d}` are `a::b` and `a::c::d`.
+/// Expands a `use` path: `a::{b, c::d}` becomes `a::b` and `a::c::d`.
 fn members(path: &str) -> Vec<String> {
     let Some((before, group)) = path.split_once('{') else { return vec![path.trim().to_owned()] };
     let (mut depth, mut start, mut found) = (1, 0, Vec::new());
@@ -62,8 +62,7 @@ fn members(path: &str) -> Vec<String> {
     found
 }
 
-/// The modules of a crate: each with its text without comments and tests, and with the paths that it hands on by `pub
-/// use`.
+/// A crate's modules, each with its text (without comments and tests) and the paths that it re-exports with `pub use`.
 struct Modules(BTreeMap<String, (String, BTreeMap<String, String>)>);
 
 impl Modules {
@@ -87,14 +86,14 @@ impl Modules {
         Self(modules)
     }
 
-    /// The longest module at the beginning of a path, with what follows.
+    /// The longest prefix of a path that is a module, and the rest of the path.
     fn longest<'p>(&self, path: &'p [String]) -> (String, &'p [String]) {
         let is_module = |len: &usize| self.0.contains_key(&path[..*len].join("::"));
         let len = (0..=path.len()).rev().find(is_module).unwrap_or(0);
         (path[..len].join("::"), &path[len..])
     }
 
-    /// The path from the root of the crate of a path that a module names; `None` for one of another crate.
+    /// Resolves a path in a module to a path from the crate's root; `None` if it leads to another crate.
     fn absolute(&self, module: &str, path: &str) -> Option<Vec<String>> {
         let mut above: Vec<String> = module.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
         let mut parts = path.split("::").map(|part| part.trim().to_owned()).peekable();
@@ -119,7 +118,7 @@ impl Modules {
         Some(above)
     }
 
-    /// The module in which what a path names is defined.
+    /// Module that defines the item at a path, following re-exports.
     fn definition(&self, module: &str, path: &str) -> Option<String> {
         let mut path = self.absolute(module, path.split(" as ").next()?)?;
         for _ in 0..8 {
@@ -131,7 +130,7 @@ impl Modules {
         None
     }
 
-    /// The modules that each imports, other than those that it lies in and those in it.
+    /// The modules that each module imports, except its ancestors and descendants.
     fn imports(&self) -> Vec<(&str, BTreeSet<String>)> {
         let lies_in = |inner: &str, outer: &str| outer.is_empty() || inner.starts_with(&format!("{outer}::"));
         let imports = |(module, (text, _)): (&String, &(String, BTreeMap<String, String>))| {
@@ -144,7 +143,7 @@ impl Modules {
     }
 }
 
-/// The paths of every `use` of a text, with whether it is public.
+/// The paths of every `use` in a text, and whether each is public.
 fn uses(text: &str) -> Vec<(bool, String)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("use ") {
@@ -159,7 +158,7 @@ fn uses(text: &str) -> Vec<(bool, String)> {
     found
 }
 
-/// The paths within the code of a text: `crate::a::b`, `super::c`.
+/// Qualified paths used in code, such as `crate::a::b` or `super::c`.
 fn inline_paths(text: &str) -> Vec<String> {
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let starts = text.char_indices().filter(|(at, c)| is_path(*c) && !text[..*at].ends_with(is_path));
@@ -175,15 +174,14 @@ fn no_files_import_each_other_in_a_circle() {
         let mut imports = modules.imports();
         files += imports.len();
         found += imports.iter().map(|(_, others)| others.len()).sum::<usize>();
-        // Files that import no file that is left are taken away, until none is left or all are in a circle or above
-        // one.
+        // Repeatedly removes modules without remaining imports. Whatever is left is in a cycle, or imports one.
         while let Some(at) = imports.iter().position(|(_, others)| others.is_empty()) {
             let (done, _) = imports.swap_remove(at);
             for (_, others) in &mut imports {
                 others.remove(done);
             }
         }
-        // Neither are those that no file imports in one.
+        // Modules that nothing imports are not in a cycle either.
         while let Some(at) = imports.iter().position(|(file, _)| !imports.iter().any(|(_, o)| o.contains(*file))) {
             imports.swap_remove(at);
         }
@@ -192,7 +190,7 @@ fn no_files_import_each_other_in_a_circle() {
     assert!(found > files, "imports are found: {found} in {files} files");
 }
 
-/// A file that this process has open for writing cannot be run, and neither can one that a child of another test has.
+/// A file cannot be run while it is open for writing in this process, or in a child process that another test started.
 #[test]
 fn tests_leave_it_to_another_process_to_write_programs() {
     let makes_a_program =
@@ -205,7 +203,7 @@ fn tests_leave_it_to_another_process_to_write_programs() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether a line declares a field that holds an `f64`.
+/// Whether a line declares a field whose type contains `f64`.
 fn declares_floats(line: &str) -> bool {
     let line = line.trim();
     let field = line.trim_start_matches("pub ").split_once(": ").filter(|(name, _)| {

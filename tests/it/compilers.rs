@@ -1,5 +1,5 @@
-//! One kernel that NVRTC, nvcc and clang compile, in one group: `any_kernel/experiments/compilers.toml`. What is not
-//! installed is skipped.
+//! One kernel compiled by NVRTC, nvcc and clang, in one group: `any_kernel/experiments/compilers.toml`. Compilers that
+//! are not installed are skipped.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use runner_process::programs::Programs;
 
 use crate::gpu::first;
 
-/// The variants whose compilers are installed.
+/// Variants whose compiler is installed.
 fn variants() -> Vec<&'static str> {
     let programs = Programs::of_this_machine();
     let nvcc = Nvcc::installed(&programs);
@@ -37,7 +37,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
-/// Runs the kernel by every compiler there is; all must be right.
+/// Runs the kernel as compiled by every installed compiler; every result must be right.
 fn run(backend: &str) {
     let variants = variants();
     if variants.len() == 1 {
@@ -50,7 +50,7 @@ fn run(backend: &str) {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let report = std::fs::read_to_string(folder.path().join("report/report.md")).unwrap();
     for name in &variants {
-        // The name of the fastest is bold.
+        // The fastest variant's name is bold.
         assert!(
             [format!("| `{name}` |"), format!("| **`{name}`** |")].iter().any(|row| report.contains(row)),
             "{report}"
@@ -73,7 +73,7 @@ fn one_kernel_is_right_by_every_compiler_on_the_simulator() {
 #[test]
 #[ignore = "needs a GPU"]
 fn one_kernel_is_right_by_every_compiler_on_a_gpu() {
-    // The guard stays, so that no other test times anything meanwhile.
+    // Keeps the guard so that no other test times anything meanwhile.
     let (device, _turn) = first::device();
     drop(device);
     run("cuda");

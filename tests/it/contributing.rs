@@ -1,4 +1,4 @@
-//! `CONTRIBUTING.md` describes the code as it is: what its walk-throughs name is there.
+//! `CONTRIBUTING.md` matches the code: every file and item named in its walk-throughs exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,20 +9,20 @@ fn read(path: &str) -> String {
         .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The texts in backticks.
+/// Text in backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The rows of the tables, outside examples: the files of each and what is said about them.
+/// Table rows outside examples: the files that each row names, and what it says about them.
 fn rows(page: &str) -> Vec<(Vec<&str>, &str)> {
     let prose = page.split("```").step_by(2).flat_map(str::lines);
     let cells = prose.filter_map(|line| line.strip_prefix("| `")?.split_once(" | "));
-    // The first backtick was taken with the bar.
+    // The prefix above already removed the first backtick.
     cells.map(|(files, about)| (files.split('`').step_by(2).collect(), about)).collect()
 }
 
-/// Whether a path is written for what the reader will add.
+/// Whether a path is a placeholder for something that the reader adds.
 fn is_example(path: &str) -> bool {
     path.contains("NAME") || path.contains("OPCODE") || path.contains('<')
 }
@@ -33,7 +33,7 @@ fn every_file_that_a_table_names_exists() {
     let files: BTreeSet<&str> = rows(&page).into_iter().flat_map(|(files, _)| files).collect();
     assert!(files.len() > 40, "{files:?}");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // A pattern is of files in a folder, and a bare name is in the folder of the file before it.
+    // Skips glob patterns, and bare file names, which are relative to the file named before them.
     let is_path = |path: &&str| path.contains('/') && !path.contains('*') && !is_example(path);
     let missing: Vec<&str> = files.into_iter().filter(is_path).filter(|path| !root.join(path).exists()).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -52,14 +52,14 @@ fn every_macro_that_a_table_names_is_in_the_file_of_its_row() {
     assert!(count >= 4, "{count} macros are named");
 }
 
-/// The place of an error in an example: the manifest, and the number of the line that follows it.
+/// The manifest and line number of every error in an example.
 fn shown_manifests(page: &str) -> Vec<(&str, usize)> {
     let places = page.lines().filter_map(|line| line.trim_start().strip_prefix("--> experiments/"));
     let parts = places.filter_map(|place| place.split_once(':'));
     parts.map(|(file, rest)| (file, rest.split(':').next().and_then(|line| line.parse().ok()).unwrap_or(0))).collect()
 }
 
-/// The line may be one that the reader adds, so it only has to be within the manifest.
+/// The line may be one that the reader adds, so it only has to lie within the manifest.
 #[test]
 fn errors_in_the_examples_are_of_manifests_that_are_shipped() {
     let page = read("CONTRIBUTING.md");

@@ -1,7 +1,7 @@
-//! Ways to cheat an evaluator, from `tests/controls`: each is caught, by what the manual says catches it.
+//! Ways to cheat an evaluator, from `tests/controls`. Each must be caught by the means that the manual names.
 //!
-//! On the simulator, and on a GPU where there is one. `RUNNER_CONTROLS` names the folder of the manifests where that is
-//! not `tests/controls` of the package.
+//! These tests run on the simulator and, if there is one, on a GPU. `RUNNER_CONTROLS` overrides the folder of the
+//! manifests, by default the package's `tests/controls`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use runner_types::{CaseRecord, Outcome, Records, Verdict};
 use crate::faults::bench::bench;
 use Caught::{Fault, Right, Wrong};
 
-/// How a control ends.
+/// How a control must end.
 #[derive(Debug, Clone, Copy)]
 enum Caught {
-    /// As wrong, with this beginning of the reason.
+    /// Wrong, for a reason that begins with this text.
     Wrong(&'static str),
-    /// With a fault of the device, in these words.
+    /// Device fault, with this text.
     Fault(&'static str),
-    /// It is measured or counted, and that is right: why.
+    /// Measured or counted, legitimately; says why.
     Right(&'static str),
 }
 
@@ -92,7 +92,7 @@ impl Caught {
         }
     }
 
-    /// A cell of the manual's table.
+    /// Cell in the manual's table.
     fn cell(self) -> String {
         match self {
             Wrong(text) => format!("wrong: {}", text.trim_end()),
@@ -174,7 +174,7 @@ fn a_host_function_that_works_elsewhere_or_changes_the_context_is_caught() {
     let waits = left.find_all("works_in_another_stream_and_waits").remove(0).outcome;
     assert!(found(&waits), "{waits:?}");
     let leaves = left.find_all("works_in_another_stream").remove(0).outcome;
-    // Its output is not there yet when it is compared, or it is found to leave work behind.
+    // Either its output is incomplete when it is compared, or its unfinished work is detected.
     assert!(found(&leaves) || matches!(leaves, Outcome::Wrong { .. }), "{leaves:?}");
 }
 
@@ -188,8 +188,7 @@ fn the_manual_says_what_catches_each() {
     }
 }
 
-/// What is said of the first unwritten element: what was compared, its index, how many of how many, and that it was
-/// never written.
+/// Check, index of the first unwritten element, and number of unwritten elements.
 #[test]
 fn the_simulator_knows_which_elements_were_never_written() {
     let out = tempfile::tempdir().unwrap();
@@ -225,8 +224,8 @@ fn the_simulator_knows_which_elements_were_never_written() {
     }
 }
 
-/// Runs `constants.toml` on the simulator with these options. Asserts that these variants are right, and how the others
-/// end: where their message begins or goes on so.
+/// Runs `constants.toml` on the simulator. Asserts that the variants `right` pass, and that each variant in `caught`
+/// fails with a message that contains the given text.
 #[track_caller]
 fn assert_constants(options: &[&str], right: &[&str], caught: &[(&str, &str)]) {
     let out = tempfile::tempdir().unwrap();
@@ -265,7 +264,7 @@ fn the_simulator_catches_what_is_right_for_the_inputs_of_the_manifest_alone() {
         ("counts_in_a_sample", "copy against copy(order), on a second set of inputs"),
         ("trusts_its_sum", "on a second set of inputs: out-of-bounds 4-byte read "),
     ];
-    // More than the simulator does in a second is done on request only.
+    // Checks that would take the simulator more than a second need `--thorough`.
     assert_constants(&[], &[&right[..], &["spins_and_stores"]].concat(), &caught);
     let late = [("spins_and_stores", "sum against sum(numbers), on a second set of inputs")];
     assert_constants(&["--thorough"], &right, &[&caught[..], &late].concat());

@@ -1,5 +1,6 @@
-//! One bit is flipped in every file that a run or a search leaves, and every command that reads it back must notice, make
-//! it again, or come to the same result. The files are enumerated, not named.
+//! Flips one bit in every file that a run or a search leaves. Every command that reads the file back must report the
+//! damage, recreate the file, or reach the same result. The files are found by listing the folders, so that none is
+//! missed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::Command;
 
 use runner_compile::{Cache, Network, Requirement, Toolkit};
 
-/// A reference in C++, so that the cache has its program and its result.
+/// Uses a C++ reference, so that the cache contains a compiled reference and its result.
 const MANIFEST: &str = r#"
 [experiment]
 name = "damage"
@@ -73,7 +74,7 @@ struct Said {
 }
 
 impl Home {
-    /// A project with a cache of its own, which has only the toolkit.
+    /// A project with its own cache, which holds only the toolkit.
     fn new(files: &[(&str, &str)]) -> Self {
         let home = Self { dir: tempfile::tempdir().unwrap() };
         let cache = Cache::locate().unwrap();
@@ -112,7 +113,7 @@ impl Home {
     }
 }
 
-/// Every file with content below a folder, without those behind links.
+/// Every non-empty file below a folder, without following links.
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -120,7 +121,7 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
         if kind.is_dir() {
             found.extend(files(&entry.path()));
         } else if kind.is_file() && entry.metadata().unwrap().len() > 0 {
-            // A lock names the process that holds it, and no result depends on it.
+            // A lock file only names the process that holds it; no result depends on it.
             if entry.path().extension().is_none_or(|extension| extension != "lock") {
                 found.insert(entry.path());
             }
@@ -129,7 +130,8 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Calls `check` with one bit of each file flipped, at its begin, in its middle and near its end. Then restores the folder.
+/// Calls `check` with one bit of each file flipped: near its start, in its middle and near its end. Restores the folder
+/// after each call.
 fn with_each_flipped(folder: &Path, check: &mut dyn FnMut(&Path)) {
     let copy = tempfile::tempdir().unwrap();
     let mirror = |from: &Path, to: &Path| {
@@ -145,7 +147,7 @@ fn with_each_flipped(folder: &Path, check: &mut dyn FnMut(&Path)) {
         for place in BTreeSet::from([0, length / 2, length.saturating_sub(3)]) {
             let mut bytes = fs::read(&path).unwrap();
             bytes[place] ^= 4;
-            // Another process writes it: some of these files are programs.
+            // Another process writes the file, because some of these files are programs.
             fs::write(&flipped, bytes).unwrap();
             assert!(Command::new("install").args(["-m", "700"]).args([&flipped, &path]).status().unwrap().success());
             check(&path);
@@ -160,7 +162,7 @@ fn a_flipped_bit_in_any_file_of_the_cache_changes_no_result() {
     let words = |out| ["run", "m.toml", "--backend", "sim", "--offline", "--quiet", "--allow-host-code", "--out", out];
     home.succeed(&words("first"));
     let records = |out: &str| fs::read_to_string(home.path(out).join("records.jsonl")).unwrap();
-    // Nothing is remade if nothing is damaged.
+    // Nothing is recreated if nothing is damaged.
     let said = home.succeed(&words("second"));
     assert!(!said.contains("making it again"), "{said}");
     let expected = records("second");
@@ -203,7 +205,7 @@ fn a_flipped_bit_in_any_file_of_a_report_is_noticed() {
             assert!(is_noticed || records() == expected, "{command:?}: {}", said.text);
         }
     });
-    // Two of these files are one: what is compared is what is shown.
+    // The only file that `compare` and `report` read here is `records.jsonl`.
     with_each_flipped(&report, &mut |file| {
         if file.ends_with("records.jsonl") {
             for command in [&["compare", "report", "report"][..], &["report", "report"]] {
@@ -214,7 +216,7 @@ fn a_flipped_bit_in_any_file_of_a_report_is_noticed() {
     });
 }
 
-/// Two sizes, and twelve configurations of each.
+/// Two sizes with twelve configurations each.
 const SPACE: &str = r#"
 [experiment]
 name = "space"
@@ -266,7 +268,7 @@ template <int ROUNDS> __global__ void copy(int* y, const int* x)
 }
 ";
 
-/// Configuration and values of every evaluation, without times of day.
+/// Configuration and values of every evaluation, without timestamps.
 fn evaluations(path: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(path).unwrap();
     let entry = |line: &str| {
@@ -282,7 +284,7 @@ fn a_flipped_bit_in_any_file_of_a_search_is_noticed_and_what_it_cost_is_evaluate
     let tune = |out| ["tune", "s.toml", "--backend", "sim", "--offline", "--out", out];
     for (sizes, out) in [(&["--set", "n=256"][..], "one"), (&[], "two")] {
         home.succeed(&[&tune(out)[..], sizes].concat());
-        // What `tune` has written passes.
+        // An undamaged report of `tune` passes.
         home.succeed(&["report", "--check", out]);
         let folder = home.path(out);
         with_each_flipped(&folder, &mut |file| {
@@ -299,7 +301,7 @@ fn a_flipped_bit_in_any_file_of_a_search_is_noticed_and_what_it_cost_is_evaluate
     assert_eq!(expected.len(), 6);
     let text = fs::read(&journal).unwrap();
     let resume = [&tune("one")[..], &["--set", "n=256", "--resume"]].concat();
-    // In the first line, in some digit of each other line, and in the end of a line.
+    // Damages the first line, a byte in the middle of each other line, and the end of one line.
     let ends: Vec<usize> = (0..text.len()).filter(|place| text[*place] == b'\n').collect();
     let places = ends.windows(2).map(|pair| usize::midpoint(pair[0], pair[1])).chain([10, ends[2]]);
     for place in places {

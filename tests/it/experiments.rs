@@ -1,6 +1,6 @@
-//! Every shipped experiment: its kernels compile for a GPU, it runs on the simulator with every result right, and the
-//! simulator's committed report is what any machine makes again, byte for byte. `SNAPSHOTS=overwrite` writes those
-//! reports anew. What is committed of GPUs is what its own records say, to the last byte.
+//! Every shipped experiment compiles for a GPU and runs on the simulator with every result right. The simulator's
+//! committed report must be reproduced byte for byte; `SNAPSHOTS=overwrite` updates it. The committed reports of GPUs
+//! must match their own records to the last byte.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn experiments() -> Vec<PathBuf> {
     manifests("experiments")
 }
 
-/// The manifests of a folder, in order of name.
+/// The manifests of a folder, sorted by name.
 fn manifests(folder: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
@@ -35,14 +35,14 @@ fn manifests(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The experiment without the variants that are expected not to compile.
+/// The experiment without variants that are expected to fail to compile.
 fn load(path: &Path) -> Manifest {
     let mut manifest = runner_manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     manifest.variants.retain(|variant| !variant.fails.iter().any(|fails| fails.failure == Failure::CompileError));
     manifest
 }
 
-/// Everything that the experiment would compile on an H100.
+/// All units that the experiment compiles for an H100.
 fn units(path: &Path) -> BTreeSet<CompileUnit> {
     let manifest = load(path);
     let (_, mut device) =
@@ -57,7 +57,7 @@ fn units(path: &Path) -> BTreeSet<CompileUnit> {
     launches.flatten().map(|launch| launch.unit).collect()
 }
 
-/// The variants whose manifest says that there is nothing to check.
+/// Variants that declare an empty list of checks.
 fn unchecked(path: &Path) -> BTreeSet<String> {
     let manifest = load(path);
     let nothing = manifest.variants.iter().filter(|variant| variant.checks.as_ref().is_some_and(Vec::is_empty));
@@ -67,7 +67,7 @@ fn unchecked(path: &Path) -> BTreeSet<String> {
 #[test]
 fn every_shipped_kernel_compiles_to_machine_code() {
     let mut units: Vec<CompileUnit> = experiments().iter().flat_map(|path| units(path)).collect();
-    // PTX of another compiler is not compiled here.
+    // Skips PTX that another compiler wrote.
     units.retain(|unit| unit.source.extension().is_some_and(|extension| extension == "cu"));
     assert!(units.len() > 30, "{} units", units.len());
     let cache = Cache::locate().unwrap();
@@ -86,7 +86,8 @@ fn every_shipped_kernel_compiles_to_machine_code() {
     }
 }
 
-/// The space that a published one has: its number of configurations is known. One of each kind is right.
+/// The search space has as many configurations as the published one. One configuration of each kind is run and must be
+/// right.
 #[test]
 fn the_convolution_has_the_published_configurations_and_each_kind_is_right() {
     let manifest = load(&root().join("experiments/convolution.toml")).with_searched_axes();
@@ -107,11 +108,12 @@ fn the_convolution_has_the_published_configurations_and_each_kind_is_right() {
     assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
     let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
     let right = records.cases.iter().filter(|case| case.verdict == Verdict::Pass);
-    // With 16 threads in x: two without shared memory, four with it; with 32 one form less of each read.
+    // With 16 threads in x: two without shared memory, four with it. With 32, each of the two read modes has one form
+    // less.
     assert_eq!(right.count(), 6 + 4);
 }
 
-/// Runs an experiment on the simulator and compares it with what is committed.
+/// Runs an experiment on the simulator and compares the report with the committed one.
 fn rerun(path: &Path) {
     let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
     let unchecked = unchecked(path);
@@ -143,16 +145,16 @@ fn rerun(path: &Path) {
 
 #[test]
 fn every_experiment_is_right_on_the_simulator_and_its_report_is_the_committed_one() {
-    // Each plans, checks and writes on one core.
+    // Each experiment plans, checks and writes on one core.
     experiments().par_iter().for_each(|path| rerun(path));
 }
 
-/// The folders of all reports that are committed, of GPUs too.
+/// Folders of all committed reports, including those of GPUs.
 fn reports() -> Vec<PathBuf> {
     let folders = |dir: PathBuf| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let named = folders(root().join("reports")).filter(|path| path.is_dir());
     let found: Vec<PathBuf> = named.flat_map(folders).filter(|d| d.join("records.jsonl").exists()).collect();
-    // Each experiment was simulated, timed on a GPU, and counted there.
+    // Every experiment has been simulated, and both timed and profiled on a GPU.
     assert!(found.len() >= 3 * experiments().len(), "{found:?}");
     found
 }
@@ -163,20 +165,20 @@ fn every_committed_report_is_what_its_records_make() {
     let check = check.unwrap();
     let said = [check.stdout, check.stderr].concat();
     assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&said));
-    // Reports of a GPU may be stale, which it says besides.
+    // Reports of a GPU may be stale; the output says so in addition.
     let whole = format!("{} reports checked: every file matches its records", reports().len());
     assert!(String::from_utf8_lossy(&said).contains(&whole), "{}", String::from_utf8_lossy(&said));
 }
 
-/// The characters that a reader sees of each cell in a row of a Markdown table.
+/// Visible width of each cell in a row of a Markdown table, in characters.
 fn cells(row: &str) -> Vec<usize> {
     let text = row.replace("\\|", "¦").replace("&lt;", "<").replace("&amp;", "&").replace("**", "").replace('`', "");
     let seen = |cell: &str| cell.trim().replace('\\', "").chars().count();
     text.trim_matches('|').split('|').map(seen).collect()
 }
 
-/// GitHub's page is about 950 pixels wide, and shows a wider table with a scroll bar. The convolution's has a column
-/// for each of its seven parameters.
+/// GitHub renders pages about 950 pixels wide and gives wider tables a scroll bar. The convolution is exempt: its
+/// tables have a column for each of its seven parameters.
 #[test]
 fn every_table_of_a_committed_report_fits_a_page() {
     let mut wide = Vec::new();
@@ -193,7 +195,7 @@ fn every_table_of_a_committed_report_fits_a_page() {
                 widths.iter_mut().zip(row).for_each(|(width, cell)| *width = cell.max(*width));
                 continue;
             }
-            // A border and two blanks for each column.
+            // Each column adds a border and two blanks.
             let width = 1 + widths.iter().map(|width| width + 3).sum::<usize>();
             if width > 100 {
                 wide.push(format!("{}:{number}: {width}", folder.display()));
@@ -204,8 +206,8 @@ fn every_table_of_a_committed_report_fits_a_page() {
     assert!(wide.is_empty(), "{}", wide.join("\n"));
 }
 
-/// What a manifest claims must be so in every report of its experiment that is committed, also of counters alone. A
-/// claim that no report can judge is one that nothing supports.
+/// Every claim of a manifest must hold in every committed report of its experiment, even in reports that only have
+/// counters. At least one report must be able to judge it.
 #[test]
 fn the_committed_reports_bear_out_every_claim() {
     let mut wrong = Vec::new();

@@ -1,5 +1,5 @@
-//! The manifests and kernels of the fault tests, as far as they can be judged without a GPU: each manifest is sound,
-//! each kernel compiles but the one that must not, and what a device refuses by arithmetic is refused.
+//! The manifests and kernels of the fault tests, as far as they can be checked without a GPU: each manifest is valid,
+//! each kernel compiles except the one that must not, and launches that exceed a limit of the device are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ fn what_a_device_cannot_hold_is_refused_by_arithmetic() {
     assert_eq!(limit("empty_grid"), "grid.x is 0, but must be at least 1");
     for outcome in &settled["larger_than_memory"] {
         let Outcome::OutOfMemory { needed, available } = outcome else { panic!("{outcome:?}") };
-        // Four bytes for every byte of the device, and two small buffers.
+        // Four bytes for every byte of device memory, plus two small buffers.
         assert!(*needed > 4 * device_info().memory_bytes.0 && *available <= device_info().memory_bytes.0);
     }
     assert_eq!(settled["divides_by_zero"].len(), 2);

@@ -1,7 +1,7 @@
-//! The identities of shipped cases on the simulator's device: reports are matched by the key, stored results trusted by
-//! the fingerprint, so neither may change by a change of this program's types.
+//! Identities of shipped cases on the simulator's device. Reports are matched by key, and stored results are trusted by
+//! fingerprint, so a change to this program's types must not alter either.
 //!
-//! No compiler is needed: the key of a unit's code, whose own tests say what it covers, is made up of the unit.
+//! No compiler is needed: code keys are derived from the compile unit. Their own tests say what a key covers.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use runner_types::{
     ToolkitInfo, sha256_hex,
 };
 
-/// SHA-256 of the lines `key fingerprint` of all cases of a shipped experiment, and how many cases there are.
+/// Number of cases of each shipped experiment, and SHA-256 of their `key fingerprint` lines.
 const EXPERIMENTS: &[(&str, usize, &str)] = &[
     ("access_patterns", 22, "3d4cd2f11ddbd263910af7bdbd9e242167e41fb5901f24918dbf757c15c0364c"),
     ("allocation", 8, "9517aca861b35595aa1893d706590ba49456f47cddde7ea034e0214f3609b0ad"),
@@ -44,8 +44,8 @@ const EXPERIMENTS: &[(&str, usize, &str)] = &[
     ("warp_primitives", 2, "f5a0b4b488bc402cf09a66643cf580e1dad92f7f509ac6adf841759c2ff585c2"),
 ];
 
-/// Some cases in full: launches, the host, a copy by the driver, files that are read, several launches, a grid of
-/// shapes.
+/// Some cases in full: launches, host code, a copy by the driver, input files, several launches, a two-dimensional
+/// shape.
 const CASES: &[&str] = &[
     "reduce neighbored[n=16384, block=128, type=i32] ec4640760fc0f1bc1434bf78edfc76c756097fe3cae78cd8f2cb3e2d7f637d07",
     "reduce cpu[n=16384, block=128, type=f32] 90e726209955cf20cd2a21e099c35f094edec8342b020bf27ab0c39dc50e3e98",
@@ -74,7 +74,7 @@ fn environment() -> Environment {
     }
 }
 
-/// Code with a key that depends on what the unit asks for, and on no path.
+/// Code whose key depends on what the unit requests, but on no path.
 fn compiled(unit: &CompileUnit) -> Compiled {
     let CompileUnit { kernels, symbols, defines, options, settings, .. } = unit;
     let CompileSettings { debug, max_registers, relocatable } = settings;
@@ -101,9 +101,9 @@ fn compiled(unit: &CompileUnit) -> Compiled {
     }
 }
 
-/// A line a case: its key, and the fingerprint where it has one.
+/// One line per case: its key, and its fingerprint, if any.
 fn identities(experiment: &str) -> Vec<String> {
-    // Relative, as users name it: the paths of files that a case reads are part of its identity.
+    // Relative, as users pass it: the paths of a case's input files are part of its identity.
     let path = Path::new("experiments").join(experiment).with_extension("toml");
     let manifest = runner_manifest::load(&path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let options = PlanOptions { device: Some(device()), ..PlanOptions::for_backend(BackendKind::Sim) };

@@ -1,5 +1,5 @@
-//! The fuzz targets of `fuzz/` for a moment, on the stable compiler: their seeds, and seeds that were cut, doubled,
-//! mixed and flipped. `RUNNER_FUZZ=100000` runs each target that often.
+//! A short run of the fuzz targets in `fuzz/`, on the stable compiler: with their seeds, and with seeds that were cut,
+//! duplicated, mixed and flipped. `RUNNER_FUZZ=100000` sets the number of runs per target.
 
 #[path = "../../fuzz/bodies.rs"]
 mod bodies;
@@ -13,13 +13,13 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Runs of each target, if the environment does not say how many.
+/// Default number of runs per target.
 const RUNS: u32 = 60;
 
-/// A run that takes a processor for longer hangs.
+/// A run that takes more processor time counts as hung.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What is done to a seed, with places as fractions of its length.
+/// A change to a seed. Positions are fractions of its length.
 #[derive(Debug, Clone)]
 enum Edit {
     Cut(f64, f64),
@@ -46,7 +46,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 fn range(bytes: &[u8], from: f64, to: f64) -> std::ops::Range<usize> {
     let offset = |share: f64| (share * bytes.len() as f64) as usize;
     let (from, to) = (offset(from.min(to)), offset(from.max(to)));
-    // Short stretches: what is left still looks like its format.
+    // Short ranges, so that the rest still looks like its format.
     from..to.min(from + 64)
 }
 
@@ -85,7 +85,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Returns how long this thread has had a processor.
+/// Processor time of this thread.
 fn processor_time() -> Duration {
     let times = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(times.split(' ').next().unwrap().parse().unwrap())
@@ -107,7 +107,7 @@ fn run(target: &str) {
         once(seed);
     }
     let runs = std::env::var("RUNNER_FUZZ").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
-    // The same edits each time, unless many are asked for.
+    // Makes the same edits each time, unless more runs are requested.
     let mut runner = if runs > RUNS { TestRunner::new(Config::default()) } else { TestRunner::deterministic() };
     let edits = (0..seeds.len(), prop::collection::vec(edit(), 1..6));
     for _ in 0..runs {

@@ -1,6 +1,6 @@
-//! The gallery: kernels of published packages, each against a reference of its own, on the simulator.
+//! The gallery: kernels of published packages on the simulator, each checked against its own reference.
 //!
-//! The packages are downloaded once. Where a registry cannot be reached, these tests say so and skip themselves, unless
+//! The packages are downloaded once. If a registry cannot be reached, these tests say so and are skipped, unless
 //! `CI_PACKAGES=required` is set.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The manifests, in order of name.
+/// The manifests, sorted by name.
 fn manifests() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("experiments/gallery")).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
@@ -27,7 +27,7 @@ fn manifests() -> Vec<PathBuf> {
     paths
 }
 
-/// Fetches all packages. Returns whether they are there.
+/// Fetches all packages. Returns whether that succeeded.
 fn has_packages() -> bool {
     let named = manifests().into_iter().flat_map(|path| runner_manifest::packages(&path));
     let packages: BTreeMap<String, _> = named.map(|package| (package.sha256.clone(), package)).collect();
@@ -72,7 +72,7 @@ fn every_kernel_of_the_gallery_computes_what_its_reference_says() {
         let run = Command::new(env!("CARGO_BIN_EXE_runner"))
             .current_dir(root())
             .env("XDG_STATE_HOME", folder.path().join("state"))
-            // However slow the machine is.
+            // High enough for the slowest machine.
             .env("RUNNER_COMPILE_LIMIT", "30min")
             .arg("run")
             .arg(path)

@@ -1,11 +1,11 @@
-//! Calibrated times of twenty kernels, from 1 µs to 10 ms, against CUPTI's activity records and Nsight Compute.
+//! Calibrated times of twenty kernels, from 1 µs to 10 ms, compared with CUPTI's activity records and Nsight Compute.
 //!
-//! Prints the comparison as a Markdown table, and writes it where `RUNNER_ACCURACY_TABLE` says. Each process takes off
-//! its own constant, as one that runs experiments does: by the ladder that `runner doctor --calibrate` keeps, of other
-//! kernels than these. The memory of a process lies where it happens to, which a short copy feels, so both sides are
-//! medians over several processes. `RUNNER_ACCURACY_NCU` names what `ncu --csv --metrics gpu__time_duration.sum` printed
-//! of the test `under_a_profiler`, whose launches are the same kernels in the same order; `RUNNER_BIN` another binary
-//! than the one that cargo built.
+//! Prints the comparison as a Markdown table, and writes it to `RUNNER_ACCURACY_TABLE`, if set. Like a process that
+//! runs experiments, each process subtracts its own constant. It comes from the ladder that `runner doctor --calibrate`
+//! stores, which uses other kernels than these. The placement of a process's memory affects short copies, so both sides
+//! are medians over several processes. `RUNNER_ACCURACY_NCU` names the output of `ncu --csv --metrics
+//! gpu__time_duration.sum` for the test `under_a_profiler`, which launches the same kernels in the same order.
+//! `RUNNER_BIN` overrides the binary that cargo built.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -18,30 +18,30 @@ use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolki
 use runner_stats::median;
 use runner_types::{ElementType, ReferenceTimes, SurveyRequest};
 
-/// Set in the processes that only time, in those that CUPTI traces, and in the one that a profiler watches.
+/// Set in child processes: those that only time, those that CUPTI traces, and the one that a profiler watches.
 const SIDE: &str = "RUNNER_ACCURACY_SIDE";
 const NCU: &str = "RUNNER_ACCURACY_NCU";
 const TABLE: &str = "RUNNER_ACCURACY_TABLE";
-/// Launches of each kernel that a profiler sees; the first one is not counted.
+/// Launches of each kernel under the profiler; the first is discarded.
 const PROFILED: u32 = 8;
-/// Processes of each side.
+/// Number of processes per side.
 const PROCESSES: usize = 5;
-/// What a line of the traced process begins with.
+/// Prefix of each line that a child process reports.
 const MARK: &str = "seen by one side:";
 const SAMPLES: u32 = 51;
-/// The longest kernels are sampled less: ten milliseconds each.
+/// Samples of the longest kernels, which take ten milliseconds each.
 const FEW: u32 = 11;
 
-/// A kernel with its arguments chosen.
+/// A kernel and its arguments.
 #[derive(Clone, Copy)]
 enum Work {
-    /// Microseconds of one thread.
+    /// Duration in microseconds; one thread.
     Spin(u64),
-    /// MiB.
+    /// Size in MiB.
     Copy(u64),
-    /// Logarithm of the elements.
+    /// Base-2 logarithm of the number of elements.
     Add(u32),
-    /// The driver's own copies: how many, and MiB of each.
+    /// Copies by the driver: their number, and the size of each in MiB.
     Memcpy(u32, u64),
 }
 
@@ -68,15 +68,14 @@ const KERNELS: [Work; 20] = [
     Work::Add(27),
 ];
 
-/// Bodies of driver's copies, which no profiler of kernels sees.
+/// Bodies made of copies by the driver, which a kernel profiler does not see.
 const COPIES: [Work; 4] = [Work::Memcpy(1, 4), Work::Memcpy(1, 64), Work::Memcpy(1, 1024), Work::Memcpy(2, 64)];
 
-/// The kernels, then the copies.
 fn works() -> Vec<Work> {
     KERNELS.into_iter().chain(COPIES).collect()
 }
 
-/// A device with the kernels and memory for all of them.
+/// A device with the kernels loaded and enough memory for all of them.
 struct Bench {
     device: Box<dyn Device>,
     module: ModuleId,
@@ -95,7 +94,7 @@ impl Bench {
         Self { device, module, from, to, _folder: folder }
     }
 
-    /// What runs as one body.
+    /// The steps that are timed as one body.
     fn body(&mut self, work: Work) -> Vec<Step> {
         let Work::Memcpy(copies, mib) = work else { return vec![self.step(work)] };
         let mut alloc = || self.device.alloc((mib << 20) as usize, 0).unwrap();
@@ -121,7 +120,7 @@ impl Bench {
         }
     }
 
-    /// Median nanoseconds by events, and by the reference clock where there is one.
+    /// Median time in nanoseconds, measured with events and, if there is one, with the reference clock.
     fn time(&mut self, work: Work) -> (f64, Option<f64>) {
         let body = self.body(work);
         self.device.run(&untimed(Vec::new(), body.clone(), 1)).unwrap();
@@ -148,7 +147,7 @@ fn label(work: Work) -> String {
     }
 }
 
-/// Not a test of its own: one process of either side.
+/// Not a test by itself: one process of either side.
 #[test]
 fn one_side() {
     let side = std::env::var(SIDE).unwrap_or_default();
@@ -164,7 +163,7 @@ fn one_side() {
     }
 }
 
-/// Not a test of its own: the side that a profiler watches. Each kernel runs once before it is looked at.
+/// Not a test by itself: the process that a profiler watches. Each kernel runs once before it is profiled.
 #[test]
 fn under_a_profiler() {
     if std::env::var_os(SIDE).is_none_or(|side| side != "profiled") {
@@ -177,17 +176,17 @@ fn under_a_profiler() {
     }
 }
 
-/// What a process saw of a kernel, nanoseconds.
+/// Times of one kernel in one process, in nanoseconds.
 struct Seen {
-    /// By events.
+    /// Measured with events.
     read: f64,
-    /// By CUPTI; zero where it does not watch.
+    /// From CUPTI; zero if it does not trace.
     record: f64,
-    /// What the process takes off its intervals.
+    /// The constant that the process subtracts from its intervals.
     constant: f64,
 }
 
-/// Each kernel in a process of this side.
+/// Runs a process of this side; one result per kernel.
 fn process(side: &str) -> Vec<Seen> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "gpu_accuracy::one_side", "--nocapture", "--test-threads=1"])
@@ -200,27 +199,27 @@ fn process(side: &str) -> Vec<Seen> {
         let mut numbers = line.split(' ').map(|number| number.parse().unwrap_or_else(|_| panic!("{line:?} in {text}")));
         Seen { read: numbers.next().unwrap(), record: numbers.next().unwrap(), constant: numbers.next().unwrap() }
     };
-    // The harness may write the test's name in front of the first line.
+    // The test harness may print the test's name before the first line.
     let all: Vec<_> = text.lines().filter_map(|line| line.split_once(MARK)).map(|(_, line)| seen(line)).collect();
     assert_eq!(all.len(), works().len(), "{text}");
     all
 }
 
-/// One kernel over the processes of both sides, nanoseconds.
+/// One kernel across the processes of both sides, in nanoseconds.
 struct Row {
-    /// Medians by events, untraced and traced, and by CUPTI.
+    /// Medians: by events without tracing, by events under tracing, and from CUPTI.
     read: f64,
     under_tracing: f64,
     record: f64,
-    /// By events less the constant of each process.
+    /// By events, minus each process's constant.
     calibrated: f64,
-    /// From the least to the greatest of these.
+    /// Range of the calibrated times over the processes.
     spread: f64,
     ncu: Option<f64>,
 }
 
 impl Row {
-    /// What tracing does to the kernel and to the events around it: both processes time it by events.
+    /// Slowdown of the kernel and its events due to tracing; both sides are timed with events.
     fn slowed(&self) -> f64 {
         self.under_tracing - self.read
     }
@@ -233,8 +232,8 @@ impl Row {
         self.slowed().abs() > self.allowed()
     }
 
-    /// How far a calibrated time lies off CUPTI's record; of a kernel that tracing itself changes, off the record less
-    /// that change.
+    /// Deviation of the calibrated time from CUPTI's record. If tracing slows the kernel, the record is corrected for
+    /// the slowdown.
     fn off_cupti(&self) -> f64 {
         let record = if self.is_slowed() { self.record - self.slowed() } else { self.record };
         self.calibrated - record
@@ -267,7 +266,7 @@ impl Row {
     }
 }
 
-/// Every kernel, and the constants of the processes that were not traced.
+/// Every kernel, and the constants of the untraced processes.
 fn rows() -> (Vec<Row>, Vec<f64>) {
     let [timed, traced] = ["timed", "traced"].map(|side| (0..PROCESSES).map(|_| process(side)).collect::<Vec<_>>());
     let profiled = profiled();
@@ -289,7 +288,7 @@ fn rows() -> (Vec<Row>, Vec<f64>) {
     ((0..works().len()).map(row).collect(), timed.iter().map(|process| process[0].constant).collect())
 }
 
-/// Nanoseconds of each kernel by Nsight Compute, the median of its launches; empty where none were taken.
+/// Nsight Compute's median duration of each kernel, in nanoseconds; empty without profiler output.
 fn profiled() -> Vec<f64> {
     let Some(path) = std::env::var_os(NCU) else { return Vec::new() };
     let text = std::fs::read_to_string(path).unwrap();
@@ -316,13 +315,13 @@ fn profiled() -> Vec<f64> {
     all.chunks(PROFILED as usize).map(|launches| median(&launches[1..]).unwrap()).collect()
 }
 
-/// The reference times kept for the device, if any.
+/// Stored reference times of the device, if any.
 fn reference_times(device: &dyn Device) -> Option<ReferenceTimes> {
     let store = Store::at(Cache::locate().ok()?.root().join("machine"));
     store.load(&device.uuid()?, &device.driver()?.version?)?.reference
 }
 
-/// What this process reads too much, found as a worker finds it; `None` without reference times.
+/// The constant of this process, determined as a worker does; `None` without reference times.
 fn own_constant(device: &mut dyn Device) -> Option<f64> {
     let known = reference_times(device)?;
     let cache = Cache::locate().unwrap();
@@ -344,7 +343,7 @@ fn calibrated_times_agree_with_both_reference_clocks() {
     let held = gpu();
     let found = reference_times(held.device.as_ref());
     let name = held.device.info().name.clone();
-    // Other processes measure, and no other test may use the GPU meanwhile.
+    // Other processes measure here; no other test may use the GPU meanwhile.
     let _alone = held.close();
     assert!(found.is_some(), "run `runner doctor --calibrate` first");
     let (rows, mut constants) = rows();

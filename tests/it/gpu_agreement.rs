@@ -1,8 +1,8 @@
-//! Whether two runs of one manifest on two machines of the same kind agree: in how many rows the intervals of the
-//! speedups overlap. Times by the host's clock are left out: hosts differ, and this is about GPUs.
+//! Whether two runs of one manifest on two machines of the same kind agree: the fraction of rows whose speedup
+//! intervals overlap. Times of the host's clock are skipped, because hosts differ and this test is about GPUs.
 //!
-//! `RUNNER_AGREEMENT` names two or more pairs of `records.jsonl`, `A1:B1:A2:B2`. Prints a table of each pair, with the
-//! constants of the clocks and, for every row that does not agree, both times and both SM clocks.
+//! `RUNNER_AGREEMENT` names one or more pairs of `records.jsonl`, as `A1:B1:A2:B2`. Prints a table for each pair, with
+//! the clocks' constants and, for every row that disagrees, both times and both SM clocks.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use runner_types::{CaseRecord, Clock, Estimate, Records, RegimeResult, Unit};
 
 const PAIRS: &str = "RUNNER_AGREEMENT";
 
-/// The share of rows that must agree.
+/// Fraction of rows that must agree.
 const WANTED: f64 = 0.95;
 
-/// A row that both have a speedup of.
+/// A row with a speedup in both runs.
 struct Row<'a> {
     name: String,
     results: [&'a RegimeResult; 2],
@@ -34,7 +34,7 @@ fn speedup(record: &CaseRecord) -> Option<(&RegimeResult, Estimate)> {
     Some((result, against.reproducible.unwrap_or(against.speedup)))
 }
 
-/// The rows of both, in the order of the first.
+/// Rows that both runs have, in the order of the first.
 fn rows<'a>(first: &'a Records, second: &'a Records) -> Vec<Row<'a>> {
     let disagreement = |record: &'a CaseRecord| {
         let (result, own) = speedup(record).filter(|(result, _)| result.unit == Unit::DeviceNanoseconds)?;
@@ -57,7 +57,7 @@ fn constant(records: &Records) -> String {
     }
 }
 
-/// Prints a pair; rows that agree, and all.
+/// Prints a pair. Returns the number of rows that agree, and the number of rows.
 fn compare(first: &Path, second: &Path) -> (usize, usize) {
     let records = [first, second].map(|path| read_records(path).unwrap());
     let rows = rows(&records[0], &records[1]);

@@ -1,9 +1,10 @@
-//! Every shipped experiment on two devices at once, at the simulator's sizes: the same sources, the same inputs, and
-//! after every launch the same memory, integers bit for bit and floats within what another order of rounding explains.
+//! Runs every shipped experiment on two devices at once, at the simulator's sizes, from the same sources and inputs.
+//! After every launch, memory must match: integers bit for bit, floats within what a different order of rounding
+//! explains.
 //!
-//! With a GPU the two are that GPU, which gets machine code, and the simulator, which gets PTX of the same compiler.
-//! Another test compares two simulators, so that the comparison itself is tested without a GPU. `RUNNER_EXPERIMENTS`
-//! names the folder of the manifests and `RUNNER_BIN` the program, where the package is elsewhere.
+//! With a GPU, the two devices are the GPU, which runs machine code, and the simulator, which runs PTX from the same
+//! compiler. Another test pairs two simulators, so that the comparison itself is tested without a GPU.
+//! `RUNNER_EXPERIMENTS` and `RUNNER_BIN` override the folder of the manifests and the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ fn experiments() -> Vec<PathBuf> {
     manifests
 }
 
-/// Groups of an experiment for a device, at the simulator's sizes, without their code.
+/// An experiment's groups for a device, at the simulator's sizes, without their code.
 fn groups(path: &Path, device: &DeviceInfo) -> Vec<GroupJob> {
     let manifest = runner_manifest::load(path).unwrap_or_else(|faults| panic!("{}", faults.render(false)));
     let sizes = BackendKind::Sim;
@@ -60,7 +61,7 @@ fn launches_of(body: &BodyPlan) -> &[LaunchPlan] {
     }
 }
 
-/// What each unit becomes.
+/// Compiles every unit.
 fn code(units: &[CompileUnit], target: Target, toolkit: &Toolkit) -> BTreeMap<CompileUnit, Compiled> {
     let binary = std::env::var_os("RUNNER_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_runner").into());
     let cache = Cache::locate().unwrap();
@@ -73,8 +74,8 @@ fn code(units: &[CompileUnit], target: Target, toolkit: &Toolkit) -> BTreeMap<Co
     code.collect()
 }
 
-/// What every kernel of a group takes, by its mangled name: the element types of the buffers. Bit for bit is compared
-/// what cases disagree in.
+/// Element types of each kernel's buffer arguments, keyed by mangled name. `None` where cases disagree; those buffers
+/// are compared bit for bit.
 fn arguments(group: &GroupJob) -> BTreeMap<String, Vec<Option<ElementType>>> {
     let mut all: BTreeMap<String, Vec<Option<ElementType>>> = BTreeMap::new();
     for case in &group.cases {
@@ -95,18 +96,18 @@ fn arguments(group: &GroupJob) -> BTreeMap<String, Vec<Option<ElementType>>> {
     all
 }
 
-/// Two devices, and what their code is made with.
+/// Two devices, and what is needed to compile for them.
 struct Pair {
     paired: PairedDevice,
     toolkit: Toolkit,
-    /// The code of the first device.
+    /// Target of the first device.
     target: Target,
-    /// Cases that ran.
+    /// Number of cases that ran.
     ran: usize,
 }
 
 impl Pair {
-    /// Runs an experiment on both; gives what differed and what did not run.
+    /// Runs an experiment on both devices. Returns what differed and what did not run.
     fn differences(&mut self, path: &Path) -> Vec<String> {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let mut groups = groups(path, self.paired.info());
@@ -149,7 +150,7 @@ impl Pair {
         wrong
     }
 
-    /// Runs every experiment; fails with all that differed.
+    /// Runs every experiment; panics with a list of all differences.
     fn run(&mut self, experiments: &[PathBuf]) {
         let mut wrong = Vec::new();
         for path in experiments {
@@ -212,7 +213,7 @@ fn memory_that_differs_is_found() {
     assert_eq!(apart(int, &words([1, 2]), &words([1, 2])), None);
     assert_eq!(apart(int, &words([1, 2]), &words([1, 0x10002])), Some("byte 6 differs".to_owned()));
     assert_eq!(apart(None, &floats(1.0, 4.0), &floats(1.0, 4.000_004)), Some("byte 4 differs".to_owned()));
-    // A part in 2^20 of the largest element is within another order of rounding, a thousandth of it is not.
+    // A difference of 2^-20 of the largest element can be due to the order of rounding; a thousandth cannot.
     assert_eq!(apart(float, &floats(1.0, 4.0), &floats(1.0, 4.000_004)), None);
     let far = apart(float, &floats(1.0, 4.0), &floats(1.0, 4.004));
     assert_eq!(far, Some("element 1 is 4 and 4.004000186920166".to_owned()));

@@ -1,4 +1,4 @@
-//! What a check accepts and refuses on a GPU: the manifests of `cli::checking`, with the comparisons on the device.
+//! What a check accepts and rejects on a GPU: the manifests of `cli::checking`, compared on the device.
 
 use crate::cli::checking::{expect, folder, run_on};
 use crate::gpu::first;

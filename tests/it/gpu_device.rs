@@ -73,7 +73,7 @@ fn a_write_one_past_either_end_lands_in_a_guard() {
     let buffer = gpu.device.alloc(bytes, guard).unwrap();
     gpu.device.write_guards(buffer, 0xA5).unwrap();
     gpu.device.upload(buffer, 0, &vec![0x11; bytes]).unwrap();
-    // The guard behind the data ends with the mapping: the data begins on a boundary of 512 bytes.
+    // The rear guard extends to the end of the mapping, because the data starts on a 512-byte boundary.
     let (intact, longer) = (vec![0xA5_u8; guard], vec![0xA5_u8; (bytes + guard).next_multiple_of(512) - bytes]);
     assert_eq!(gpu.device.read_guards(buffer).unwrap(), (intact.clone(), longer.clone()));
 
@@ -172,7 +172,7 @@ fn more_memory_than_there_is_is_refused_with_both_numbers() {
     assert!(matches!(gpu.device.alloc(usize::MAX, 256), Err(DeviceError::OutOfMemory { .. })));
     let small = gpu.device.alloc(64 << 20, 0).unwrap();
     gpu.device.free(small).unwrap();
-    // The driver may keep a little for itself once it was asked for more.
+    // The driver may keep a little memory for itself after a large request.
     assert!(gpu.device.memory_free().unwrap() + (16 << 20) >= before);
 }
 

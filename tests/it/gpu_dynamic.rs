@@ -1,5 +1,5 @@
-//! Launches from the device on a real GPU: linked by the driver, kept in the cache, and of the same meaning as on the
-//! simulator, whose tests have the same kernels.
+//! Device-side launches on a real GPU: linked by the driver, cached, and with the same semantics as on the simulator,
+//! whose tests use the same kernels.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use runner_types::{CodeKind, Compiled, ElementType};
 const KERNELS: &str = include_str!("../../crates/simt/tests/ptx/kernels/device_launch.ptx");
 const ONE: (u32, u32, u32) = (1, 1, 1);
 
-/// `libcudadevrt.a` of the toolkit that a run would take.
+/// `libcudadevrt.a` of the toolkit that a run would use.
 fn device_runtime(gpu: &Gpu) -> PathBuf {
     let driver = gpu.device.driver().unwrap().cuda;
     let want = Requirement::Gpu { driver, compute_capability: gpu.device.info().compute_capability };
@@ -30,7 +30,7 @@ fn load(device: &mut dyn Device, code: &Path, text: &str, runtime: &Path) -> Res
     })
 }
 
-/// A GPU with the kernels of `device_launch.cu`, linked.
+/// A GPU with the linked kernels of `device_launch.cu`.
 struct Bench {
     gpu: Gpu,
     module: ModuleId,
@@ -88,10 +88,10 @@ fn what_the_tail_stream_holds_comes_after_all_that_children_launch() {
     let mut all = said.to_vec();
     all.sort_unstable();
     assert_eq!(all, [1, 10, 11, 12, 13, 20, 21, 22, 30, 31, 32, 40, 41, 42]);
-    // The default stream runs in order, each grid with its children; an event holds the second named stream back.
+    // The default stream runs in order, each grid with its children; an event holds back the second named stream.
     assert!(position(10) < position(11) && position(11) < position(12) && position(12) < position(13));
     assert!(position(20) < position(21));
-    // The tail stream begins after all of those, and a tail of its own ends before the next begins.
+    // The tail stream starts after all of those, and a grid's own tail ends before the next grid starts.
     assert_eq!(said[said.len() - 6..], [30, 31, 32, 40, 41, 42]);
 }
 
@@ -166,7 +166,7 @@ fn a_call_without_a_definition_is_refused_in_the_linkers_own_words() {
 #[ignore = "needs a GPU"]
 fn what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for() {
     let name = "gpu_dynamic::what_a_launch_and_its_children_print_is_caught_where_it_is_asked_for";
-    // In a separate process, since everything that a process prints is captured.
+    // Runs in a separate process, because capturing affects everything that a process prints.
     in_child(name, &[], |gpu| {
         let runtime = device_runtime(gpu);
         let folder = tempfile::tempdir().unwrap();

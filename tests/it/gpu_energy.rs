@@ -1,17 +1,17 @@
-//! The energy of a run on a GPU: within what the board may take, twice as much for twice the work, and as long a run as
-//! the device's own clock says.
+//! Energy measured on a GPU: power is within the board's limit, twice the work takes twice the energy, and the run time
+//! implied by the energy matches the device's own clock.
 
 use crate::gpu::{Gpu, gpu, launch, scalar, timed};
 use runner_backend::{BufferId, EnergyReading, LaunchArg, Series, Step, TimedBatch};
 use runner_stats::{Gain, Look, Meter, MeterLimits, median};
 use runner_types::{ElementType, Regime};
 
-/// Longer than a run takes it, so that the counter's step is a small part.
+/// Longer than in a normal run, so that the counter's resolution matters little.
 const LIMITS: MeterLimits = MeterLimits { settle: 0.5, span: 3.0, moves: 20 };
-/// No counter that works takes longer, seconds.
+/// Timeout in seconds; a working counter finishes earlier.
 const LONGEST: f64 = 30.0;
 
-/// A copy by a kernel.
+/// Copies memory with a kernel.
 fn copy(gpu: &mut Gpu, from: BufferId, to: BufferId, mib: u64) -> Step {
     let vectors = mib << 16;
     let args = vec![LaunchArg::Buffer(from), LaunchArg::Buffer(to), scalar(ElementType::U64, vectors)];
@@ -36,7 +36,7 @@ fn energy_is_what_the_board_may_take_and_grows_with_the_work() {
     let limit = gpu.device.monitor().ok().and_then(|monitor| monitor.settings().power_limit_watts);
     let (from, to) = (gpu.device.alloc(1 << 30, 0).unwrap(), gpu.device.alloc(1 << 30, 0).unwrap());
     let mut found = Vec::new();
-    // Together larger than any L2, so that twice the bytes are twice the work.
+    // Together larger than any L2 cache, so that twice the bytes are twice the work.
     for mib in [512, 1024] {
         let step = copy(&mut gpu, from, to, mib);
         let gain = meter(&mut gpu, std::slice::from_ref(&step));
@@ -53,7 +53,7 @@ fn energy_is_what_the_board_may_take_and_grows_with_the_work() {
             of_run * 1e6,
             time * 1e6
         );
-        // An idle board takes some tens of watts; the limit is a mean that peaks may pass by a little.
+        // An idle board draws some tens of watts. The limit applies to the mean, so peaks may exceed it slightly.
         assert!(gain.per_second > 50.0, "{gain:?}");
         assert!(limit.is_none_or(|limit| gain.per_second < limit * 1.1), "{gain:?}, limit {limit:?}");
         assert!((of_run / time - 1.0).abs() < 0.15, "a run takes {of_run} s by the host and {time} s by the device");
@@ -85,6 +85,6 @@ fn short_runs_follow_each_other_without_a_pause() {
         of_run * 1e6,
         time * 1e6
     );
-    // Back to back behind a gate they take as long as here, unless the device waits for the host in between.
+    // Metered runs take as long as back-to-back runs behind a gate, unless the device waits for the host in between.
     assert!(of_run / time < 1.25, "a run takes {of_run} s, and {time} s behind a gate");
 }

@@ -1,6 +1,6 @@
-//! Loops with a condition: driven by the host, and in a graph, where the device decides when they end.
+//! Loops with a condition: driven by the host, and as graphs, where the device decides when they end.
 //!
-//! The first test runs the same loops on the simulated device, which has no graphs.
+//! The first test runs the same loops on the simulated device, which does not support graphs.
 
 use std::sync::MutexGuard;
 
@@ -16,7 +16,7 @@ use runner_lang::{Program, Scope};
 use runner_types::{DeviceId, ElementType, Regime, ScalarValue, Value};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
-/// Vertices of the path, and elements of the vector.
+/// Number of vertices in the path, and of elements in the vector.
 const LENGTH: u32 = 40;
 
 struct Bench {
@@ -28,13 +28,13 @@ struct Bench {
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
-/// Steps with what they leave.
+/// Steps and their expected effect.
 struct Work {
     name: &'static str,
-    /// The buffers with their bytes before a run, and after it.
+    /// Each buffer's contents before and after a run.
     buffers: Vec<(BufferId, Vec<u8>, Vec<u8>)>,
     steps: Vec<Step>,
-    /// Those of the loop that ends last.
+    /// Iterations of the loop that ends last.
     iterations: u32,
 }
 
@@ -52,7 +52,7 @@ fn bytes(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// A loop of iterations that follow each other, each with its condition.
+/// A loop that cycles through `iterations`, each with its own condition.
 fn repeated(iterations: Vec<(Vec<Step>, Condition)>, at_most: u32) -> Step {
     let iterations = iterations.into_iter().map(|(steps, until)| Iteration { steps, until }).collect();
     Step::Loop(Box::new(Loop { iterations, at_most }))
@@ -88,7 +88,7 @@ impl Bench {
         launch(self.add_one, ONE, ONE, vec![LaunchArg::Buffer(to)])
     }
 
-    /// The distance of every vertex of a path from the first.
+    /// Computes the distance of every vertex of a path from the first one.
     fn search(&mut self) -> Work {
         let mut before = vec![u32::MAX; LENGTH as usize];
         before[0] = 0;
@@ -112,8 +112,8 @@ impl Bench {
         }
     }
 
-    /// Halves the distance from 2 in every iteration, in two buffers that are swapped, until the change is small: the
-    /// first is 1, so change number k is 2^(1-k).
+    /// Each iteration halves the distance to 2, swapping two buffers, until the change is small. The first change is 1,
+    /// so change k is 2^(1-k).
     fn relax(&mut self, text: &str, iterations: u32) -> Work {
         let (zeros, n) = (bytes(&[0; LENGTH as usize]), scalar(ElementType::U32, u64::from(LENGTH)));
         let left = |count: u32| bytes(&[(2.0 - 0.5_f32.powi(count as i32 - 1)).to_bits(); LENGTH as usize]);
@@ -134,7 +134,7 @@ impl Bench {
         }
     }
 
-    /// A loop in a loop: five steps of the inner one in each of three of the outer one.
+    /// A loop in a loop: five inner iterations in each of three outer ones.
     fn nested(&mut self) -> Work {
         let (inner, outer) = (self.counter(), self.counter());
         let names = [("inner", inner, ElementType::U32), ("outer", outer, ElementType::U32)];
@@ -148,7 +148,7 @@ impl Bench {
         }
     }
 
-    /// Two loops after each other, with a step before, between and behind them.
+    /// Two loops in sequence, with steps before, between and after them.
     fn several(&mut self) -> Work {
         let (first, second) = (self.counter(), self.counter());
         let counting = |bench: &Self, of: BufferId, text: &str| {
@@ -199,7 +199,7 @@ impl Bench {
         self.device.run(&Batch::once(Vec::new(), steps.to_vec())).map(drop)
     }
 
-    /// One run, timed: nanoseconds.
+    /// Time of one run, in nanoseconds.
     fn time(&mut self, steps: &[Step], regime: Regime) -> Result<f64, DeviceError> {
         let (prepare, steps) = (Vec::new(), steps.to_vec());
         let batch = TimedBatch { prepare, steps, regime, series: Series::default(), samples: 1 };
@@ -226,7 +226,7 @@ fn a_loop_in_a_graph_makes_the_iterations_of_one_that_the_host_drives() {
         bench.restore(&work);
         let warm = bench.time(&work.steps, Regime::Warm).unwrap();
         bench.check(&work, "in the regime `warm`");
-        // The second launch is of the same graph.
+        // The second launch reuses the graph.
         let mut graph = 0.0;
         for _ in 0..2 {
             bench.restore(&work);
@@ -275,11 +275,11 @@ fn a_loop_in_a_graph_that_reaches_its_bound_fails_as_one_that_the_host_drives() 
         bench.device.upload(count, 0, &bytes(&[0])).unwrap();
         assert_eq!(bench.time(&never, Regime::Graph).unwrap_err().to_string(), by_host);
     }
-    // The last iteration that is allowed may end it.
+    // The condition may hold after the last allowed iteration.
     bench.device.upload(count, 0, &bytes(&[93])).unwrap();
     bench.time(&never, Regime::Graph).unwrap();
     assert_eq!(bench.device.iterations(), 7);
-    // A loop in a loop, which never ends, ends the outer one too.
+    // An inner loop that exceeds its limit ends the outer loop too.
     bench.device.upload(count, 0, &bytes(&[0])).unwrap();
     let nested = vec![repeated(vec![(never, until("count == 1000", &reads))], 50)];
     assert_eq!(bench.time(&nested, Regime::Graph).unwrap_err().to_string(), by_host);

@@ -1,8 +1,8 @@
-//! What measuring is worth on a real GPU: how often identical kernels are called different, how often a planted
-//! difference is found, and how long a precision takes. Prints its figures as Markdown.
+//! Quality of measurements on a real GPU: how often identical kernels are called different, how often a planted
+//! difference is found, and how long it takes to reach a given precision. Prints its figures as Markdown.
 //!
-//! `RUNNER_MEASURE_EVENTS` names a folder: every sample is kept there, and where that has been done on a machine with a
-//! GPU, `RUNNER_MEASURE_REPLAY` judges the same samples again on one without.
+//! `RUNNER_MEASURE_EVENTS` names a folder in which every sample is stored. `RUNNER_MEASURE_REPLAY` judges stored
+//! samples again, on a machine without a GPU.
 
 use std::path::PathBuf;
 use std::sync::MutexGuard;
@@ -17,7 +17,7 @@ use runner_types::{
     Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Sharing, Value,
 };
 
-/// Where samples are kept, and where kept ones are read instead of taking any.
+/// Folder to store samples in, and folder to read stored samples from instead of measuring.
 const KEEP: &str = "RUNNER_MEASURE_EVENTS";
 const REPLAY: &str = "RUNNER_MEASURE_REPLAY";
 
@@ -28,7 +28,6 @@ struct Gpu {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The first GPU, or `None` with a line that says so.
 fn gpu() -> Gpu {
     let (device, turn) = crate::gpu::first::device();
     let folder = tempfile::tempdir().unwrap();
@@ -37,24 +36,24 @@ fn gpu() -> Gpu {
     Gpu { device, compiled: compiled(&ptx), _folder: folder, _turn: turn }
 }
 
-/// One kernel at one size; the scalar says how much it does.
+/// One kernel at one size; the scalar argument sets the amount of work.
 #[derive(Clone, Copy)]
 struct Load {
     kernel: &'static str,
     amount: u64,
-    /// What makes it take 2 % longer.
+    /// Amount of work that takes 2 % longer.
     more: u64,
-    /// Vectors of 16 bytes that each buffer has room for.
+    /// Capacity of each buffer, in 16-byte vectors.
     room: u64,
 }
 
-/// Copies of 16-byte vectors: all of their time beyond the first microseconds goes with their number.
+/// Copies 16-byte vectors. Beyond the first microseconds, the time is proportional to their number.
 const fn copy(vectors: u64) -> Load {
     Load { kernel: "copy", amount: vectors, more: vectors + vectors / 50, room: vectors + vectors / 50 }
 }
 
-/// Cycles of one thread. What the events read besides is about as long as 6900 of them: 6.0 µs for 5000 cycles, 43.6
-/// for 80,000 on an H100 at 1980 MHz.
+/// Spins one thread for a number of cycles. The overhead in the events' interval equals about 6900 cycles: on an H100
+/// at 1980 MHz, 5000 cycles take 6.0 µs and 80,000 take 43.6 µs.
 const fn busy(cycles: u64) -> Load {
     Load { kernel: "busy", amount: cycles, more: cycles + (cycles + 6900) / 50, room: 1 }
 }
@@ -62,10 +61,10 @@ const fn busy(cycles: u64) -> Load {
 /// From about 5 µs to 1 ms.
 const LOADS: [Load; 5] = [busy(5_000), copy(1 << 16), busy(80_000), copy(1 << 22), copy(80_000_000)];
 
-/// Those that are slowed by 2 %.
+/// Loads that are slowed by 2 %.
 const SLOWED: [Load; 4] = [LOADS[0], LOADS[2], LOADS[3], LOADS[4]];
 
-/// Files of samples.
+/// Names of the sample files.
 const IDENTICAL: &str = "identical.jsonl";
 const PLANTED: &str = "planted.jsonl";
 const SHORT: &str = "short.jsonl";
@@ -85,7 +84,7 @@ fn measure() -> MeasurePlan {
     }
 }
 
-/// The kernels of the tests as a compiled unit.
+/// The test kernels as a compiled unit.
 fn compiled(ptx: &std::path::Path) -> Compiled {
     Compiled {
         kind: CodeKind::Ptx,
@@ -112,7 +111,7 @@ fn launch(load: Load, amount: u64, compiled: &Compiled) -> LaunchPlan {
     }
 }
 
-/// A group: a baseline and others, each with its amount of work.
+/// A group of a baseline and other variants, each with its amount of work.
 fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> GroupJob {
     let key = GroupKey(vec![("group".to_owned(), Value::Int(i64::from(ordinal)))]);
     let buffer = |name: &str, access, fill| BufferPlan {
@@ -134,7 +133,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
     GroupJob { ordinal, key: key.clone(), cases, baseline: Some(0), seed: u64::from(ordinal), sharing: Sharing::Alone }
 }
 
-/// What a journal of these groups would come to; the samples are kept under `name` where that is asked for.
+/// The records that a journal of these groups would give. Stores the samples under `name` if that was requested.
 fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
     let device = gpu.device.info().clone();
     let started = Event::RunStarted {
@@ -162,7 +161,7 @@ fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
     analyse::records(&events).unwrap()
 }
 
-/// Records of samples that were kept under `name`.
+/// Records computed from samples stored under `name`.
 fn replayed(name: &str) -> Option<Records> {
     let folder = PathBuf::from(std::env::var_os(REPLAY)?);
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
@@ -189,7 +188,7 @@ fn header() -> RunHeader {
     serde_json::from_value(text).unwrap()
 }
 
-/// Everything that was compared with its baseline: in which group, and what it may be called.
+/// For every comparison with a baseline: the group's index, the verdict and the speedup.
 fn calls(records: &Records) -> Vec<(usize, Call, f64)> {
     let compare = |record: &runner_types::CaseRecord| {
         let group = record.case.ordinal as usize / 100;

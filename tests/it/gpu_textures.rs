@@ -1,7 +1,7 @@
-//! Textures and surfaces of every kind, and what of a buffer they see and leave: the same expectations for the simulated
-//! device and for a GPU.
+//! Textures and surfaces of every kind: what they read from a buffer and what they leave in it. The simulated device
+//! and a GPU must meet the same expectations.
 //!
-//! Without a GPU each test runs on the simulated device alone.
+//! Without a GPU, each test runs on the simulated device only.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ use runner_types::{
 use ElementType::{F16, F32, I8, I16, U8, U16, U32};
 use TextureKind::{Cube, Linear, OneD, OneDLayered, ThreeD, TwoD, TwoDLayered};
 
-/// The geometries of instructions with the coordinates of each.
+/// Geometries of the instructions, with their coordinate operands.
 const GEOMETRIES: [(&str, &str); 6] = [
     ("1d", "%a0"),
     ("2d", "%a0, %a1"),
@@ -37,8 +37,8 @@ const POINT: TextureSampler =
 const FILTERED: TextureSampler = TextureSampler { filter: TextureFilter::Linear, ..POINT };
 const AS_FLOAT: TextureSampler = TextureSampler { as_float: true, ..POINT };
 
-/// Kernels `tex_GEOMETRY_TYPE`, `suld_GEOMETRY_WIDTH`, `sust_GEOMETRY_WIDTH`, and `increment`. Each lane has four words
-/// of `places` as coordinates, and four of `values` that it loads to or stores from.
+/// Kernels `tex_GEOMETRY_TYPE`, `suld_GEOMETRY_WIDTH`, `sust_GEOMETRY_WIDTH`, and `increment`. Each lane takes its
+/// coordinates from four words of `places`, and loads to or stores from four words of `values`.
 fn kernels() -> String {
     let mut text = ".version 6.0\n.target sm_50\n.address_size 64\n".to_owned();
     let mut add = |name: &str, body: &str| {
@@ -86,14 +86,14 @@ fn kernels() -> String {
     text
 }
 
-/// A device with the kernels.
+/// A device with the kernels loaded.
 struct Bench {
     device: Box<dyn Device>,
     module: ModuleId,
     _folder: tempfile::TempDir,
 }
 
-/// What a kernel does with one object.
+/// A kernel and the texture or surface that it uses.
 struct Work<'a> {
     kernel: &'a str,
     kind: TextureKind,
@@ -154,7 +154,7 @@ impl Bench {
         self.device.run(&untimed(Vec::new(), steps, 1)).map(drop)
     }
 
-    /// A launch of a lane for each place.
+    /// A launch with one lane per place.
     fn step(&mut self, name: &str, object: LaunchArg, places: &[[u32; 4]], values: BufferId) -> Step {
         let kernel = self.device.kernel(self.module, name).unwrap();
         let lanes = places.len() as u32;
@@ -162,19 +162,19 @@ impl Bench {
         launch(kernel, (1, 1, 1), (lanes, 1, 1), vec![object, LaunchArg::Buffer(places), LaunchArg::Buffer(values)])
     }
 
-    /// What each lane gets: the words of `values` after the launch.
+    /// Words of `values` that each lane has loaded.
     fn loaded(&mut self, work: &Work<'_>, texels: &[u8], places: &[[u32; 4]]) -> Result<Vec<Vec<u32>>, DeviceError> {
         let (image, values) = (self.buffer(texels), self.buffer(&vec![0xEE; 16 * places.len()]));
         let step = self.step(work.kernel, object(image, work), places, values);
         self.run(vec![step])?;
         assert_eq!(self.read(image), texels, "{}: a fetch changed the buffer", work.kernel);
-        // A gather gives one channel of four texels.
+        // A gather returns one channel of four texels.
         let given = if work.kernel == "gather" { 4 } else { work.texels.1 as usize };
         Ok(words(&self.read(values)).chunks(4).map(|lane| lane[..given].to_vec()).collect())
     }
 }
 
-/// A place by the bits of its float coordinates.
+/// A place given by float coordinates.
 fn at(place: [f32; 3]) -> [u32; 4] {
     let [x, y, z] = place.map(f32::to_bits);
     [x, y, z, 0]
@@ -185,7 +185,7 @@ fn in_layer(layer: u32, [x, y]: [f32; 2]) -> [u32; 4] {
     [layer, x.to_bits(), y.to_bits(), 0]
 }
 
-/// A fetch with its texels, and what each place gives.
+/// A fetch, its texels, and the expected result at each place.
 type Fetch<'a> = (Work<'a>, Vec<u8>, Vec<([u32; 4], Vec<u32>)>);
 
 fn fetch(
@@ -254,13 +254,13 @@ fn rows_are_fetched_by_every_address_mode() {
         });
         made.collect::<Vec<_>>()
     };
-    // Texel n covers n / 4 to (n + 1) / 4; 2.3 is 0.3 of the third copy, and 1.4 is 0.6 of the mirrored second one.
+    // Texel n covers n/4 to (n + 1)/4. 2.3 is at 0.3 in the third copy; 1.4 is at 0.6 in the mirrored second copy.
     let point = [[1.0, 4.0, 4.0, 4.0], [0.0; 4], [4.0, 1.0, 2.0, 2.0], [1.0, 4.0, 3.0, 2.0]];
-    // The edges 0 and 1 are halfway between the last texel and what is outside; 0.25 and 0.375 are inside.
+    // 0 and 1 are halfway between an edge texel and whatever lies outside; 0.25 and 0.375 are inside.
     let filtered = [[1.0, 4.0, 1.5, 2.0], [0.5, 2.0, 1.5, 2.0], [2.5, 2.5, 1.5, 2.0], [1.0, 4.0, 1.5, 2.0]];
     let mut all = fetches(TextureFilter::Point, point, [-0.125, 1.125, 1.4, 2.3]);
     all.extend(fetches(TextureFilter::Linear, filtered, [0.0, 1.0, 0.25, 0.375]));
-    // Coordinates in texels: 2.25 is 0.75 behind the centre of texel 1.
+    // Unnormalized coordinates: 2.25 is 0.75 past the centre of texel 1.
     all.push(fetch(row, (F32, 1), FILTERED, texels(), places(&[(2.25, 2.75), (-9.0, 1.0), (99.0, 4.0)])));
     on_both(|bench| check_fetches(bench, &all));
 }
@@ -270,7 +270,7 @@ fn planes_are_fetched_whatever_the_length_of_their_rows() {
     let plane = |kernel, extents| (kernel, TwoD, extents);
     let bytes_of = |count: u32| up_to(count).map(|n| (3 * n) as u8).collect::<Vec<u8>>();
     let ramp = |width: u32| up_to(2 * width).map(move |n| n % width + 10 * (n / width));
-    // Between the centres a ramp of x + 10 y is x - 0.5 + 10 (y - 0.5).
+    // Between texel centres, a ramp of x + 10 y is x - 0.5 + 10 (y - 0.5).
     let on_ramp = || {
         vec![
             float(at([1.25, 1.0, 0.0]), &[5.75]),
@@ -279,7 +279,8 @@ fn planes_are_fetched_whatever_the_length_of_their_rows() {
         ]
     };
     let pixels = vec![9, 9, 9, 9, 0, 255, 0, 255, 7, 7, 7, 7];
-    // Rows 10, 11, 12 and 20, 21, 22 in the second channel: those around (1.9, 1.1) from the lower left.
+    // The second channel holds rows 10, 11, 12 and 20, 21, 22. The texels around (1.9, 1.1) come counterclockwise from
+    // the lower left.
     let second = [10, 11, 12, 20, 21, 22].into_iter().flat_map(|value| [0, value]).collect();
     let signed = [1_i16, 2, 32767, -32768, -32767, 0].into_iter().flat_map(i16::to_le_bytes).collect();
     let all = [
@@ -313,7 +314,7 @@ fn planes_are_fetched_whatever_the_length_of_their_rows() {
         ),
         fetch(plane("tex_2d_f32", [5, 2, 1]), (F16, 1), FILTERED, halves(ramp(5)), on_ramp()),
         fetch(plane("tex_2d_f32", [5, 2, 1]), (F32, 1), FILTERED, singles(ramp(5)), on_ramp()),
-        // Rows of 32 bytes: a GPU fetches from the buffer itself.
+        // With 32-byte rows, a GPU fetches directly from the buffer.
         fetch(plane("tex_2d_f32", [8, 2, 1]), (F32, 1), FILTERED, singles(ramp(8)), on_ramp()),
         fetch(plane("gather", [3, 2, 1]), (U8, 2), POINT, second, vec![int(at([1.9, 1.1, 0.0]), &[21, 22, 12, 11])]),
         fetch(
@@ -375,7 +376,7 @@ fn volumes_layers_and_cubes_are_fetched() {
             singles(up_to(8)),
             vec![
                 float(in_layer(1, [1.25, 0.0]), &[4.75]),
-                // Nothing is filtered between layers.
+                // There is no filtering between layers.
                 float(in_layer(0, [9.0, 0.0]), &[3.0]),
             ],
         ),
@@ -401,7 +402,7 @@ fn volumes_layers_and_cubes_are_fetched() {
 #[test]
 fn surfaces_of_every_kind_are_read_and_written() {
     let surface = |geometry, kind, extents, texels| (geometry, kind, extents, texels);
-    // Each with a place whose first coordinate along a row is in bytes, and the number of its texel.
+    // A place, whose first coordinate is a byte offset in the row, and the index of its texel.
     let all = [
         (surface("1d_b8", OneD, [7, 1, 1], (U8, 1)), [5, 0, 0, 0], 5),
         (surface("1d_b32", OneD, [7, 1, 1], (F32, 1)), [24, 0, 0, 0], 6),
@@ -419,7 +420,7 @@ fn surfaces_of_every_kind_are_read_and_written() {
             let channel = texels.0.size();
             let (texel, count) = (channel * texels.1 as usize, kind.shape(extents).iter().product::<u32>() as usize);
             let before: Vec<u8> = (0..texel * count).map(|n| (n * 7) as u8).collect();
-            // The value of channel c is 0x40 + c in each of its bytes.
+            // Every byte of channel c is 0x40 + c.
             let words: Vec<u32> = up_to(4).map(|c| (0x40 + c) * 0x0101_0101).collect();
             let stored: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()[..channel].to_vec()).collect();
             let mut after = before.clone();
@@ -461,14 +462,14 @@ fn a_launch_sees_what_the_launch_before_it_left_in_whatever_form() {
         let surface = |work: &Work<'_>| object(image, &Work { sampler: None, ..*work });
         let seen: Vec<_> = (0..3).map(|_| bench.buffer(&[0; 16])).collect();
         let value = |bench: &mut Bench, buffer| words(&bench.read(buffer))[0];
-        // The same array, and an aligned plane that would be memory without the surface.
+        // The same array, and an aligned plane that would be linear memory if there were no surface.
         let steps = vec![
             bench.step("sust_2d_b32", surface(&PLANE), &[[12, 0, 0, 0]], written),
             bench.step("tex_2d_f32", object(image, &PLANE), &[at([3.5, 0.5, 0.0])], seen[0]),
         ];
         bench.run(steps).unwrap();
         assert_eq!(value(bench, seen[0]), 50.0_f32.to_bits());
-        // A surface, then memory: linear, a copy, another array.
+        // Writes a surface, then reads the buffer as memory: a linear texture, a copy, another array.
         bench.device.upload(image, 0, &texels).unwrap();
         let steps = vec![
             bench.step("sust_1d_b32", surface(&ROW), &[[8, 0, 0, 0]], written),
@@ -482,7 +483,7 @@ fn a_launch_sees_what_the_launch_before_it_left_in_whatever_form() {
         assert_eq!(found, [50.0_f32.to_bits(); 3]);
         let expected = floats(&[0.0, 1.0, 50.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         assert_eq!((bench.read(image), bench.read(copy)), (expected.clone(), expected));
-        // Memory, then an array of it: in one body, and in the next.
+        // Writes memory, then reads it as an array: in the same body, and in the next one.
         for number in [5.0_f32, 6.0] {
             let value_of = ScalarValue { element: F32, bits: number.to_bits().into() };
             let volume = Work { kind: ThreeD, extents: [2, 2, 2], ..FLOATS };
@@ -500,7 +501,7 @@ fn a_launch_sees_what_the_launch_before_it_left_in_whatever_form() {
     });
 }
 
-/// A counter in a surface, its own copy, and the step that adds one to it.
+/// A counter in a surface, its own copy, and a step that increments it.
 fn counter(bench: &mut Bench) -> (BufferId, Vec<Prepare>, Vec<Step>) {
     let (count, pristine, unused) = (bench.buffer(&[0; 32]), bench.buffer(&[0; 32]), bench.buffer(&[0; 16]));
     let step = bench.step("increment", object(count, &ROW), &[[0; 4]], unused);
@@ -594,7 +595,7 @@ fn what_arrays_cannot_do_is_refused_with_a_reason() {
         let step = bench.step("increment", object(image, &huge), &[[0; 4]], unused);
         let why = refused(bench, vec![step]);
         assert!(why.contains("kind `1d` with 1048576 × 1 × 1 texels"), "{why}");
-        // None of it costs the device.
+        // None of these errors costs the device.
         bench.run(steps).unwrap();
         assert_eq!(words(&bench.read(count))[0], 1);
     });

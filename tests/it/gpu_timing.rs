@@ -67,12 +67,13 @@ fn the_parts_of_a_sequence_are_timed_one_by_one() {
         assert!((600_000.0..620_000.0).contains(&second), "{sample:?}");
         apart.push((first + second - sample.whole).abs());
     }
-    // Each interval reads more than its kernel takes, and the whole is one interval of another run.
+    // Each interval includes some overhead, and the whole is a single interval from another run.
     let apart = median(&apart).unwrap();
     assert!(apart < 1_500.0, "the parts are {apart} ns off the whole");
 }
 
-/// On an H100 three kernels of 5 µs take 22.4 µs between two events, and 24.7 µs with two more events among them.
+/// On an H100, three 5 µs kernels take 22.4 µs between two events, and 24.7 µs with two more events between the
+/// kernels.
 #[test]
 #[ignore = "needs a GPU"]
 fn events_among_the_launches_of_a_sequence_are_no_part_of_it() {
@@ -97,7 +98,7 @@ fn a_long_sequence_is_timed_without_a_gate() {
     assert!(samples.iter().all(|s| s.each.len() == 600 && s.whole >= 1_200_000.0));
 }
 
-/// A kernel that spins for 20 µs, in each regime, by the mean of ten runs: its own time, and little beside it.
+/// In each regime, the mean time over ten runs of a kernel that spins for 20 µs is little more than 20 µs.
 #[test]
 #[ignore = "needs a GPU"]
 fn a_span_of_runs_takes_each_of_them_once() {
@@ -116,8 +117,8 @@ fn a_span_of_runs_takes_each_of_them_once() {
     }
 }
 
-/// The host waits at least as long as the kernel spins. The word that is there stays 0: each run adds to one of its
-/// own.
+/// The host waits at least as long as the kernel spins. The existing word stays 0, because each run increments a word
+/// of its own.
 #[test]
 #[ignore = "needs a GPU"]
 fn on_the_hosts_clock_a_run_has_memory_of_its_own() {
@@ -137,7 +138,7 @@ fn on_the_hosts_clock_a_run_has_memory_of_its_own() {
     assert_eq!(gpu.read(word), [1, 0, 0, 0]);
 }
 
-/// Each run adds one to a word of its own set; ten runs alternate between three sets.
+/// Each run increments a word in its own set; ten runs alternate between three sets.
 #[test]
 #[ignore = "needs a GPU"]
 fn runs_rotate_over_the_sets_and_those_before_the_span_start_with_the_last() {
@@ -198,8 +199,7 @@ fn blocking_launches_are_timed_without_a_gate_and_the_method_says_so() {
     });
 }
 
-/// Kernels of one block: as many as there are streams run at once, and no timed span is shorter than its longest
-/// stream.
+/// One-block kernels: as many run at once as there are streams, and no timed span is shorter than its longest stream.
 #[test]
 #[ignore = "needs a GPU"]
 fn launches_of_several_streams_run_beside_each_other_in_every_regime() {
@@ -231,7 +231,7 @@ fn launches_of_several_streams_run_beside_each_other_in_every_regime() {
                 assert!((least..most).contains(&microseconds), "{regime:?}, {streams} streams: {microseconds} us");
                 assert_eq!(sample.each.len(), if streams == 1 && regime == Regime::Cold { 8 } else { 0 });
             }
-            // Every launch has run: cold runs are prepared one by one, the two of the other regimes together.
+            // Every launch has run. Cold runs are prepared one by one; the other regimes prepare both runs together.
             let runs = if regime == Regime::Cold { 1 } else { 2 };
             assert_eq!(words(&gpu.read(counter))[0], runs * 4 * 128);
         }

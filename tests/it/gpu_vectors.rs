@@ -1,9 +1,9 @@
 //! Instruction forms on a real GPU: the files of `crates/ptx-conformance/ops`, and the catalogue of forms on many
 //! inputs.
 //!
-//! With `RUNNER_RECORD=folder` the results are written there, a file an opcode, to be committed under
-//! `crates/ptx-conformance/vectors`; without it they are compared with what is committed. `RUNNER_PTX` names the folder
-//! `crates/ptx-conformance` where the package is elsewhere.
+//! With `RUNNER_RECORD=folder`, the results are written there, one file per opcode, to be committed in
+//! `crates/ptx-conformance/vectors`. Otherwise they are compared with the committed ones. `RUNNER_PTX` overrides the
+//! location of `crates/ptx-conformance`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use ptx_conformance::{CASES, Form, Record, forms};
 
 const ONE: (u32, u32, u32) = (1, 1, 1);
 
-/// Runs a module's kernel `test` on one block; gives `bytes` of results from a buffer that was zero.
+/// Runs a module's kernel `test` with one block. Returns `bytes` of results from a buffer that was zeroed before.
 fn results(gpu: &mut Gpu, ptx: &str, threads: u32, input: &[u8], bytes: usize) -> Result<Vec<u8>, DeviceError> {
     let module = gpu.load(ptx, &["test"])?;
     let kernel = gpu.device.kernel(module, "test")?;
@@ -112,8 +112,8 @@ fn every_form_gives_the_results_that_are_committed() {
 fn every_operation_gives_the_lanes_that_its_file_expects() {
     let mut gpu = gpu();
     let mut wrong = Vec::new();
-    // What ends in a fault costs the context, what the simulator refuses says nothing of a GPU, and an H100 does not
-    // run what newer devices have. A driver's compiler that crashes takes this process along.
+    // Skips files that fault, which would cost the context; files that only the simulator refuses; files that need a
+    // newer GPU than an H100; and files that crash the driver's compiler and with it this process.
     let fit = |f: &OpFile| f.fails.is_none() && f.refused.is_none() && f.needs.is_none() && f.crashes.is_none();
     for file in files().into_iter().filter(fit) {
         let found = results(&mut gpu, &file.ptx, 32, &[], 32 * file.width);

@@ -1,5 +1,5 @@
-//! The commands of the how-to guides, run as a reader would type them: each guide in a checkout of its own, on the
-//! simulator.
+//! Runs the commands of the how-to guides as a reader would type them, on the simulator. Each guide has its own
+//! checkout.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Programs and files that a block needs and that not every machine has.
+/// Programs and files that some commands need and that not every machine has.
 const ELSEWHERE: [&str; 5] = ["cargo ", "srun ", "rsync ", "jq ", "/opt/cuda"];
 
-/// Parts of commands that need a GPU: without one they end with 2 or 3.
+/// Commands that need a GPU; without one they exit with 2 or 3.
 const NEEDS_GPU: [&str; 2] = ["runner profile", "--devices all"];
 
-/// Copies a folder, as far as git has it.
+/// Copies a folder's files that git tracks.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -31,7 +31,7 @@ fn run(dir: &Path, script: &str) -> (Option<i32>, String) {
     let mut shell = Command::new("bash");
     shell.args(["-c", script]).current_dir(dir);
     shell.env("PATH", format!("{program}:{}", std::env::var("PATH").unwrap()));
-    // No GPU is visible: what a reader with one sees takes longer.
+    // Hides all GPUs, because the commands take longer with one.
     shell.env("CUDA_VISIBLE_DEVICES", "").env("XDG_STATE_HOME", dir.join("state")).env_remove("RUNNER_LOG");
     let output = shell.output().unwrap();
     (
@@ -69,7 +69,7 @@ fn checkout() -> TempDir {
     dir
 }
 
-/// The scripts of a page: a block with a loop as a whole, of any other each line.
+/// The scripts of a page: a block that contains a loop is one script; in other blocks, every line is.
 fn scripts(page: &str) -> Vec<String> {
     let blocks = page.split("\n```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
     let mut found = Vec::new();
@@ -102,7 +102,7 @@ fn follow(guide: &str) {
     assert!(followed > 0, "{guide} has no command");
 }
 
-/// A test for each guide with commands.
+/// Defines a test for each guide with commands.
 macro_rules! guides {
     ($($name:ident: $page:literal),* $(,)?) => {
         const GUIDES: &[&str] = &[$($page),*];
@@ -129,8 +129,8 @@ guides! {
     several_gpus_are_used: "how-to/use-several-gpus.md",
 }
 
-/// `tests/slurm/guide.sh` follows the guide to clusters on a real scheduler. `cli::tune` runs the commands of the guide to
-/// searches, with manifests and measured spaces of its own.
+/// Exceptions: `tests/slurm/guide.sh` follows the guide to clusters on a real scheduler, and `cli::tune` runs the
+/// commands of the guide to searches with its own manifests and measured spaces.
 #[test]
 fn every_guide_with_commands_is_followed() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");

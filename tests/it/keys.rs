@@ -1,4 +1,5 @@
-//! The page of the manifest's keys is made from its schema, which is made from the types that the keys are read into.
+//! The page of manifest keys is generated from the JSON schema, which is generated from the types that the keys are
+//! parsed into.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -16,10 +17,10 @@ All tables and keys, with the descriptions that an editor shows through the JSON
 explains how they work together, with examples.
 ";
 
-/// The definition of the keys that every variant and every entry of `launch` has.
+/// Definition of the keys that every variant and every `launch` entry has.
 const LAUNCH: &str = "RawLaunch";
 
-/// The range and the default of a key of a launch that is a number or a switch.
+/// Range and default of a launch key that is a number or a switch.
 fn range(key: &str) -> String {
     let settings = LaunchSettings::<i64>::ALL.iter().chain(CompileSettings::<i64>::ALL);
     let Some(setting) = settings.into_iter().find(|setting| setting.name == key) else {
@@ -33,14 +34,14 @@ fn range(key: &str) -> String {
 struct Schema(Value);
 
 impl Schema {
-    /// The name of a definition and what it says; the schema itself if it refers to none.
+    /// Name and content of the definition that a schema refers to; without a reference, the schema itself.
     fn resolve<'s>(&'s self, schema: &'s Value) -> (&'s str, &'s Value) {
         let target = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
         let name = target.and_then(|target| target.rsplit('/').next());
         name.map_or(("", schema), |name| (name, &self.0["definitions"][name]))
     }
 
-    /// What a key takes, in the words of the page of manifests.
+    /// The kind of value that a key takes, in the words of the manifest page.
     fn kind(&self, schema: &Value) -> String {
         let (name, schema) = self.resolve(schema);
         match name {
@@ -48,14 +49,14 @@ impl Schema {
             "Expression" => return "expression".to_owned(),
             "Template" => return "template".to_owned(),
             "TemplateOrNumber" => return "template, number or bool".to_owned(),
-            // A struct is a list of arguments.
+            // Its schema also allows a list of arguments, for structs.
             "Argument" => return "argument".to_owned(),
             _ => {}
         }
         let words = |list: &Value, word: &dyn Fn(&Value) -> String| {
             let mut words: Vec<String> = list.as_array().unwrap().iter().map(word).collect();
             words.dedup();
-            // A list of one of many words does not repeat the words.
+            // Shortens "A or B or list of A or B" to "A or B or a list of these".
             for at in 1..words.len() {
                 if words[at - 1].contains(" or ") && words[at] == format!("list of {}", words[at - 1]) {
                     "a list of these".clone_into(&mut words[at]);
@@ -89,9 +90,9 @@ impl Schema {
         schema["type"].as_str().map_or_else(|| words(&schema["type"], &|kind| one(kind.as_str().unwrap())), one)
     }
 
-    /// The definitions of tables that a key takes, each with what is before and behind the key's name in its heading.
+    /// The definitions of tables that a key takes, each with the text before and after the key's name in its heading.
     ///
-    /// A definition that refers to itself, by way of those in `within`, is followed once.
+    /// A definition that refers to itself, through those in `within`, is followed once.
     fn tables<'s>(
         &'s self,
         schema: &'s Value,
@@ -114,7 +115,7 @@ impl Schema {
         inner.chain(items).chain(named).flat_map(|(inner, form)| self.tables(inner, form, &within)).collect()
     }
 
-    /// The page: a section for each table, each once, in the order in which they are first named.
+    /// The page: one section per table, in the order in which tables are first named.
     fn page(&self) -> String {
         let mut page = HEAD.to_owned();
         let mut seen = BTreeSet::new();

@@ -1,6 +1,6 @@
-//! Every integration test, in one program: `cargo test --test it cli::` runs a part of them.
+//! All integration tests, in one program: `cargo test --test it cli::` runs a part of them.
 //!
-//! Tests that need a GPU are ignored without `--ignored`: they are in the modules `gpu_*` and `faults`.
+//! Tests that need a GPU are in the modules `gpu_*` and `faults`, and only run with `--ignored`.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! The documentation agrees with the program and the repository: its examples load, its list of crates is that of
-//! `Cargo.toml`, its links lead to files and headings that exist.
+//! The documentation agrees with the program and the repository: its examples load, its list of crates matches
+//! `Cargo.toml`, and its links lead to files and headings that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -23,12 +23,12 @@ fn page(name: &str) -> String {
     fs::read_to_string(repository().join(name)).unwrap()
 }
 
-/// The blocks of TOML in a page, in order.
+/// The TOML blocks of a page, in order.
 fn blocks(page: &str) -> Vec<&str> {
     page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// Every string under a key of this name, wherever it stands.
+/// Collects every string under a key of this name, at any depth.
 fn texts<'t>(value: &'t toml::Value, key: &str, into: &mut BTreeSet<&'t str>) {
     match value {
         toml::Value::Table(table) => {
@@ -46,7 +46,7 @@ fn texts_of<'t>(value: &'t toml::Value, key: &str) -> BTreeSet<&'t str> {
     found
 }
 
-/// Writes an example where a user would have it, beside sources that define what it names, and loads it.
+/// Writes an example to a folder like a user's, next to sources that define the kernels it names, and loads it.
 fn load(text: &str, example: &toml::Value) -> Result<Manifest, String> {
     let folder = tempfile::tempdir().unwrap();
     let (experiments, kernels) = (folder.path().join("experiments"), folder.path().join("kernels"));
@@ -81,7 +81,7 @@ fn every_complete_example_of_the_manifests_page_loads() {
     assert_eq!(loaded, expected.map(|(name, variants)| (name.to_owned(), variants)).into());
 }
 
-/// An argument as a user writes it: `-k, --kernel <KERNEL>`.
+/// An argument in help notation: `-k, --kernel <KERNEL>`.
 fn written(argument: &Arg) -> String {
     if argument.is_positional() {
         return argument.to_string();
@@ -90,7 +90,7 @@ fn written(argument: &Arg) -> String {
     format!("{short}{argument}")
 }
 
-/// What an argument does, with the values that it takes and the one that it has without being given.
+/// An argument's help, with its possible values and its default.
 fn meaning(argument: &Arg) -> String {
     let mut meaning = argument.get_help().map(ToString::to_string).unwrap_or_default().trim_end_matches('.').to_owned();
     let code = |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -106,29 +106,29 @@ fn meaning(argument: &Arg) -> String {
     meaning
 }
 
-/// The row of each argument, without those of every command.
+/// A row for each argument, except arguments that every command has.
 fn rows<'a>(arguments: impl Iterator<Item = &'a Arg>) -> Vec<String> {
     let shown = arguments
         .filter(|argument| !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str()));
     shown.map(|row| format!("- `{}`: {}\n", written(row), meaning(row))).collect()
 }
 
-/// A list of these rows; empty without any.
+/// The rows as a list; empty if there are none.
 fn list(rows: &[String]) -> String {
     if rows.is_empty() { String::new() } else { format!("\n{}", rows.concat()) }
 }
 
-/// The rows of a command's own arguments.
+/// Rows of a command's own arguments.
 fn own_rows(command: &clap::Command) -> Vec<String> {
     rows(command.get_arguments().filter(|argument| !argument.is_global_set()))
 }
 
-/// The commands that are shown below a command.
+/// Visible subcommands of a command.
 fn commands(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
 }
 
-/// The section of a command, and those of the commands below it. Options that several commands share are only named.
+/// The section of a command and its subcommands. Options that several commands share are only named.
 fn section(command: &clap::Command, path: &str, shared: &[String]) -> String {
     let about = command.get_about().unwrap();
     let (named, own): (Vec<String>, Vec<String>) = own_rows(command).into_iter().partition(|row| shared.contains(row));
@@ -143,7 +143,7 @@ fn section(command: &clap::Command, path: &str, shared: &[String]) -> String {
     format!("\n## {path}\n\n{about}\n{}{named}{}", list(&own), below.collect::<String>())
 }
 
-/// The page of all commands with their arguments, as the help has them.
+/// The page of all commands and their arguments, from the help.
 fn options() -> String {
     let mut program = Cli::command();
     program.build();
@@ -171,7 +171,7 @@ fn the_page_of_options_is_the_help_of_every_command() {
     snapshot::assert_is(&options(), &repository().join("docs/reference/options.md"));
 }
 
-/// The command lines in the code blocks of a page, each joined where a backslash ends its line.
+/// Command lines in the code blocks of a page; lines that end with a backslash are joined.
 fn commands_to_type(page: &str) -> Vec<String> {
     let blocks = page.split("\n```").skip(1).step_by(2).map(|block| block.replace("\\\n", " "));
     let lines = blocks.flat_map(|block| block.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>());
@@ -179,14 +179,14 @@ fn commands_to_type(page: &str) -> Vec<String> {
     commands.filter(|line| line.starts_with("runner ")).collect()
 }
 
-/// The code within the sentences of a page.
+/// Inline code of a page.
 fn quoted_code(page: &str) -> Vec<String> {
     let paragraphs = page.split("\n```").step_by(2).flat_map(|text| text.split("\n\n").flat_map(|p| p.split("\n|")));
     let code = paragraphs.flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2).collect::<Vec<_>>());
     code.map(|code| code.replace('\n', " ").replace("\\|", "|")).collect()
 }
 
-/// Why the program does not take a command line, of which the shell reads the rest from a pipe or a redirection on.
+/// Why the program rejects a command line, if it does. Whatever follows a pipe or a redirection is ignored.
 fn refusal(line: &str) -> Option<clap::Error> {
     let words = shlex::split(line).unwrap_or_else(|| panic!("no command line: {line}"));
     let ends = |word: &String| {
@@ -219,7 +219,7 @@ fn every_command_line_of_the_manual_is_one_that_the_program_takes() {
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
-/// Options of other programs: ncu and cargo. An empty name is what ends the options of `submit`.
+/// Options of ncu and cargo. The empty name is the `--` that ends the options of `submit`.
 const OTHERS: [&str; 3] = ["clock-control", "root", ""];
 
 #[test]
@@ -232,7 +232,7 @@ fn every_option_that_the_manual_names_is_one_of_the_program() {
     let below = program.get_subcommands().flat_map(|command| command.get_subcommands().chain([command]));
     let known: BTreeSet<String> = below.flat_map(known).collect();
     let mut unknown = BTreeSet::new();
-    // Two pages describe options of compilers.
+    // Two pages describe compiler options.
     let of_compilers =
         |path: &PathBuf| path.ends_with("reference/manifest.md") || path.ends_with("reference/toolkit.md");
     for path in pages().into_iter().filter(|path| !of_compilers(path)) {
@@ -264,7 +264,7 @@ fn the_page_on_waiting_names_spans_of_the_log() {
     }
 }
 
-/// The crates in the table of docs/dependencies.md, in the order of its lines.
+/// Crates in the table of docs/dependencies.md, in the order of its rows.
 fn documented() -> Vec<String> {
     let page = page("docs/dependencies.md");
     let lines = page.lines().filter_map(|line| line.strip_prefix("| "));
@@ -272,7 +272,7 @@ fn documented() -> Vec<String> {
     cells.flat_map(|cell| cell.split(", ")).map(str::to_owned).collect()
 }
 
-/// The dependencies of every crate of the workspace, without those crates themselves.
+/// Dependencies of all crates of the workspace, except those crates themselves.
 fn declared(table: &str) -> BTreeSet<String> {
     let members = fs::read_dir(repository().join("crates")).unwrap().map(|member| member.unwrap().path());
     let manifests = members
@@ -299,7 +299,7 @@ fn the_lines_of_dependencies_are_in_alphabetical_order() {
     assert!(lines.is_sorted(), "{lines:?}");
 }
 
-/// The files with this extension in a folder and the folders below it.
+/// Collects the files with this extension below a folder.
 fn files_below(folder: &Path, extension: &str, into: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
@@ -310,7 +310,7 @@ fn files_below(folder: &Path, extension: &str, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The pages that a reader starts from, the manual, and the pages of the crates.
+/// The pages that a reader starts from, the manual, and the crates' pages.
 fn pages() -> Vec<PathBuf> {
     let mut pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| repository().join(name)).to_vec();
     files_below(&repository().join("docs"), "md", &mut pages);
@@ -319,14 +319,14 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// What a page links to: a file, empty for the page itself, and the heading in it, if any. Other sites are left out.
+/// Links of a page: a file (empty for the page itself) and the heading in it, if any. Links to other sites are omitted.
 fn links(page: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let own = targets.filter(|target| !target.contains("://"));
     own.map(|target| target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading))))
 }
 
-/// The anchors of a page's headings, formed as GitHub and mdBook form them.
+/// Anchors of a page's headings, formed as GitHub and mdBook do.
 fn anchors(page: &str) -> BTreeSet<String> {
     let text = page.split("\n```").step_by(2).collect::<String>();
     let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
@@ -369,8 +369,8 @@ fn the_index_of_the_manual_links_to_every_page() {
     assert!(missing.is_empty(), "not in docs/README.md: {missing:#?}");
 }
 
-/// The list of the site's pages: the parts of the index with their links. The first link of an entry has the others
-/// below it.
+/// The site's table of contents: the parts of the index with their links. Within an entry, the first link is the parent
+/// of the others.
 fn summary(index: &str) -> String {
     let mut summary = "# Summary\n\n[Documentation](README.md)\n".to_owned();
     for part in index.split("\n## ").skip(1) {
@@ -395,12 +395,12 @@ fn the_site_has_the_pages_of_the_index_in_its_order() {
     snapshot::assert_is(&summary(&index), &docs.join("SUMMARY.md"));
 }
 
-/// The cells of a table's row: a bar behind a backslash stands for itself, in code too.
+/// Number of cells in a table row. An escaped bar is not a separator, even in code.
 fn cells(row: &str) -> usize {
     row.replace("\\|", "").trim_matches('|').split('|').count()
 }
 
-/// Whether a line parts a table's head from its rows.
+/// Whether a line separates a table's header from its rows.
 fn is_rule(line: &str) -> bool {
     line.contains("---") && line.chars().all(|c| "|-: ".contains(c))
 }
@@ -449,8 +449,7 @@ fn the_page_of_instructions_is_the_table_of_operations() {
     snapshot::assert_is(&instructions(), &repository().join("docs/reference/instructions.md"));
 }
 
-/// The page of the columns, from their declarations.
-/// A crate of the repository: what its `Cargo.toml` says that it holds, and the other crates that it uses.
+/// A crate of the repository: the description in its `Cargo.toml`, and the other crates that it uses.
 struct Package {
     holds: String,
     uses: BTreeSet<String>,
@@ -468,13 +467,13 @@ fn packages() -> BTreeMap<String, Package> {
     packages.collect()
 }
 
-/// All crates that a crate uses, directly or through others.
+/// All crates that a crate uses, directly or indirectly.
 fn reached(packages: &BTreeMap<String, Package>, name: &str) -> BTreeSet<String> {
     let uses = packages.get(name).map(|package| &package.uses).into_iter().flatten();
     uses.flat_map(|used| reached(packages, used).into_iter().chain([used.clone()])).collect()
 }
 
-/// The page of the crates: a graph without the arrows that follow from others, and what each crate holds.
+/// The page of the crates: their dependency graph without arrows that others imply, and what each crate holds.
 fn crates() -> String {
     let packages = packages();
     let (mut graph, mut table) = (String::new(), String::new());

@@ -1,4 +1,4 @@
-//! Which process the kernel ends first when memory runs out.
+//! Which process the kernel kills first when memory runs out.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! The runner's own kernels: the committed PTX is what the pinned compiler makes of their source.
 //!
-//! `SNAPSHOTS=overwrite cargo test --test it own_kernels::` writes it again.
+//! `SNAPSHOTS=overwrite cargo test --test it own_kernels::` updates it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use fixture::snapshot;
 
 const KERNELS: [&str; 4] = ["runner_compare", "runner_digest", "runner_fill", "runner_mask"];
 
-/// What the compiler writes, and what is committed in its place: nothing in the kernels is newer, and so drivers and
-/// GPUs that are older than the compiler take them too.
+/// Directives that the compiler writes, and the committed replacements. The kernels use nothing newer, so drivers and
+/// GPUs that are older than the compiler accept them.
 const HEADER: [(&str, &str); 2] = [(".version 9.0", ".version 6.3"), (".target sm_75", ".target sm_60")];
 
 #[test]
@@ -29,7 +29,7 @@ fn ptx(source: PathBuf) -> String {
         Toolkit::ensure(Requirement::PinnedMajor(13), &Cache::locate().unwrap(), Network::Allowed, &mut |_| {})
             .unwrap();
     let unit = CompileUnit {
-        // The host multiplies and adds in two roundings.
+        // The host rounds the product and the sum separately.
         options: vec!["--fmad=false".to_owned()],
         ..CompileUnit::from_kernels(source, KERNELS)
     };
@@ -42,7 +42,7 @@ fn ptx(source: PathBuf) -> String {
         .unwrap();
     let compiled = compiled.unwrap_or_else(|failure| panic!("{}\n{}", failure.summary, failure.log));
     let text = fs::read_to_string(compiled.code).unwrap();
-    // Line numbers, and the paths that they are of, stay behind.
+    // Drops line numbers and the paths that they refer to.
     let code = text.split("\t.file").next().unwrap().lines();
     let code = code.filter(|line| !line.starts_with("//") && !line.trim_start().starts_with(".loc\t"));
     let code = format!("{}\n", code.collect::<Vec<_>>().join("\n").trim_end());

@@ -1,4 +1,4 @@
-//! Kernels of published packages, through the real binary. A script takes the place of cargo, so no registry is asked.
+//! Kernels of published packages, tested through the real binary. A script replaces cargo, so no registry is asked.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use runner_types::{Verdict, sha256_hex};
 
 use crate::programs::write_program;
 
-/// Writes a crate with a kernel and a header that it includes.
+/// Packs a crate with a kernel and a header that the kernel includes.
 const PACK: &str = "\
 import io, sys, tarfile
 with tarfile.open(sys.argv[1], 'w:gz') as out:
@@ -51,14 +51,13 @@ struct Home {
     dir: tempfile::TempDir,
 }
 
-/// What a run said.
 struct Said {
     code: Option<i32>,
     stderr: String,
 }
 
 impl Home {
-    /// Returns a folder with a manifest, a crate and a cargo that has it.
+    /// A folder with a manifest, a crate, and a `cargo` that provides it.
     fn new(header: &str) -> Self {
         let home = Self { dir: tempfile::tempdir().unwrap() };
         for folder in ["experiments", "bin", "cargo/registry/cache/index"] {
@@ -76,7 +75,7 @@ impl Home {
         self.dir.path().join(name)
     }
 
-    /// Returns where cargo keeps the crate.
+    /// Where cargo keeps the crate.
     fn archive(&self) -> PathBuf {
         self.path("cargo/registry/cache/index/demo-kernels-1.0.0.crate")
     }
@@ -86,7 +85,7 @@ impl Home {
         fs::write(self.path("experiments/demo.toml"), MANIFEST.replace("HASH", hash)).unwrap();
     }
 
-    /// Writes what is run in place of cargo.
+    /// Writes the script that replaces cargo.
     fn cargo(&self, script: &str) {
         write_program(&self.path("bin/cargo"), &format!("#!/bin/sh\n{script}\n"));
     }
@@ -107,7 +106,7 @@ impl Home {
         Said { code: run.status.code(), stderr: String::from_utf8(run.stderr).unwrap() }
     }
 
-    /// Returns the names of the packages in the cache.
+    /// Names of the packages in the cache.
     fn packages(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path("cache/packages")).into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.path().is_dir());
@@ -115,7 +114,7 @@ impl Home {
     }
 }
 
-/// Has the pinned toolkit fetched, which the runs use.
+/// Fetches the pinned toolkit, which the runs use.
 fn fetch_toolkit() {
     use runner_compile::{Network, Requirement, Toolkit};
     Toolkit::ensure(Requirement::Pinned, &Cache::locate().unwrap(), Network::Allowed, &mut |_| {}).unwrap();
@@ -147,7 +146,7 @@ fn a_kernel_of_a_package_is_run_and_every_file_of_it_that_is_read_counts_for_the
     assert_ne!(first, fingerprint("#define FIRST (2 + 3)\n"), "another header");
 }
 
-/// A file of a package, and what is done to it.
+/// A file of a package, and a change to it.
 type Change<'a> = (&'a str, &'a dyn Fn(&Path));
 
 #[test]

@@ -1,4 +1,4 @@
-//! The kernels by which the CUDA backend fills and copies memory before a run, on the simulator.
+//! The kernels with which the CUDA backend fills and copies memory before a run, on the simulator.
 
 use simt::{LaunchSpec, Machine, Options};
 
@@ -8,7 +8,7 @@ const THREADS: u32 = 256;
 
 const ROOM: u64 = 80_000;
 
-/// What `kernel` makes of memory that holds 0xaa, `target` bytes behind its begin, given the other arguments.
+/// Runs `kernel` on memory filled with 0xaa and returns that memory. The destination is at offset `target`.
 fn run(machine: &mut Machine, kernel: &str, to: u64, target: u64, others: [Vec<u8>; 2]) -> Vec<u8> {
     let module = machine.load(PTX).unwrap();
     machine.fill(to, ROOM, 0xaa).unwrap();

@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Writes a program: a script that begins with its `#!` line.
+/// Writes a program: a script that begins with a `#!` line.
 ///
-/// A process of its own writes the file. Linux does not run a file that any process has open for writing ("text file
-/// busy"), and a child that another test starts has all files open that this process has until its own program runs.
+/// A separate process writes the file. Linux refuses to run a file that any process has open for writing ("text file
+/// busy"), and a child that another test starts inherits this process's open files until it calls `exec`.
 #[track_caller]
 pub fn write_program(path: &Path, script: &str) {
     let mut install = Command::new("install");
@@ -16,7 +16,7 @@ pub fn write_program(path: &Path, script: &str) {
     assert!(writer.wait().unwrap().success(), "cannot write {}", path.display());
 }
 
-/// Runs in eight threads, as tests do: one writes while others start programs.
+/// Eight threads, like concurrent tests: some write while others start programs.
 #[test]
 fn a_program_that_was_just_written_runs_beside_tests_that_start_others() {
     std::thread::scope(|scope| {

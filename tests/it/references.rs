@@ -1,4 +1,4 @@
-//! References of one's own: functions in Python and C++ that compute what is expected, with
+//! User-defined references: functions in Python and C++ that compute the expected values, from
 //! `any_kernel/experiments/golden.py` and `golden.cpp`.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
-/// Whether the Python of the tests has numpy; a line says so where it has not.
+/// Whether the tests' Python has numpy; prints a line if not.
 fn has_numpy() -> bool {
     let python = std::env::var("RUNNER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let found = Command::new(&python).args(["-I", "-c", "import numpy"]).output();
@@ -20,7 +20,7 @@ fn has_numpy() -> bool {
     found
 }
 
-/// Whether there is a C++ compiler; a line says so where there is none.
+/// Whether there is a C++ compiler; prints a line if not.
 fn has_cxx() -> bool {
     let found = runner_process::programs::cxx().is_some();
     if !found {
@@ -29,7 +29,7 @@ fn has_cxx() -> bool {
     found
 }
 
-/// A project with the manifest of a reference, its files, and a cache of references of its own.
+/// A project with a manifest that uses a reference, its files, and its own cache of references.
 struct Project {
     folder: tempfile::TempDir,
     manifest: &'static str,
@@ -55,7 +55,7 @@ impl Project {
         Self::new("cpp_reference.toml", &["golden.cpp", "golden.hpp"])
     }
 
-    /// Replaces a text in a file of `experiments/`.
+    /// Replaces text in a file of `experiments/`.
     fn change(&self, file: &str, from: &str, to: &str) {
         let path = self.folder.path().join("experiments").join(file);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -86,7 +86,7 @@ impl Project {
         self.run(&["--allow-host-code"])
     }
 
-    /// The exit code and what is said with another function in place of `softmax`.
+    /// Exit code and output with another function in place of `softmax`.
     fn with(&self, function: &str) -> (Option<i32>, String) {
         let extension = if self.manifest.starts_with("cpp") { "cpp" } else { "py" };
         self.change(self.manifest, &format!("golden.{extension}:softmax"), &format!("golden.{extension}:{function}"));
@@ -112,7 +112,7 @@ fn an_input_is_never_taken_for_the_result() {
     if !has_numpy() {
         return;
     }
-    // The file of the result has this name.
+    // The file with the function's result has this name too.
     let project = Project::python();
     project.change(project.manifest, "input", "out");
     let (code, said) = project.with("silent");
@@ -142,7 +142,7 @@ fn a_function_in_cpp_computes_what_is_expected() {
     let (code, said) = Project::cpp().with("wrong");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("output against golden.cpp:wrong"), "{said}");
-    // A number, of which there is one: the maximum is not the first element of the output.
+    // Returns a single number, the maximum, which differs from the output's first element.
     let (code, said) = Project::cpp().with("number");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("8000 elements"), "{said}");
@@ -163,7 +163,7 @@ fn functions_run_at_the_same_time() {
     let folders = project.path("calls");
     std::fs::create_dir(&folders).unwrap();
     let run = project.command(&["--allow-host-code"]).env("TMPDIR", &folders).stderr(Stdio::piped()).spawn().unwrap();
-    // The folder of a call is there as long as its function runs.
+    // The folder of a call exists while its function runs.
     let runs = |name: &str| {
         let calls = std::fs::read_dir(&folders).unwrap().flatten();
         calls.into_iter().any(|call| call.path().join(name).exists())
@@ -179,7 +179,7 @@ fn functions_run_at_the_same_time() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }
 
-/// Whether references are confined on this machine; a line says so where they are not.
+/// Whether references are sandboxed on this machine; prints a line if not.
 fn are_confined() -> bool {
     let confined = runner_process::sandbox::is_enforced();
     if !confined {
@@ -188,7 +188,7 @@ fn are_confined() -> bool {
     confined
 }
 
-/// Code that runs before `main` and makes a file.
+/// Code that runs before `main` and creates a file.
 const ASSEMBLY: &str = r#"
 .section .rodata
 command: .asciz "touch ran $TMPDIR/ran"
@@ -203,7 +203,8 @@ ret
 .text
 "#;
 
-/// No scan of `#include` lines sees what the assembler includes, so it would be compiled without being hashed.
+/// A scan for `#include` lines does not see files that the assembler includes. They would be compiled without being
+/// hashed.
 #[test]
 fn what_assembly_includes_is_not_compiled_and_changing_it_changes_nothing() {
     if !has_cxx() || !are_confined() || !cfg!(target_arch = "x86_64") {
@@ -248,12 +249,12 @@ fn a_reference_reads_no_file_that_was_not_hashed() {
     }
 }
 
-/// Lets a command run as on a kernel without Landlock.
+/// Makes a command run as on a kernel without Landlock.
 fn without_landlock(command: &mut Command) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let is_first_call = libc::sock_filter { jt: 0, jf: 1, ..statement(0x15, libc::SYS_landlock_create_ruleset as u32) };
     let filter = [
-        // The number of the system call is the first word of what a filter sees.
+        // A filter's input begins with the number of the system call.
         statement(0x20, 0),
         is_first_call,
         statement(0x06, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
@@ -269,7 +270,7 @@ fn without_landlock(command: &mut Command) {
         };
         if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     };
-    // SAFETY: system calls only, which a child may make before it becomes another program.
+    // SAFETY: only makes system calls, which are allowed between `fork` and `exec`.
     unsafe { std::os::unix::process::CommandExt::pre_exec(command, install) };
 }
 
@@ -279,7 +280,7 @@ fn a_result_that_was_computed_without_the_sandbox_is_not_taken_with_it() {
         return;
     }
     let project = Project::cpp();
-    // The folder is part of the code, so that no other run has a result of it.
+    // The folder is part of the code, so no other run has a cached result for it.
     project.change("golden.cpp", "FOLDER", project.folder.path().to_str().unwrap());
     project.change(project.manifest, "golden.cpp:softmax", "golden.cpp:informed");
     let mut open = project.command(&["--allow-host-code"]);
@@ -372,7 +373,7 @@ fn integers_are_no_floats_and_floats_no_integers() {
     if !has_cxx() {
         return;
     }
-    // Integers are exact as floats: every element is expected to be 1.
+    // Integers are accepted where floats are expected. This function returns only ones, so the comparison fails.
     let (code, said) = Project::cpp().with("integers");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("output against golden.cpp:integers"), "{said}");

@@ -1,7 +1,7 @@
 //! Pairs of kernels before and after a rewrite: the simulator's counts of their machine code, without a GPU.
 //!
-//! `rewrites/expected.csv` has the counts of Nsight Compute 2025.3 on an H100, of code that nvcc 13.0.88 made. Where it is
-//! other machine code than NVRTC's, the column `by` says so, and only the sign of the change must agree.
+//! `rewrites/expected.csv` has the counts of Nsight Compute 2025.3 on an H100, for code from nvcc 13.0.88. If NVRTC
+//! generates different machine code, the column `by` says so, and only the sign of the change must agree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::Command;
 use runner_results::journal::read_records;
 use runner_types::CaseRecord;
 
-/// The counters of the file, in its order.
+/// Counters in the file, in its column order.
 const COUNTERS: [&str; 9] = [
     "inst_executed",
     "gld_requests",
@@ -24,10 +24,10 @@ const COUNTERS: [&str; 9] = [
     "local_ld_requests",
 ];
 
-/// Of kernels of which the GPU ran the same machine code.
+/// Value of `by` for kernels whose machine code is the same on the GPU.
 const SAME_CODE: &str = "ncu";
 
-/// Who counted, and the counts.
+/// The value of `by`, and the counts.
 type Expected = BTreeMap<(String, u64), (String, Vec<f64>)>;
 
 fn expected(folder: &Path) -> Expected {
@@ -63,11 +63,11 @@ fn rewrites_have_the_counts_of_machine_code_and_the_sign_of_the_change_that_a_gp
         let counters = record.counters.as_ref().unwrap();
         for (name, expected) in COUNTERS.iter().zip(counts) {
             let found = counters.get(name).unwrap_or_else(|| panic!("{key:?} has no {name}: {:?}", record.notes));
-            // One warp of `power_old` calls the function for rare values, which counts as not called.
+            // In one warp of `power_old`, rare values reach a function call that the derived counts omit.
             let is_near = (found - expected).abs() <= 1e-3 * expected.abs();
             assert!(is_near || by != SAME_CODE, "{key:?}: {name} is {found}, on the GPU {expected}");
         }
-        // ptxas keeps barriers where the PTX has them.
+        // ptxas keeps every barrier of the PTX.
         let barriers = ["barriers", "ptx_barriers"].map(|name| counters.get(name).unwrap());
         assert!((barriers[0] - barriers[1]).abs() < 0.5, "{key:?}: {barriers:?}");
         synchronized += barriers[0];

@@ -1,4 +1,4 @@
-//! `runner setup` against pip: the real one cut off from every index, and scripts that stand for it.
+//! `runner setup` against pip: the real one without access to any index, and scripts that replace it.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -9,12 +9,11 @@ use tempfile::TempDir;
 
 use crate::programs::write_program;
 
-/// A cache of its own, and a pip that reaches nothing unless a test says otherwise.
+/// A private cache, and a pip that reaches nothing by default.
 struct Home {
     dir: TempDir,
 }
 
-/// What the command said and how it ended.
 struct Said {
     code: Option<i32>,
     stdout: String,
@@ -37,14 +36,14 @@ impl Home {
         command
     }
 
-    /// An interpreter that is this shell script.
+    /// A Python interpreter replaced with this shell script.
     fn python(&self, text: &str) -> String {
         let path = self.dir.path().join("python");
         write_program(&path, &format!("#!/bin/sh\n{text}\n"));
         path.to_str().unwrap().to_owned()
     }
 
-    /// Nothing but the lock is left of a fetch that failed.
+    /// Whether a failed fetch left only its lock file.
     fn is_clean(&self) -> bool {
         let names = fs::read_dir(self.dir.path().join("cache/toolkit")).unwrap();
         names.map(|entry| entry.unwrap().file_name()).eq(["cuda-13.0.88.lock"])
@@ -69,7 +68,7 @@ fn fails_with(home: &Home, command: &mut Command, words: &[&str]) {
     assert!(home.is_clean());
 }
 
-/// What a script does for pip: unpack something that looks like the toolkit into the folder after `--target`.
+/// Script in place of pip: unpacks something that looks like the toolkit into the folder after `--target`.
 const UNPACK: &str = r#"
 while [ "$1" != --target ]; do shift; done
 mkdir -p "$2/nvidia/cu13/lib" "$2/nvidia/cu13/include" "$2/nvidia_cuda_nvrtc-13.0.88.dist-info" "$2/nvidia/cu13/bin"
@@ -115,7 +114,7 @@ fn an_index_that_lacks_the_package_is_told_apart_from_no_network() {
     let home = Home::new();
     fails_with(&home, &mut home.setup(), &["lacks a pinned package", "nvidia-cuda-nvrtc==13.0.88"]);
     let unreachable = &mut home.setup();
-    // Port 9 of this machine: nothing listens.
+    // Nothing listens on port 9 of this machine.
     unreachable.env_remove("PIP_NO_INDEX").env("PIP_INDEX_URL", "http://127.0.0.1:9/simple").env("PIP_RETRIES", "1");
     fails_with(&home, unreachable, &["reached no package index", "check the network", "RUNNER_TOOLKIT"]);
     let warn = |left: u32| format!("echo 'WARNING: Retrying (Retry(total={left}, connect=None)) after x' >&2");
@@ -198,7 +197,7 @@ fn what_is_fetched_is_kept_without_what_no_compile_needs() {
     assert_eq!(first.stdout, format!("NVRTC 13.0.88 (fetched): {}\n", library.display()));
     assert!(!root.join("lib/libnvrtc.alt.so.13").exists() && !root.join("bin").exists());
     assert!(!wreck.exists(), "what a killed process left goes");
-    // There is nothing to do the second time, not even to ask pip.
+    // The second time there is nothing to do, so pip is not even called.
     let second = said(home.setup().env("RUNNER_PYTHON", "no-such-python"));
     assert_eq!((second.code, second.stdout, second.stderr.as_str()), (Some(0), first.stdout, ""));
 }

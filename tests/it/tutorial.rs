@@ -1,17 +1,16 @@
-//! What the program prints where the tutorial and the README quote it. The tutorial is followed step by step, on the
-//! simulator.
+//! The program prints what the tutorial and the README quote. The tutorial is followed step by step, on the simulator.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The code blocks of the page in one language, in order.
+/// The page's code blocks in one language, in order.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
     let fence = format!("```{language}\n");
     page.split(fence.as_str()).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// Exit code and output of a command line as the page writes it, `$ runner check transpose.toml`.
+/// Exit code and output of a command line as the page writes it: `$ runner check transpose.toml`.
 fn follow(folder: &Path, line: &str) -> (Option<i32>, String) {
     let words = line.strip_prefix("$ runner ").unwrap_or_else(|| panic!("`{line}` is no command of the program"));
     let program =
@@ -20,7 +19,7 @@ fn follow(folder: &Path, line: &str) -> (Option<i32>, String) {
     (program.status.code(), said.lines().flat_map(|line| [line.trim_end(), "\n"]).collect())
 }
 
-/// Each part of a quotation, which `…` separates, is in the output.
+/// Asserts that each part of a quotation, separated by `…`, is in the output.
 #[track_caller]
 fn is_quoted(quotation: &str, output: &str) {
     for part in quotation.split("…\n") {
