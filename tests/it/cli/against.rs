@@ -63,11 +63,11 @@ __global__ void scale(const float* input, float* output, unsigned n) {
 
 const HEADER: &str = "__device__ float load(const float* at) { return *at; }\n";
 
-/// One more load per thread and element.
+/// Loads each element twice.
 pub const LOADS_TWICE: &str = "__device__ float load(const float* at) {\n    volatile const float* again = at;\n    float \
                            first = *again;\n    return first == *again ? first : 0.0f;\n}\n";
 
-/// A repository whose only commit has the experiment.
+/// A repository with the experiment in its only commit.
 pub struct Repository {
     dir: TempDir,
 }
@@ -88,7 +88,7 @@ impl Ran {
         }
     }
 
-    /// The change of a case, of the comparison as JSON.
+    /// Change of a case in the comparison as JSON.
     #[track_caller]
     fn change(&self, variant: &str, n: u64) -> Value {
         let page: Value = serde_json::from_str(&self.said).unwrap();
@@ -169,7 +169,7 @@ fn one_more_load_per_thread_is_found_and_explained() {
         ],
     );
     assert!(!repository.is_there("reports"), "the report is below target/");
-    // 1024 elements are 32 warps, and one request is that of a warp.
+    // 1024 elements are 32 warps; requests are counted per warp.
     let ran = repository.run(&["--against", "main", "--format", "json", "--markdown", "page.md"]);
     let change = ran.change("plain", 1024);
     assert_eq!((change["change"].as_str(), change["counted_by"].as_str()), (Some("more_work"), Some("simulator")));
@@ -205,7 +205,7 @@ fn counts_by_lines_say_at_which_line_of_the_source_sectors_rose() {
     let store = "if (i < n) output[i] = 2.0f * load(input + i);";
     let apart = "if (i < n) output[i * 33 % n] = 2.0f * load(input + i * 33 % n);";
     repository.write("kernels/scale.cu", &KERNEL.replace(store, apart));
-    // 1024 floats are 128 sectors; 33 floats apart, each is in a sector of its own.
+    // 1024 floats are 128 sectors. With a stride of 33 floats, each float is in its own sector.
     let words = [
         "gld_sectors 128 → 1024 (all at load.cuh:1)",
         "gst_sectors 128 → 1024 (all at scale.cu:8)",
@@ -214,7 +214,7 @@ fn counts_by_lines_say_at_which_line_of_the_source_sectors_rose() {
     repository.run(&["--against", "HEAD", "--lines", "--out", "made"]).expect(4, &words);
     let lines = fs::read_to_string(repository.path("made/lines.csv")).unwrap();
     assert_eq!(lines.lines().filter(|line| line.contains("output[i * 33 % n]")).count(), 2, "{lines}");
-    // The table is made from the records, and a report without lines has none.
+    // The table is generated from the records; a report without line data has none.
     let check = |code| {
         let checked = Command::new(env!("CARGO_BIN_EXE_runner"))
             .current_dir(repository.folder())
@@ -242,7 +242,7 @@ fn a_base_that_cannot_be_read_is_named_and_the_rest_runs() {
     repository.write("experiments/scale.toml", MANIFEST);
     let ran = repository.run(&["--against", "HEAD"]);
     ran.expect(0, &["2 cases: 2 new.", "HEAD:experiments/scale.toml cannot be used", "undefined name `m`"]);
-    // An experiment that the base does not have.
+    // The base does not have this experiment.
     repository.git(&["mv", "experiments/scale.toml", "experiments/other.toml"]);
     repository.git(&["commit", "-qm", "without"]);
     repository.write("experiments/scale.toml", MANIFEST);
@@ -266,7 +266,7 @@ fn a_base_that_does_not_compile_is_named_and_the_rest_is_compared() {
 #[test]
 fn variants_and_axis_values_that_one_side_lacks_are_listed() {
     let repository = Repository::with(&MANIFEST.replace("[1024]", "[1024, 2048]"));
-    // The kernel differs, too: by its name alone it would be the same variant.
+    // The kernel differs too. If only the name differed, it would count as the same variant, renamed.
     let wider = MANIFEST.replace("[1024]", "[1024, 4096]").replace("\"wide\"", "\"wider\"").replace("<2>", "<4>");
     repository.write("experiments/scale.toml", &wider.replace("512", "1024"));
     let ran = repository.run(&["--against", "HEAD", "--format", "json"]);
@@ -379,7 +379,7 @@ fn an_accepted_slowdown_is_shown_and_fails_nothing_until_the_base_has_it() {
     known.run(&["--against", "HEAD"]).expect(4, &["✗ 2 with more work counted ("]);
 }
 
-/// 1024 elements are 32 warps, whose requests double.
+/// 1024 elements are 32 warps; their requests double.
 #[test]
 fn a_claim_that_the_change_breaks_is_told_from_one_that_was_broken() {
     let claim = |most: u32| format!("[[claim]]\nthat = 'counter(\"gld_requests\", \"plain\") <= {most}'\n");

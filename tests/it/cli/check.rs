@@ -1,13 +1,13 @@
-//! `runner check`: what it prints about every kind of fault.
+//! `runner check`: its output for every kind of fault.
 //!
-//! `check/experiments/NAME.toml` has the faults, `NAME.stderr` beside it the expected output.
+//! `check/experiments/NAME.toml` contains the faults, `NAME.stderr` next to it the expected output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use fixture::snapshot;
 
-/// The folder that the manifests of these tests are named from.
+/// Folder that these tests run in; manifests are named relative to it.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/check")
 }

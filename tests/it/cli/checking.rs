@@ -1,4 +1,4 @@
-//! What a check accepts and what it says, through the real binary, on the simulator.
+//! What a check accepts and what it reports, through the real binary, on the simulator.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub fn folder() -> TempDir {
     folder
 }
 
-/// Exit code, standard output and standard error together.
+/// Exit code, and standard output and error combined.
 fn runner(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_runner"))
         .current_dir(folder.path())
@@ -29,7 +29,7 @@ fn runner(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// Runs a manifest on the simulator with a report in `MANIFEST.out`.
+/// Runs a manifest on the simulator and writes its report to `MANIFEST.out`.
 fn run(folder: &TempDir, manifest: &str, arguments: &[&str]) -> (Option<i32>, String) {
     run_on("sim", folder, manifest, arguments)
 }
@@ -78,7 +78,7 @@ fn a_case_that_is_checked_on_one_set_of_inputs_says_so_in_its_row_and_in_a_note(
     let place = heads.iter().position(|head| *head == "input_sets").unwrap();
     assert_eq!(cells[place], "1");
 
-    // With all sets checked, the column is left out.
+    // If all sets of inputs are checked, the column is omitted.
     let second = "on a second set of inputs";
     let out = ["--variant", "constant"];
     let said = expect(run(&folder, "skipped.toml", &out), 1, &[second]);
@@ -116,7 +116,8 @@ fn two_orders_of_one_sum_agree_by_default_and_a_wrong_one_names_what_is_allowed(
     expect(tried(&["forward", "backward"]), 0, &["✓ pass"]);
     let said =
         expect(tried(&["forward", "wrong_sign"]), 1, &["1e-5 relative or ", " absolute is allowed", "--tolerance"]);
-    // The sum of four values of variance 3/4 is beyond 0.674 * sqrt(3) = 1.17 in half of the elements.
+    // A sum of four values of variance 3/4 has standard deviation sqrt(3). Half of the sums exceed 0.674 * sqrt(3) =
+    // 1.17 in magnitude.
     let allowed = said.split("relative or ").nth(1).unwrap().split(' ').next().unwrap();
     assert!((1.1e-5..1.3e-5).contains(&allowed.parse::<f64>().unwrap()), "{said}");
     let manifest = expect(run(&folder, "orders.toml", &[]), 1, &["2 of 4 cases passed", "1e-5 relative or "]);

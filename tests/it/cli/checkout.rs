@@ -1,5 +1,6 @@
-//! A checkout comes from others: looking at it, planning it and running its kernels runs none of its programs and
-//! writes none of the user's files. Each test arms a trap that leaves a canary, and shows first that the trap works.
+//! A checkout may come from a stranger. Inspecting it, planning it and running its kernels must not run any of its
+//! programs or write any of the user's files. Each test arms a trap that leaves a canary file, and first shows that the
+//! trap works.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -32,19 +33,19 @@ impl Checkout {
         fs::write(self.path(name), text).unwrap();
     }
 
-    /// A program that leaves a canary beside it and does nothing else.
+    /// A program that only creates the canary file.
     fn trap(&self, name: &str) -> PathBuf {
         fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         write_program(&self.path(name), &format!("#!/bin/sh\n: > '{}'\n", self.path("canary").display()));
         self.path(name)
     }
 
-    /// Whether a trap was run; it is armed again.
+    /// Whether the trap was triggered; rearms it.
     fn is_trapped(&self) -> bool {
         fs::remove_file(self.path("canary")).is_ok()
     }
 
-    /// A repository with one commit, of `kernels/k.cu` and what `more` says; returns the commit.
+    /// Commits `kernels/k.cu` and the files in `more`; returns the commit.
     fn commit(&self, more: &[(&str, &str)]) -> String {
         self.write("kernels/k.cu", "__global__ void k() {}\n");
         for (name, text) in more {
@@ -117,13 +118,13 @@ fn worktrees_and_packed_references_have_a_revision_too() {
     );
 }
 
-/// Arms a trap in `.git`, asserts that git itself runs it, and that asking for the revision does not.
+/// Arms a trap in `.git`. Asserts that git itself triggers it, and that asking for the revision does not.
 fn git_runs_nothing(attributes: &str, arm: impl Fn(&Checkout, &Path)) {
     let checkout = Checkout::new();
     let commit = checkout.commit(&[(".gitattributes", attributes)]);
     let trap = checkout.trap("trap");
     arm(&checkout, &trap);
-    // The content is the same: git has to look at it to find that out.
+    // The content is the same, but git must read the file to find out.
     fs::remove_file(checkout.path("kernels/k.cu")).unwrap();
     checkout.write("kernels/k.cu", "__global__ void k() {}\n");
     assert_eq!(checkout.revision(), Some(commit));
@@ -170,7 +171,8 @@ fn submodules_with_a_configuration_of_their_own_are_left_out() {
         inner.commit(&[]);
         git(root, &["submodule", "--quiet", "add", inner.dir.path().to_str().unwrap(), "inner"]);
         git(&checkout.path("inner"), &["config", "core.fsmonitor", trap.to_str().unwrap()]);
-        // The commit stays as it is: a submodule that is only added shows in no status that leaves submodules out.
+        // The expected revision is still the commit: a status that ignores submodules does not show one that is only
+        // added.
         git(root, &["rm", "-q", "--cached", ".gitmodules"]);
         checkout.is_trapped();
     });
@@ -225,7 +227,7 @@ fn an_option_that_writes_a_file_never_reaches_the_compiler() {
         assert!(error(&run).contains("experiments/x.toml:13:"), "{}", error(&run));
         assert!(!checkout.is_trapped());
     }
-    // What no check of the manifest can see, the compile stage does.
+    // Options that the manifest check cannot see are refused by the compile stage.
     let options = CompileOptions::new(Cache::at(checkout.path("cache"))).unwrap();
     let nowhere = Toolkit {
         info: ToolkitInfo { version: (13, 0), build: Some("13.0.88".to_owned()) },

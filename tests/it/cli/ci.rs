@@ -1,4 +1,4 @@
-//! The files of `runner init --ci`: what they may do, and their steps, executed as the service would.
+//! The files of `runner init --ci`: what they are allowed to do, and their steps, executed as the service would.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,11 +11,11 @@ use tempfile::TempDir;
 use super::against::{LOADS_TWICE, MANIFEST, Repository};
 use crate::programs::write_program;
 
-/// A folder of programs that comes first in PATH.
+/// A folder of programs at the front of PATH.
 pub struct Programs(pub TempDir);
 
 impl Programs {
-    /// With `runner` in it.
+    /// A folder that contains `runner`.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         symlink(env!("CARGO_BIN_EXE_runner"), dir.path().join("runner")).unwrap();
@@ -26,7 +26,7 @@ impl Programs {
         write_program(&self.0.path().join(name), script);
     }
 
-    /// Runs a script as the services do. The exit code and all output.
+    /// Runs a script as the services do. Returns its exit code and all output.
     fn run(&self, folder: &Path, script: &str, variables: &[(&str, &str)]) -> (i32, String) {
         let path = format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap());
         let output = Command::new("bash")
@@ -42,7 +42,7 @@ impl Programs {
     }
 }
 
-/// The files that the command writes, parsed.
+/// The files that `runner init --ci` writes, parsed.
 pub fn written(service: &str, files: &[&str]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let init = |options: &[&str]| {
@@ -68,13 +68,13 @@ pub fn github() -> [Value; 3] {
     written("github", &names.each_ref().map(String::as_str)).try_into().unwrap()
 }
 
-/// The step of a job by its name.
+/// The step of a job with this name.
 fn step<'y>(workflow: &'y Value, job: &str, name: &str) -> &'y Value {
     let steps = workflow["jobs"][job]["steps"].as_array().unwrap();
     steps.iter().find(|step| step["name"] == name).unwrap_or_else(|| panic!("no step {name} in {workflow}"))
 }
 
-/// A merge of a change into the base, checked out as a service does for a pull request.
+/// A change merged into its base, checked out as a service does for a pull request.
 pub fn pull_request(change: impl FnOnce(&Repository)) -> Repository {
     let repository = Repository::new();
     repository
@@ -105,7 +105,7 @@ pub fn commented() -> Repository {
 
 const PATHS: &str = "experiments kernels reports";
 
-/// Runs the comparing step of a job: its exit code and the page.
+/// Runs the comparison step of a job. Returns its exit code and the page.
 fn compared(repository: &Repository, script: &str, base: &str) -> (i32, String) {
     compared_in(repository.folder(), script, base)
 }
@@ -132,7 +132,7 @@ fn one_more_transaction_in_one_kernel_fails_the_job_and_is_explained() {
     let changed = pull_request(|repository| repository.write("kernels/load.cuh", LOADS_TWICE));
     let (code, page) = compared(&changed, script, "HEAD^1");
     assert_eq!(code, 4, "{page}");
-    // 1024 elements are 32 warps, each of which loads once more.
+    // 1024 elements are 32 warps, each with one more load.
     assert!(
         page.starts_with("## ✗ 1 of 2 experiments changed: `scale` 2 cases do more work (gld_sectors +100 %"),
         "{page}"
@@ -150,7 +150,7 @@ fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
     let (code, page) = compared(&commented(), script, "HEAD^1");
     assert_eq!(code, 0, "{page}");
     assert!(page.starts_with("## ✓ 0 of 2 experiments changed (2 experiments on Simulated H100, "), "{page}");
-    // One experiment is slower, the other wrong.
+    // One experiment is slower, the other is wrong.
     let wrong = pull_request(|repository| {
         repository.write("kernels/load.cuh", LOADS_TWICE);
         let kernel = fs::read_to_string(repository.path("kernels/other.cu")).unwrap();
@@ -198,7 +198,7 @@ fn names_of_manifests_are_data_in_the_script_that_compares() {
     assert!(!folder.path().join("ran").exists());
 }
 
-/// A required check has to end, on a change that touches no kernel, too.
+/// A required check must finish even if a change touches no kernel.
 #[test]
 fn a_change_of_nothing_that_is_compared_ends_the_jobs_at_once_and_as_a_success() {
     let [workflow, gpu, _] = github();
@@ -230,7 +230,7 @@ fn a_change_of_nothing_that_is_compared_ends_the_jobs_at_once_and_as_a_success()
     }
 }
 
-/// The default branch has no number of a pull request.
+/// On the default branch, there is no pull request number.
 #[test]
 fn a_slowdown_that_was_merged_fails_nothing_on_the_default_branch_and_a_wrong_result_does() {
     let [workflow, ..] = github();
@@ -249,7 +249,7 @@ fn a_slowdown_that_was_merged_fails_nothing_on_the_default_branch_and_a_wrong_re
     }
 }
 
-/// One manifest is deleted, and another has a fault: the page names both, and the third is compared.
+/// One manifest is deleted and another is invalid: the page names both, and the third experiment is compared.
 #[test]
 fn a_deleted_experiment_and_one_with_a_fault_are_named() {
     let [workflow, ..] = github();
@@ -278,7 +278,7 @@ fn jobs_that_run_the_code_of_a_pull_request_cannot_write() {
     for workflow in [&simulator, &gpu] {
         let events: Vec<&String> = workflow["on"].as_object().unwrap().keys().collect();
         assert!(events == ["pull_request"] || events == ["pull_request", "push"], "{events:?}");
-        // With a filter of paths, a required check would stay pending.
+        // A path filter would leave a required check pending.
         assert!(workflow["on"]["pull_request"].is_null() && !workflow["env"]["RUNNER_PATHS"].is_null());
         assert_eq!(workflow["permissions"], json!({ "contents": "read" }));
         let jobs = workflow["jobs"].as_object().unwrap();
@@ -291,18 +291,18 @@ fn jobs_that_run_the_code_of_a_pull_request_cannot_write() {
         }
         assert!(jobs.values().all(|job| job["permissions"].is_null()) && !workflow.to_string().contains("secrets."));
     }
-    // A fork gets another environment, which has reviewers.
+    // Forks use another environment, which has reviewers.
     assert!(gpu["jobs"]["gpu"]["environment"].as_str().unwrap().contains("head.repo.full_name == github.repository"));
     assert_eq!(comment["permissions"], json!({}));
     assert_eq!(comment["jobs"]["comment"]["permissions"], json!({ "actions": "read", "pull-requests": "write" }));
     assert_eq!(comment["on"]["workflow_run"]["workflows"], json!([simulator["name"], gpu["name"]]));
-    // It runs one script, in which nothing of an event is expanded, and checks out nothing.
+    // The job runs a single script, expands nothing from the event in it, and checks nothing out.
     let steps = comment["jobs"]["comment"]["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 1);
     assert!(!steps[0]["run"].as_str().unwrap().contains("${{"));
 }
 
-/// What a comment needs: an artifact, and a service that answers from files and notes what it is asked.
+/// What posting a comment needs: an artifact, and a service that answers from files and records its requests.
 struct Service {
     programs: Programs,
     folder: TempDir,
@@ -319,7 +319,7 @@ impl Service {
         fs::write(self.file(name), text).unwrap();
     }
 
-    /// The exit code with all output, and how the comment was written: the method and the text.
+    /// Exit code, all output, and the comment that was written, if any: method and text.
     fn post(&self, kind: &str) -> (i32, String, Option<(String, String)>) {
         let (state, work) = (self.folder.path().to_str().unwrap().to_owned(), tempfile::tempdir().unwrap());
         let variables = [
@@ -336,7 +336,7 @@ impl Service {
             ("RUNNER_COMMENT_TOKEN", "token"),
         ];
         if self.file("artifact").is_dir() {
-            // GitLab unpacks it before the script.
+            // GitLab unpacks the artifact before it runs the script.
             let copy = format!("mkdir -p target && cp -rP {state}/artifact target/ci");
             self.programs.run(work.path(), &copy, &[]);
         }
@@ -370,7 +370,8 @@ esac
     service
 }
 
-/// Gives the artifact of a job to the job that comments: its exit code with all output, and how the comment was written.
+/// Passes the artifact of a job to the commenting job. Returns its exit code, all output, and the comment that was
+/// written: method and text.
 pub fn comment_on_github(artifact: &Path) -> (i32, String, Option<(String, String)>) {
     let service = github_service();
     for name in ["number", "comment.md"] {
@@ -401,7 +402,7 @@ esac
     service
 }
 
-/// Posts twice, for both backends: the second time, the comment of the first is updated.
+/// Posts for both backends: the second post updates the comment of the first.
 fn is_updated_in_place(service: &Service, remember: impl Fn(&Service, &str)) {
     service.set("artifact/number", "7\n");
     service.set(
@@ -426,7 +427,7 @@ fn is_updated_in_place(service: &Service, remember: impl Fn(&Service, &str)) {
     assert!(second.contains("### `scale`: ✓ No regression\n<!-- runner:gpu end -->"), "{second}");
 }
 
-/// What is too long, no number or a link is not posted.
+/// A page that is too long, an invalid number, or a link is not posted.
 fn refuses_what_is_not_data(service: &Service) {
     for (number, page, why) in
         [("7; touch x\n", "page".to_owned(), "is no number"), ("7\n", "x".repeat(30001), "longer than 30000 bytes")]
@@ -450,7 +451,7 @@ fn a_comment_on_github_is_updated_in_place_and_its_content_is_data() {
         service.set("ids", "31\n32\n");
         service.set("old", &body.replace('\n', "\r\n"));
     });
-    // Another commit was pushed meanwhile, or the number is that of another pull request.
+    // Another commit was pushed meanwhile, or the number belongs to another pull request.
     service.set("about", "fedcba0987654321 them/kernels\n");
     let (code, said, posted) = service.post("simulator");
     assert!(code == 0 && said.contains("is at another commit") && posted.is_none(), "{code} {said}");

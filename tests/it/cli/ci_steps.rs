@@ -26,7 +26,7 @@ const URL: &str = "https://example.org/runner";
 struct Ended {
     is_right: bool,
     log: String,
-    /// The folder of the checkout, and the home beside it.
+    /// Contains the checkout and the home.
     root: TempDir,
     /// Jobs whose cache it had.
     others: Vec<String>,
@@ -59,7 +59,7 @@ impl Service {
         Self { programs, caches: tempfile::tempdir().unwrap() }
     }
 
-    /// Runs a script in the checkout; whether it succeeded.
+    /// Runs a script in the checkout. Returns whether it succeeded.
     fn run(&self, root: &Path, script: &str, variables: &BTreeMap<String, String>, log: &mut String) -> bool {
         let home = root.join("home");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.0.path().display());
@@ -96,7 +96,7 @@ impl Service {
     }
 }
 
-/// A checkout of a repository's commit, with an empty home beside it.
+/// A checkout of a repository's commit, next to an empty home.
 fn check_out(repository: &Repository) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir(root.path().join("home")).unwrap();
@@ -267,7 +267,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Writes the report of the experiment on the simulator, as a commit has it.
+/// Writes the experiment's report on the simulator, as it would be committed.
 fn report(repository: &Repository) {
     let manifest = ["experiments/scale.toml"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
@@ -279,7 +279,7 @@ fn report(repository: &Repository) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A base with a report, and a change that loads everything twice, with the report that follows.
+/// A base with a report, and a change that loads every element twice and updates the report.
 fn slower_with_report() -> Repository {
     pull_request(|repository| {
         report(repository);
@@ -331,8 +331,8 @@ fn the_jobs_for_github_keep_one_cache_for_each_state_of_the_kernels() {
     assert_eq!((shown.others, service.saved().len()), (vec!["merged".to_owned()], 2));
 }
 
-/// The job that runs the code of a fork reads the cache of the default branch. Its variables are those of the workflow
-/// alone, without a token; the page is posted by the job that runs none of that code.
+/// The job that runs a fork's code reads the cache of the default branch. It only has the variables of the workflow,
+/// and no token. The page is posted by another job, which runs none of that code.
 #[test]
 fn a_pull_request_of_a_fork_is_compared_by_one_job_and_commented_by_another() {
     let [workflow, ..] = github();
@@ -347,8 +347,8 @@ fn a_pull_request_of_a_fork_is_compared_by_one_job_and_commented_by_another() {
     assert!(text.contains("### `committed reports, compared`: ✗ 2 with more work counted ("), "{text}");
 }
 
-/// GitLab runs the pipeline of a fork in the fork's project. One that a member starts in this project has no job that
-/// could read the token.
+/// GitLab runs a fork's pipeline in the fork's project. If a member starts one in this project, none of its jobs can
+/// read the token.
 #[test]
 fn no_note_is_posted_for_a_fork_on_gitlab() {
     let [file] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };

@@ -1,5 +1,5 @@
-//! `runner submit`, `status` and `collect`, as a user types them, with a Slurm that is made of shell scripts: it runs
-//! every element of an array before `sbatch` returns. `tests/slurm` has a real one.
+//! `runner submit`, `status` and `collect`, as a user types them. Shell scripts emulate Slurm: every task of a job
+//! array runs before `sbatch` returns. `tests/slurm` uses a real Slurm.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -15,10 +15,10 @@ use crate::programs::write_program;
 
 const MANIFEST: &str = include_str!("../../slurm/project/experiments/scale.toml");
 const KERNEL: &str = include_str!("../../slurm/project/kernels/scale.cu");
-/// A path that a shell would take apart and obey.
+/// A path that a shell would split, and partly execute.
 const HOSTILE: &str = "experiments/it's a \"$(touch x)`touch x`;touch x.toml";
 
-/// Records its arguments, runs the script for every element, and prints the job's id.
+/// Records its arguments, runs the script for every array index except the one in `broken`, and prints the job id.
 const SBATCH: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 printf '%s\0' "$@" >>"$here/sbatch.args"
@@ -41,7 +41,7 @@ else
 fi
 echo "$id"
 "#;
-/// Accepts arrays that never start.
+/// Accepts job arrays but never starts them.
 const ACCEPTS: &str = r#"#!/bin/bash
 id=$(($(cat "$0.id" 2>/dev/null || echo 0) + 1)) && echo "$id" | tee "$0.id"
 "#;
@@ -54,12 +54,12 @@ here=$(dirname "$0")
 [ ! -e "$here/squeue.fails" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1; }
 cat "$here/squeue.says" 2>/dev/null || true
 "#;
-/// Lets the controller forget every task.
+/// Makes the controller forget every task.
 const SCANCEL: &str = r#"#!/bin/bash
 echo "$*" >>"$(dirname "$0")/scancel.args"
 rm "$(dirname "$0")/squeue.says"
 "#;
-/// Knows no `--array`, as that of Slurm 22.05.
+/// Does not support `--array`, like `sacct` of Slurm 22.05.
 const SACCT: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 for word; do [ "$word" != --array ] || { echo "sacct: unrecognized option '--array'" >&2; exit 1; }; done
@@ -102,7 +102,7 @@ fn runner(dir: &Path, arguments: &[&str], code: i32) -> String {
     all
 }
 
-/// Eight groups, each a task.
+/// Submits eight groups, one per task.
 fn submit(dir: &Path, manifest: &str, more: &[&str], code: i32) -> String {
     let words =
         ["submit", manifest, "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s", "--name", "job"];
@@ -111,14 +111,14 @@ fn submit(dir: &Path, manifest: &str, more: &[&str], code: i32) -> String {
 
 const JOB: &str = "target/jobs/job";
 
-/// The scheduler was asked less than a minute ago; the tests do not wait that long.
+/// Deletes the stored replies of the scheduler. They are reused for a minute, and the tests do not wait that long.
 fn forget(dir: &Path) {
     let views = fs::read_dir(dir.join(JOB)).unwrap().map(|entry| entry.unwrap().path());
     let views = views.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("scheduler-"));
     views.for_each(|view| fs::remove_file(view).unwrap());
 }
 
-/// Lets everything that a job's folder says have happened a day earlier.
+/// Backdates everything in a job's folder by a day.
 fn age(dir: &Path) {
     let now = std::time::SystemTime::now();
     let yesterday = humantime::format_rfc3339_seconds(now - Duration::from_hours(24)).to_string();
@@ -149,7 +149,7 @@ fn age(dir: &Path) {
 #[test]
 fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() {
     let dir = project(HOSTILE);
-    // Eight configurations: four sizes of a block, two variants.
+    // Eight configurations: four block sizes, two variants.
     let searched = MANIFEST
         .replace("baseline = \"plain\"", "compare = [\"block\"]\nbaseline = { variant = \"plain\", block = 64 }");
     fs::write(dir.path().join(HOSTILE), searched).unwrap();
@@ -162,7 +162,7 @@ fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() 
     for word in ["--array=0-2", "--array=0-0", "--dependency=afterany:1"] {
         assert!(arguments.contains(&word), "{word}: {arguments:?}");
     }
-    // Each shard has evaluated its part, and no configuration was evaluated twice.
+    // Each shard has evaluated its share, and no configuration was evaluated twice.
     let lines = |path: &str| fs::read_to_string(dir.path().join(path)).unwrap().lines().skip(1).count();
     let shards = ["1-of-3", "2-of-3", "3-of-3"].map(|shard| lines(&format!("out/shards/{shard}/search.jsonl")));
     assert_eq!(shards.iter().sum::<usize>(), 8, "{shards:?}");
@@ -192,7 +192,7 @@ fn a_search_has_the_status_of_its_tasks_and_is_waited_for() {
     let sent = |options: &[&str], code| {
         runner(dir.path(), &[&words[..], &["--name", "job"], options, &["--", "--budget", "100%"]].concat(), code)
     };
-    // The second shard waits, and what comes after the shards does not wait for it here.
+    // The second shard waits. The emulated scheduler ignores dependencies, so what comes after the shards does not.
     let slurm = |file: &str| dir.path().join("slurm").join(file);
     fs::write(slurm("broken"), "1").unwrap();
     fs::write(slurm("squeue.says"), "1_1|PENDING||Resources\n").unwrap();
@@ -200,14 +200,14 @@ fn a_search_has_the_status_of_its_tasks_and_is_waited_for() {
     let status = || runner(dir.path(), &["status", JOB], 0);
     assert!(status().contains("job job: 3 tasks: 2 done, 1 queued"), "{}", status());
     assert!(status().contains("queued         scale 2/2 (task 1_1): Resources"), "{}", status());
-    // The shard is lost: what is missing makes the exit code 1.
+    // The shard is lost. Because something is missing, the exit code is 1.
     age(dir.path());
     fs::write(slurm("squeue.says"), "").unwrap();
     let said = runner(dir.path(), &["status", JOB], 1);
     assert!(said.contains("lost           scale 2/2 (task 1_1)") && said.contains("submit again"), "{said}");
     let said = runner(dir.path(), &["collect", JOB], 1);
     assert!(said.contains("3 tasks: 2 done, 1 lost"), "{said}");
-    // Sent again, the lost shard goes on, then the finalists, and the search is waited for.
+    // When submitted again, the lost shard continues, then the finalists are measured. `--wait` waits for the search.
     fs::remove_file(slurm("broken")).unwrap();
     let said = sent(&["--wait"], 0);
     assert!(said.contains("array 3: 1 task\narray 4: 1 task"), "{said}");
@@ -231,7 +231,7 @@ fn a_search_that_waits_or_has_ended_is_not_sent_twice() {
     assert!(sent().contains("array 1: 2 tasks\narray 2: 1 task"));
     fs::write(slurm("squeue.says"), "1_0|RUNNING|n1|\n1_1|PENDING||Priority\n2_0|PENDING||Dependency\n").unwrap();
     assert!(sent().contains("job job: no task is missing"));
-    // A process that uses the folder does the work: no node is at fault, and nothing asks to be started again.
+    // Another process is using the folder and does the work: the node is not at fault, and the task is not requeued.
     fs::write(slurm("squeue.says"), "").unwrap();
     fs::create_dir_all(dir.path().join("out/shards/1-of-2")).unwrap();
     let lock = runner_results::journal::FolderLock::take(&dir.path().join("out/shards/1-of-2")).unwrap();
@@ -246,7 +246,7 @@ fn a_search_that_waits_or_has_ended_is_not_sent_twice() {
     drop(lock);
 }
 
-/// Changes one bit in the middle of a line of a file.
+/// Flips one bit in the middle of a line of a file.
 fn flip(path: &Path, line: usize) {
     let mut bytes = fs::read(path).unwrap();
     let ends: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place] == b'\n').collect();
@@ -273,7 +273,7 @@ fn a_damaged_shard_is_named_sent_again_and_then_collected() {
     let said = runner(dir.path(), &["collect", JOB, "--out", "part"], 1);
     assert!(said.contains("2-of-8/attempt-0001/journal.jsonl:1 is damaged") && said.contains("was skipped"), "{said}");
     let rows = |folder: &str| fs::read_to_string(dir.path().join(folder).join("results.csv")).unwrap().lines().count();
-    // Each shard has a group of two cases; the first line names the columns. Those of shard 3 are there as not run.
+    // Each shard has one group of two cases; the first line is the header. The cases of shard 3 are listed as not run.
     assert_eq!((rows("alone"), rows("part")), (1 + 16, 1 + 14), "{said}");
     assert!(said.contains("scale: 12 of 16 planned cases passed; 2 not run"), "{said}");
     let said = submit(dir.path(), "experiments/scale.toml", &[], 0);
@@ -282,7 +282,7 @@ fn a_damaged_shard_is_named_sent_again_and_then_collected() {
     runner(dir.path(), &["collect", JOB, "--out", "whole"], 0);
     let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
     assert!(read("alone") == read("whole"), "the records differ");
-    // The same with the name of the shard.
+    // The same, naming the shard.
     flip(&journal(7), 0);
     let said = submit(dir.path(), "experiments/scale.toml", &["--rerun", "scale 7/8"], 0);
     assert!(said.contains("1 shard of 8 in 1 task"), "{said}");
@@ -311,7 +311,7 @@ fn a_flipped_bit_in_any_file_of_a_job_is_noticed_or_changes_nothing() {
         let mut damaged = bytes.clone();
         damaged[bytes.len() / 2] ^= 1;
         let write = |bytes: &[u8]| {
-            // Not through a link of the same file.
+            // The file may be a hard link; the other links must not change.
             fs::remove_file(&path).unwrap();
             fs::write(&path, bytes).unwrap();
         };
@@ -322,7 +322,7 @@ fn a_flipped_bit_in_any_file_of_a_job_is_noticed_or_changes_nothing() {
         assert!(is_noticed || read("out") == read("expected"), "{}: {said}", path.display());
         write(&bytes);
     }
-    // A task refuses what it runs, and the next submission mends it.
+    // A task refuses a damaged file, and the next submission repairs it.
     let folder = dir.path().join(JOB);
     let file_in = |folder: &Path| {
         let mut path = folder.to_owned();
@@ -346,7 +346,7 @@ fn a_flipped_bit_in_any_file_of_a_job_is_noticed_or_changes_nothing() {
     assert_eq!(read("out"), read("expected"));
 }
 
-/// Kills the workers of every task, as the system does where a task has too little memory, and lets the task live.
+/// Kills the workers of every task, as the system does when memory runs out, but not the task itself.
 const SBATCH_WITHOUT_MEMORY: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 id=$(($(cat "$here/id" 2>/dev/null || echo 0) + 1)) && echo "$id" >"$here/id"
@@ -394,7 +394,7 @@ fn tasks_whose_workers_are_killed_are_sent_again_with_more_memory() {
 #[test]
 fn it_is_said_that_it_is_not_known_whether_the_scheduler_has_a_task() {
     let dir = project("experiments/scale.toml");
-    // Killed after its note and before the scheduler has it.
+    // Kills `runner` after it has recorded the submission and before the scheduler has it.
     write_program(&dir.path().join("slurm/sbatch"), "#!/bin/sh\nkill -9 $PPID\n");
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--name", "job"];
     assert_eq!(command(dir.path(), &words).output().unwrap().status.code(), None);
@@ -436,7 +436,7 @@ fn only_what_the_scheduler_answers_makes_a_task_lost() {
     let slurm = |file: &str| dir.path().join("slurm").join(file);
     write_program(&slurm("sbatch"), ACCEPTS);
     submit(dir.path(), "experiments/scale.toml", &[], 0);
-    // Eight tasks in arrays 1 to 3. They wait, are seen, and are gone a day later.
+    // Eight tasks in arrays 1 to 3. They are queued when first seen, and gone a day later.
     let waits = "1_0|PENDING||Priority\n1_1|PENDING||Priority\n1_2|PENDING||Priority\n";
     fs::write(slurm("squeue.says"), waits).unwrap();
     forget(dir.path());
@@ -466,7 +466,7 @@ fn a_submitted_job_ends_in_the_report_of_one_run_whatever_its_path_is_called() {
     let alone = ["run", HOSTILE, "--backend", "sim", "--set", "n=256,512", "--out", "alone"];
     runner(dir.path(), &alone, 0);
     let said = submit(dir.path(), HOSTILE, &["--out", "reports/it's $(touch x)"], 0);
-    // The site's limit is three elements.
+    // The site allows three tasks per array.
     assert!(said.contains("8 shards in 8 tasks") && said.matches("array ").count() == 3, "{said}");
     let out = fs::read_to_string(dir.path().join("slurm/out")).unwrap();
     assert!(out.contains("8 shards: 8 done"), "{out}");
@@ -515,7 +515,7 @@ fn submitting_again_sends_only_what_is_missing() {
     assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("no shard is missing"));
     let refused = submit(dir.path(), "experiments/scale.toml", &["--energy"], 2);
     assert!(refused.contains("is a job with other options: choose another --name"), "{refused}");
-    // Both names are of one folder.
+    // Both names map to the same folder.
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s"];
     let named = |name: &str, code| runner(dir.path(), &[&words[..], &["--name", name]].concat(), code);
     let refused = named("job!", 2);
@@ -632,7 +632,7 @@ fn tasks_run_what_was_submitted_and_never_beside_a_later_version() {
     runner(dir.path(), &["merge", &format!("{JOB}/shards"), "--out", report], 0);
     let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
     assert!(read("alone") == read(report), "a task ran the edited source");
-    // The folder of the job was changed, too.
+    // Now the copy in the job's folder is changed too.
     fs::remove_dir_all(dir.path().join(JOB).join("shards")).unwrap();
     let submission = fs::read_to_string(dir.path().join(JOB).join("submission-1.json")).unwrap();
     let submission: serde_json::Value = serde_json::from_str(&submission).unwrap();
@@ -690,7 +690,7 @@ fn status_is_legible_at_ten_tasks_and_at_a_thousand() {
 fn an_array_that_was_refused_is_sent_by_the_next_submit_and_a_job_collects_the_others() {
     let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
     let sbatch = dir.path().join("slurm/sbatch");
-    // The second array is over a limit of the site.
+    // The second array exceeds a limit of the site.
     let refuses = ACCEPTS.replace("#!/bin/bash", "#!/bin/bash\necho \"$*\" >>\"$0.args\"")
         + "[ \"$id\" != 2 ] || { echo 'sbatch: error: Job violates accounting/QOS policy' >&2; exit 1; }\n";
     fs::write(&sbatch, refuses.replace("| tee \"$0.id\"", ">\"$0.id\"") + "echo \"$id\"\n").unwrap();
@@ -703,7 +703,7 @@ fn an_array_that_was_refused_is_sent_by_the_next_submit_and_a_job_collects_the_o
     assert!(said.contains("8 shards: 3 queued, 5 not submitted") && said.contains("QOS policy"), "{said}");
     let said = submit(dir.path(), manifest, &[], 0);
     assert!(said.contains("5 shards of 8 in 5 tasks") && said.contains("array 4: 3 tasks"), "{said}");
-    // The new collecting job waits for all arrays, and takes the place of the one before.
+    // The new collecting job waits for all arrays and replaces the previous one.
     let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
     assert!(arguments.lines().last().unwrap().contains("--dependency=afterany:1:4:5 "), "{arguments}");
     assert_eq!(fs::read_to_string(dir.path().join("slurm/scancel.args")).unwrap(), "--quiet 3\n");
@@ -733,7 +733,7 @@ fn shards_that_ran_out_of_memory_get_more_of_it_each_time() {
         .filter(|line| line.contains("--array="))
         .map(|line| line.split(' ').find_map(|word| word.strip_prefix("--mem=")))
         .collect();
-    // The first array has what its script says, as has the shard that failed for another reason.
+    // The first array gets the memory that its script states, and so does the shard that failed for another reason.
     assert_eq!(memory, [None, Some("6G"), None, Some("12G")]);
 }
 
@@ -783,7 +783,7 @@ fn the_shell_of_a_projects_settings_needs_consent_until_it_changes() {
 #[test]
 fn a_warned_task_stops_after_its_launch_and_asks_to_be_started_again() {
     let dir = project("experiments/scale.toml");
-    // A run of a minute, in hundreds of groups: it does not end before the signal comes.
+    // A run of about a minute, in hundreds of groups, so that the signal comes before it ends.
     let slow = KERNEL.replace("output[i] = 2.0f * input[i]", "for (int k = 0; k < 300000; ++k) output[i] += 1.0f");
     fs::write(dir.path().join("kernels/scale.cu"), slow).unwrap();
     write_program(&dir.path().join("slurm/sbatch"), "#!/bin/sh\necho 9\n");
@@ -859,14 +859,15 @@ fn what_the_job_of_others_names_stays_below_the_working_directory_and_is_no_opti
     assert!(said.contains("`--output=x` cannot name a revision"), "{said}");
 }
 
-/// The text of a file of a job as its other owners may write it: without the checksum, which finds damage, not forgery.
+/// Text of a job's file without its checksum, as another owner of the folder might write it. The checksum detects
+/// damage, not forgery.
 fn without_sum(text: &str) -> String {
     let (object, sum) = text.rsplit_once(",\"sum\":").unwrap();
     assert_eq!(sum.trim_end().len(), "\"01234567\"}".len());
     format!("{object}}}\n")
 }
 
-/// Changes the value of a key in a file of the job.
+/// Changes a JSON file of the job.
 fn edit(dir: &Path, file: &str, change: impl FnOnce(&mut serde_json::Value)) {
     let path = dir.join(JOB).join(file);
     let mut value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -943,7 +944,7 @@ fn only_the_script_of_a_task_allows_host_code() {
     let said = runner(dir.path(), &words, 0);
     let out = fs::read_to_string(dir.path().join("slurm/out")).unwrap();
     assert!(out.contains("1 of 1 cases passed"), "{said}{out}");
-    // As another user, who has given no consent, runs the same task.
+    // Another user, who has given no consent, runs the same task.
     fs::remove_dir_all(dir.path().join(JOB).join("shards")).unwrap();
     edit(dir.path(), "job.json", |job| job["allows_host_code"] = true.into());
     let task = |more: &[&str]| {
@@ -966,13 +967,13 @@ fn the_collecting_job_compares_with_a_revision() {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
         assert!(Command::new("git").current_dir(dir.path()).args(identity).args(words).status().unwrap().success());
     }
-    // One add more for each thread of one variant.
+    // One more addition per thread in one variant.
     let slower = KERNEL.replace("input[i] + input[i]", "input[i] + input[i] + (i > 99999999 ? input[i - 1] : 0.0f)");
     fs::write(dir.path().join("kernels/scale.cu"), slower).unwrap();
     let again = ["--out", "reports/scale", "--compare-with", "HEAD", "--gate"];
     submit(dir.path(), "experiments/scale.toml", &again, 0);
     forget(dir.path());
-    // The counters of the simulator decide.
+    // Decided by the simulator's counters.
     let said = runner(dir.path(), &["collect", JOB], 4);
     assert!(said.contains("16 cases: 8 with more work counted, 8 same."), "{said}");
 }
@@ -1002,7 +1003,7 @@ fn named_shards_run_again_and_until_then_their_results_stay() {
     let refused = submit(dir.path(), manifest, &["--rerun", "9/8"], 2);
     assert!(refused.contains("the job has no shard `9/8`"), "{refused}");
 
-    // The tasks of the next ones never start.
+    // The tasks of the next submissions never start.
     write_program(&dir.path().join("slurm/sbatch"), &ACCEPTS.replace("echo 0", "echo 90"));
     submit(dir.path(), manifest, &["--rerun", "all"], 0);
     assert!(runner(dir.path(), &["status", JOB], 0).contains("8 shards: 8 queued"));
@@ -1012,7 +1013,7 @@ fn named_shards_run_again_and_until_then_their_results_stay() {
     assert!(refused.contains("scale 1/8 is queued and would run twice"), "{refused}");
 }
 
-/// A controller that was killed and forgot that a task had begun starts it again, cannot, and holds it.
+/// A controller was killed and forgot that a task had started. It tries to start the task again, fails, and holds it.
 #[test]
 fn a_collecting_job_that_waits_for_tasks_whose_shards_are_done_is_not_waited_for() {
     let dir = project("experiments/scale.toml");
@@ -1037,7 +1038,7 @@ fn a_cancelled_job_is_sent_again_by_the_same_command() {
     let slurm = |file: &str| dir.path().join("slurm").join(file);
     write_program(&slurm("sbatch"), ACCEPTS);
     submit(dir.path(), manifest, &[], 0);
-    // Arrays 1 to 3 and the collecting job 4, of which array 2 has ended.
+    // Arrays 1 to 3, of which array 2 has ended, and the collecting job 4.
     let tasks =
         "1_0|RUNNING|n1|None\n1_1|PENDING||Priority\n2_0|FAILED|n1|None\n3_0|PENDING||Priority\n4|PENDING||None\n";
     fs::write(slurm("squeue.says"), tasks).unwrap();
@@ -1048,7 +1049,7 @@ fn a_cancelled_job_is_sent_again_by_the_same_command() {
     let said = runner(dir.path(), &["cancel", JOB], 0);
     assert!(said.contains("cancelled 3 jobs of the scheduler: 1, 3, 4"), "{said}");
     assert_eq!(fs::read_to_string(slurm("scancel.args")).unwrap(), "--quiet 1 3 4\n");
-    // The scheduler was asked less than a minute ago, and keeps no accounts.
+    // The scheduler was asked less than a minute ago and has no accounting.
     let said = runner(dir.path(), &["status", JOB], 1);
     assert!(said.contains("8 shards: 8 failed") && said.contains("(task 1_0): cancelled"), "{said}");
     assert!(runner(dir.path(), &["cancel", JOB], 0).contains("no task is queued or running"));

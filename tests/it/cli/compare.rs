@@ -8,7 +8,7 @@ use runner_results::journal::{self, Journal};
 use runner_types::Records;
 use tempfile::TempDir;
 
-/// A repository whose only commit has reports, and a working tree in which they can be changed.
+/// A repository with reports in its only commit; tests change them in the working tree.
 struct Repository {
     dir: TempDir,
 }
@@ -50,12 +50,12 @@ fn compare(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(dir).args(words).output().unwrap()
 }
 
-/// The records of two regimes of many variants, on a machine with a spread.
+/// Records of many variants in two regimes, from a calibrated machine.
 fn records() -> Records {
     fixture::calibrated(&fixture::regimes())
 }
 
-/// Makes a variant slower by a factor.
+/// Slows down a variant by a factor.
 fn slow_down(records: &mut Records, variant: &str, factor: f64) {
     for record in records.cases.iter_mut().filter(|record| record.case.key.variant == variant) {
         let time = &mut record.result.as_mut().unwrap().time;
@@ -112,7 +112,7 @@ fn a_wrong_revision_or_path_says_what_is_wrong() {
     assert!(error.contains("is not in a git checkout"), "{error}");
 }
 
-/// As in `checkout.rs`: git runs what a checkout's configuration names, but not for `runner`.
+/// As in `checkout.rs`: git runs programs that a checkout's configuration names, but not when `runner` calls it.
 #[test]
 fn reading_a_revision_runs_no_program_of_the_checkout() {
     let repository = Repository::new();
@@ -125,7 +125,7 @@ fn reading_a_revision_runs_no_program_of_the_checkout() {
     for key in ["core.fsmonitor", "filter.trap.smudge", "filter.trap.clean", "diff.trap.textconv", "core.sshCommand"] {
         repository.git(&["config", key, &trap]);
     }
-    // The trap works: an ordinary command falls into it.
+    // The trap works: an ordinary git command triggers it.
     let _ = Command::new("git").current_dir(repository.dir.path()).args(["status"]).output().unwrap();
     assert!(fs::remove_file(&canary).is_ok());
     let (code, said, error) = repository.compare(&["main:reports", "reports"]);
@@ -202,7 +202,7 @@ block  = [256]
 args   = ["input", "output", "u32(n)"]
 "#;
 
-/// A warp that reads one element of another line once more: one request and one sector each.
+/// One warp reads one more element, from another cache line: one more request and one more sector.
 #[test]
 fn one_extra_transaction_in_a_simulated_kernel_is_found_and_explained() {
     let dir = tempfile::tempdir().unwrap();

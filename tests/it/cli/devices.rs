@@ -7,7 +7,7 @@ use super::shards::{DEVICE, project, runner};
 
 const FILES: [&str; 4] = ["report.md", "records.jsonl", "results.csv", "environment.json"];
 
-/// A second manifest beside `scale`, whose groups all take longer.
+/// Adds a second manifest, whose groups all take longer than those of `scale`.
 fn with_larger(dir: &Path) {
     let scale = fs::read_to_string(dir.join("experiments/scale.toml")).unwrap();
     let larger = scale.replace("\"scale\"\ntitle", "\"larger\"\ntitle").replace("[8, 14, 2]", "[16, 18, 2]");
@@ -26,7 +26,7 @@ fn same_reports(dir: &Path) {
     }
 }
 
-/// `n` and `block` of the groups in a journal, in the order in which they began.
+/// `n` and `block` of each group in a journal, in the order in which the groups started.
 fn begun(dir: &Path, experiment: &str, gpu: &str) -> Vec<[u64; 2]> {
     let path = dir.join("target/devices").join(experiment).join(gpu).join("journal.jsonl");
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -44,7 +44,7 @@ fn two_simulators_share_the_groups_of_all_manifests_and_make_the_reports_of_one(
     assert!(said.contains("on 2 GPUs; 0 GPUs lost"), "{said}");
     same_reports(dir.path());
 
-    // The longest first: those of `larger`, then by size.
+    // Longest first: the groups of `larger`, then by size.
     let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("GPU ")).collect();
     let first_of_scale = lines.iter().position(|line| line.contains(": scale ")).unwrap();
     assert!(lines[first_of_scale + 1..].iter().filter(|line| line.contains(": larger ")).count() <= 1, "{lines:#?}");
@@ -64,7 +64,7 @@ fn an_interrupted_run_is_continued_on_other_devices() {
     with_larger(dir.path());
     runner(dir.path(), &[&MANIFESTS[..], &["--out", "alone"]].concat(), 0);
     runner(dir.path(), &[&MANIFESTS[..], &["--devices", "1,2"]].concat(), 0);
-    // One of the two is lost with what it did, as a node's disk would be.
+    // One device's results are lost, as when the disk of a node fails.
     fs::remove_file(dir.path().join("target/devices/scale/2/journal.jsonl")).unwrap();
     let mut kept = begun(dir.path(), "scale", "1");
     let said = runner(dir.path(), &[&MANIFESTS[..], &["--devices", "0", "--resume"]].concat(), 0);
@@ -79,7 +79,8 @@ fn an_interrupted_run_is_continued_on_other_devices() {
     assert!(!dir.path().join("target/devices/scale/1/journal.jsonl").exists());
 }
 
-/// Every GPU's journal names the command that makes the report again; journals of different commands are not merged.
+/// The journals of all GPUs must state the same command for recreating the report, because journals of different
+/// commands are not merged.
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 fn two_gpus_share_the_groups_of_a_manifest_and_make_one_report() {

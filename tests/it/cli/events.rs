@@ -1,4 +1,4 @@
-//! `runner run --json`: every line is an event of docs/reference/events.md, and nothing else is on standard output.
+//! `runner run --json`: every line is an event of docs/reference/events.md, and standard output contains nothing else.
 
 use std::fs;
 use std::path::Path;
@@ -82,7 +82,7 @@ fn claims_are_judged_in_the_stream_and_each_manifest_has_its_own_lines() {
     let [held, broken] = &select("claim")[..] else { panic!("{}", ran.said) };
     assert_eq!((&held["state"], &held["where"]), (&json!("held"), &json!("n > 1")));
     assert_eq!((&broken["state"], &broken["detail"]), (&json!("broken"), &json!("32")));
-    // A quiet run says which claim its exit code is about.
+    // Even a quiet run names the claim behind its exit code.
     let quiet = repository.run(&["--gate", "--quiet"]);
     assert_eq!((quiet.code, quiet.said.as_str()), (Some(5), ""));
     let claim = "✗ claim broken: counter(\"gld_requests\", \"plain\") == 31: 32\n";

@@ -1,9 +1,9 @@
-//! The exit codes of docs/reference/commands.md, of every command that needs no GPU.
+//! The exit codes in docs/reference/commands.md, for every command that needs no GPU.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs in an empty folder, without a GPU and without the network.
+/// Runs a command in a new folder, without a GPU and without a network.
 fn code(arguments: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("damaged.jsonl"), "{\n").unwrap();

@@ -8,7 +8,7 @@ use std::process::Command;
 use runner_results::journal::{self, Journal};
 use runner_types::Event;
 
-/// Merges the journal of a device with this name, as a user does.
+/// Merges the journal of a device with this name, as a user would.
 fn merge(dir: &Path, device: &str) -> String {
     let mut events = fixture::reduce().events;
     if let Event::RunStarted { environment, .. } = &mut events[0] {
@@ -26,7 +26,7 @@ fn merge(dir: &Path, device: &str) -> String {
 fn devices_with_almost_the_same_name_have_folders_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
     let devices = ["GPU A-1", "GPU A 1", "gpu a 1", "中", "国"];
-    // A second merge replaces the report of the same device.
+    // The second merge of a device replaces its report.
     for device in devices.iter().chain(&devices) {
         let said = merge(dir.path(), device);
         assert!(said.contains("report: reports/reduce/"), "{said}");

@@ -1,9 +1,9 @@
-//! What the simulator finds, and what it does not, in kernels as people write them.
+//! What the simulator detects, and what it does not, in realistic kernels.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a command in the folder of the kernels; its exit code, and what it prints.
+/// Runs a command in the kernels' folder. Returns its exit code and output.
 fn run(arguments: &[&str]) -> (Option<i32>, String) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/findings");
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));

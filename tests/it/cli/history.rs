@@ -1,4 +1,4 @@
-//! `runner history`, as a user types it, on a repository made here.
+//! `runner history`, as a user types it, on a repository that the test creates.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use fixture::snapshot;
 
 const REPORT: &str = "reports/regimes/h100";
 
-/// The revision in which the planted change is, counted from 0.
+/// 0-based index of the revision with the planted change.
 const CHANGED: usize = 20;
 
 struct Repository {
@@ -29,7 +29,7 @@ impl Repository {
         repository
     }
 
-    /// The same records every time make the same commit, so that snapshots can name it.
+    /// Fixed author and date: equal records always give the same commit, so that snapshots can name it.
     fn git(&self, arguments: &[&str]) -> String {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
         let date = "2026-03-04T05:06:07+0000";
@@ -64,7 +64,7 @@ fn history(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// The long kernels of two variants, cold and warm; the process-to-process spread is a tenth of a percent.
+/// Cold and warm times of two variants' long kernels, which vary by 0.1 % between processes.
 static RECORDS: LazyLock<Records> = LazyLock::new(|| {
     let mut records = fixture::calibrated(&fixture::regimes());
     let is_kept = |variant: &str| ["variant2", "variant3"].contains(&variant);
@@ -80,7 +80,7 @@ fn scale(time: &mut Estimate, factor: f64) {
     }
 }
 
-/// Forty reruns with 0.3 % of noise; `variant3` becomes 1 % slower in the middle.
+/// Forty reruns with 0.3 % noise; `variant3` becomes 1 % slower halfway.
 fn noisy_history() -> Repository {
     let repository = Repository::new();
     let mut rng = ChaCha8Rng::seed_from_u64(11);
@@ -101,8 +101,8 @@ fn noisy_history() -> Repository {
     repository
 }
 
-/// Six measurements before a new driver and six after it, twice as slow; the seventh revision has the same times as the
-/// sixth.
+/// Six measurements with an old driver and six with a new one, which is twice as slow. The seventh revision repeats the
+/// times of the sixth.
 fn broken_history() -> Repository {
     let repository = Repository::new();
     let mut last = RECORDS.clone();
@@ -207,7 +207,7 @@ fn a_new_driver_is_a_break_and_never_a_change() {
     let page: serde_json::Value = serde_json::from_str(&json).unwrap();
     let series = &page["reports"][0]["series"][0];
     assert_eq!(series["breaks"][0]["what"], serde_json::json!(["driver"]));
-    // The revision that repeats all times is no measurement.
+    // A revision that repeats all times is not a measurement.
     assert_eq!(series["points"].as_array().unwrap().len(), 12);
     assert_eq!(series["breaks"][0]["revision"], 7);
 }
@@ -287,7 +287,7 @@ fn a_report_has_its_history_whatever_its_folder_is_called() {
     }
 }
 
-/// Files of two megabytes where one is allowed: refused as soon as their size is known.
+/// Files of two megabytes exceed a limit of one; they are refused as soon as their size is known.
 #[test]
 fn files_of_a_revision_that_are_too_long_are_refused() {
     let repository = broken_history();
@@ -333,7 +333,7 @@ fn a_revision_that_cannot_be_read_is_part_of_the_verdict() {
     assert!(text.contains("15 measured revisions"), "{text}");
 }
 
-/// Six equal reruns but one, whose times of one variant are 16 % longer.
+/// Six identical reruns, except that one variant is 16 % slower in one of them.
 #[test]
 fn a_scatter_that_no_change_explains_is_in_the_first_line() {
     let repository = Repository::new();
@@ -362,13 +362,13 @@ fn a_page_for_a_browser_has_every_time_at_its_revision() {
     assert_eq!(data["rows"].as_u64().unwrap() as usize, RECORDS.cases.len());
     for (facts, record) in data["facts"].as_array().unwrap().iter().zip(&RECORDS.cases) {
         let lanes = facts["lanes"].as_array().unwrap();
-        // The seventh revision, which repeats the sixth, is no measurement.
+        // The seventh revision repeats the sixth, so it is not a measurement.
         assert_eq!(lanes.len(), 12);
         let time = record.result.as_ref().unwrap().time.point;
         let ratio = |lane: usize| lanes[lane]["interval"][0].as_f64().unwrap() / time;
         assert!((ratio(0) - 1.0).abs() < 1e-4 && (ratio(11) - 2.002).abs() < 1e-3, "{}", ratio(11));
         assert_eq!(lanes[6]["note"], "break: driver");
     }
-    // A chart of each case is in the page.
+    // The page has a chart for each case.
     assert_eq!(page.matches("<svg ").count(), RECORDS.cases.len());
 }

@@ -56,7 +56,8 @@ fn two_kernels_are_compared_without_a_manifest_and_nothing_is_left_behind() {
     let folder = folder();
     let (code, out, error) = run(&folder, &[&TRY[..], &["scale.cu", "-k", "old", "-k", "strided"]].concat());
     assert_eq!(code, Some(0), "{out}{error}");
-    // 1024 elements are 32 warps. A warp loads 128 bytes, which are 4 sectors, or 32 words that are 132 bytes apart.
+    // 1024 elements are 32 warps. A warp loads either 128 contiguous bytes, which are 4 sectors, or 32 words that are
+    // 132 bytes apart, which are 32 sectors.
     for cells in [&["old", "128"][..], &["strided", "1024", "(8.00×)"]] {
         let has_row = |line: &str| {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -83,11 +84,11 @@ fn kernels_that_write_nothing_do_not_match_and_the_message_says_how_to_choose_si
         )
     };
     fs::write(folder.path().join("cube.cu"), kernel("planes", "") + &kernel("planes_wrong", " + 1")).unwrap();
-    // The product of three times 2^16 overflows to 0, so that no thread does anything.
+    // The product of the three sizes overflows to 0, so no thread does anything.
     let sizes = ["try", "cube.cu", "--backend", "sim", "--arg", "B=65536", "--arg", "T=65536", "--arg", "C=65536"];
     let nothing = ["no launch wrote to an output (`sums`): choose sizes", "--arg NAME=4", "0 of 2 cases passed"];
     expect(&folder, &[&sizes[..], &["--grid", "4"]].concat(), 1, &nothing);
-    // Sizes by default are small enough for the product: 4 * 8 threads add 1 to each of 16 sums with those of a user.
+    // The default sizes are small enough for the product. With the sizes below, 4 * 8 threads add 1 to each of 16 sums.
     expect(&folder, &["try", "cube.cu", "--backend", "sim"], 1, &["`planes_wrong` is wrong in"]);
     let sizes = ["try", "cube.cu", "--backend", "sim", "--arg", "B=4", "--arg", "T=8", "--arg", "C=16"];
     expect(&folder, &sizes, 1, &["planes_wrong", "off by 31.99999", "16 of 16 elements are wrong"]);
@@ -167,7 +168,7 @@ fn experiments_are_listed_with_their_variants_and_axes() {
     let entry: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(entry["variants"], serde_json::json!(["old", "strided"]));
     assert_eq!(entry["axes"], serde_json::json!([{ "name": "n", "values": [16_777_213] }]));
-    // A manifest with a fault does not hide the others.
+    // An invalid manifest does not hide the others.
     fs::write(folder.path().join("experiments/broken.toml"), "[experiment]\n").unwrap();
     expect(&folder, &["list"], 2, &["broken.toml", "scale           2"]);
 }
@@ -189,7 +190,7 @@ __global__ void transpose(const float *in, float *out, int rows, int columns)
 }
 ";
 
-/// Tries kernels of `k.cu`.
+/// Arguments that try kernels of `k.cu`.
 fn attempt<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&TRY[..], &["k.cu"], arguments].concat()
 }
@@ -201,7 +202,7 @@ fn a_kernel_that_updates_a_buffer_is_compared_with_what_the_buffer_held() {
     let right = ["x = f32[n], input, uniform", "y = f32[n], input and output, uniform", "2 of 2 cases"];
     expect(&folder, &attempt(&["-k", "plain", "-k", "adds"]), 0, &right);
     expect(&folder, &attempt(&["-k", "plain", "-k", "twice"]), 1, &["1024 of 1024 elements are wrong"]);
-    // The pointer is passed on, so the text does not show that it is updated.
+    // The kernel passes the pointer on, so its own text does not show that the buffer is updated.
     let refused = ["read of 4 bytes", "(buffer `y` + 0), which was never written", "--arg y=inout"];
     expect(&folder, &attempt(&["-k", "passes_on"]), 1, &refused);
     expect(&folder, &attempt(&["-k", "plain", "-k", "passes_on", "--arg", "y=inout"]), 0, &["2 of 2 cases"]);
@@ -209,7 +210,7 @@ fn a_kernel_that_updates_a_buffer_is_compared_with_what_the_buffer_held() {
     expect(&folder, &["try", "--backend", "sim", "--n", "50", "k.cu", "-k", "transpose"], 0, &square);
 }
 
-/// Two kernels that differ in one place each.
+/// Kernels, and copies of them that differ in one place.
 const PAIRS: &str = "\
 __global__ void axpby(int n, float a, float b, const float *x, float *y)
 { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + b * y[i]; }

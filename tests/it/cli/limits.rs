@@ -1,4 +1,4 @@
-//! Manifests that are too large for their own good: time and memory stay in bounds, and a user who gives up is heard.
+//! Oversized manifests: time and memory stay bounded, and the user can interrupt the program.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const KERNEL: &str = "extern \"C\" __global__ void k(int* data) { data[threadIdx.x] = 1; }\n";
 
-/// A project whose manifest has these axes and bindings, and this at its end.
+/// A project whose manifest has these axes and bindings and ends with `more`.
 fn project(axes: &str, lets: &str, more: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let text = format!(
@@ -33,7 +33,7 @@ fn command(dir: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that must not take a processor for long: the system kills it after half a minute.
+/// Runs a command that must be quick: the system kills it after 30 seconds of CPU time.
 fn quick(dir: &TempDir, arguments: &[&str]) -> Output {
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -t 30; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_runner")]).args(arguments);
@@ -46,7 +46,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A chain of bindings, each of which needs the one before it.
+/// A chain of bindings, each of which depends on the previous one.
 fn chain(first: &str, count: usize) -> String {
     (1..count).fold(format!("b0 = \"{first}\"\n"), |mut text, i| {
         writeln!(text, "b{i} = \"b{} + 1\"", i - 1).unwrap();
@@ -150,7 +150,7 @@ fn a_second_interrupt_ends_planning() {
     let term = || kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
     term();
     assert!(lines.any(|line| line.unwrap().contains("again to stop now")));
-    // Planning a million cases takes a processor for longer.
+    // Planning a million cases would take more CPU time.
     let most = Some(processor_seconds(&run) + 5);
     prlimit(Some(Pid::from_child(&run)), Resource::Cpu, Rlimit { current: most, maximum: most }).unwrap();
     term();
@@ -158,24 +158,24 @@ fn a_second_interrupt_ends_planning() {
     assert_eq!(run.wait().unwrap().code(), Some(130));
 }
 
-/// Whether the process handles SIGTERM, which it does as soon as its `main` has begun to run a command.
+/// Whether the process handles SIGTERM, which it does once `main` has started to run a command.
 fn handles_signals(child: &Child) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
     u64::from_str_radix(caught.trim(), 16).unwrap() >> (Signal::TERM.as_raw() - 1) & 1 == 1
 }
 
-/// How many seconds the process has had a processor, rounded up.
+/// CPU time of the process in seconds, rounded up.
 fn processor_seconds(child: &Child) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
-    // The program's name, which may have blanks, ends in a bracket; 11 fields later are the times.
+    // The program's name may contain blanks and ends with a parenthesis; the CPU times are 11 fields later.
     let mut fields = stat.rsplit(") ").next().unwrap().split(' ').skip(11);
     let ticks: u64 = fields.by_ref().take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-    // Linux counts them in hundredths of a second for every program.
+    // Linux always reports these times in hundredths of a second.
     ticks.div_ceil(100)
 }
 
-/// The words before an argument with a value, for every such argument of a command and of those below it.
+/// For each argument with a value, of a command and its subcommands: the words before that value.
 fn places(command: &clap::Command, before: &[String], found: &mut Vec<Vec<String>>) {
     for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
         let option = argument.get_long().map(|name| format!("--{name}"));
@@ -223,13 +223,13 @@ fn a_folder_whose_name_is_not_utf_8_can_be_the_working_directory() {
         let output = command(&dir, words).current_dir(&odd).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", said(&output));
     }
-    // What names a source by its whole path cannot.
+    // `try` names the source by its absolute path, so it cannot.
     let output = command(&dir, &["try", "k.cu", "--backend", "sim"]).current_dir(&odd).output().unwrap();
     let message = "/od\u{fffd}d/k.cu is not UTF-8: rename the file or folder";
     assert!(output.status.code() == Some(2) && said(&output).contains(message), "{}", said(&output));
 }
 
-/// Lines of an expansion that doubles 40 times.
+/// Source lines whose macro expansion doubles 40 times.
 fn macro_bomb() -> String {
     let doubled = (0..40).fold(String::new(), |text, i| format!("{text}#define A{i} A{0} A{0}\n", i + 1));
     format!("{doubled}#define A40 ;\nA0\n{KERNEL}")

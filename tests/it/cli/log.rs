@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const MANIFEST: &str = include_str!("../../slurm/project/experiments/scale.toml");
 const KERNEL: &str = include_str!("../../slurm/project/kernels/scale.cu");
 
-/// A project whose kernels no earlier test has compiled.
+/// A project with kernels that no earlier test has compiled.
 fn project(manifest: &str, kernel: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let kernel = format!("// {}\n{kernel}", dir.path().display());
@@ -40,7 +40,7 @@ fn command(dir: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// The standard error of a run that ends with success.
+/// Standard error of a successful run.
 #[track_caller]
 fn log_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -49,7 +49,7 @@ fn log_of(command: &mut Command) -> String {
     log
 }
 
-/// What the lines say after the time, which never runs backwards.
+/// Log lines without their times, which must not decrease.
 fn texts(log: &str) -> Vec<&str> {
     let mut last = 0.0;
     let text = |line| {
@@ -62,7 +62,7 @@ fn texts(log: &str) -> Vec<&str> {
     log.lines().map(text).collect()
 }
 
-/// The lines with these words in this order.
+/// Number of lines that contain these words in this order.
 fn count(log: &str, words: &[&str]) -> usize {
     let has = |line: &&str| words.iter().try_fold(*line, |rest, word| Some(rest.split_once(word)?.1)).is_some();
     texts(log).iter().filter(|line| has(line)).count()
@@ -139,7 +139,7 @@ fn the_log_of_a_worker_that_dies_is_not_its_last_output() {
         }
     }
     assert_eq!(runner.wait().unwrap().code(), Some(1));
-    // Its other case may be running as well.
+    // The worker may already be running its other case, which then crashes as well.
     let killed = "crashed       twice[n = 256, block = 64]: the worker was killed by SIGKILL";
     assert!(failures.iter().any(|failure| failure.starts_with(killed)), "{failures:#?}");
     assert!(!failures.concat().contains("its last output"), "{failures:#?}");

@@ -1,4 +1,4 @@
-//! Counts of machine instructions that are derived on the simulator, compared with those of the hardware.
+//! Machine instruction counts derived on the simulator, compared with hardware counts.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::process::Command;
 use runner_report::case_name;
 use runner_results::journal::read_records;
 
-/// Experiments whose kernels launch kernels: the hardware also counts the device runtime.
+/// Experiments whose kernels launch kernels. For these, the hardware also counts the device runtime.
 const LAUNCHES: [&str; 3] = ["dynamic_parallelism", "launch_limits", "nested_hello"];
 
-/// Returns the machine instructions of a case: the function and how many warps executed each, as the source view derives.
+/// Machine instructions of a case as the source view derives them: each one's function, and how many warps executed it.
 fn machine_instructions(manifest: &str, case: &str) -> Option<Vec<(String, Option<u64>)>> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -20,12 +20,12 @@ fn machine_instructions(manifest: &str, case: &str) -> Option<Vec<(String, Optio
     view["machine"].as_array()?.iter().map(one).collect()
 }
 
-/// Returns the number of warps times instructions that the source view of a case derives.
+/// Total of warp instructions that the source view derives for a case.
 fn derived(manifest: &str, case: &str) -> Option<u64> {
     Some(machine_instructions(manifest, case)?.into_iter().filter_map(|(_, executed)| executed).sum())
 }
 
-/// The hardware counted 18,366 of `interleaved`, where the host launches the same kernel in the same grid.
+/// When the host launches `interleaved` with the same grid, the hardware counts 18,366 instructions.
 #[test]
 fn a_kernel_that_a_kernel_launches_has_the_counts_that_the_hardware_has_where_the_host_launches_it() {
     let counted = machine_instructions("experiments/dynamic_parallelism.toml", "launched[n = 5003]").unwrap();

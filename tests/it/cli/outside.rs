@@ -1,4 +1,4 @@
-//! The files of a manifest are in its project: nothing outside it is read unless the user allows it.
+//! The files of a manifest must lie in its project: nothing outside is read unless the user allows it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -36,7 +36,7 @@ impl Place {
     fn new() -> Self {
         let place = Self { dir: tempfile::tempdir().unwrap() };
         place.write("secret.cuh", "int secret_of_the_user;\n");
-        // The header of an .npy file of four i32, by the letter of the format's description.
+        // Header of an .npy file with four i32, exactly as the format specifies it.
         let header = "{'descr': '<i4', 'fortran_order': False, 'shape': (4,), }";
         let header = format!("{header:117}\n");
         let bytes = [b"\x93NUMPY\x01\x00\x76\x00", header.as_bytes(), &[0; 16]].concat();
@@ -66,7 +66,7 @@ impl Place {
         command.current_dir(self.path("p")).args(arguments).output().unwrap()
     }
 
-    /// What `check` says; it must find exactly this fault, and none when the user allows it.
+    /// Asserts that `check` finds exactly this fault, and none if the user allows outside files.
     fn is_refused(&self, line: u32) {
         let check = self.runner(&["check", "experiments/x.toml"]);
         let said = said(&check);

@@ -1,4 +1,4 @@
-//! `runner plan`: what it prints without a device. The expected output is in `plan/*.txt` and `plan/*.jsonl`.
+//! `runner plan`: its output without a device. The expected output is in `plan/*.txt` and `plan/*.jsonl`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -68,7 +68,7 @@ fn json_has_a_line_for_the_plan_and_one_for_every_case() {
     let output = plan(&["experiments/ladder.toml", "--backend", "cuda", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // 6 sizes × 2 blocks × 2 types and the included point, for 6 variants.
+    // 6 sizes × 2 blocks × 2 types, plus the included point, for 6 variants.
     assert_eq!((lines[0]["cases"].as_u64(), lines.len()), (Some(25 * 6), 1 + 25 * 6));
 }
 

@@ -1,9 +1,9 @@
-//! Pull requests as a team gets them: the page of each says in its first lines what changed, by how much, why, and
-//! whether the results are still right.
+//! Pull requests as a team sees them. The first lines of each page say what changed, by how much, why, and whether the
+//! results are still right.
 //!
-//! Most are changes of an experiment, which `run --against` compares on the simulator. The updates of a toolkit and of a
-//! driver change no file; `compare` reads their records. Facts of a page that follow from the change are also checked one by
-//! one, in their order: the golden file alone would be overwritten with a wrong one.
+//! Most are changes of an experiment, which `run --against` compares on the simulator. Updates of a toolkit or driver
+//! change no file; `compare` reads their records. Facts that follow from the change are also checked one by one and in
+//! order, because a golden file could be overwritten with a wrong page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const HEADER: &str = "__device__ float load(const float* at) { return *at; }\n";
 const MANIFEST_PATH: &str = "experiments/sum.toml";
 const KERNEL_PATH: &str = "kernels/sum.cu";
 
-/// A folder that git follows, with commits that have the same names each time.
+/// A git repository whose commits always have the same hashes.
 struct Repository(TempDir);
 
 impl Repository {
@@ -53,7 +53,7 @@ impl Repository {
         self.git(&["commit", "-qm", subject]);
     }
 
-    /// Runs the program; its exit code.
+    /// Runs the program. Returns its exit code.
     fn runner(&self, arguments: &[&str]) -> Option<i32> {
         let output =
             Command::new(env!("CARGO_BIN_EXE_runner")).current_dir(self.0.path()).args(arguments).output().unwrap();
@@ -62,14 +62,14 @@ impl Repository {
         output.status.code()
     }
 
-    /// Compares the page with the kept one.
+    /// Compares the page with the golden file.
     fn assert_page(&self, name: &str) {
         let page = fs::read_to_string(self.0.path().join("page.md")).unwrap();
         snapshot::assert_is(&page, &golden(name));
     }
 }
 
-/// Whether the kept page says all of these, in this order.
+/// Asserts that the golden file contains all of these, in this order.
 #[track_caller]
 fn assert_says(name: &str, facts: &[&str]) {
     let page = fs::read_to_string(golden(name)).unwrap();
@@ -83,10 +83,10 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/pull_requests").join(format!("{name}.md"))
 }
 
-/// Makes a change to a file of the experiment.
+/// File of the experiment, and the edit of its text.
 type Edit = (&'static str, fn(&str) -> String);
 
-/// Compares a change with its base as the generated job does.
+/// Compares a change with its base, as the generated job does.
 #[track_caller]
 fn assert_change(name: &str, code: i32, edits: &[Edit]) {
     let repository = Repository::new();
@@ -118,7 +118,7 @@ fn assert_change(name: &str, code: i32, edits: &[Edit]) {
     assert_eq!(found, Some(code), "{name}");
 }
 
-/// Removes the part of the manifest from a line up to the next empty one.
+/// Removes every section of the manifest that contains `first`; empty lines separate sections.
 fn without(text: &str, first: &str) -> String {
     let mut parts: Vec<&str> = text.split("\n\n").collect();
     parts.retain(|part| !part.contains(first));
@@ -200,7 +200,7 @@ fn removed_claims() {
 #[test]
 fn another_size() {
     assert_change("size_changed", 0, &[(MANIFEST_PATH, |text| text.replace("[4096]", "[8192]"))]);
-    // Nothing is right that was compared with nothing.
+    // A result that was compared with nothing is not right.
     assert_says("size_changed", &["## ? Nothing compared, 3 new, 3 gone (", "\n- Axis `n`: `4096` → `8192`.\n"]);
 }
 
@@ -226,7 +226,7 @@ fn another_input() {
     assert_change("new_input", 6, &[(MANIFEST_PATH, |text| text.replace("seed = 7", "seed = 8"))]);
 }
 
-/// Compares records of an H100 with those of a machine that was updated.
+/// Compares the records of an H100 with those after an update of the machine.
 #[track_caller]
 fn assert_update(name: &str, code: i32, options: &[&str], update: impl Fn(&mut Records)) {
     let base = fixture::calibrated(&fixture::regimes());
@@ -284,7 +284,7 @@ fn an_added_option() {
     assert_says("option_added", &["## ✓ No regression (", "\n- Compiler option `--use_fast_math` added (two).\n"]);
 }
 
-/// `four` executes 3,488 warp instructions and `tree` 13,184: 0.26 times as many.
+/// `four` executes 3,488 warp instructions and `tree` 13,184, a ratio of 0.26.
 #[test]
 fn a_tightened_claim() {
     assert_change("claim_tightened", 5, &[(MANIFEST_PATH, |text| text.replace("< 0.6 *", "< 0.2 *"))]);
@@ -310,11 +310,11 @@ fn a_comment_in_a_header() {
     assert_says("header_comment", &["## ✓ No regression (", "No count changed"]);
 }
 
-/// Experiments of these names, each with a kernel of its own unless its name is `other…`.
+/// Writes experiments with these names. Those named `other…` share a kernel; each of the rest has its own.
 fn experiments(repository: &Repository, names: &[String]) {
     repository.write("kernels/load.cuh", HEADER);
     for name in names {
-        // Kernels of the others are compiled once.
+        // The shared kernel is compiled only once.
         let kernel = if name.starts_with("other") { "sum" } else { name };
         let manifest = MANIFEST.replace("\"sum\"", &format!("\"{name}\"")).replace("sum.cu", &format!("{kernel}.cu"));
         repository.write(&format!("experiments/{name}.toml"), &manifest);
@@ -324,7 +324,7 @@ fn experiments(repository: &Repository, names: &[String]) {
     repository.git(&["checkout", "-qb", "change"]);
 }
 
-/// Compares all of them with the base, as the generated job does.
+/// Compares all experiments with the base, as the generated job does.
 fn run_all(repository: &Repository, names: &[String]) -> Option<i32> {
     let manifests: Vec<String> = names.iter().map(|name| format!("experiments/{name}.toml")).collect();
     let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
@@ -332,7 +332,7 @@ fn run_all(repository: &Repository, names: &[String]) -> Option<i32> {
     repository.runner(&[&["run"], &manifests[..], &options].concat())
 }
 
-/// `reduce` has a barrier more in each step, `unrolling` reads the wrong elements, 24 experiments are as before.
+/// `reduce` has an extra barrier in each step, `unrolling` reads the wrong elements, and 24 experiments are unchanged.
 #[test]
 fn two_red_experiments_of_26() {
     let others = (1..=24).map(|number| format!("other{number:02}"));
@@ -349,7 +349,7 @@ fn two_red_experiments_of_26() {
     assert_says(
         "two_of_26",
         &[
-            // `tree` has one element per thread, which k / 2 leaves as it is.
+            // `tree` has one element per thread, so `k / 2` does not change it.
             "## ✗ 2 of 26 experiments changed: `unrolling` wrong in 2 cases",
             "`reduce` 3 cases do more work (barriers +87.5 %, reduce.cu:16)",
             "\n### ✗ Newly wrong: 2\n",
@@ -361,7 +361,8 @@ fn two_red_experiments_of_26() {
     );
 }
 
-/// The comment's size limit cuts rows, what fails nothing and caveats, and never the verdict or what is red.
+/// To meet the size limit, a comment drops rows, changes that fail nothing, and caveats, but never the verdict or
+/// failures.
 #[test]
 fn what_is_red_is_kept_where_the_page_is_cut() {
     let names = ["calm".to_owned(), "reduce".to_owned()];

@@ -1,4 +1,4 @@
-//! `runner run` where it cannot begin: what it says, its exit code, and that it leaves nothing behind.
+//! `runner run` when it cannot start: what it says, its exit code, and that it leaves nothing behind.
 //!
 //! The device is hidden from the binary, so that these tests are the same on every machine.
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const MANIFEST: &str = "tests/it/faults/quick.toml";
 
-/// A run in an empty folder, which is home, cache and current folder in one.
+/// A run in an empty folder, which serves as home, cache and current folder.
 struct Attempt {
     folder: TempDir,
     output: Output,
@@ -45,7 +45,7 @@ impl Attempt {
         String::from_utf8(self.output.stderr.clone()).unwrap()
     }
 
-    /// The exit code, some words of standard error, and nothing else anywhere.
+    /// Asserts the exit code and words of standard error, and that nothing else was printed or written.
     #[track_caller]
     fn expect(&self, code: i32, words: &[&str]) {
         let said = self.said();
@@ -64,7 +64,7 @@ fn without_a_device_it_says_what_to_do() {
     let attempt = run(&shipped(MANIFEST), &["--backend", "cuda", "--out", "out"]);
     attempt.expect(3, &["NVIDIA driver"]);
     let said = attempt.said();
-    // No driver at all, or one that sees no device: either way the next step is named.
+    // Whether there is no driver, or one that sees no device, the message names the next step.
     assert!(said.contains("install the NVIDIA driver") || said.contains("CUDA_VISIBLE_DEVICES"), "{said}");
 }
 
@@ -110,7 +110,7 @@ fn a_narrowing_that_fits_nothing_is_told_before_the_missing_device() {
         let arguments: Vec<&str> = ["--backend", "cuda"].iter().chain(arguments).copied().collect();
         run(&manifest, &arguments).expect(2, words);
     }
-    // What only a device can tell is not a fault of the command line.
+    // A name that only a device can resolve is not a usage error.
     run(&manifest, &["--backend", "cuda", "--filter", "n > sm_count"]).expect(3, &["NVIDIA driver"]);
 }
 

@@ -69,7 +69,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&serde_json::from_slice(&fs::read(schema).unwrap()).unwrap()).unwrap()
 }
 
-/// The manifests of a folder of the repository, by name and text.
+/// Names and texts of the manifests in a folder of the repository.
 fn manifests(folder: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,4 +1,4 @@
-//! `runner show` of the code of a case, and kernels that the simulator does not know.
+//! `runner show` for the code of a case, and for kernels that the simulator does not support.
 
 use std::fs;
 use std::process::Command;
@@ -73,11 +73,11 @@ fn the_code_of_a_case_is_printed_in_each_form_without_a_run() {
         out
     };
     let ptx = shown("--ptx");
-    // 4.0 as bits.
+    // Bit pattern of 4.0.
     assert!(ptx.contains(".visible .entry _Z5plainPf(") && ptx.contains("1082130432"), "{ptx}");
     let sass = shown("--sass");
     let store = sass.lines().find(|line| line.contains("STG.E ")).expect("the kernel stores");
-    // The line of the source, and the one of the PTX of the same compile.
+    // The line in the source, and the line in the PTX of the same compilation.
     let of_ptx =
         1 + ptx.lines().filter(|line| !line.starts_with("// k.cu")).position(|l| l.contains("st.global")).unwrap();
     let words: Vec<&str> = store.split_whitespace().collect();
@@ -99,7 +99,7 @@ fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
     assert_eq!(view["case"], "plain");
     let lines = view["files"][0]["lines"].as_array().unwrap();
     assert_eq!(lines.len(), KERNELS.lines().count());
-    // One warp stores 32 values of four bytes: four sectors.
+    // One warp stores 32 four-byte values: four sectors.
     let counters = &lines[1]["counters"];
     assert_eq!((&counters["gst_sectors"], &counters["gst_requested_bytes"]), (&4.0.into(), &128.0.into()));
     let all = |name: &str| -> u64 { lines.iter().filter_map(|l| l["counters"][name].as_f64()).map(|n| n as u64).sum() };
@@ -121,7 +121,7 @@ fn each_line_of_a_source_has_what_was_executed_on_it_and_its_machine_code() {
 #[test]
 fn a_kernel_in_an_anonymous_namespace_has_machine_code_with_counts() {
     let folder = folder();
-    // The compiler's process is part of the name, so it differs between the PTX and the machine code.
+    // The mangled name depends on the compiler's process, so it differs between the PTX and the machine code.
     fs::write(folder.path().join("k.cu"), format!("namespace {{ {KERNELS} }}")).unwrap();
     let (code, view, error) = run(&folder, &["show", "code.toml", "plain", "--source", "--json"]);
     assert_eq!(code, Some(0), "{error}");
@@ -190,7 +190,7 @@ fn a_run_with_counts_by_lines_has_a_page_of_each_kernel_in_its_report() {
     assert_eq!(report.matches(r#""page":"source/plain"#).count(), 1);
 }
 
-/// What another compiler wrote: each thread stores its number in an element.
+/// PTX from another compiler: each thread stores 4.0 in its element.
 const PTX: &str = ".version 8.0
 .target sm_80
 .address_size 64
@@ -233,7 +233,7 @@ fn ptx_of_another_compiler_is_assembled_and_its_lines_are_those_of_the_source() 
     assert_eq!(words[2], store.to_string(), "{sass}");
     let (_, view, error) = show(&["--source", "--json"]);
     let view: serde_json::Value = serde_json::from_str(&view).expect(&error);
-    // One warp stores 32 values of four bytes: four sectors.
+    // One warp stores 32 four-byte values: four sectors.
     assert_eq!(view["files"][0]["lines"][store - 1]["counters"]["gst_sectors"], 4.0, "{view}");
     let machine = view["machine"].as_array().unwrap();
     let stored = machine.iter().find(|one| one["text"].as_str().unwrap().starts_with("STG.E")).unwrap();
@@ -275,7 +275,7 @@ fn a_case_has_one_form_of_code_and_no_buffers_beside_it() {
 fn a_kernel_that_is_not_simulated_is_refused_where_it_is_launched_and_leaves_the_others() {
     let folder = folder();
     let (code, out, error) = run(&folder, &["run", "code.toml", "--out", "report"]);
-    // The variant that launches both is expected to fail, and the other one is right.
+    // The variant that launches both kernels is expected to fail; the other one passes.
     assert_eq!(code, Some(0), "{out}{error}");
     let (_, shown, _) = run(&folder, &["show", "code.toml", "both"]);
     assert!(shown.contains("k.cu:7") && shown.contains("copies of tensors are not simulated; with `on.sim"), "{shown}");

@@ -1,6 +1,7 @@
-//! Reports that were measured before a source or the manifest changed: `compare`, `report --check` and `history` say so.
+//! Reports that were measured before a source or the manifest changed: `compare`, `report --check` and `history` say
+//! so.
 //!
-//! The reports are of a GPU as far as their records say: a run on the simulator gave them, with the same hashes.
+//! According to their records, the reports are from a GPU. They were made on the simulator, with the same hashes.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +59,7 @@ args   = ["input", "output", "u32(n)"]
 
 const REPORT: &str = "reports/scale/gpu";
 
-/// A repository whose first commit has an experiment and the report of a GPU that was measured with it.
+/// A repository whose first commit has an experiment, and the report of a GPU that matches it.
 struct Repository(TempDir);
 
 impl Repository {
@@ -69,7 +70,7 @@ impl Repository {
         repository
     }
 
-    /// The same without git.
+    /// The same, without git.
     fn uncommitted() -> Self {
         let repository = Self(tempfile::tempdir().unwrap());
         repository.write("experiments/scale.toml", MANIFEST);
@@ -81,7 +82,7 @@ impl Repository {
         repository.change(|records| {
             records.header.backend = BackendKind::Cuda;
             records.environment.device.backend = BackendKind::Cuda;
-            // The simulator's are of PTX.
+            // The simulator's code hashes are of PTX.
             records.cases.iter_mut().filter_map(|record| record.hashes.as_mut()).for_each(|hashes| hashes.code = None);
         });
         repository
@@ -99,7 +100,7 @@ impl Repository {
         self.write(name, &text.replace(from, to));
     }
 
-    /// Changes the records of the report, and writes its files again.
+    /// Changes the report's records and rewrites its files.
     fn change(&self, change: impl FnOnce(&mut Records)) {
         let file = self.0.path().join(REPORT).join("records.jsonl");
         let mut records = journal::read_records(&file).unwrap();
@@ -124,7 +125,7 @@ impl Repository {
         runner(self.0.path(), arguments)
     }
 
-    /// Asserts what `report --check` says of the report, and that `--strict` ends with this code.
+    /// Asserts the output of `report --check`, and the exit code with `--strict`.
     #[track_caller]
     fn assert_checked(&self, said: &str, strict: i32) {
         let (code, found, error) = self.runner(&["report", "--check"]);
@@ -161,7 +162,7 @@ fn a_report_measured_before_its_kernel_changed_is_no_proof() {
         assert!(said.replace("\n  ", " ").contains(&sentence), "{said}");
         assert_eq!(repository.runner(&["compare", base, new, "--strict"]).0, Some(6));
     }
-    // What the base measured is what it had.
+    // At the older revision, the report matches its sources.
     let (_, said, _) = repository.runner(&["compare", "HEAD:reports", "HEAD~1:reports"]);
     assert!(said.starts_with("✓ No regression ("), "{said}");
     repository.assert_checked(&sentence, 6);
@@ -190,7 +191,7 @@ fn a_comment_makes_nothing_stale() {
     assert!(said.starts_with("✓ No regression ("), "{said}");
 }
 
-/// Reports of the simulator have no hash of machine code; the PTX of then and now is compared.
+/// Reports of the simulator have no machine code hash; the PTX is compared instead.
 #[test]
 fn a_comment_makes_no_simulated_report_stale_and_another_kernel_does() {
     let repository = Repository::new();
@@ -232,7 +233,7 @@ fn each_changed_part_of_the_manifest_is_named() {
     repository.assert_checked("", 0);
 }
 
-/// Compiles the kernels as a run on an H100 does, and stores the hashes of their machine code.
+/// Compiles the kernels as a run on an H100 does, and stores their machine code hashes.
 fn with_machine_code(repository: &Repository) {
     let manifest = runner_manifest::load(&repository.0.path().join("experiments/scale.toml")).unwrap();
     let cache = Cache::locate().unwrap();

@@ -11,14 +11,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 fn command(folder: &Path, options: &[&str]) -> Command {
-    // Tests that run in the background of a script have inherited that SIGINT is ignored.
+    // If a script runs the tests in the background, they have inherited an ignored SIGINT.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_runner")]);
     command.current_dir(folder).arg("tune").args(options).env("CUDA_VISIBLE_DEVICES", "");
     command
 }
 
-/// Runs `runner` in a folder; returns its standard output.
+/// Runs `runner tune` in a folder. Returns its standard output, or its standard error if `code` is not 0.
 fn tune(folder: &Path, options: &[&str], code: i32) -> String {
     let output = command(folder, options).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -40,14 +40,14 @@ fn strategies_are_compared_on_a_measured_space() {
     let options = ["--simulate", "space.csv", "--strategy", "exhaustive,random", "--budget", "100%", "--searches", "3"];
     let table = tune(folder.path(), &options, 0);
     let lines: Vec<&str> = table.lines().collect();
-    // Sorted, the times are 1, 1.1, 1.2, 1.3, then twice 2 to 2.3, and so on; the 17th of 32 is 4.
+    // The sorted times are 1, 1.1, 1.2, 1.3, then 2 to 2.3, each twice, and so on; the 17th of 32 is 4.
     assert_eq!(lines[0], "40 configurations, 8 of them failed; best 1, median 4; 1 within 1 % of the best.");
-    // The cutoff is 1.15: place 31 of 32, worst first, is expected after 31 / 2 evaluations.
+    // The cutoff is 1.15. Counted from the worst, it is at place 31 of 32, which takes 31 / 2 evaluations on average.
     assert_eq!(
         lines[1],
         "3 searches of 40 evaluations, 8 at once. Random search needs 16 evaluations to come near (score)."
     );
-    // x is the first parameter: (6, 0) is at place 31 of the order.
+    // x is the first parameter, so (6, 0) is the 31st in order.
     assert!(lines[5].starts_with("| exhaustive | 3 of 3 | 31 | 1.000 × | "), "{table}");
     assert!(lines[6].starts_with("| random | 3 of 3 | "), "{table}");
     let said = tune(folder.path(), &["--simulate", "space.csv", "--strategy", "guess"], 2);
@@ -106,7 +106,7 @@ block  = ["width"]
 args   = ["y", "x"]
 "#;
 
-/// Needs more instructions the more rounds there are, is wrong with one round, and fails in other ways with 1001 to 1003.
+/// More rounds need more instructions. One round gives a wrong result, and 1001 to 1003 fail in other ways.
 const KERNEL: &str = r"
 template <int ROUNDS> __global__ void copy(int* y, const int* x)
 {
@@ -129,7 +129,7 @@ template <int ROUNDS> __global__ void copy(int* y, const int* x)
 #[test]
 fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     let folder = tempfile::tempdir().unwrap();
-    // The command's strategy replaces the manifest's.
+    // The strategy on the command line overrides the manifest's.
     let search = "[search]\nstrategy = \"exhaustive\"\nbudget = \"100%\"\nfinalists = 2\nseed = 5\n";
     fs::write(folder.path().join("rounds.toml"), format!("{MANIFEST}\n{search}")).unwrap();
     fs::write(folder.path().join("copy.cu"), KERNEL).unwrap();
@@ -149,9 +149,9 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     );
     assert!(page.contains("| excluded: not today | 1 |  |"), "{page}");
     assert!(read("search.html").contains("<svg ") && !read("search.html").contains("copy<1>"));
-    // Five right configurations and the four lines of the legend.
+    // Five passing configurations, and four lines of the legend.
     assert_eq!(read("search.svg").matches("<polyline").count(), 5 + 4);
-    // The two right ones with the fewest rounds are the finalists, beside the baseline.
+    // The finalists are the two passing configurations with the fewest rounds; the baseline is reported too.
     let results = read("results.csv");
     assert_eq!(results.lines().count(), 4, "{results}");
     let records = runner_results::journal::read_records(&out.join("records.jsonl")).unwrap();
@@ -159,13 +159,13 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     assert_eq!(right.count(), 3);
     let measured = search::format::read_measured(&out.join("search.json"), None).unwrap();
     assert_eq!((measured.space.len(), measured.sorted().len()), (7, 5));
-    // A search that goes on has nothing left to evaluate.
+    // A resumed search has nothing left to evaluate.
     let before = read("search.jsonl");
     tune(folder.path(), &[&options[..], &["--resume"]].concat(), 0);
     assert_eq!(read("search.jsonl"), before);
 }
 
-/// One variant, and one whose code is linked from two sources, of which no count of the machine code is derived.
+/// A variant linked from two sources, for which no machine code counts are derived.
 const LINKED: &str = r#"
 [[variant]]
 name   = "linked"
@@ -199,21 +199,21 @@ fn a_space_with_a_count_that_cannot_be_derived_is_ranked_by_counts_of_the_ptx_an
     let why = "For 2 of them, inst_executed could not be derived from the machine code, so all are ranked by \
                ptx_inst_executed, counts of the PTX.";
     assert!(page.contains(why), "{page}");
-    // Each of the 8 warps makes four rounds more: a store, an addition, a comparison and a branch.
+    // Each of the 8 warps runs four more rounds of four instructions: a store, an addition, a comparison and a branch.
     for variant in ["copy", "linked"] {
         let count = |rounds: &str| -> u32 {
             rows.iter().find(|row| row[1] == rounds && row[3] == variant).unwrap()[4].parse().unwrap()
         };
         assert_eq!(count("8") - count("4"), 8 * 4 * 4, "{rows:?}");
     }
-    // A search that goes on knows it from what was evaluated.
+    // A resumed search takes the counter from the stored evaluations.
     assert_eq!(run("all", &["--resume"]).0, rows);
     let (rows, page) = run("one", &["--variant", "copy"]);
     assert_eq!(rows[0][4], "inst_executed");
     assert!(page.contains("evaluated by inst_executed (strategy") && !page.contains("PTX"), "{page}");
 }
 
-/// Writes the manifest with these rounds, and its kernel. No case comes to the limit of time, however slow the machine is.
+/// Writes the manifest with these rounds, and its kernel. The time limit is ample even for a slow machine.
 fn write_space(folder: &Path, rounds: &str) {
     write_space_with_limit(folder, rounds, "10min");
 }
@@ -231,16 +231,16 @@ fn a_configuration_that_fails_in_any_way_costs_itself_alone() {
     let options = ["rounds.toml", "--backend", "sim", "--budget", "100%", "--set", "width=32", "--out", "out"];
     tune(folder.path(), &[&options[..], &["--strategy", "exhaustive"]].concat(), 0);
     let table = fs::read_to_string(folder.path().join("out/search.csv")).unwrap();
-    // Rows of rounds, width, variant, the count and the reason, as they ended.
+    // Columns: n, rounds, width, variant, count, reason. Rows are in the order in which they ended.
     let mut rows: Vec<Vec<&str>> = table.lines().skip(1).map(|row| row.splitn(6, ',').collect()).collect();
     rows.sort_by_key(|row| row[1].parse::<u32>().unwrap());
     let reasons: Vec<&str> = rows.iter().map(|row| row[5].split(':').next().unwrap().trim_matches('"')).collect();
     assert_eq!(reasons[..5], ["wrong", "", "", "compile error", "trap"], "{table}");
-    // A fast machine comes to the limit of instructions first, a slow one to that of time.
+    // A fast machine reaches the instruction limit first, a slow one the time limit.
     assert!(["trap", "timed out"].contains(&reasons[5]) && rows[5][5].contains("copy<1003>"), "{table}");
 }
 
-/// Starts a search of a long space, and waits until some configurations are evaluated.
+/// Starts a search of a large space, and waits until some configurations are evaluated.
 fn begin(folder: &Path, options: &[&str]) -> Child {
     let rounds: Vec<String> = (2..400).map(|round| round.to_string()).collect();
     write_space(folder, &rounds.join(", "));
@@ -265,7 +265,7 @@ fn an_interrupted_search_measures_the_best_that_it_knows() {
     assert!(fs::read_to_string(out.join("search.md")).unwrap().contains("It was interrupted."));
     let records = runner_results::journal::read_records(&out.join("records.jsonl")).unwrap();
     let right = records.cases.iter().filter(|case| case.verdict == runner_types::Verdict::Pass);
-    // The baseline may be one of the best two.
+    // The baseline may be one of the two finalists.
     assert!(records.header.complete && (2..=3).contains(&right.count()));
 }
 
@@ -279,7 +279,7 @@ fn a_killed_search_goes_on_with_what_it_had_evaluated() {
     let text = fs::read_to_string(&log).unwrap();
     let whole = &text[..=text.rfind('\n').unwrap()];
     fs::write(&log, format!("{whole}{{\"timestamp\":\"2026-")).unwrap();
-    // The first line is no configuration.
+    // The first line is not a configuration.
     let budget = whole.lines().count() - 1 + 3;
     tune(folder.path(), &[&LONG[..], &["--resume", "--budget", &budget.to_string()]].concat(), 0);
     let after = fs::read_to_string(&log).unwrap();
@@ -289,7 +289,7 @@ fn a_killed_search_goes_on_with_what_it_had_evaluated() {
     assert_eq!((configurations.len(), table.lines().count()), (budget, budget + 1), "{table}");
 }
 
-/// Takes `n / 16` steps with two rounds, and 16 more than the rounds otherwise.
+/// With two rounds, takes `n / 16` steps; otherwise 16 plus the number of rounds.
 const BY_SIZE: &str = r"
 template <int ROUNDS> __global__ void copy(int* y, const int* x, int n)
 {
@@ -317,7 +317,8 @@ fn several_sizes_are_searched_and_give_a_table_to_dispatch_by() {
     let out = folder.path().join("out");
     let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
     assert!(read("n=128/search.md").contains("3 of 3 configurations") && out.join("n=1024/search.json").exists());
-    // Two rounds take 8 steps at the small size and 64 at the large one; four take 20 at both, which is the least together.
+    // Two rounds take 8 steps at the small size and 64 at the large one. Four rounds take 20 at both, which is the best
+    // overall.
     let table: serde_json::Value = serde_json::from_str(&read("dispatch.json")).unwrap();
     let rounds = |configuration: &serde_json::Value| configuration["rounds"].as_i64().unwrap();
     let best: Vec<(i64, i64)> = table["sizes"]
@@ -329,7 +330,7 @@ fn several_sizes_are_searched_and_give_a_table_to_dispatch_by() {
     assert_eq!((best, rounds(&table["best_for_all"])), (vec![(128, 2), (1024, 4)], 4));
     assert!(table["sizes"][0]["best_for_all"].as_f64().unwrap() > 1.2, "{table}");
     assert_eq!(table["sizes"][1]["best_for_all"], 1.0, "{table}");
-    // 300 is nearer to 128 as a ratio, 400 to 1024.
+    // By ratio, 300 is nearer to 128, and 400 to 1024.
     let program = "#include \"out/dispatch.h\"\n#include <cstdio>\nint main() {\n    for (long long n : {1, 128, 300, 400, 5000}) \
                    std::printf(\"%lld \", rounds::choose(n).rounds);\n    std::printf(\"%s\", rounds::best_for_all.variant);\n}\n";
     fs::write(folder.path().join("main.cpp"), program).unwrap();
@@ -345,7 +346,7 @@ fn several_sizes_are_searched_and_give_a_table_to_dispatch_by() {
 fn what_was_best_elsewhere_is_evaluated_first() {
     let folder = tempfile::tempdir().unwrap();
     write_space(folder.path(), "1, 2, 4, 8");
-    // Another size, with a value that this space does not have.
+    // Another size, including a value that this space does not have.
     let prior =
         "n,rounds,width,variant,gpu_ms\n4096,16,32,copy,0.1\n4096,4,32,copy,0.5\n4096,1,32,copy,9\n4096,2,64,copy,1\n";
     fs::write(folder.path().join("prior.csv"), prior).unwrap();
@@ -359,13 +360,13 @@ fn what_was_best_elsewhere_is_evaluated_first() {
     // The baseline, and the best two that are in the space.
     let expected = HashSet::from(["256,8,32", "256,4,32", "256,2,64"].map(str::to_owned));
     assert_eq!(evaluated("out", "prior.csv"), expected);
-    // The three are the finalists, so that the records have them and no others.
+    // These three are the finalists, so the records contain them and no others.
     assert_eq!(evaluated("again", "out/records.jsonl"), expected);
     let options = ["rounds.toml", "--backend", "sim", "--prior", "none.csv"];
     assert!(tune(folder.path(), &options, 2).contains("--prior none.csv: cannot read none.csv"));
 }
 
-/// Stores and loads with a stride, which conflicts in as many banks, and makes the more steps the smaller the stride is.
+/// Accesses shared memory with a stride, which causes bank conflicts. The smaller the stride, the more steps it takes.
 const TWO_GOALS: &str = r"
 template <int STRIDE, int MORE> __global__ void copy(int* y, const int* x)
 {
@@ -381,7 +382,7 @@ template <int STRIDE, int MORE> __global__ void copy(int* y, const int* x)
 }
 ";
 
-/// Writes the space of [`TWO_GOALS`] into a folder: four strides, and up to two steps more.
+/// Writes the space of [`TWO_GOALS`] to a folder: four strides, with up to two extra steps.
 fn write_two_goals(folder: &Path, search: &str) {
     let manifest = MANIFEST
         .replace("compare = [\"rounds\", \"width\"]", "compare = [\"stride\", \"more\"]")
@@ -403,15 +404,15 @@ fn what_the_simulator_finds_beyond_a_bound_is_put_last_and_the_page_says_how_oft
         tune(folder.path(), &[&["rounds.toml", "--backend", "sim", "--strategy", "exhaustive"], options].concat(), code)
     };
     run(&["--objective", "shared_st_bank_conflicts", "--budget", "100%", "--set", "n=64", "--out", "small"], 0);
-    // At n = 64 the strides have 0, 2, 6 and 14 conflicts, each three times, so that 4 and 8 are put last. They take fewer
-    // steps, which are 8 / stride and up to two more: what is put last is the best here.
+    // At n = 64, the strides have 0, 2, 6 and 14 conflicts, in three configurations each, so strides 4 and 8 are put
+    // last. They take fewer steps: 8 / stride, plus up to two. Here, the configurations put last are the best.
     let read = |file: &str| fs::read_to_string(folder.path().join("out").join(file)).unwrap();
     let options = ["--objective", "inst_executed", "--prune", "small/search.json", "--out", "out", "--budget"];
     run(&[&options[..], &["7"]].concat(), 0);
     let table = read("search.csv");
     let of_stride =
         |stride: u32| table.lines().filter(|row| row.split(',').nth(1) == Some(&stride.to_string())).count();
-    // The baseline has stride 8 and is evaluated in any case.
+    // The baseline has stride 8 and is always evaluated.
     assert_eq!([1, 2, 4, 8].map(of_stride), [3, 3, 0, 1], "{table}");
     let said = "6 configurations had at least twice the median";
     let page = read("search.md");
@@ -438,19 +439,19 @@ fn two_objectives_give_the_configurations_that_no_other_one_beats() {
     let out = folder.path().join("out");
     let table = fs::read_to_string(out.join("search.csv")).unwrap();
     assert!(table.starts_with("n,stride,more,variant,inst_executed,shared_st_bank_conflicts,reason\n"), "{table}");
-    // Each of the eight warps stores once, in as many passes as the stride, of which all but one are conflicts.
+    // Each of the eight warps stores once, in as many passes as the stride; every pass but the first is a conflict.
     for row in table.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>()) {
         assert_eq!(row[5].parse::<u32>().unwrap(), 8 * (row[1].parse::<u32>().unwrap() - 1), "{table}");
     }
-    // More steps are worse by one objective and by none better; a larger stride trades steps for conflicts.
+    // Extra steps are worse for one objective and better for none; a larger stride trades steps for conflicts.
     let page = fs::read_to_string(out.join("search.md")).unwrap();
     let front = page.split("## Front").nth(1).unwrap().split("\n## ").next().unwrap();
     let members: Vec<&str> = front.lines().filter(|line| line.starts_with("| `")).collect();
     let expected = ["stride=8, more=0", "stride=4, more=0", "stride=2, more=0", "stride=1, more=0"];
     assert!(members.len() == 4 && members.iter().zip(expected).all(|(row, name)| row.contains(name)), "{front}");
-    // Without conflicts nothing is a multiple of the best.
+    // The best has no conflicts, so there are no ratios to it.
     assert!(members[0].contains(" | 1.000 | 56 |  | ") && members[3].contains(" | 0 |  | "), "{front}");
-    // The ends of the front are among the three finalists, beside the baseline.
+    // Both ends of the front are among the three finalists; the baseline is reported too.
     let results = fs::read_to_string(out.join("results.csv")).unwrap();
     assert_eq!(results.lines().count(), 1 + 3 + 1, "{results}");
     let options = ["rounds.toml", "--backend", "sim", "--objective", "time,inst_executed"];
@@ -472,12 +473,12 @@ fn several_devices_feed_one_search() {
     assert_eq!((alone.len(), evaluated("both", &["--devices", "0,1"])), (1 + 20, alone));
     let log = fs::read_to_string(folder.path().join("both/search.jsonl")).unwrap();
     let of = |device: u32| log.lines().filter(|line| line.contains(&format!("\"device\":{device}"))).count();
-    // Devices that wait take turns, and a group has eight configurations: 8 and then 12, or 8, 8 and 4.
+    // Waiting devices take turns, and a group has eight configurations: 8 and then 12, or 8, 8 and 4.
     assert!(of(0) >= 8 && of(1) >= 8 && of(0) + of(1) == 20, "{log}");
     assert!(!fs::read_to_string(folder.path().join("both/search.json")).unwrap().contains("\"device\""));
 }
 
-/// Returns the rows of a table without its head.
+/// Rows of a table without its header.
 fn rows(table: &Path) -> Vec<String> {
     fs::read_to_string(table).unwrap().lines().skip(1).map(str::to_owned).collect()
 }
@@ -502,7 +503,7 @@ fn shards_evaluate_each_configuration_once_even_if_one_is_killed() {
     while fs::read_to_string(log("2-of-3")).map_or(0, |text| text.lines().count()) < 2 {
         thread::sleep(Duration::from_millis(5));
     }
-    // It may have ended already on a fast machine; its last line is then whole, and cut here.
+    // On a fast machine it may have ended already. Its last line is then complete, and is cut here.
     children[1].kill().unwrap();
     for child in &mut children {
         child.wait().unwrap();
@@ -522,7 +523,7 @@ fn shards_evaluate_each_configuration_once_even_if_one_is_killed() {
     let all = rows(&folder.path().join("out/search.csv"));
     assert_eq!(all.len(), 40, "{all:?}");
     assert_eq!(all.into_iter().collect::<HashSet<_>>(), alone.into_iter().collect());
-    // Twice the same step adds nothing.
+    // Repeating this step adds nothing.
     tune(folder.path(), &with(&["--out", "out", "--resume"]), 0);
     assert_eq!(rows(&folder.path().join("out/search.csv")).len(), 40);
 }
@@ -539,11 +540,12 @@ fn a_shard_knows_what_the_others_have_found() {
     };
     let first = shard("1/2", "rounds.toml");
     let second = shard("2/2", "rounds.toml");
-    // The best takes the fewest rounds. One shard has it, and the other one reads of it if it comes second.
+    // The best configuration has the fewest rounds. One shard evaluates it; the other one, which runs second, reads
+    // about it.
     let found =
         |said: &str| said.lines().any(|line| line.starts_with("of other shards: best ") && line.contains("=2,"));
     assert!(!found(&first) && found(&second), "{first}\n{second}");
-    // Evaluations of another manifest are of no use.
+    // Evaluations of another manifest are not used.
     let manifest = fs::read_to_string(folder.path().join("rounds.toml")).unwrap();
     fs::write(folder.path().join("other.toml"), manifest.replace("\"10min\"", "\"11min\"")).unwrap();
     let refused = shard("1/2", "other.toml");
@@ -563,7 +565,7 @@ fn a_search_goes_on_after_edits_that_change_no_evaluation() {
     fs::write(folder.path().join("rounds.toml"), edited + "budget = 5 # more\n").unwrap();
     tune(folder.path(), &[&options[..], &["--resume"]].concat(), 0);
     assert!(log().starts_with(&before) && log().lines().count() == 1 + 5, "{}", log());
-    // What a configuration is, what it computes or what is minimised may not change.
+    // A resumed search must not change the configurations, the kernels or the objective.
     let said = tune(folder.path(), &[&options[..], &["--resume", "--objective", "error_abs"]].concat(), 2);
     assert!(said.contains("the objective was `inst_executed`, now it is `error_abs`"), "{said}");
     fs::write(folder.path().join("copy.cu"), KERNEL.replace("value + 1", "value + 2")).unwrap();

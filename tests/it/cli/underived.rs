@@ -1,4 +1,4 @@
-//! Counts of the machine code where the machine has no disassembler and may not fetch one, through the real binary.
+//! Machine code counts when there is no disassembler and none may be fetched, through the real binary.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -32,7 +32,7 @@ const KERNEL: &str = "__global__ void scale(float* y, const float* x)
 }
 ";
 
-/// A folder with a cache that has the compiler, but no disassembler.
+/// A folder with a cache that contains the compiler but no disassembler.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("scale.toml"), MANIFEST).unwrap();
@@ -49,7 +49,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Exit code, and standard output and error together. `has_none` hides the disassembler of the cache.
+/// Exit code, and standard output and error combined. `has_none` hides the cache's disassembler.
 fn runner(folder: &TempDir, has_none: bool, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
     command.current_dir(folder.path()).args(arguments).env("PATH", "/usr/bin:/bin").env_remove("CUDA_HOME");
@@ -84,12 +84,12 @@ fn without_a_disassembler_a_run_has_counts_of_the_ptx_and_a_changed_case_is_unde
         "{unknown}"
     );
     let compare = |more: &[&str]| runner(&folder, true, &[&["compare", "known", "unknown"], more].concat());
-    // The same source has the same machine code.
+    // The same source gives the same machine code.
     assert_eq!(compare(&["--strict"]).0, Some(0));
     fs::write(folder.path().join("scale.cu"), KERNEL.replace("2 * x[i]", "__fadd_rn(x[i], x[i])")).unwrap();
     run("unknown", true);
     let (code, text) = compare(&[]);
     assert!(code == Some(0) && text.contains("1 undecided") && text.contains("nvdisasm is not found"), "{text}");
-    // Nothing that was proved before is lost: `--strict` fails on loosened checks and what is removed.
+    // `--strict` fails on loosened checks and on removals. Here, nothing that was proved before is lost.
     assert_eq!(compare(&["--strict"]).0, Some(0));
 }

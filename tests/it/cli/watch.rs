@@ -1,4 +1,4 @@
-//! `runner run --watch`: a change of a kernel is run at once, and Ctrl-C ends.
+//! `runner run --watch`: reruns when a kernel changes, and ends on Ctrl-C.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -29,7 +29,7 @@ block  = [32]
 args   = ["out"]
 "#;
 
-/// Far more than a run takes, also while other tests use all cores.
+/// Far more than a run takes, even while other tests use all cores.
 const LIMIT: Duration = Duration::from_mins(10);
 
 /// What ends a round.
@@ -37,7 +37,7 @@ const WAITS: &str = "waiting for changes; press Ctrl-C to stop";
 
 const RIGHT: &str = "1 of 1 cases passed";
 
-/// A run that watches a project, without a terminal. It ends with the value.
+/// A run that watches a project, without a terminal. Dropping this kills the run.
 struct Watched {
     folder: TempDir,
     child: Child,
@@ -55,7 +55,7 @@ impl Watched {
             write_kernel(&folder, name, 7);
         }
         let said = fs::File::create(folder.path().join("said")).unwrap();
-        // Tests that run in the background of a script have inherited that SIGINT is ignored.
+        // If a script runs the tests in the background, they have inherited an ignored SIGINT.
         let child = Command::new("env")
             .arg("--default-signal=INT")
             .arg(env!("CARGO_BIN_EXE_runner"))
@@ -75,7 +75,7 @@ impl Watched {
         fs::read_to_string(self.folder.path().join("said")).unwrap()
     }
 
-    /// Waits until what was said is as `expected`.
+    /// Waits until the output satisfies `expected`.
     #[track_caller]
     fn until(&mut self, expected: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();
@@ -90,14 +90,14 @@ impl Watched {
         }
     }
 
-    /// What the last of `count` rounds said, once it has ended.
+    /// Output of round `count` (1-based), once it has ended.
     #[track_caller]
     fn round(&mut self, count: usize) -> String {
         let said = self.until(|said| said.matches(WAITS).count() >= count);
         said.split(WAITS).nth(count - 1).unwrap().to_owned()
     }
 
-    /// The exit code after Ctrl-C.
+    /// Sends Ctrl-C and returns the exit code.
     #[track_caller]
     fn interrupted(&mut self) -> Option<i32> {
         let interrupt = format!("kill -INT {}", self.child.id());
@@ -115,7 +115,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // Fails where it has ended.
+        // Fails if the process has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,10 +1,10 @@
-//! Checks that accept wrong results: what `runner run` says of them, and its exit code, on the simulator.
+//! Checks that accept wrong results: what `runner run` says about them, and its exit code, on the simulator.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Softmax of rows of 65,536 columns, whose greatest value is far below 1e-2, and a kernel that stores zeros.
+/// Softmax of rows with 65,536 columns, whose largest value is far below 1e-2, and a kernel that stores zeros.
 const MANIFEST: &str = r#"
 [experiment]
 name = "zeros"
@@ -33,7 +33,7 @@ args = ["x", "y", "i32(n)"]
 const SOURCE: &str = "extern \"C\" __global__ void zeros(const float *x, float *y, int n)\n\
                       { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 0; }\n";
 
-/// Returns the exit code and all that a run said.
+/// Exit code and all output of a run.
 fn run(folder: &Path, tolerance: &str, options: &[&str]) -> (Option<i32>, String) {
     fs::write(folder.join("zeros.cu"), SOURCE).unwrap();
     fs::write(folder.join("zeros.toml"), MANIFEST.replace("TOLERANCE", tolerance)).unwrap();
@@ -50,12 +50,13 @@ fn a_check_that_zeros_pass_is_called_weak_in_the_row_and_at_the_top_and_fails_wi
     let (code, said) = run(folder.path(), "1e-2", &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("Weak check in 1 case: y against softmax(x, 65536) would also accept zeros"), "{said}");
-    // Cells have no-break spaces.
+    // Table cells use no-break spaces.
     let report = fs::read_to_string(folder.path().join("report/report.md")).unwrap().replace('\u{a0}', " ");
     let place = |text: &str| report.find(text).unwrap_or_else(|| panic!("`{text}` is not in:\n{report}"));
     assert!(place("Weak check in 1 case") < place("✓ pass, weak check"), "{report}");
     assert!(report.contains("and abs = 0.01 is allowed"), "{report}");
-    // The greatest of 131,072 normal numbers is between 4 and 6: its exponential over 65,536 times the mean, sqrt(e).
+    // The largest of 131,072 normal deviates is between 4 and 6. Softmax divides its exponential by 65,536 times the
+    // mean exponential, sqrt(e).
     let value = report.split("the greatest expected value is ").nth(1).and_then(|rest| rest.split(',').next());
     let value: f64 = value.unwrap().parse().unwrap();
     assert!((5e-4..4e-3).contains(&value), "{value}");
