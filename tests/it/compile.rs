@@ -1,7 +1,7 @@
-//! The compile stage through its public interface: the real NVRTC, in real children of the real binary.
+//! The compile stage through its public interface: the real NVRTC, in real child processes of the real binary.
 //!
-//! The pinned compiler is fetched once into the user's cache; every test has a cache of its own for its code.
-//! `RUNNER_TEST_CUDA=12` runs them with the pinned compiler of CUDA 12.
+//! The pinned compiler is fetched once into the user's cache; every test has its own cache for code.
+//! `RUNNER_TEST_CUDA=12` runs the tests with the pinned compiler of CUDA 12.
 
 use std::env;
 use std::fs;
@@ -36,7 +36,7 @@ fn toolkit() -> &'static Toolkit {
     })
 }
 
-/// A folder with sources, and a cache beside them.
+/// A folder with sources, and a cache next to them.
 struct Bench {
     dir: TempDir,
 }
@@ -103,7 +103,7 @@ fn a_unit_becomes_a_cubin_with_mangled_names_and_resources() {
     let compiled = bench.compile(&unit).unwrap();
     assert_eq!(compiled.kind, CodeKind::Cubin);
     assert!(fs::read(&compiled.code).unwrap().starts_with(b"\x7fELF"));
-    // Names by the Itanium C++ ABI.
+    // Mangled per the Itanium C++ ABI.
     assert_eq!(compiled.kernels["foo<int>"], "_Z3fooIiEvPT_");
     assert_eq!(compiled.kernels["plain"], "plain");
     assert_eq!(compiled.symbols["counter"], "counter");
@@ -164,7 +164,7 @@ fn what_was_compiled_once_comes_from_the_cache_until_something_it_depends_on_cha
     recompiled(&bench, &unit);
 }
 
-/// 2^60 instantiations: longer than anybody waits.
+/// 2^60 instantiations, which never finish in practice.
 const ENDLESS: &str = "
 template <int D, unsigned long long N> struct T {
     static constexpr int v = T<D - 1, 2 * N>::v + T<D - 1, 2 * N + 1>::v;
@@ -246,14 +246,14 @@ fn ptx_is_given_where_it_is_asked_for() {
     let text = fs::read_to_string(&compiled.code).unwrap();
     assert!(text.contains(".target sm_90") && text.contains(".entry _Z3fooIiEvPT_("), "{text}");
     assert!(!text.contains('\0'));
-    // The assembler ran for its figures all the same.
+    // The assembler still ran, to report the resource usage.
     assert_eq!(compiled.resources["foo<int>"].shared_static, Some(64 * 4));
     assert_eq!(compiled.resources["foo<int>"].registers, bench.compile(&unit).unwrap().resources["foo<int>"].registers);
-    // The line table names the source by its path, so that faults can.
+    // The line table contains the path of the source, so that faults can name it.
     assert!(text.contains(&format!(".file\t1 \"{}\"", unit.source.display())), "{text}");
 }
 
-/// A compiler that is this shell script.
+/// A compiler replaced with this shell script.
 fn script(bench: &Bench, text: &str) -> PathBuf {
     let path = bench.path("compiler.sh");
     write_program(&path, &format!("#!/bin/sh\n{text}\n"));
@@ -338,7 +338,7 @@ fn a_parent_that_is_killed_takes_its_compiler_along() {
         .unwrap();
     let pid = until("the compiler runs", || fs::read_to_string(dir.path().join("pid")).ok());
     let process = PathBuf::from(format!("/proc/{}", pid.trim()));
-    // The wish to die with its parent is the compiler's own: wait until it has come so far.
+    // The compiler itself asks to be killed with its parent, so wait until it has come that far.
     let library = toolkit().library.to_str().unwrap();
     until("NVRTC is loaded", || fs::read_to_string(process.join("maps")).ok().filter(|maps| maps.contains(library)));
     parent.kill().unwrap();
@@ -349,7 +349,7 @@ fn a_parent_that_is_killed_takes_its_compiler_along() {
     });
 }
 
-/// Waits for something to come true, for longer than that takes on any machine.
+/// Waits for a condition, longer than it takes on any machine.
 fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -430,7 +430,7 @@ fn registers_can_be_bounded_and_what_spills_is_counted() {
     let bench = Bench::new(&[("k.cu", source)]);
     let mut unit = bench.unit("k.cu", &["k"]);
     let free = bench.compile(&unit).unwrap().resources["k"];
-    // 24 doubles live at once are 48 registers.
+    // 24 live doubles need 48 registers.
     assert!(free.registers.unwrap() >= 48, "{free:?}");
     assert_eq!(free.spill_stores, Some(0));
     unit.settings.max_registers = Some(32);
@@ -503,7 +503,7 @@ fn processes_that_compile_the_same_at_once_do_not_disturb_each_other() {
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
-    // Four descriptions of units, four of the files they are taken from, their code, and the locks of the files, which
+    // Four descriptions of units, four of the files that contain them, their code, and the locks of the files. Locks
     // are removed with other old scratch files.
     let names: Vec<_> = fs::read_dir(bench.path("cache/code/v3")).unwrap().map(|e| e.unwrap().file_name()).collect();
     let ends = |end: &str| names.iter().filter(|name| name.to_str().unwrap().ends_with(end)).count();

@@ -1,4 +1,4 @@
-//! What kernels of others do that a simulator easily gets wrong, from the manifest to the records.
+//! What real-world kernels do that a simulator easily gets wrong, from the manifest to the records.
 
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn every_kernel_is_as_right_on_the_simulator_as_on_a_gpu() {
     assert_eq!(error.abs.to_bits(), 1e-3_f64.to_bits());
     assert!(error.rel.is_infinite() && error.ulp.is_infinite(), "{error:?}");
     assert_eq!(find("lanes").outcome, Outcome::Measured);
-    // Markdown's escapes aside.
+    // Ignores Markdown escapes.
     let report = std::fs::read_to_string(out.path().join("report.md")).unwrap().replace('\\', "");
     for says in [
         "lanes of a warp store different values to 0x7",

@@ -1,5 +1,5 @@
-//! What the GPU tests share: a device for one test at a time, the kernels, and a child process for a test that costs
-//! its context.
+//! Shared code of the GPU tests: a device for one test at a time, the kernels, and a child process for tests that cost
+//! their context.
 
 pub mod first;
 mod occupancy;
@@ -15,12 +15,12 @@ use runner_backend::{
 };
 use runner_types::{CodeKind, Compiled, Dim3, ElementType, LaunchSettings, Regime, ScalarValue};
 
-/// Names the test that a child process is to run in itself.
+/// Environment variable that names the test that a child process runs.
 const CHILD: &str = "RUNNER_GPU_TEST_CHILD";
-/// How long a child may take before the test counts it as hung.
+/// A child that takes longer counts as hung.
 const CHILD_LIMIT: Duration = Duration::from_mins(2);
 
-/// A device with the kernels of the tests, for as long as no other test has one.
+/// A device with the test kernels loaded. Only one test at a time has it.
 pub struct Gpu {
     pub device: Box<dyn Device>,
     pub module: ModuleId,
@@ -28,7 +28,6 @@ pub struct Gpu {
     alone: MutexGuard<'static, ()>,
 }
 
-/// The first GPU.
 pub fn gpu() -> Gpu {
     let (mut device, alone) = first::device();
     let folder = tempfile::tempdir().unwrap();
@@ -36,7 +35,7 @@ pub fn gpu() -> Gpu {
     Gpu { device, module, folder, alone }
 }
 
-/// Loads PTX text through a file, as the compiler leaves it.
+/// Loads PTX from a file, as the compiler leaves it.
 pub fn load(
     device: &mut dyn Device,
     folder: &tempfile::TempDir,
@@ -54,7 +53,7 @@ pub fn load(
 }
 
 impl Gpu {
-    /// Closes the device. While the guard lives, no other test of this process has one.
+    /// Closes the device. While the returned guard lives, no other test of this process can open it.
     pub fn close(self) -> MutexGuard<'static, ()> {
         self.alone
     }
@@ -67,7 +66,7 @@ impl Gpu {
         load(self.device.as_mut(), &self.folder, ptx, kernels)
     }
 
-    /// A buffer that holds `data`, without guards.
+    /// A buffer with this content, without guards.
     pub fn buffer(&mut self, data: &[u8]) -> BufferId {
         let buffer = self.device.alloc(data.len(), 0).unwrap();
         self.device.upload(buffer, 0, data).unwrap();
@@ -93,7 +92,7 @@ impl Gpu {
         self.clock().time(batch)
     }
 
-    /// The device's address of a buffer, as a kernel gets it.
+    /// Device address of a buffer, as a kernel receives it.
     pub fn address(&mut self, buffer: BufferId) -> u64 {
         let kernel = self.kernel("echo");
         let to = self.device.alloc(40, 0).unwrap();
@@ -147,9 +146,9 @@ pub fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// Runs `body` in a process of its own and gives what that printed; `None` in that process.
+/// Runs `body` in a child process and returns the child's output; returns `None` in the child.
 ///
-/// `test` is the full name of the test that calls.
+/// `test` is the full name of the calling test.
 pub fn in_child(test: &str, environment: &[(&str, &str)], body: impl FnOnce(&mut Gpu)) -> Option<String> {
     if std::env::var_os(CHILD).is_some_and(|name| name == test) {
         let mut gpu = gpu();

@@ -1,6 +1,6 @@
-//! Kernels that were not written with the simulator in mind: what programs are made of, CUB, cooperative groups, short
-//! floats. Each is compiled by the pinned NVRTC, runs with the sanitizer on one thread and on four, and is checked
-//! against the host; counters and results are the same for both.
+//! Kernels that were not written for the simulator: building blocks of real programs, CUB, cooperative groups, short
+//! floats. Each is compiled by the pinned NVRTC, run with the sanitizer on one thread and on four, and checked against
+//! the host. Counters and results must be the same for both.
 
 mod bulk;
 mod classic;

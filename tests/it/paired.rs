@@ -10,10 +10,9 @@ use runner_backend::{
 };
 use runner_types::{Capabilities, CompileKey, Compiled, DeviceInfo, ElementType, KernelResources, Occupancy};
 
-/// The ids of both devices.
+/// A pair of ids, one for each device.
 type Both<T> = (T, T);
 
-/// Both devices.
 #[derive(Debug)]
 pub struct PairedDevice {
     info: DeviceInfo,
@@ -23,21 +22,21 @@ pub struct PairedDevice {
     kernels: BTreeMap<KernelId, (Both<KernelId>, String)>,
     buffers: BTreeMap<BufferId, Both<BufferId>>,
     next: u32,
-    /// The code of the second device by the key of the first one's; the same code if it is not listed.
+    /// Code for the second device, by the key of the first device's code; the same code if not listed.
     pub code: BTreeMap<CompileKey, Compiled>,
-    /// By a kernel's mangled name, the element type of each argument that is a buffer.
+    /// Element type of each buffer argument, by the kernel's mangled name.
     pub arguments: BTreeMap<String, Vec<Option<ElementType>>>,
-    /// The element types of the buffers that a kernel has had as arguments.
+    /// Element types of the buffers that have been passed to a kernel.
     elements: BTreeMap<BufferId, ElementType>,
-    /// Batches that ran on both.
+    /// Number of batches that ran on both devices.
     pub batches: usize,
-    /// Buffers that were compared.
+    /// Number of buffers that were compared.
     pub compared: usize,
     pub differences: Vec<String>,
 }
 
 impl PairedDevice {
-    /// Answers for both; limits are the first's, and neither clock nor counters are shown.
+    /// Reports the limits of the first device, and neither a clock nor counters.
     pub fn new(first: Box<dyn Device>, second: Box<dyn Device>) -> Self {
         let capabilities = Capabilities { has_clock: false, has_counters: false };
         let info = DeviceInfo { capabilities, ..first.info().clone() };
@@ -69,7 +68,7 @@ impl PairedDevice {
         id
     }
 
-    /// A batch with the ids of one of the two.
+    /// The batch with the ids of one of the two devices.
     fn translated(&self, batch: &Batch, side: impl Fn(Both<u32>) -> u32) -> Batch {
         let buffer = |id: &BufferId| {
             let (a, b) = self.buffers[id];
@@ -99,7 +98,7 @@ impl PairedDevice {
         Batch { prepare: prepare.collect(), steps: steps.collect(), ..batch.clone() }
     }
 
-    /// Remembers what the buffers of a batch's launches hold.
+    /// Records the element types of the buffers that a batch passes to kernels.
     fn learn(&mut self, batch: &Batch) {
         for step in &batch.steps {
             let Step::Launch(launch) = step else { continue };
@@ -112,7 +111,7 @@ impl PairedDevice {
         }
     }
 
-    /// Compares every buffer of the one with that of the other.
+    /// Compares every buffer between the devices.
     fn compare(&mut self) -> Result<(), DeviceError> {
         for (id, (a, b)) in &self.buffers {
             let size = self.first.size(*a);
@@ -128,8 +127,8 @@ impl PairedDevice {
     }
 }
 
-/// Where two contents of one buffer differ, if they do: floats by more than their order of rounding explains, all else
-/// in any bit.
+/// First difference between two contents of a buffer. Floats may differ by what another order of rounding explains;
+/// everything else must be equal bit for bit.
 pub fn apart(element: Option<ElementType>, ours: &[u8], theirs: &[u8]) -> Option<String> {
     match element {
         Some(element) if element.is_float() => floats_apart(element, ours, theirs),
@@ -137,7 +136,7 @@ pub fn apart(element: Option<ElementType>, ours: &[u8], theirs: &[u8]) -> Option
     }
 }
 
-/// The value of an element that is a float, and how far apart two of its size may be.
+/// Value of a float element, and the tolerance relative to the largest element.
 fn value(element: ElementType, bytes: &[u8]) -> Option<(f64, f64)> {
     Some(match (element, bytes) {
         (ElementType::F16, &[a, b]) => (f16::from_le_bytes([a, b]).to_f64(), 4e-3),
@@ -148,7 +147,7 @@ fn value(element: ElementType, bytes: &[u8]) -> Option<(f64, f64)> {
     })
 }
 
-/// The first elements that are further apart than rounding in another order explains, against the largest of all.
+/// First element that differs by more than another order of rounding explains, relative to the largest element.
 fn floats_apart(element: ElementType, ours: &[u8], theirs: &[u8]) -> Option<String> {
     let pairs = || ours.chunks_exact(element.size()).zip(theirs.chunks_exact(element.size()));
     let magnitude = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
@@ -243,7 +242,7 @@ impl Device for PairedDevice {
 
     fn alloc(&mut self, bytes: usize, guard: usize) -> Result<BufferId, DeviceError> {
         let both = (self.first.alloc(bytes, guard)?, self.second.alloc(bytes, guard)?);
-        // Contents are undefined, which would differ.
+        // The contents are undefined and would differ.
         let id = self.add_buffer(both);
         self.upload(id, 0, &vec![0; bytes])?;
         Ok(id)
@@ -255,7 +254,7 @@ impl Device for PairedDevice {
         Ok(self.add_buffer(both))
     }
 
-    /// Pairs are not timed, so nothing of a module is restored.
+    /// Pairs are not timed, so no variables of a module need to be restored.
     fn variables(&mut self, _module: ModuleId) -> Result<Vec<String>, DeviceError> {
         Ok(Vec::new())
     }

@@ -1,4 +1,4 @@
-//! Counting under a profiler, with a script in place of `ncu` that starts a real worker and writes what `ncu` writes.
+//! Counting under a profiler. A script in place of `ncu` starts a real worker and writes what `ncu` would write.
 
 mod count;
 mod lines;

@@ -1,4 +1,4 @@
-//! From events to files: what is stored, analysed and rendered of whole runs.
+//! From events to files: whole runs are stored, analysed and rendered.
 
 mod command;
 mod cuts;

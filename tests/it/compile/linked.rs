@@ -29,10 +29,10 @@ fn a_kernel_that_launches_kernels_is_left_to_be_linked_with_the_toolkits_device_
         let compiled = bench.compile(&unit).unwrap();
         assert_eq!((compiled.cached, compiled.kind), (cached, CodeKind::Cubin));
         assert_eq!(compiled.device_runtime.as_ref(), Some(&runtime));
-        // An ELF file's type at byte 16: 1 is relocatable, 2 executable (System V ABI, chapter 4).
+        // Byte 16 of an ELF file is its type: 1 is relocatable, 2 is executable (System V ABI, chapter 4).
         assert_eq!(fs::read(&compiled.code).unwrap()[16], 1);
     }
-    // The simulator has a device runtime of its own.
+    // The simulator has its own device runtime.
     let simulated = bench.compile_for(&unit, Target::Ptx((9, 0))).unwrap();
     assert_eq!((simulated.kind, simulated.device_runtime), (CodeKind::Ptx, None));
 }
@@ -51,7 +51,7 @@ fn a_toolkit_without_the_device_runtime_costs_only_the_kernels_that_launch_kerne
     assert!(refusal.contains("libcudadevrt.a") && refusal.contains("RUNNER_TOOLKIT=pinned"), "{refusal}");
 }
 
-/// A program that answers to `--version` as nvcc does, and else writes its arguments where the library should go.
+/// Answers `--version` like nvcc. Otherwise writes its arguments to the output file.
 const STAND_IN: &str = r#"[ "$1" = --version ] && { echo "release 13.0, V13.0.88 VERSION"; exit 0; }
 for argument in "$@"; do case "$argument" in --output-file=*) printf '%s\n' "$@" > "${argument#--output-file=}";; esac; done"#;
 
@@ -98,7 +98,7 @@ fn nvcc_builds_a_host_function_that_may_not_contain_a_file_from_outside_of_the_p
         return;
     }
     let secret = tempfile::NamedTempFile::new().unwrap();
-    // No scan of included files sees what the assembler includes.
+    // A scan for included files does not see what the assembler includes.
     let contains = |path: &Path| format!("asm(\".incbin \\\"{}\\\"\");\n", path.display());
     let function = "extern \"C\" int f(void *) { return 0; }\n";
     let bench = Bench::new(&[("own.txt", "own"), ("leaks.cu", &(contains(secret.path()) + function))]);
@@ -118,7 +118,7 @@ fn nvcc_builds_a_host_function_that_may_not_contain_a_file_from_outside_of_the_p
     assert!(failure.log.contains("own.txt"), "{}", failure.log);
 }
 
-/// A stand-in for nvcc that makes the library of a file that the source does not include.
+/// A stand-in for nvcc that reads FILE and writes it as the library.
 const READS: &str = r#"[ "$1" = --version ] && { echo "release 13.0, V13.0.88 FILE"; exit 0; }
 for argument in "$@"; do case "$argument" in --output-file=*) output="${argument#--output-file=}";; esac; done
 cat FILE > "$output""#;
@@ -131,7 +131,7 @@ fn a_compiler_reads_the_hashed_files_and_no_others_of_the_project() {
     }
     let source = "#include \"a.cuh\"\nextern \"C\" int f(void *) { return 0; }";
     let bench = Bench::new(&[("k.cu", source), ("a.cuh", "//"), ("late.s", "evil")]);
-    // A compiler reads the folder that it is installed in.
+    // A compiler may read the folder that it is installed in, so it must lie outside the project.
     let installation = Bench::new(&[]);
     let project = Project::at(&bench.path("")).unwrap();
     let unit = CompileUnit { plugin: Some(Plugin { libraries: Vec::new() }), ..bench.unit("k.cu", &["f"]) };
@@ -147,7 +147,7 @@ fn a_compiler_reads_the_hashed_files_and_no_others_of_the_project() {
     assert!(failure.summary.contains("a compiler may read only the source"), "{}", failure.summary);
 }
 
-/// A header of the toolkit includes another one by `<name>`, which is searched for in the folder of the source first.
+/// A toolkit header includes another one by `<name>`, which the compiler looks up in the folder of the source first.
 #[test]
 fn a_file_of_the_project_does_not_replace_a_header_of_the_toolkit() {
     if !sandbox::is_enforced() {
@@ -208,11 +208,11 @@ fn nvcc_is_ended_before_other_programs_when_memory_runs_out() {
         build.join().unwrap().unwrap();
         score
     });
-    // The highest: the first program that the system ends.
+    // The highest score: the system kills this process first.
     assert_eq!(score.as_deref(), Some("1000"));
 }
 
-/// The last known `oom_score_adj` of the process that runs this script to build something.
+/// `oom_score_adj` of the process that runs this script for a build.
 fn score_of(script: &Path) -> Option<String> {
     let script = script.display().to_string();
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());

@@ -1,4 +1,4 @@
-//! Machine code of cubins that lack something or are damaged, through the real nvdisasm.
+//! Listings of incomplete or damaged cubins, through the real nvdisasm.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +11,10 @@ use sass::Listing;
 
 use super::{Bench, SCALE, toolkit};
 
-/// The kernel, by its mangled name.
+/// Mangled name of the kernel.
 const PLAIN: &str = "plain";
 
-/// Returns a cubin with line tables, and the bench that it was compiled in.
+/// A cubin with line tables, and the bench that it was compiled in.
 fn compiled() -> (Bench, Vec<u8>) {
     let bench = Bench::new(&[("k.cu", SCALE)]);
     let code = bench.compile(&bench.unit("k.cu", &[PLAIN])).unwrap().code;
@@ -33,7 +33,7 @@ fn list_kernel(bench: &Bench, cubin: &[u8], kernel: &str) -> Result<Vec<Listing>
     program.unwrap().list(&path, &[kernel])
 }
 
-/// Gives every section with a name that begins so another name of the same length.
+/// Renames every section whose name begins with `name`, keeping the length.
 fn without(cubin: &[u8], name: &str) -> Vec<u8> {
     let mut changed = cubin.to_vec();
     let places: Vec<usize> = (1..cubin.len() - name.len())
@@ -66,7 +66,7 @@ fn operations_are_counted_from_the_words_as_the_disassembler_names_them() {
         ("softmax.cu", vec!["softmax"]),
         ("copy.cu", vec!["copy_guarded"]),
     ];
-    // Names of what shares a number with another operation, or is called otherwise on older architectures.
+    // Opcodes that share their number with another one, or are named differently on older architectures.
     let shared = [("CGAERRBAR", "ERRBAR"), ("RED", "REDG")];
     let bench = Bench::new(&[]);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
@@ -91,10 +91,10 @@ fn operations_are_counted_from_the_words_as_the_disassembler_names_them() {
                 let text = &compiled.operations[kernel];
                 assert_eq!(text.split(" ; ").next(), Some(&*write_operations(&counts)), "{kernel} of {capability:?}");
                 let listed = listed_operations(list_of(text));
-                // What is longer than 1000 instructions is not listed.
+                // Functions with more than 1000 instructions are not listed.
                 names.truncate(if names.len() > 1000 { 0 } else { names.len() });
                 assert_eq!(listed.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), names, "{kernel}");
-                // The stores are those of the lines with both copies, at which the numbers are loaded, too.
+                // The stores belong to the two lines that copy an element; the loads are on the same lines.
                 let stored = listed.iter().filter(|one| one.name == "STG" && kernel == "copy_guarded");
                 assert!(stored.zip(["copy.cu:24", "copy.cu:25"]).all(|(one, line)| one.place.as_deref() == Some(line)));
                 compared += 1;
@@ -107,7 +107,7 @@ fn operations_are_counted_from_the_words_as_the_disassembler_names_them() {
 #[test]
 fn a_cubin_of_an_unknown_architecture_is_refused_with_what_nvdisasm_says() {
     let (bench, mut cubin) = compiled();
-    // The architecture is in the flags of the header: 90 in the second byte, and in the first one of older forms.
+    // The header's flags contain the architecture: 90 in the second byte, or in the first byte in older formats.
     let flags = 48..52;
     let at: Vec<usize> = flags.filter(|at| cubin[*at] == 90).collect();
     assert!(!at.is_empty(), "{:?}", &cubin[48..52]);
@@ -125,7 +125,7 @@ fn cubins_that_are_cut_or_stripped_are_refused_or_have_fewer_functions() {
         let failure = list(&bench, &cubin[..cubin.len() * part / 8]).unwrap_err();
         assert!(!failure.summary.is_empty(), "{part} eighths");
     }
-    // The table of symbols is called one of notes, as a section that tools do not know.
+    // Changes the type of the symbol table to a note section, so that tools do not find it.
     let (offset, entries) = (u64::from_le_bytes(cubin[40..48].try_into().unwrap()) as usize, cubin[60] as usize);
     let mut stripped = cubin;
     let kind = |entry: usize| offset + 64 * entry + 4;

@@ -1,4 +1,5 @@
-//! Kernels that nvcc or clang compiles. Scripts take their place here; `compilers` runs the real ones where they are.
+//! Kernels that nvcc or clang compiles. Scripts replace the compilers here; `compilers` runs the real ones, if
+//! installed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,8 +8,8 @@ use super::{Bench, H100, script, toolkit};
 use runner_compile::{Clang, CompileOptions, Installed, Nvcc, Target, UnitResult, compile_all};
 use runner_types::{CodeKind, CompileSettings, CompileUnit, KernelCompiler};
 
-/// A program that answers as nvcc and clang do when they are asked for their versions and architectures. Otherwise it
-/// writes PTX with its arguments in a comment, and with the variables of the file that it compiles.
+/// Answers questions about versions and architectures like nvcc and clang. Otherwise writes PTX, with its arguments in
+/// a comment and the variables of the file that it compiles.
 const COMPILER: &str = r#"case "$1" in
 --version) echo 'NAME release 13.0, V13.0.88 VERSION'; exit 0;;
 --list-gpu-arch) echo compute_75; echo compute_90; exit 0;;
@@ -24,14 +25,14 @@ grep -q forbidden "$last" && { echo 'the kernel forbidden(1): error: identifier 
   sed -n 's/^__device__.* \*\(runner_name_1\) = .*/.global .align 8 .u64 \1 = generic(table);/p' "$last"
 } > "$out""#;
 
-/// A program that writes its input and its arguments as machine code, and figures as the assembler does.
+/// Writes its arguments and its input as machine code, and prints resource usage like the assembler.
 const ASSEMBLER: &str = r#"arguments="$*"
 while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; last=$1; shift; done
 { echo "machine code: $arguments"; cat "$last"; } > "$out"
 echo "ptxas info    : Compiling entry function 'mangled' for 'sm_90'" >&2
 echo "ptxas info    : Used 17 registers, 64 bytes smem" >&2"#;
 
-/// A toolkit of these programs, and a clang of this version.
+/// A toolkit of these programs, and a clang with this version.
 fn installed(bench: &Bench, version: &str) -> Installed {
     both(bench, version, version)
 }
@@ -101,7 +102,7 @@ fn a_gpu_gets_machine_code_of_the_toolkits_assembler() {
     let code = fs::read_to_string(&compiled.code).unwrap();
     assert!(code.starts_with("machine code: -v -arch=sm_90 --generate-line-info --maxrregcount=32 -O1"), "{code}");
     assert!(code.lines().next().unwrap().contains(" -dlcm=cg "), "{code}");
-    // A GPU that the compiler does not know gets PTX, which the driver assembles.
+    // For a GPU that it does not know, the compiler writes PTX, which the driver assembles.
     let newer = compile(&bench, &unit, Target::Gpu((12, 0)), installed(&bench, "a")).unwrap();
     assert_eq!(newer.kind, CodeKind::Ptx);
     assert!(fs::read_to_string(&newer.code).unwrap().contains("--gpu-architecture=compute_90"));

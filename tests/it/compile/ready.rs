@@ -1,4 +1,4 @@
-//! Code that another compiler made, in place of a source.
+//! Code from another compiler, in place of a source.
 
 use runner_compile::Target;
 use runner_types::CodeKind;

@@ -1,4 +1,4 @@
-//! Sources with code of the host that NVRTC refuses, compiled by the nvcc of the same build.
+//! Sources with host code that NVRTC refuses, compiled by the nvcc of the same build.
 
 use std::sync::Mutex;
 
@@ -7,10 +7,10 @@ use runner_process::programs::Programs;
 
 use super::Bench;
 
-/// A kernel that any of the parts below may stand before.
+/// A kernel that any of the parts below can precede.
 const KERNEL: &str = "__global__ void k(float *p) { p[threadIdx.x] = threadIdx.x; }\n";
 
-/// Code of the host whose end, or whose use in device code, only a compiler knows.
+/// Host code for which only a compiler knows where it ends, or whether device code uses it.
 const PARTS: [(&str, &str); 7] = [
     (
         "a brace in two arms",
@@ -99,7 +99,7 @@ fn without_headers_of_a_library_and_a_network_the_error_says_what_to_do() {
     assert!(refused.summary.ends_with(expected), "{}", refused.summary);
 }
 
-/// With a function of the host and without, that is, by nvcc and by NVRTC.
+/// With a host function nvcc compiles the file, without one NVRTC does.
 #[test]
 fn kernels_that_launch_kernels_are_compiled_for_linking_or_the_error_says_how() {
     let kernels =
@@ -122,7 +122,7 @@ fn kernels_that_launch_kernels_are_compiled_for_linking_or_the_error_says_how() 
     }
 }
 
-/// A mistake in a kernel must not cost a download.
+/// An error in a kernel must not trigger a download.
 #[test]
 fn an_error_in_a_file_of_kernels_alone_does_not_ask_for_nvcc() {
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -1,8 +1,8 @@
-//! Kernels of one file share one compilation of it.
+//! The kernels of a file share one compilation of it.
 
 use super::*;
 
-/// An `extern "C"` kernel, two of C++, two overloads, and one that is static.
+/// An `extern "C"` kernel, two C++ kernels, two overloads, and a static kernel.
 const FILE: &str = "
 extern \"C\" __global__ void first(int *p) { p[0] = 1; }
 __global__ void second(float *p, int n) { p[n] = 2; }
@@ -12,7 +12,7 @@ __global__ void both(double *p) { p[0] = 5; }
 static __global__ void hidden(int *p) { p[0] = 6; }
 ";
 
-/// A compiler that adds a line to a file whenever it runs.
+/// A compiler that appends a line to a file on every run.
 fn counting(bench: &Bench) -> PathBuf {
     let count = bench.path("count");
     script(bench, &format!("echo . >> '{}'; exec '{}' \"$@\"", count.display(), env!("CARGO_BIN_EXE_runner")))
@@ -42,7 +42,7 @@ fn plain_kernels_of_one_file_are_compiled_once_and_described_as_if_each_were_alo
             let (code, machine) = (shared.code.clone(), shared.machine.clone());
             assert_eq!(*shared, Compiled { code, machine, ..alone.clone() });
         }
-        // Names by the Itanium C++ ABI.
+        // Mangled per the Itanium C++ ABI.
         let names = [("first", "first"), ("second", "_Z6secondPfi"), ("third", "_Z5thirdPf")];
         for (unit, (kernel, mangled)) in units.iter().zip(names) {
             assert_eq!(results[unit].as_ref().unwrap().kernels[kernel], mangled);
@@ -59,10 +59,10 @@ fn a_kernel_that_the_code_of_its_file_does_not_tell_is_compiled_by_its_name() {
         compile_all(std::slice::from_ref(&unit), H100, toolkit(), &options, &mut |_, _, _| {}).remove(&unit).unwrap()
     };
     assert!(compile("first").is_ok());
-    // NVRTC keeps static kernels, so this one is in the code of the file.
+    // NVRTC keeps static kernels, so the code of the file contains this one.
     assert_eq!(compile("hidden").unwrap().kernels["hidden"], "_Z6hiddenPi");
     assert_eq!(runs(&bench), 1);
-    // What the compiler says of these is not the question: two overloads, and none.
+    // Two overloads, and a missing kernel. Only the number of compiler runs matters here, not the result.
     for (nth, kernel) in ["both", "absent"].into_iter().enumerate() {
         let made = compile(kernel);
         assert_eq!(runs(&bench), 2 + nth, "{kernel}: {made:?}");

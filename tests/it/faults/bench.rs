@@ -1,4 +1,4 @@
-//! Starts the binary, waits for it with a limit, sends it signals.
+//! Starts the binary, waits for it with a time limit, and sends it signals.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use tempfile::TempDir;
 use super::left::Left;
 use crate::gpu::first;
 
-/// How long a run may take before its test counts it as hung.
+/// A run that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_mins(3);
 const TICK: Duration = Duration::from_millis(10);
 
-/// An empty folder to run in, for as long as no other test has one.
+/// An empty folder to run in. Only one test at a time has one.
 pub struct Bench {
     dir: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// A place to run in.
+/// Waits until no other test has a bench.
 pub fn bench() -> Bench {
     let (_, turn) = first::id();
     Bench { dir: tempfile::tempdir().unwrap(), _turn: turn }
 }
 
-/// A file among the manifests and kernels of these tests.
+/// Path of a manifest or kernel of these tests.
 pub fn fixture(name: &str) -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults");
     let path = std::env::var_os("RUNNER_FAULTS").map_or(beside, PathBuf::from).join(name);
@@ -48,12 +48,12 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// Runs a manifest into `out` of the folder, with further arguments, to its end.
+    /// Runs a manifest to its end, with its results in `out` below the folder.
     pub fn run(&self, manifest: &Path, out: &str, more: &[&str]) -> Left {
         self.begin(manifest, out, more).end()
     }
 
-    /// Starts to run a manifest into `out` of the folder.
+    /// Starts to run a manifest, with its results in `out` below the folder.
     pub fn begin(&self, manifest: &Path, out: &str, more: &[&str]) -> Running {
         let out = self.path(out);
         let mut args = vec!["run".to_owned(), text(manifest), "--out".to_owned(), text(&out)];
@@ -61,9 +61,9 @@ impl Bench {
         self.start(&args, out)
     }
 
-    /// Starts the binary in the folder; what it leaves is looked for in `out`.
+    /// Starts the binary in the folder; its results are expected in `out`.
     ///
-    /// Compiled code goes to the cache that the environment names, or the user's: the compiler may lie there too.
+    /// Compiled code goes to the cache of the environment or the user, because the compiler may be there too.
     pub fn start(&self, args: &[String], out: PathBuf) -> Running {
         let said = tempfile::Builder::new().prefix("said-").tempdir_in(self.dir.path()).unwrap().keep();
         let child = Command::new(binary())
@@ -82,7 +82,7 @@ pub fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A run under way. Dropping it kills it: a test that fails leaves nothing behind.
+/// A run in progress. Dropping it kills the run, so that a failed test leaves nothing behind.
 pub struct Running {
     child: Child,
     said: PathBuf,
@@ -103,7 +103,7 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits until the run is over, however it ends.
+    /// Waits until the run ends, in whatever way.
     pub fn end(mut self) -> Left {
         let status = self.wait();
         let said = |name: &str| String::from_utf8_lossy(&fs::read(self.said.join(name)).unwrap()).into_owned();
@@ -125,16 +125,16 @@ impl Running {
         String::from_utf8_lossy(&fs::read(self.said.join("stderr")).unwrap()).into_owned()
     }
 
-    /// Waits until the journal holds an event that `wanted` picks.
+    /// Waits until the journal contains an event that `wanted` accepts.
     pub fn until_journal_has(&mut self, wanted: impl Fn(&Event) -> bool) {
         let journal = self.out.join(journal::JOURNAL_FILE);
         self.until("an event in its journal", |_| {
-            // Not there yet, or just being written.
+            // The journal may not exist yet, or may be partly written.
             journal::read(&journal).is_ok_and(|contents| contents.events().any(&wanted))
         });
     }
 
-    /// Waits until the run, started with `--progress json`, has shown an event that `wanted` picks.
+    /// Waits until the run, started with `--progress json`, has printed an event that `wanted` accepts.
     pub fn until_it_shows(&mut self, wanted: impl Fn(&Event) -> bool) {
         self.until("an event on its standard error", |run| {
             run.stderr().lines().filter_map(|line| serde_json::from_str(line).ok()).any(|event| wanted(&event))
@@ -149,7 +149,7 @@ impl Running {
         }
     }
 
-    /// The process id of the run's worker, which holds the device.
+    /// Process id of the run's worker, which holds the device.
     pub fn worker(&self) -> u32 {
         let workers: Vec<u32> = processes().filter(|pid| is_worker_of(*pid, self.pid())).collect();
         assert_eq!(workers.len(), 1, "workers of process {}: {workers:?}", self.pid());
@@ -176,18 +176,18 @@ fn is_worker_of(pid: u32, parent: u32) -> bool {
     is_worker && stat(pid).is_some_and(|(_, of)| of == parent)
 }
 
-/// State and parent of a process; `None` where there is none.
+/// State and parent of a process; `None` if there is no such process.
 fn stat(pid: u32) -> Option<(char, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may hold anything, brackets too.
+    // The name of the process comes first and may contain anything, even parentheses.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Waits until a process has ended; fails where it does not within `limit`.
+/// Waits until a process has ended; panics after `limit`.
 pub fn expect_gone(pid: u32, limit: Duration) {
     let begun = Instant::now();
-    // One whose new parent does not fetch its exit code stays as a zombie, and holds nothing.
+    // A process that its new parent does not reap stays as a zombie, which holds no resources.
     while stat(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X')) {
         assert!(begun.elapsed() < limit, "process {pid} is there {} s later: {:?}", limit.as_secs(), stat(pid));
         thread::sleep(TICK);

@@ -1,4 +1,4 @@
-//! Wrong kernels are caught, named and left without a time; so is what cannot run at all.
+//! Wrong kernels are caught, named and not timed; so are cases that cannot run at all.
 
 use runner_types::{Outcome, Verdict};
 
@@ -8,20 +8,20 @@ use super::left::{Left, files};
 const TYPES: [&str; 2] = ["i32", "f32"];
 const CHECK: &str = "output against copy(input)";
 
-/// What must be said of a wrong element.
+/// Expected report of a wrong element.
 struct Wrong {
     variant: &'static str,
     what: &'static str,
     index: u64,
-    /// By type, as [`TYPES`].
+    /// One per type, in the order of [`TYPES`].
     expected: [&'static str; 2],
     got: [&'static str; 2],
     error: [Option<f64>; 2],
-    /// How many elements, or bytes of a guard zone.
+    /// Number of wrong elements, or of wrong bytes in a guard zone.
     count: u64,
 }
 
-/// Compares every field of a mismatch with what the kernel's source says it does.
+/// Compares every field of a mismatch with what the kernel's source does.
 #[track_caller]
 fn expect_wrong(left: &Left, rows: &[Wrong], types: &[&str]) {
     for row in rows {
@@ -37,7 +37,7 @@ fn expect_wrong(left: &Left, rows: &[Wrong], types: &[&str]) {
 
 const N: u64 = 100_003;
 
-/// 7 is 07 00 00 00 in memory as an integer, 00 00 e0 40 as a float.
+/// In memory, 7 is 07 00 00 00 as an integer and 00 00 e0 40 as a float.
 const PAST_THE_END: Wrong = Wrong {
     variant: "one_past_the_end",
     what: "guard zone behind `output`, indexed by distance in bytes",
@@ -58,8 +58,8 @@ const CHANGED_INPUT: Wrong = Wrong {
     count: 1,
 };
 
-/// The input is 1, 2, 3, …: element i should be i + 1. Of memory that was never written, floats are NaN and integers
-/// are the poison, four bytes of 0xCB.
+/// The input is 1, 2, 3, …, so element i should be i + 1. Memory that was never written reads as NaN for floats and as
+/// the poison value, four bytes of 0xCB, for integers.
 const OF_BOTH_TYPES: [Wrong; 7] = [
     Wrong {
         variant: "leaves_zeros",
@@ -99,7 +99,7 @@ const OF_BOTH_TYPES: [Wrong; 7] = [
         count: 4,
     },
     CHANGED_INPUT,
-    // Between 2^15 and 2^16 floats are 2^-8 apart, and ten steps of that are 0.0390625.
+    // Between 2^15 and 2^16, floats are 2^-8 apart; ten such steps are 0.0390625.
     Wrong {
         variant: "off_in_the_middle",
         what: CHECK,
@@ -144,7 +144,7 @@ fn every_wrong_kernel_is_caught_and_named() {
     expect_wrong(&left, &OF_FLOATS, &["f32"]);
     expect_refused(&left);
 
-    // Three units of the last place are within the tolerance of four: the check is not merely one of bits.
+    // An error of 3 ulp is within the tolerance of 4 ulp, so the check is not merely bitwise.
     let near = left.at("near_in_the_middle", "f32");
     assert!(near.result.is_some() && near.verdict == Verdict::Pass, "{near:?}\n{}", left.story());
     for variant in ["writes_nan", "writes_infinity", "near_in_the_middle"] {
@@ -160,7 +160,7 @@ fn every_wrong_kernel_is_caught_and_named() {
     expect_rebuilt(&bench, &left);
 }
 
-/// What never ran says why, in each group alike.
+/// Cases that never ran say why, in every group.
 fn expect_refused(left: &Left) {
     let expect = |variant: &str, is_right: &dyn Fn(&Outcome) -> bool| {
         for record in left.find_all(variant) {
@@ -192,7 +192,7 @@ fn expect_refused(left: &Left) {
     );
 }
 
-/// From the records alone, in another folder, the same report comes out.
+/// The records alone reproduce the report in another folder.
 fn expect_rebuilt(bench: &super::bench::Bench, left: &Left) {
     let mut first = files(&left.dir);
     first.retain(|path, _| !path.to_string_lossy().starts_with("journal"));
@@ -203,7 +203,7 @@ fn expect_rebuilt(bench: &super::bench::Bench, left: &Left) {
     let args = ["report".to_owned(), super::bench::text(&copy)];
     bench.start(&args, copy.clone()).end().expect_code(0);
     let mut second = files(&copy);
-    // Making a report locks its folder.
+    // Making a report leaves a lock in its folder.
     second.retain(|path, _| !path.to_string_lossy().starts_with("journal"));
     assert_eq!(second.keys().collect::<Vec<_>>(), first.keys().collect::<Vec<_>>());
     for (path, bytes) in &first {
@@ -216,7 +216,7 @@ const LATER: &str = "output against copy(input), in a launch that finds outputs,
 const LATER_GUARD: &str = "guard zone behind `output`, indexed by distance in bytes, in a launch that finds outputs, \
                            variables and scratch as an earlier launch left them";
 
-/// Of memory that was not written in the second launch, floats are four bytes of 0xCB and integers of 0xB4.
+/// Memory that the second launch did not write contains bytes of 0xCB for floats and of 0xB4 for integers.
 const LATE: [Wrong; 4] = [
     Wrong {
         variant: "right_once",

@@ -1,4 +1,4 @@
-//! What a run left: its exit code, its words, its records, its journal.
+//! What a run leaves: exit code, output, records and journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use runner_results::journal;
 use runner_types::{CaseRecord, Event, Mismatch, Outcome, Records, Verdict};
 
-/// A run that is over.
+/// A run that has ended.
 pub struct Left {
     pub status: ExitStatus,
     pub took: Duration,
@@ -39,7 +39,7 @@ impl Left {
         format!("{status} after {took:.1} s\n-- stdout\n{}\n-- stderr\n{}", self.stdout, self.stderr)
     }
 
-    /// Everything that a failed test needs to say.
+    /// Everything that a failed test should print.
     pub fn story(&self) -> String {
         let mut story = self.words();
         story.push_str("\n-- records\n");
@@ -58,7 +58,7 @@ impl Left {
         assert_eq!(self.status.code(), Some(code), "{}", self.story());
     }
 
-    /// The records of one variant; a variant without any fails the test.
+    /// Records of one variant; panics if there are none.
     #[track_caller]
     pub fn find_all(&self, variant: &str) -> Vec<CaseRecord> {
         let records = self.records();
@@ -67,7 +67,7 @@ impl Left {
         of
     }
 
-    /// The one record of a variant where the shared axis `type` has this value.
+    /// The only record of a variant with this value of the shared axis `type`.
     #[track_caller]
     pub fn at(&self, variant: &str, element: &str) -> CaseRecord {
         let here = |record: &CaseRecord| record.case.key.axes.iter().any(|(_, value)| value.to_string() == element);
@@ -89,7 +89,7 @@ impl Left {
         }
     }
 
-    /// Every row of these variants was measured and is right.
+    /// Asserts that every row of these variants was measured and is right.
     #[track_caller]
     pub fn expect_sound(&self, variants: &[&str]) {
         for record in variants.iter().flat_map(|variant| self.find_all(variant)) {
@@ -98,8 +98,8 @@ impl Left {
         }
     }
 
-    /// Each of the planned cells, `variants` of them in each of `groups` groups, has one record and was settled once
-    /// in the journal; those alone that were right to the end have a time.
+    /// Asserts that each planned cell (`variants` in each of `groups` groups) has one record and was settled once in
+    /// the journal. Only cells that stayed right to the end have a time.
     #[track_caller]
     pub fn expect_whole(&self, variants: usize, groups: usize) {
         let records = self.records();
@@ -122,12 +122,12 @@ impl Left {
     }
 }
 
-/// A short run may be less exact than it was asked to be; its time is a time.
+/// A time counts even if a short run is less precise than requested.
 pub fn is_timed(record: &CaseRecord) -> bool {
     matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. }) && record.result.is_some()
 }
 
-/// Every file under a folder with its bytes, by its path from there.
+/// Every file below a folder: relative path and content.
 pub fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut waiting = vec![dir.to_owned()];

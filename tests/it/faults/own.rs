@@ -1,4 +1,4 @@
-//! The tool's own kernels under compute-sanitizer: those that prepare, watch and compare memory in a run, and those
+//! The tool's own kernels under compute-sanitizer: those that prepare, watch and compare memory during a run, and those
 //! that measure a device.
 
 use std::ffi::OsStr;
@@ -12,13 +12,13 @@ use runner_process::programs::Programs;
 
 use super::bench::{Bench, bench, binary, fixture, text};
 
-/// The exit code of a sanitizer with a finding. The program has no such code.
+/// Exit code of the sanitizer if it finds something; `runner` never returns this code.
 const FOUND: i32 = 86;
 
-/// Checked kernels are slower by one to two orders of magnitude.
+/// The sanitizer slows kernels down by one to two orders of magnitude.
 const LIMIT: Duration = Duration::from_mins(8);
 
-/// That of the machine, or the one that the cache has.
+/// The sanitizer installed on the machine, or else the one in the cache.
 fn sanitizer() -> Option<PathBuf> {
     fn below(folder: &Path) -> Option<PathBuf> {
         let mut entries: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
@@ -31,7 +31,7 @@ fn sanitizer() -> Option<PathBuf> {
 
 const PROGRAM: &str = "compute-sanitizer";
 
-/// Runs the program under a tool of the sanitizer, and fails if that finds something in any of its processes.
+/// Runs the program under a tool of the sanitizer; panics if it finds something in any process.
 fn expect_clean(bench: &Bench, sanitizer: &Path, tool: &str, words: &[&str], cache: Option<&Path>) {
     let log = bench.path(&format!("{tool}.%p.log"));
     let mut command = Command::new(sanitizer);
@@ -45,7 +45,7 @@ fn expect_clean(bench: &Bench, sanitizer: &Path, tool: &str, words: &[&str], cac
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{tool}: {:?}: {said}\n{}", done.status, logs(bench, tool));
     let logs = logs(bench, tool);
-    // One summary for each process that used the device.
+    // One summary per process that used the device.
     let summaries: Vec<&str> =
         logs.lines().filter(|line| line.contains("ERROR SUMMARY") || line.contains("SUMMARY:")).collect();
     assert!(!summaries.is_empty(), "{tool} wrote no summary: {logs}\n{said}");
@@ -71,7 +71,7 @@ fn the_kernels_that_prepare_watch_and_compare_memory_are_clean() {
     let bench = bench();
     let sanitizer = sanitizer().expect("compute-sanitizer");
     let manifest = text(&fixture("own.toml"));
-    // Measures the device where that was not done yet: times under the sanitizer must not be stored.
+    // Measures the device now if that was not done yet: times under the sanitizer must not be stored.
     bench.run(&fixture("own.toml"), "alone", &[]).expect_code(0);
     for tool in ["memcheck", "racecheck", "synccheck"] {
         expect_clean(&bench, &sanitizer, tool, &["run", &manifest, "--out", tool], None);
@@ -83,7 +83,7 @@ fn the_kernels_that_prepare_watch_and_compare_memory_are_clean() {
 fn the_kernels_that_measure_a_device_are_clean() {
     let bench = bench();
     let sanitizer = sanitizer().expect("compute-sanitizer");
-    // A cache of its own, with the same compiler: what is measured here is not to be used.
+    // A separate cache with the same compiler, because what is measured here must not be used later.
     let (cache, own) = (Cache::locate().unwrap(), bench.path("cache"));
     Cache::at(&own).prepare().unwrap();
     let copied = Command::new("cp").arg("-a").arg(cache.root().join("toolkit")).arg(&own).status().unwrap();

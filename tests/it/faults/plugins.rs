@@ -1,4 +1,4 @@
-//! Host functions are timed and checked like kernels, and those that fail cost no row but their own.
+//! Host functions are timed and checked like kernels, and one that fails costs only its own row.
 
 use runner_process::programs::Programs;
 use runner_types::{CaseRecord, Note, Outcome};
@@ -6,7 +6,7 @@ use runner_types::{CaseRecord, Note, Outcome};
 use super::bench::{Bench, bench, fixture};
 use super::left::Left;
 
-/// A place to run in where host functions can be built.
+/// A bench on which host functions can be built.
 fn bench_with_nvcc() -> Bench {
     Programs::of_this_machine().find("nvcc").expect("nvcc");
     bench()

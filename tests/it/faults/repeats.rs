@@ -1,4 +1,4 @@
-//! The same run again, and a narrower one.
+//! The same run repeated, and a narrower one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,7 +35,7 @@ fn an_unchanged_manifest_compiles_nothing_and_measures_everything_again() {
     let bench = bench();
     let manifest = bench.path("quick.toml");
     fs::copy(fixture("quick.toml"), &manifest).unwrap();
-    // A source that no cache has seen.
+    // A source that is in no cache.
     let source = fs::read_to_string(fixture("quick.cu")).unwrap();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
     fs::write(bench.path("quick.cu"), format!("{source}\n// {now}\n")).unwrap();
@@ -53,17 +53,17 @@ fn an_unchanged_manifest_compiles_nothing_and_measures_everything_again() {
     assert_eq!(cached(&second), [true; 3], "{}", second.story());
     assert_eq!((measured(&second), second.records().cases.len()), before, "{}", second.story());
     assert_eq!(before.0.len(), CELLS);
-    // The samples of the run before are kept for one more.
+    // The samples of the previous run are kept until the next one.
     assert!(second.dir.join("journal.previous.jsonl").exists(), "{}", second.story());
 }
 
-/// Runs where the reports go by themselves: under the current folder.
+/// Runs without `--out`, so that the report goes to its default place below the current folder.
 fn run_here(bench: &Bench, more: &[&str]) -> Left {
     let mut args = vec!["run".to_owned(), text(&fixture("quick.toml"))];
     args.extend(more.iter().map(|arg| (*arg).to_owned()));
     let left = bench.start(&args, bench.path("")).end();
     left.expect_code(0);
-    // Its last line names the place.
+    // The last line of the output names the report.
     let report = left.stdout.lines().last().and_then(|line| line.strip_prefix("report: ")).unwrap().to_owned();
     Left { dir: bench.path(&report).parent().unwrap().to_owned(), ..left }
 }

@@ -1,4 +1,4 @@
-//! Runs that are interrupted, killed, refused: what is left of them, and how they go on.
+//! Runs that are interrupted, killed or refused: what they leave, and how they are continued.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::bench::{Bench, bench, expect_gone, fixture, text};
 use super::left::{Left, is_timed};
 
-/// Cells and groups of `long.toml`.
+/// Number of cells and of groups in `long.toml`.
 const CELLS: usize = 20;
 const GROUPS: usize = 10;
 
@@ -24,7 +24,7 @@ fn is_endless_launch(event: &Event) -> bool {
     case.key.variant == "never_ends" && *activity == Activity::Checking
 }
 
-/// Every measurement of every case, by the case's place.
+/// Measurements of each case, by ordinal.
 fn measurements(events: &[Event]) -> BTreeMap<u64, Vec<Measurement>> {
     let mut found: BTreeMap<u64, Vec<Measurement>> = BTreeMap::new();
     for event in events {
@@ -35,13 +35,13 @@ fn measurements(events: &[Event]) -> BTreeMap<u64, Vec<Measurement>> {
     found
 }
 
-/// Of the groups that came to their end.
+/// Measurements of the groups that finished.
 fn finished(events: &[Event]) -> BTreeMap<u64, Vec<Measurement>> {
     let last = events.iter().rposition(is_group_end).map_or(0, |at| at + 1);
     measurements(&events[..last])
 }
 
-/// Continues the run in `out`, which was cut short after `before`, and compares what it does with what was left.
+/// Continues the run in `out`, which was cut short after `before`, and compares its events with those.
 fn expect_continued(bench: &Bench, before: &[Event]) {
     let done = finished(before);
     assert!(!done.is_empty() && done.len() < CELLS, "{} of {CELLS} cells were done", done.len());
@@ -166,7 +166,7 @@ fn a_worker_in_an_endless_kernel_does_not_outlive_a_killed_run() {
 #[ignore = "needs a GPU"]
 fn a_folder_in_use_is_refused_to_a_second_run() {
     let bench = bench();
-    // Enough groups for the others to come while it is at work.
+    // Enough groups that the other runs start while this one is at work.
     let sizes: Vec<String> = (1000..1080).map(|n| n.to_string()).collect();
     let set = format!("n={}", sizes.join(","));
     let mut first = bench.begin(&fixture("long.toml"), "out", &["--set", &set]);

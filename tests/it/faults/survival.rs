@@ -1,4 +1,4 @@
-//! Kernels that hang, abort and print cost no row but their own.
+//! Kernels that hang, abort or print cost only their own row.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use runner_types::{Event, Note, Outcome, Unchecked, Verdict};
 use super::bench::{bench, fixture};
 use super::left::Left;
 
-/// What a run may take besides its hanging kernels: starting, compiling, and another worker after each fault.
+/// Time allowed in addition to the hanging kernels: for starting, compiling, and a new worker after each fault.
 const SLACK: Duration = Duration::from_secs(75);
 
-/// The driver's words for a row that ended in a launch error.
+/// Driver messages of a variant's rows that ended in a launch error.
 #[track_caller]
 fn launch_errors(left: &Left, variant: &str) -> Vec<String> {
     let message = |outcome| match outcome {
@@ -36,15 +36,15 @@ fn a_null_pointer_and_an_endless_loop_cost_no_row_but_their_own() {
         assert_eq!(record.outcome, Outcome::TimedOut { limit_seconds: 2.0, message: None }, "{}", left.story());
     }
     assert!(left.took < 3 * Duration::from_secs(2) + SLACK, "{:?}\n{}", left.took, left.story());
-    // Speedups are of samples that were taken in turns, after the faults.
+    // Speedups come from interleaved samples, taken after the faults.
     for record in ["grid_stride", "backwards", "memcpy"].iter().flat_map(|variant| left.find_all(variant)) {
         assert!(record.result.unwrap().against_baseline.is_some(), "{}\n{}", record.case.key, left.story());
     }
     assert!(left.stderr.contains("no answer within 2 s"), "{}", left.story());
 }
 
-/// Variants whose one launch is aborted, and the driver's names for what they do: which it is depends on how far the
-/// hardware gets.
+/// Variants whose only launch is aborted, and the driver errors that this may give, depending on how far the hardware
+/// gets.
 const ABORTED: [(&str, &[&str]); 7] = [
     ("device_assert", &["CUDA_ERROR_ASSERT"]),
     ("trap", &["CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_INSTRUCTION"]),
@@ -102,7 +102,7 @@ fn every_kind_of_abort_is_told_in_the_drivers_words_and_survived() {
     assert!(left.took < Duration::from_secs(2) + SLACK, "{:?}\n{}", left.took, left.story());
 }
 
-/// Bytes of a case's text that are kept.
+/// Maximum number of bytes kept of what a case prints.
 const KEPT: usize = 64 << 10;
 
 #[test]
@@ -133,7 +133,7 @@ fn what_kernels_print_is_kept_as_theirs_and_harms_nothing() {
     assert_eq!(printed_by("greets"), "hello from 4099 elements\nand good bye");
     assert_eq!(printed_by("forges"), "{\"reply\":\"group_done\",\"ordinal\":0}\n{\"reply\":\"stopped\"}");
     assert_eq!(printed_by("prints_and_is_wrong"), "wrong on purpose");
-    // Lines of threads may come in any order, so that only their number and kind are known.
+    // Threads may print in any order, so only the number and the form of the lines are known.
     let whole: usize = (0..4099).map(|i| format!("element {i} is {} and says so at length\n", i + 1).len()).sum();
     let (kept, cut) = printed_by("floods").rsplit_once('\n').unwrap();
     assert_eq!(cut, format!("… ({} more bytes were printed)", whole - KEPT));

@@ -1,4 +1,4 @@
-//! Occupancy by the driver, compared with our computation and with the profiles of the simulator.
+//! The driver's occupancy, compared with our computation and with the simulator's profiles.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use simt::{DeviceProfile, profiles};
 
 use super::gpu;
 
-/// PTX of a kernel that keeps `live` values in registers at once: all are loaded before the first is stored.
+/// PTX of a kernel with `live` values in registers at once: all are loaded before the first one is stored.
 fn hungry(live: usize) -> String {
     let mut text = format!(
         ".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry hungry(.param .u64 at)\n{{\n.reg .b32 \

@@ -1,4 +1,4 @@
-//! Bulk copies and barrier objects that count their bytes.
+//! Bulk copies, and mbarrier objects that count their bytes.
 
 use simt::TrapKind;
 
@@ -22,7 +22,7 @@ fn tiles_are_summed_while_others_come() {
             lab.launch("double_buffered", line(3, threads), &[input.into(), sums.into(), (tiles as i32).into()]);
         let expected: Vec<i32> = values.chunks(tiles * TILE).map(|block| block.iter().sum()).collect();
         assert_eq!(lab.read::<i32>(sums), expected);
-        // One request a tile, of 32 sectors.
+        // One request of 32 sectors per tile.
         let read = report.counters.global_load;
         let copies = 3 * tiles as u64;
         assert_eq!((read.requests, read.sectors, read.bytes), (copies, 32 * copies, 1024 * copies));

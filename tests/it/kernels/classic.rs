@@ -1,4 +1,4 @@
-//! Scans, histograms, transposes, sorts, sparse products, stencils, a fractal, a queue.
+//! Scans, histograms, transposes, sorts, sparse matrix products, stencils, a fractal, a queue.
 
 use super::lab::{Lab, Shape, ints, line, random};
 
@@ -102,7 +102,7 @@ fn a_sparse_product_is_the_same_by_threads_and_by_warps() {
     let mut rows = exclusive(&lengths);
     rows.push(lengths.iter().sum());
     let entries = *rows.last().unwrap() as usize;
-    // Small integers: sums are exact in any order.
+    // Sums of small integers are exact in any order.
     let columns = ints(entries, n as u64, 6);
     let values: Vec<f64> = ints(entries, 9, 7).into_iter().map(|v| f64::from(v - 4)).collect();
     let x: Vec<f64> = ints(n, 100, 8).into_iter().map(f64::from).collect();
@@ -138,7 +138,7 @@ fn a_stencil_reads_its_halo_and_the_copied_edges() {
         let (x, y) = (i % width, i / width);
         let near = value(x.saturating_sub(1), y) + value((x + 1).min(width - 1), y);
         let sum = value(x, y) + near + value(x, y.saturating_sub(1)) + value(x, (y + 1).min(height - 1));
-        // The sums are integers and exact; the product is rounded once.
+        // The sums are exact integers; the product is rounded once.
         assert_eq!(got.to_bits(), (0.2 * sum).to_bits(), "({x}, {y})");
     }
 }
@@ -193,7 +193,7 @@ fn every_number_that_is_put_into_the_queue_is_taken_once() {
     let (blocks, each) = (3, 4);
     let count = blocks as usize * 32 * each as usize;
     let mut lab = lab();
-    // Room for 128 numbers at a time, each cell at turn zero of its own.
+    // Room for 128 numbers at a time; the turn of every cell starts at zero.
     let cells = lab.buffer(&[0_i32; 2 * 128]);
     let (head, tail, taken) = (lab.buffer(&[0_u32]), lab.buffer(&[0_u32]), lab.buffer(&vec![0_u32; count]));
     let args = [cells.into(), 127.into(), head.into(), tail.into(), taken.into(), each.into()];

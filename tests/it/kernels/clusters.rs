@@ -24,14 +24,14 @@ fn lab() -> Lab {
     Lab::new("clusters.cu", &KERNELS)
 }
 
-/// The fault of a kernel that takes an output alone.
+/// The fault of a kernel that only takes an output.
 fn fault(kernel: &str, grid: u32) -> Box<Trap> {
     let mut lab = lab();
     let output = lab.fresh(4 * 8);
     lab.trap(kernel, line(grid, 1), &[output.into()])
 }
 
-/// The fault of a kernel in which one block of two reads what the other one has.
+/// The fault of a kernel in which one of two blocks reads memory of the other.
 fn fault_of(kernel: &str, reader: i32) -> Box<Trap> {
     let mut lab = lab();
     let output = lab.fresh(4);
@@ -50,7 +50,7 @@ fn bins_are_spread_over_the_blocks_of_a_cluster() {
     let counted = |bin: usize| values.iter().filter(|v| **v as usize == bin).count() as i32;
     assert_eq!(lab.read::<i32>(output), (0..bins).map(counted).collect::<Vec<_>>());
     assert_eq!(report.notes, Vec::<String>::new());
-    // Two barriers of each of the four warps of eight blocks.
+    // Two barriers for each of four warps in each of eight blocks.
     assert_eq!(report.counters.barriers, 2 * 4 * 8);
 }
 

@@ -1,4 +1,4 @@
-//! CUB's primitives of warps and blocks.
+//! CUB's warp and block primitives.
 
 use super::lab::{Lab, ints, line, random};
 

@@ -8,7 +8,7 @@ fn lab() -> Lab {
     Lab::new("groups.cu", &KERNELS)
 }
 
-/// For each value, what `f` makes of the values of its warp and of its place in there.
+/// Applies `f` to the warp of each value and the index of the value in it.
 fn by_warp<T>(values: &[i32], width: usize, f: impl Fn(&[i32], usize) -> T) -> Vec<T> {
     (0..values.len()).map(|i| f(&values[i / width * width..(i / width + 1) * width], i % width)).collect()
 }

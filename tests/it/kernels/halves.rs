@@ -11,7 +11,7 @@ fn lab() -> Lab {
     Lab::new("halves.cu", &KERNELS)
 }
 
-/// Halves from −8 to 8 in steps of a 64th.
+/// Half-precision numbers from −8 to 8 in steps of 1/64.
 fn halves(count: usize, seed: u64) -> Vec<f16> {
     ints(count, 1024, seed).into_iter().map(|v| f16::from_f32((v - 512) as f32 / 64.0)).collect()
 }
@@ -32,7 +32,7 @@ fn halves_are_fused_and_rounded_once() {
     let (xs, ys) = (lab.buffer(&bits(&x, |v| v.to_bits())), lab.buffer(&bits(&y, |v| v.to_bits())));
     let factor = Arg::Bytes(a.to_bits().to_le_bytes().to_vec());
     lab.launch("axpy_half", line(4, 128), &[xs.into(), ys.into(), factor, (n as i32).into()]);
-    // Products of halves of this size and their sums are exact in single precision.
+    // Products and sums of halves of this size are exact in single precision.
     let expected: Vec<u16> =
         x.iter().zip(&y).map(|(x, y)| f16::from_f32(a.to_f32().mul_add(x.to_f32(), y.to_f32())).to_bits()).collect();
     assert_eq!(lab.read::<u16>(ys), expected);
@@ -60,7 +60,7 @@ fn bfloats_are_multiplied_in_single_precision() {
     let (xs, ys) = (lab.buffer(&bits(&x, |v| v.to_bits())), lab.buffer(&bits(&y, |v| v.to_bits())));
     let out = lab.fresh(4);
     lab.launch("dot_bfloat", line(1, 128), &[xs.into(), ys.into(), out.into(), (n as i32).into()]);
-    // Multiples of a 64th below 2²⁰: every sum is exact.
+    // Multiples of 1/64 below 2²⁰, so every sum is exact.
     let expected: f32 = x.iter().zip(&y).map(|(x, y)| x.to_f32() * y.to_f32()).sum();
     assert_eq!(lab.read::<f32>(out), [expected]);
 }

@@ -1,4 +1,4 @@
-//! A source file compiled once, and two machines that run its kernels: on one thread and on four.
+//! A source file compiled once, and two machines that run its kernels: with one thread and with four.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolki
 use runner_types::CompileUnit;
 use simt::{LaunchError, LaunchReport, LaunchSpec, Machine, ModuleId, Options, Trap, profiles};
 
-/// What has been compiled: tests run side by side, and the first of a source compiles it for all.
+/// PTX of every source compiled so far. Tests run in parallel, and the first one of a source compiles it for all.
 static COMPILED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// The PTX of a source beside this file.
+/// The PTX of a source next to this file.
 fn ptx(name: &str, kernels: &[&str]) -> String {
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     compiled.entry(name.to_owned()).or_insert_with(|| compile(name, kernels)).clone()
@@ -33,11 +33,10 @@ fn compile(name: &str, kernels: &[&str]) -> String {
     std::fs::read_to_string(compiled.code).unwrap()
 }
 
-/// A buffer, by its place among those of both machines.
+/// Index of a buffer in both machines.
 #[derive(Debug, Clone, Copy)]
 pub struct Buffer(usize);
 
-/// An argument of a kernel.
 #[derive(Debug, Clone)]
 pub enum Arg {
     Buffer(Buffer),
@@ -56,7 +55,7 @@ impl From<i32> for Arg {
     }
 }
 
-/// How a kernel is launched.
+/// Launch configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub grid: [u32; 3],
@@ -65,7 +64,7 @@ pub struct Shape {
     pub cooperative: bool,
 }
 
-/// A grid and blocks of one dimension.
+/// One-dimensional grid and blocks.
 pub const fn line(grid: u32, block: u32) -> Shape {
     Shape { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, cooperative: false }
 }
@@ -76,13 +75,13 @@ struct Side {
     addresses: Vec<u64>,
 }
 
-/// Both machines with the module of a source.
+/// Both machines, with the module of a source loaded.
 pub struct Lab {
     sides: [Side; 2],
     sizes: Vec<usize>,
 }
 
-/// A value as the device holds it.
+/// A value in device representation.
 pub trait Plain: Copy {
     fn to_bytes(self) -> Vec<u8>;
     fn from_bytes(bytes: &[u8]) -> Self;
@@ -125,7 +124,7 @@ impl Lab {
         Buffer(self.sizes.len() - 1)
     }
 
-    /// Memory that has not been written yet, which the sanitizer watches.
+    /// Memory that has not been written yet, which the sanitizer tracks.
     pub fn fresh(&mut self, bytes: usize) -> Buffer {
         for side in &mut self.sides {
             side.addresses.push(side.machine.alloc(bytes as u64).unwrap());
@@ -134,12 +133,12 @@ impl Lab {
         Buffer(self.sizes.len() - 1)
     }
 
-    /// Launches on both machines, which must count the same.
+    /// Launches on both machines, which must give the same counts.
     pub fn launch(&mut self, kernel: &str, shape: Shape, args: &[Arg]) -> LaunchReport {
         self.run(kernel, shape, args).unwrap_or_else(|error| panic!("`{kernel}`: {error}"))
     }
 
-    /// The fault that a launch ends in on both machines.
+    /// The fault that ends a launch on both machines.
     pub fn trap(&mut self, kernel: &str, shape: Shape, args: &[Arg]) -> Box<Trap> {
         match self.run(kernel, shape, args) {
             Err(LaunchError::Trap(trap)) => trap,
@@ -176,7 +175,7 @@ impl Lab {
     }
 }
 
-/// Numbers below `below` that look random and are the same everywhere.
+/// Pseudorandom numbers below `below`, the same on every machine.
 pub fn random(count: usize, below: u64, seed: u64) -> Vec<u64> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     (0..count)
@@ -187,7 +186,7 @@ pub fn random(count: usize, below: u64, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The same as 32-bit integers.
+/// Like [`random`], as 32-bit integers.
 pub fn ints(count: usize, below: u64, seed: u64) -> Vec<i32> {
     random(count, below, seed).into_iter().map(|v| v as i32).collect()
 }

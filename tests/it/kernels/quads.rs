@@ -1,4 +1,4 @@
-//! Values of 128 bits.
+//! 128-bit values.
 
 use super::lab::{Lab, line, random};
 
@@ -9,7 +9,7 @@ fn lab() -> Lab {
 #[test]
 fn two_words_are_compared_and_swapped_together() {
     let n = 10_000;
-    // Few values, so that the largest one stands at many places.
+    // Few distinct values, so that the largest one occurs many times.
     let values: Vec<u64> = random(n, 50, 1);
     let mut lab = lab();
     let (input, best) = (lab.buffer(&values), lab.buffer(&[u64::MAX, u64::MAX]));
@@ -32,6 +32,6 @@ fn pairs_are_exchanged_as_a_whole() {
         pairs.sort_unstable();
         assert_eq!(pairs, (-1..threads as i64).map(|v| (v, v * v)).collect::<Vec<_>>());
     }
-    // A request for each warp.
+    // One request per warp.
     assert_eq!(report.counters.shared_atomics, (blocks * threads / 32) as u64);
 }

@@ -1,4 +1,4 @@
-//! What blocks of a cluster send to each other: bulk copies to several blocks, words, and reductions of both kinds.
+//! Communication between blocks of a cluster: bulk copies to several blocks, words, and both kinds of reductions.
 
 use simt::{Trap, TrapKind};
 
@@ -24,7 +24,7 @@ fn lab() -> Lab {
     Lab::new("sending.cu", &KERNELS)
 }
 
-/// The fault of a kernel in which the two blocks of a cluster write to an output.
+/// The fault of a kernel in which both blocks of a cluster write to an output.
 fn fault(kernel: &str, threads: u32) -> Box<Trap> {
     let mut lab = lab();
     let output = lab.fresh(4 * TILE);
@@ -43,7 +43,7 @@ fn a_piece_comes_to_all_blocks_of_a_cluster_at_once() {
         let product = |row: &[i32]| row.iter().zip(&vector).map(|(a, b)| a * b).sum::<i32>();
         assert_eq!(lab.read::<i32>(output), matrix.chunks(n).map(product).collect::<Vec<_>>(), "{tiles} tiles");
         assert_eq!(report.notes, Vec::<String>::new());
-        // A piece is read once for each cluster, the matrix once.
+        // Each piece of the vector is read once per cluster, the matrix once.
         assert_eq!(report.counters.global_load.bytes, (4 * n * rows + 2 * 4 * n) as u64);
     }
 }
@@ -66,7 +66,7 @@ fn values_change_places_between_blocks_by_words_pairs_and_fours() {
             .collect();
         assert_eq!(lab.read::<i32>(output), expected, "{width} at once");
         assert_eq!(report.notes, Vec::<String>::new());
-        // A request for each warp that sends, to each block; the lanes of one lie side by side.
+        // Each sending warp makes one request per destination block; its lanes store to adjacent addresses.
         let stores = report.counters.shared_store;
         assert_eq!((stores.requests, stores.conflicts), (2 * 4 * 4 * (4 / width as u64), 0), "{width} at once");
     }

@@ -1,4 +1,4 @@
-//! What comes of cases whose launches a profiler counts, fails to count, or may not count.
+//! Results of cases whose launches a profiler counts, fails to count, or must not count.
 
 use runner_profile::{Counted, ProfilerError};
 use runner_types::{BodyCounters, Event, Outcome};
@@ -55,7 +55,7 @@ fn a_sequence_has_sums_and_ratios_of_sums_and_every_launch() {
     assert_eq!(whole.get("inst_executed"), Some(12.0));
     // 3 + 3 + 30 warps.
     assert_eq!(whole.get("inst_per_warp"), Some(12.0 / 36.0));
-    // Bytes a second of 5, 5 and 50, over 4, 4 and 40 ns.
+    // 5, 5 and 50 bytes per second, for 4, 4 and 40 ns.
     assert_eq!(whole.get("dram_read_throughput"), Some((5.0 * 4.0 + 5.0 * 4.0 + 50.0 * 40.0) / 48.0));
     assert_eq!(whole.get("lts__t_sectors_op_read.sum"), Some(84.0));
     assert_eq!(whole.get("lts__t_sectors_op_read.avg"), None, "an average of several launches has no meaning");

@@ -1,4 +1,4 @@
-//! Counts by the lines of a source, from the source page of the profiler and the line tables of the code that ran.
+//! Counts per source line, from the profiler's source page and the line tables of the code that ran.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ const HEADER: &str = "__device__ int twice(int value) {
 }
 ";
 
-/// Operations by the low twelve bits of their words on `sm_90`.
+/// Operations on `sm_90`, by the low twelve bits of the instruction word.
 const OPERATIONS: [(u128, &str); 3] =
     [(0x981, "LDG.E R0, [R2.64]"), (0x986, "STG.E [R2.64], R0"), (0x9a8, "ATOMG.E.ADD R0")];
 
@@ -44,7 +44,8 @@ fn compiled(dir: &std::path::Path) -> KernelCode {
     KernelCode { path: all.remove(&unit).unwrap().unwrap().code, unit }
 }
 
-/// A page on which each instruction is executed by one warp, and each access moves the sectors that are its own.
+/// A source page on which one warp executes each instruction, and each kind of access moves a different number of
+/// sectors.
 fn page(code: &KernelCode) -> String {
     let bytes = fs::read(&code.path).unwrap();
     let cubin = Cubin::parse(&bytes).unwrap();
@@ -76,7 +77,7 @@ fn sectors_are_counted_at_the_lines_of_their_loads_and_stores() {
     };
     assert_eq!(count("k.cu", 3, "gld_sectors"), Some(40.0), "{:#?}", counters.lines);
     assert_eq!(count("k.cu", 5, "gst_sectors"), Some(41.0));
-    // The atomic operation is inlined from a header of the author, and its sectors are neither loaded nor stored.
+    // The atomic is inlined from a user's header, and its sectors count neither as loads nor as stores.
     assert_eq!(count("twice.cuh", 3, "inst_executed").map(|count| count >= 1.0), Some(true));
     let total = |name: &str| counters.lines.iter().filter_map(|line| line.counters.get(name)).sum::<f64>();
     assert_eq!((total("gld_sectors"), total("gst_sectors")), (40.0, 41.0));

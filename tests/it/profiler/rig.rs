@@ -1,4 +1,4 @@
-//! A false `ncu`, and a worker of the fake device that runs inside it.
+//! A fake `ncu`, and a worker with the fake device that runs inside it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,15 +19,15 @@ use tempfile::TempDir;
 
 use crate::programs::write_program;
 
-/// Names the folder of the script's world, and makes the entry below a worker.
+/// Environment variable that names the folder of the script. If it is set, the entry point below acts as a worker.
 const FOLDER: &str = "RUNNER_TEST_PROFILED";
 
-/// Seconds that a step may take that never ends, and that any other may take.
+/// Time limits in seconds: of a step that never ends, and of any other step.
 const LIMITS: [f64; 2] = [1.0, 300.0];
 
-/// What the false profiler does, as shell: it finds the log file and the program among its arguments, starts the
-/// program with its own input and output, and writes the table of the launches that the worker left, or a report whose pages
-/// it prints later.
+/// The fake profiler. It finds the log file and the program among its arguments, and starts the program with its own
+/// input and output. Then it writes the table of launches that the worker left, or a report whose pages it prints
+/// later.
 const NCU: &str = r#"#!/bin/sh
 if [ "$1" = --version ]; then
   printf 'NVIDIA (R) Nsight Compute Command Line Profiler\nCopyright (c) 2018-2025 NVIDIA Corporation\nVersion 2025.3.1.0 (build 36398880) (public-release)\n'
@@ -72,7 +72,7 @@ fi
 rm -f "$here/table"
 "#;
 
-/// Heads and units of the table.
+/// Headers and units of the table.
 const TABLE: &str = concat!(
     r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","#,
     r#""CC","smsp__inst_executed.sum","smsp__thread_inst_executed.sum","smsp__warps_launched.sum","#,
@@ -83,15 +83,15 @@ const TABLE: &str = concat!(
     "\n",
 );
 
-/// The start of a row, before its numbers.
+/// Start of a row, before its numbers.
 const ROW: &str = r#""0","PROCESS","runner","127.0.0.1","KERNEL","1","7","(256, 1, 1)","(64, 2, 1)","0","9.0""#;
 
-/// The world of one test: the false profiler and what the worker leaves for it.
+/// Folder of one test, with the fake profiler and what the worker leaves for it.
 pub struct World {
     pub folder: TempDir,
 }
 
-/// How a pass ended.
+/// Result of a pass.
 pub struct Pass {
     pub end: RunEnd,
     pub counted: Result<Vec<(Case, Counted)>, ProfilerError>,
@@ -110,7 +110,7 @@ impl World {
         ProfilerSession::start(&Programs::in_dirs([self.folder.path()]), &[], Detail::Instructions).unwrap()
     }
 
-    /// What the false profiler prints as the source page of a report, and the code of the kernels.
+    /// Sets the source page that the fake profiler prints, and the code of the kernels.
     pub fn has_source_page(&self, page: &str, code: &BTreeMap<String, KernelCode>) {
         fs::write(self.folder.path().join("source"), page).unwrap();
         fs::write(self.folder.path().join("code"), serde_json::to_vec(code).unwrap()).unwrap();
@@ -121,12 +121,12 @@ impl World {
         ProfilerSession::start(&Programs::in_dirs([self.folder.path()]), &extra, Detail::Launches).unwrap()
     }
 
-    /// What the false profiler writes in place of a table.
+    /// Makes the fake profiler write this in place of a table.
     pub fn refuse(&self, words: &str) {
         fs::write(self.folder.path().join("refusal"), words).unwrap();
     }
 
-    /// What the false profiler refuses to start with.
+    /// Makes the fake profiler refuse to start with these metrics.
     pub fn has_no(&self, names: &[&str]) {
         fs::write(self.folder.path().join("unknown"), names.join(" ")).unwrap();
     }
@@ -161,8 +161,8 @@ impl World {
     }
 }
 
-/// A group with one case a variant. A variant names its launches by letters; a capital one is not counted, `!` is the
-/// end of the worker, and `?` a launch that does not end; `~` makes the results wrong.
+/// A group with one case per variant. Each character of a variant's name is a launch. The launch of a capital letter is
+/// not counted, `!` aborts the worker, and `?` never ends. `~` makes the results wrong.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
     let mut group = idle_group("counts", ordinal, variants, LIMITS[1]);
     for case in group.cases.iter_mut().filter(|case| case.case.key.variant.contains('?')) {
@@ -176,11 +176,11 @@ fn launch(name: char) -> MarkedLaunch {
     MarkedLaunch { kernel: format!("_Z1{name}Pi"), grid: Dim3::new(64, 2, 1), block: Dim3::new(256, 1, 1) }
 }
 
-/// Not a test of its own: the worker's main function, where the environment asks for it.
+/// Not a test by itself: the worker's main function, if the environment asks for it.
 #[test]
 fn worker_entry() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    // SAFETY: `count` opens descriptor 3 in the shell, and nothing else here knows of it.
+    // SAFETY: `open` runs a shell command that opens descriptor 3, and nothing else here uses it.
     rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
     fs::write(folder.join("table"), TABLE).unwrap();
     let open = || Ok(Box::new(FakeDevice::new(device_info())) as Box<dyn Device>);
@@ -212,7 +212,7 @@ fn mismatch() -> Mismatch {
     Mismatch { what, index: 0, expected, got, error: Some(1.0), wrong: 1, of: 1, allowed: None }
 }
 
-/// Adds what the profiler has counted of a launch: a's numbers are 1, 2, 3, …, b's ten times as much, and so on.
+/// Adds the profiler's counts for a launch: those of `a` are 1, 2, 3, …, those of `b` ten times as much, and so on.
 fn count(folder: &Path, name: char) {
     match name {
         '!' => std::process::abort(),

@@ -1,11 +1,11 @@
-//! The names of counters: what the simulator counts, what the profiler is asked for, and what the manual says.
+//! Counter names: what the simulator counts, what the profiler is asked for, and what the manual says.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use runner_types::{CounterInfo, Counters, VOCABULARY};
 
-/// Counters of a launch in which everything happened once.
+/// Counter names of a launch in which everything happened once.
 fn simulated() -> Vec<&'static str> {
     let traffic = simt::Traffic { requests: 1, sectors: 1, lines: 1, bytes: 4 };
     let counters = simt::Counters {
@@ -25,13 +25,13 @@ fn simulated() -> Vec<&'static str> {
 fn the_simulator_counts_what_the_vocabulary_says_it_does() {
     let counted = Counters(simulated().into_iter().map(|name| (name.into(), 1.0)).collect()).of_simulator();
     let counted: BTreeSet<&str> = counted.0.keys().map(AsRef::as_ref).collect();
-    // Ratios of what is derived from the machine code follow from it.
+    // Ratios of counts that are derived from the machine code are derived too.
     let follows = |name: &str| ["inst_per_warp", "gld_efficiency", "gst_efficiency"].contains(&name);
     let own = VOCABULARY.iter().filter(|info| info.simulated && !info.is_derived() && !follows(info.name));
     assert_eq!(counted, own.map(|info| info.name).collect());
 }
 
-/// The lines of the manual's table: name, and the rest.
+/// Rows of the manual's table: the name, and the rest.
 fn documented() -> Vec<(String, String)> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md");
     let page = std::fs::read_to_string(page).unwrap();

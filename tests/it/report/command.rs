@@ -85,7 +85,7 @@ fn records_without_a_line_are_refused_by_every_command_that_reads_them() {
     assert!(fs::read(dir.path().join("report.md")).unwrap() == page, "nothing is written");
 }
 
-/// The files have no content on the disk.
+/// The files are sparse, so they take no space on the disk.
 #[test]
 fn records_and_journals_that_are_too_long_are_refused_before_they_are_read() {
     let dir = tempfile::tempdir().unwrap();
@@ -225,7 +225,7 @@ fn the_report_of_a_complete_run_is_not_replaced_by_one_that_lacks_cases() {
     assert_eq!(report(dir.path(), &[]).status.code(), Some(0));
     let records = || fs::read(dir.path().join("records.jsonl")).unwrap();
     let whole = records();
-    // A second run that was killed after two cases.
+    // A second run, killed after two cases.
     let events = fixture::sum_matrix().events;
     let settled = |event: &Event| matches!(event, Event::CaseSettled { .. });
     let second = events.iter().enumerate().filter(|(_, event)| settled(event)).nth(1).unwrap().0;
@@ -237,7 +237,7 @@ fn the_report_of_a_complete_run_is_not_replaced_by_one_that_lacks_cases() {
     assert!(text.contains("has the report of a complete run, but its journal lacks cases"), "{text}");
     assert!(text.contains("journal.previous.jsonl"), "{text}");
     assert_eq!(records(), whole);
-    // Damaged records are worth less than what there is.
+    // Damaged records do not protect the report from an incomplete run.
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 1;
     fs::write(dir.path().join("records.jsonl"), damaged).unwrap();

@@ -1,5 +1,5 @@
-//! A journal that ends anywhere: a run was killed, a resumed one, or one that was still compiling. Whatever is made of
-//! it has every case that was settled and is not run again.
+//! Journals that end anywhere: the run was killed, had been resumed, or was still compiling. Whatever is made from such
+//! a journal has every case that was settled and is not run again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use runner_types::{Case, CaseKey, Event, Outcome, Records, Regime, Unit, Value};
 
 use fixture::{Experiment, Run};
 
-/// What each case came to, by its name.
+/// Outcome of each case, by its name.
 type Outcomes = BTreeMap<String, &'static str>;
 
-/// Two groups of three cases, one of them excluded.
+/// Two groups of three cases; one case in each is excluded.
 fn run() -> (Run, Vec<Case>) {
     let mut run = Run::new(
         &Experiment {
@@ -54,7 +54,8 @@ fn measure_group(run: &mut Run, ordinal: u32, cases: &[Case]) {
     run.events.push(Event::GroupFinished { ordinal, key });
 }
 
-/// A run; one that resumes it and repeats the second group; and one that resumes both and is killed while it compiles.
+/// A run, a second one that resumes it and repeats the second group, and a third one that resumes both and is killed
+/// while it compiles.
 fn resumed_twice() -> Vec<Event> {
     let (mut run, cases) = run();
     let (first, second) = cases.split_at(3);
@@ -72,7 +73,8 @@ fn resumed_twice() -> Vec<Event> {
     run.events
 }
 
-/// What a reader of the events by hand finds: the last plan, and what was settled since a case was last planned.
+/// Expected outcomes, straight from the events: the cases of the last plan, with what was settled since each case was
+/// last planned.
 fn by_hand(events: &[Event]) -> Outcomes {
     let (mut settled, mut planned) = (BTreeMap::new(), Vec::new());
     for event in events {
@@ -104,14 +106,14 @@ fn read(journal: &Path) -> History {
     journal::read(journal).and_then(Contents::into_history).unwrap()
 }
 
-/// What a merge of the one journal has.
+/// Outcomes after a merge of only this journal.
 fn merged(journal: &Path) -> Outcomes {
     let merged = journal::merge(vec![journal::scan(journal).unwrap()]).unwrap().remove(0);
     let groups = merged.of_groups(History::fold).unwrap();
     outcomes(&analyse::records_of_groups(merged.into_run_events(), groups).unwrap())
 }
 
-/// The cases that a resumed run keeps.
+/// Cases that a resumed run keeps.
 fn kept(held: &Held, cases: &[Case]) -> Vec<CaseKey> {
     let holds = |case: &&Case| held.holds(&case.key, &fixture::fingerprint());
     cases.iter().filter(holds).map(|case| case.key.clone()).collect()

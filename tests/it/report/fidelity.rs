@@ -1,4 +1,4 @@
-//! Simulated and hardware counts side by side: what is equal, close, different, explained.
+//! Simulated and hardware counts side by side: equal, close, different, explained.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use runner_types::{BackendKind, Counters, Dim3, Event, Outcome, Records, Value};
 
 use fixture::{Experiment, Run, h100, launch};
 
-/// What one side counts in a case: names and numbers.
+/// Counters of a variant at a size on one side: names and values.
 type Counts<'a> = &'a dyn Fn(&str, i64) -> Vec<(&'static str, f64)>;
 
 /// Records of the variants `first` and `second` at these sizes, with these counters.
@@ -42,7 +42,7 @@ fn simulated(_: &str, n: i64) -> Vec<(&'static str, f64)> {
     vec![("gld_requests", n as f64), ("inst_executed", 1000.0), ("ptx_inst_executed", 1200.0), ("barriers", 4.0)]
 }
 
-/// Equal requests; instructions 1005 of 1000 in `first`, and half as many in `second` at 2048.
+/// Requests are equal. At 2048, `first` has 1005 instructions instead of 1000, and `second` half as many.
 fn counted(variant: &str, n: i64) -> Vec<(&'static str, f64)> {
     let instructions = match (variant, n) {
         ("first", 2048) => 1005.0,
@@ -120,7 +120,7 @@ fn the_page_names_causes_and_what_has_none() {
     assert!(page.contains("2 cases are counted by hardware only"), "{page}");
 }
 
-/// The file of a report.
+/// Text of a file of the report.
 fn file(records: &Records, name: &str) -> String {
     let files = runner_report::files(records).unwrap();
     files.into_iter().find(|(path, _)| path.ends_with(name)).unwrap().1

@@ -1,4 +1,4 @@
-//! The folder of a report: one writer at a time, no link is followed, and only files of the report are removed.
+//! The folder of a report: one writer at a time, no link is followed, and only the report's own files are removed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -39,7 +39,7 @@ fn a_link_in_place_of_the_charts_is_not_followed() {
     let (dir, theirs) = (folder(), tempfile::tempdir().unwrap());
     fs::write(theirs.path().join("theirs.svg"), "as it was").unwrap();
     symlink(theirs.path(), dir.path().join("plots")).unwrap();
-    // A page that names their file, as one that was written by hand could.
+    // The page refers to the file behind the link, as a hand-written one might.
     fs::write(dir.path().join("report.md"), "![x](plots/theirs.svg)\n").unwrap();
     let output = report(dir.path());
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
@@ -66,7 +66,7 @@ fn charts_of_the_report_before_are_removed_and_those_of_the_user_are_kept() {
     assert_eq!(report(dir.path()).status.code(), Some(0));
     assert!(dir.path().join(CHART).is_file());
     fs::write(dir.path().join("plots/mine.svg"), "<svg/>").unwrap();
-    // A report of the same experiment that has other charts.
+    // A report of the same experiment with other charts.
     fs::remove_file(dir.path().join("journal.jsonl")).unwrap();
     record(dir.path(), &fixture::simulated().events);
     let output = report(dir.path());
@@ -120,7 +120,7 @@ fn a_check_refuses_pipes_and_files_that_are_too_long_at_once() {
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
         assert!(said(&output).contains(expected), "{}", said(&output));
     };
-    // The file has no content on the disk.
+    // The file is sparse, so it takes no space on the disk.
     fs::File::create(&page).unwrap().set_len((1 << 30) + 1).unwrap();
     refused("report.md: it has more than 1024 MB; raise the limit with RUNNER_LONGEST_FILE=MB");
     fs::remove_file(&page).unwrap();

@@ -1,7 +1,7 @@
-//! Records and journals that someone edited: refused or reported, and never a panic.
+//! Records and journals that someone edited: they are refused or reported, and never cause a panic.
 //!
-//! The files are for git and for people, so merges and editors get at them. A line that parses may still hold what no
-//! run says.
+//! The files are meant for git and for people, so merges and editors change them. A line that parses may still hold
+//! what no run writes.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use fixture::Run;
 
-/// Of how many places one is changed at a time: a prime, so that all kinds of lines are met.
+/// Changes every 23rd value. The number is prime, so that all kinds of lines are covered.
 const STRIDE: usize = 23;
 
-/// Paths to every value in a line, innermost last.
+/// Paths to all values in a line; a container comes before its contents.
 fn places(value: &Value, at: &str, into: &mut Vec<String>) {
     into.push(at.to_owned());
     match value {
@@ -31,7 +31,7 @@ fn places(value: &Value, at: &str, into: &mut Vec<String>) {
     }
 }
 
-/// What replaces a value.
+/// Replacements for a value.
 fn instead(value: &Value) -> Vec<Value> {
     match value {
         Value::Number(_) => [json!(0), json!(-1), json!(1e308), json!(u64::MAX), json!(1)].into(),
@@ -45,7 +45,7 @@ fn instead(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Hands every changed text to `read`, and names the changes that made it panic.
+/// Passes every changed text to `read`. Returns the changes that made it panic.
 fn panics(text: &str, read: &dyn Fn(&str)) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ fn panics(text: &str, read: &dyn Fn(&str)) -> Vec<String> {
         places(&whole, "", &mut paths);
         for path in paths.iter().filter(|path| !path.is_empty() && !path.contains("version")) {
             count += 1;
-            // The head has everything that the cases are read by: all of it is tried.
+            // The header decides how cases are parsed, so every value in it is tested.
             if number > 0 && count % STRIDE != 0 {
                 continue;
             }
@@ -120,7 +120,6 @@ fn an_edited_journal_is_refused_or_reported() {
     }));
 }
 
-/// Every file below a folder.
 fn files_below(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
@@ -129,7 +128,7 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The journal and the records are as this version writes them, with checksums, except for the name.
+/// Apart from the name, the journal and the records are as this version writes them, with checksums.
 #[test]
 fn a_name_that_no_manifest_may_have_is_refused_by_every_command_that_reads_it() {
     for name in ["../../ESCAPED", "/tmp/ESCAPED", "..", "a/b", "a b", ""] {

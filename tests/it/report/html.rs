@@ -1,4 +1,4 @@
-//! `runner report --html`: the file, and what it does in a browser.
+//! `runner report --html`: the file, and its behaviour in a browser.
 
 use std::ffi::OsString;
 use std::fs;
@@ -35,13 +35,13 @@ fn runner(dir: &Path, options: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_runner")).arg("report").arg(dir).args(options).output().unwrap()
 }
 
-/// The data of the first report on a page.
+/// Data of the first report on a page.
 fn data(page: &str) -> serde_json::Value {
     let (_, rest) = page.split_once(r#"<script type="application/json" class="data">"#).unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// The browser, if this machine has one.
+/// A browser, if this machine has one.
 fn browser() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("RUNNER_CHROMIUM").filter(|named| !named.is_empty()) {
         return Some(named.into());
@@ -51,7 +51,7 @@ fn browser() -> Option<PathBuf> {
     std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|file| file.is_file())
 }
 
-/// The page as the browser has it after its script ran, and what the script reported.
+/// The DOM after the page's script ran in the browser, and the script's console output.
 fn shown(browser: &Path, file: &Path, state: &str) -> (String, String) {
     let home = tempfile::tempdir().unwrap();
     let mut user = OsString::from("--user-data-dir=");
@@ -68,7 +68,7 @@ fn shown(browser: &Path, file: &Path, state: &str) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), console)
 }
 
-/// The cells of the rows of cases, in the order in which they are shown.
+/// Cells of the case rows, in display order.
 fn rows(dom: &str) -> Vec<Vec<String>> {
     let body = dom.split_once(r#"<table class="cases">"#).unwrap().1.split_once("</table>").unwrap().0;
     let lines = body.split(r#"<tr class="case"#).skip(1);
@@ -118,7 +118,7 @@ fn markup_in_names_and_texts_is_shown_and_never_obeyed() {
     let beside = Companions { sources: [("0".to_owned(), vec![source])].into(), ..Companions::default() };
     let page = page(&records, &beside);
     assert!(!page.contains("<script>alert") && !page.contains("<img"), "{page}");
-    // The data of the report and the script of the page.
+    // The report's data, and the page's script.
     assert_eq!(page.matches("</script>").count(), 2);
     let data = data(&page);
     assert_eq!(data["columns"][0]["texts"][0], hostile);
@@ -138,7 +138,7 @@ fn samples_are_on_the_page_if_the_journal_is_of_the_same_run() {
     let measured = records.cases.iter().position(|record| record.result.is_some()).unwrap();
     let samples = records.cases[measured].result.as_ref().unwrap().samples as usize;
     assert_eq!(made()["facts"][measured]["samples"].as_array().unwrap().len(), samples);
-    // Another run: all times are twice as long.
+    // Another run, in which all times are twice as long.
     let text = fs::read_to_string(dir.path().join("records.jsonl")).unwrap();
     let mut other = runner_results::journal::parse_records(&text, Path::new("records.jsonl")).unwrap();
     for result in other.cases.iter_mut().filter_map(|record| record.result.as_mut()) {
@@ -272,7 +272,7 @@ fn escaped(text: &str) -> String {
     bytes.concat()
 }
 
-/// The value of an axis of integers.
+/// Value of an integer axis.
 fn at(record: &CaseRecord, axis: &str) -> i64 {
     match record.case.key.axes.iter().find(|(name, _)| name == axis) {
         Some((_, Value::Int(value))) => *value,
@@ -280,7 +280,7 @@ fn at(record: &CaseRecord, axis: &str) -> i64 {
     }
 }
 
-/// Two runs, of which the second has one variant that takes 1.3 times as long, and their folders.
+/// Folders of two runs. In the second, one variant takes 1.3 times as long.
 fn slower_run(dir: &Path) -> [PathBuf; 2] {
     let run = fixture::regimes();
     let folders = ["base", "new"].map(|name| dir.join(name));
@@ -329,7 +329,7 @@ fn a_comparison_has_a_row_for_each_case_with_the_samples_of_both_sides() {
             slower += 1;
         }
         for lane in &lanes {
-            // Each sample is in it, and their median.
+            // It contains every sample, and their median.
             let mut samples: Vec<f64> =
                 lane["samples"].as_array().unwrap().iter().map(|sample| sample.as_f64().unwrap()).collect();
             samples.sort_by(f64::total_cmp);
@@ -340,7 +340,7 @@ fn a_comparison_has_a_row_for_each_case_with_the_samples_of_both_sides() {
     }
     assert_eq!(slower, 6, "three sizes in two regimes");
     assert!(page.contains("<h1>✗ 6 slower ("), "{page}");
-    // Without journals the intervals remain.
+    // Without journals, only the intervals remain.
     for folder in &folders {
         fs::remove_file(folder.join("journal.jsonl")).unwrap();
     }
@@ -391,17 +391,17 @@ fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
         dom
     };
 
-    // All rows, in the manifest's order, and a chart whose cells say what they show.
+    // All rows, in the manifest's order, and a chart whose cells are labelled.
     let plain = shown("");
     assert!(plain.contains(r#"data-about="sum[bx=32, by=2]: 1."#), "{plain}");
     let all = rows(&plain);
     assert_eq!(all.len(), records.cases.len());
     assert_eq!(all[1][1..3], ["16", "2"], "{all:?}");
 
-    // The fastest first: 32 × 2 has the fewest threads of those with neither few threads nor few rows.
+    // Fastest first. Of the blocks with neither few threads nor few rows, 32 × 2 has the fewest threads.
     let sorted = rows(&shown("#sort=time"));
     assert_eq!(sorted[0][1..3], ["32", "2"], "{sorted:?}");
-    // Rows without a time stay last in both directions.
+    // Rows without a time come last in either direction.
     let slowest = rows(&shown("#sort=time&desc=1"));
     assert_eq!(slowest[0][1..3], ["16", "1"], "{slowest:?}");
     assert!(slowest.last().unwrap().iter().any(|cell| cell.contains("invalid")), "{slowest:?}");
@@ -415,7 +415,7 @@ fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
     let fast = records.cases.iter().filter_map(|record| record.result.as_ref()).filter(|r| r.time.point < 1.25e6);
     assert_eq!(rows(&shown("#filter=time%3C1.25")).len(), fast.count());
 
-    // A case opens with its compiled code and its samples.
+    // An opened case shows its compiled code and its samples.
     let measured = records.cases.iter().position(|record| record.result.is_some()).unwrap();
     let open = shown(&format!("#case={measured}"));
     let samples = records.cases[measured].result.as_ref().unwrap().samples;
@@ -423,7 +423,7 @@ fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
     assert_eq!(open.matches("<circle ").count(), samples as usize);
     assert!(open.contains("Launches and compiled code") && open.contains("<th>registers</th>"), "{open}");
 
-    // What the page shows can be typed, and what cannot be read is named and left out.
+    // Whatever the page shows can be typed as a filter. What cannot be parsed is named and ignored.
     let queried = |query: &str| shown(&format!("#filter={}", escaped(query)));
     for query in ["bx >= 2^5 by < 4", "bx≥32 by<4", "sum[bx >= 32] by < 4", "\"sum\", bx != 16 by < 4 bx <= 1024"] {
         let wanted = |record: &&CaseRecord| at(record, "bx") >= 32 && at(record, "by") < 4;
@@ -442,6 +442,6 @@ fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
     assert!(faulty.contains(named) && faulty.contains(r#"aria-invalid="true""#), "{faulty}");
     assert_eq!(rows(&faulty).len(), records.cases.iter().filter(|record| at(record, "by") == 2).count());
 
-    // The theme of the address beats the system's.
+    // A theme in the URL overrides the system's.
     assert!(shown("#theme=dark").contains(r#"data-theme="dark""#));
 }

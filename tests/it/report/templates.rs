@@ -1,4 +1,4 @@
-//! `runner templates` and templates of the user, as a user types it.
+//! `runner templates` and user templates, as a user types the commands.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn the_exported_template_of_a_report_makes_the_same_page() {
     let again = runner(dir.path(), &["report", "report", "--template", "mine/report.md.tera"]);
     assert_eq!(again.status.code(), Some(0), "{}", said(&again));
     assert_eq!(page(), shipped);
-    // What was edited is not replaced.
+    // An edited template is not overwritten.
     fs::write(dir.path().join("mine/report.md.tera"), "# {{ title | md }}, short\n").unwrap();
     let refused = runner(dir.path(), &["templates", "export", "mine"]);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
