@@ -1,4 +1,4 @@
-//! The score of the published methodology, calculated by hand.
+//! The score of the published methodology, computed by hand.
 
 #![expect(clippy::expect_used, clippy::float_cmp, reason = "a test panics to fail; the values are exact")]
 
@@ -7,7 +7,7 @@ use search::replay::{Measured, Row};
 use search::score::{Baseline, mean};
 use search::space::Value;
 
-/// Points 0 to 99 with the times 1 to 100.
+/// Points 0 to 99, with times 1 to 100.
 fn measured() -> Measured {
     let rows = (0..100)
         .map(|n| Row { values: vec![Value::Int(n)], outcome: Outcome::Value((n + 1) as f64), seconds: None })

@@ -72,7 +72,7 @@ fn each_number_is_one_point_and_each_point_has_its_number() {
         assert_eq!(space.number(&point), Some(number));
         assert!(points.insert(point));
     }
-    // 256 · 16 threads are too many for a block.
+    // 256 · 16 threads exceed the limit of a block.
     assert_eq!(space.number(&[15, 4, 0, 0, 0, 0, 0, 0]), None);
 }
 

@@ -86,7 +86,7 @@ fn a_walk_leaves_a_region_in_which_all_is_known() {
 
 #[test]
 fn strategies_that_learn_find_what_random_search_does_not() {
-    // 60 of 10,400 points are evaluated, 21 of them as the initial sample.
+    // 60 of 10,400 points are evaluated; the first 21 are the initial sample.
     for kind in [Kind::Separable, Kind::Interacting] {
         let measured = kind.make(3);
         let found = |name: &str| {

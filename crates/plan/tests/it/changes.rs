@@ -1,4 +1,4 @@
-//! What differs between two manifests: by name, with the values of both, and whether it accepts more.
+//! Differences between two manifests: their names, the values on both sides, and whether the new manifest accepts more.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const MANIFEST: &str = include_str!("../../../../tests/it/cli/pull_requests/sum.toml");
 const KERNEL: &str = include_str!("../../../../tests/it/cli/pull_requests/sum.cu");
 
-/// Folders with the files that the manifest names.
+/// A folder with the files that the manifest names.
 fn project() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [("experiments/sum.toml", MANIFEST), ("kernels/sum.cu", KERNEL), ("kernels/load.cuh", "")] {
@@ -31,9 +31,9 @@ fn read(folder: &Path, text: &str) -> Manifest {
     read.unwrap_or_else(|faults| panic!("{}", faults.render_within(false, Some(100))))
 }
 
-/// A change as `part name (variants): base → new`, with `-` for what is not stated.
+/// Each change as its effect, its part, and `name (variants): base → new`, with `-` for a value that is not stated.
 fn described(base: &str, new: &str) -> Vec<(Effect, Part, String)> {
-    // The revision's files are in another folder.
+    // Like the files of a revision, those of the base are in another folder.
     let (there, here) = (project(), project());
     let found = changes(&read(there.path(), base), &read(here.path(), new));
     let one = |change: runner_types::ManifestChange| {
@@ -135,7 +135,7 @@ fn every_change_of_a_manifest_is_named_with_the_values_of_both() {
     }
 }
 
-/// A tolerance that is given where the type's default applied: 1e-5 and one unit for f32.
+/// A tolerance is stated where the type's default applied before: 1e-5 and one ulp for f32.
 #[test]
 fn a_tolerance_is_compared_with_the_default_that_it_replaces() {
     let without = MANIFEST.replace("tolerance = { rel = 1e-5 }\n", "");

@@ -1,4 +1,4 @@
-//! Which cells there are, in which order, in which groups.
+//! The cells of a plan, their order, and their groups.
 
 use runner_plan::{PlanOptions, PlannedOutcome};
 use runner_types::{AxisColumn, BackendKind, Value};
@@ -62,7 +62,7 @@ fn an_excluded_cell_stays_in_the_plan_with_its_rule() {
     assert_eq!(plan.cells().len(), 12);
     assert_eq!(outcome("-x[n=3, type=f32]"), PlannedOutcome::Excluded(0));
     assert_eq!(outcome("-y[n=2, type=i32]"), PlannedOutcome::Excluded(1));
-    // Where two rules hold, the first is the reason.
+    // If two rules hold, the first one is the reason.
     assert_eq!(outcome("-y[n=3, type=f32]"), PlannedOutcome::Excluded(0));
     assert_eq!(outcome("x[n=3, type=i32]"), PlannedOutcome::Kept);
 }
@@ -84,7 +84,7 @@ fn another_backend_runs_its_own_axes_and_bindings() {
         [on.sim.axes]\nn = [4, 5]\n[on.sim.let]\nk = \"n + 1\"\n";
     let manifest = manifest(&format!("{text}{}", variant("x", "requires = \"k > 5\"")));
     assert_eq!(names(&expand(&manifest, &cuda())), ["x[n=100]", "x[n=200]", "x[n=300]", "-x[n=5]"]);
-    // A point beside the backend's values is not its business.
+    // An included point that is not among the backend's values is ignored.
     assert_eq!(names(&expand(&manifest, &PlanOptions::for_backend(BackendKind::Sim))), ["-x[n=4]", "x[n=5]"]);
 }
 

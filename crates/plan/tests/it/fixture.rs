@@ -7,10 +7,10 @@ use runner_experiment::Manifest;
 use runner_plan::{self, Plan, PlanOptions, PlannedOutcome, ResolvedGroup};
 use runner_types::{BackendKind, BodyPlan, Bytes, CaseJob, DeviceInfo, LaunchPlan, Outcome, SourceText};
 
-/// What every manifest of these tests begins with.
+/// Start of every manifest in these tests.
 const HEAD: &str = "[experiment]\nname = \"t\"\ntitle = \"T\"\n";
 
-/// Reads a manifest; its `[experiment]` lines may go on at the start of `text`.
+/// Parses a manifest; `text` may start with more lines of `[experiment]`.
 pub fn manifest(text: &str) -> Manifest {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/manifests/t.toml").into();
     let source = Arc::new(SourceText { path, text: format!("{HEAD}{text}") });
@@ -37,13 +37,13 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Plan {
     runner_plan::expand(manifest, options).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-/// What makes the plan impossible, message and hint.
+/// Faults that make the plan impossible: message and hint.
 pub fn faults(manifest: &Manifest, options: &PlanOptions) -> Vec<(String, Option<String>)> {
     let faults = runner_plan::expand(manifest, options).unwrap_err();
     faults.items.into_iter().map(|item| (item.message, item.hint)).collect()
 }
 
-/// The names of all cells, in the order of the groups, with `-` before those that are left out.
+/// Names of all cells, in the order of the groups; `-` marks those that are left out.
 pub fn names(plan: &Plan) -> Vec<String> {
     let name = |cell: &runner_plan::Cell| {
         let mark = if cell.outcome == PlannedOutcome::Kept { "" } else { "-" };
@@ -59,14 +59,14 @@ pub fn only_group(manifest: &Manifest, options: &PlanOptions) -> ResolvedGroup {
     runner_plan::resolve(manifest, &plan, 0)
 }
 
-/// The only case of a manifest, which runs.
+/// The only case of a manifest; it must run.
 pub fn only_job(manifest: &Manifest, options: &PlanOptions) -> CaseJob {
     let group = only_group(manifest, options);
     let [job] = group.job.cases.as_slice() else { panic!("{group:#?}") };
     job.clone()
 }
 
-/// The outcome of the only case of a manifest, which does not run.
+/// Outcome of the only case of a manifest; it must not run.
 pub fn only_outcome(manifest: &Manifest, options: &PlanOptions) -> Outcome {
     let group = only_group(manifest, options);
     let [(_, outcome)] = group.settled.as_slice() else { panic!("{group:#?}") };
@@ -80,7 +80,7 @@ pub fn launches(job: &CaseJob) -> &[LaunchPlan] {
     }
 }
 
-/// A device of round numbers.
+/// A device with round numbers.
 pub fn device() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Cuda,

@@ -1,4 +1,4 @@
-//! From a manifest's text to the matrix and to jobs, through the public seam.
+//! From the text of a manifest to the matrix and to jobs, through the public interface.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics to fail")]
 

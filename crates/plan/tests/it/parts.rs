@@ -1,10 +1,10 @@
-//! Parts of a plan, which are made without the rest of it.
+//! Parts of a plan, expanded without the rest.
 
 use runner_plan::{self, PlanOptions, Shards};
 use runner_types::BackendKind;
 
-/// Axes that advance together, of which one is compared; an axis that is compared alone; points that are added, one
-/// of them to a group of the product; excluded and filtered cells.
+/// Zipped axes, one of which is compared; another compared axis; included points, one of them in a group of the
+/// product; excluded and filtered cells.
 const MANIFEST: &str = r#"
 [experiment]
 name = "parts"
@@ -52,7 +52,7 @@ fn a_part_of_a_plan_has_the_groups_of_the_whole() {
     };
     let shards = Shards::plan(&manifest, &options).unwrap();
     let whole = shards.whole();
-    // Nine groups of n and a in the product, and one of the point with n = 9.
+    // Nine groups of n and a in the product, and one for the point with n = 9.
     assert_eq!(whole.group_count(), 10);
     for of in [1, 3, 10] {
         let division = shards.divide(of);

@@ -1,4 +1,4 @@
-//! What holds for every matrix.
+//! Properties that hold for every matrix.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use runner_plan::{Plan, PlanOptions, PlannedOutcome};
 
 use super::fixture::{cuda, expand, manifest, names, variant};
 
-/// A matrix, as small as it must be to be looked at whole.
+/// A matrix that is small enough to check as a whole.
 #[derive(Debug, Clone)]
 struct Shape {
-    /// Values of each shared axis: 0, 1, …
+    /// Number of values of each shared axis; the values are 0, 1, …
     axes: Vec<usize>,
-    /// Values of each variant's own axis; none for 0.
+    /// Number of values of each variant's own axis; 0 for no such axis.
     variants: Vec<usize>,
-    /// Axes that are compared.
+    /// Whether each shared axis is compared.
     compared: Vec<bool>,
     /// Cells whose sum of values is divisible by this are excluded.
     divisor: usize,

@@ -1,4 +1,4 @@
-//! From a group of cells to a job, and what becomes of the cases that cannot run.
+//! From a group of cells to a job, and the outcomes of cases that cannot run.
 
 use runner_plan::{self, PlanOptions, memory_needed};
 use runner_types::{
@@ -10,7 +10,7 @@ use super::fixture::{
     cuda, device, expand, launches, manifest, on_device, only_group, only_job, only_outcome, variant,
 };
 
-/// One buffer `b` and a variant that takes it.
+/// A buffer `b`, and a variant that takes it.
 fn with_buffer(lines: &str) -> String {
     format!("[buffers.b]\n{lines}\n{}", variant("x", "args = [\"b\"]"))
 }
@@ -54,7 +54,7 @@ fn a_case_is_worked_out_whole() {
     );
     assert_eq!(launch.settings.shared, Some(4));
     let scalars: Vec<u64> = launch.args.iter().filter_map(scalar_bits).collect();
-    // 0.5 as binary16 has the exponent 14 and no fraction; -1 fills the two bytes of an i16.
+    // In binary16, 0.5 has the biased exponent 14 and a zero fraction; -1 fills the two bytes of an i16.
     assert_eq!(scalars, [1000, 14 << 10, 0xffff]);
     assert_eq!((job.work.bytes, job.work.flops), (Some(2000), Some(999.0)));
     let [check] = job.checks.as_slice() else { panic!("{:#?}", job.checks) };
@@ -65,7 +65,7 @@ fn a_case_is_worked_out_whole() {
     };
     assert_eq!((&check.actual, &check.expect), (&sum("dst"), &ExpectPlan::Reference(sum("src"))));
     assert_eq!(check.tolerance, Tolerance { abs: 0.0, rel: 2e-3, ulp: 1, derived: true });
-    // Two buffers with guard zones of 64 KiB on both sides; the restored one twice.
+    // Two buffers with guard zones of 64 KiB on both sides; the restored buffer counts twice.
     assert_eq!(memory_needed(&job).0, 2 * 2000 + 4 + 4 * 65_536);
 }
 
@@ -105,7 +105,7 @@ fn a_symbol_belongs_to_the_first_launch() {
     let symbol = job.buffers[0].symbol.clone().map(|symbol| (symbol.name, symbol.launch));
     assert_eq!(symbol, Some(("table".to_owned(), 0)));
     assert_eq!(launches(&job)[0].unit.symbols, ["table"]);
-    // A variable of a module has no guard zones.
+    // Module variables have no guard zones.
     assert_eq!(memory_needed(&job).0, 256);
 }
 
@@ -158,7 +158,7 @@ fn limits_of_the_device_are_judged_before_a_launch() {
     for (lines, expected) in cases {
         assert_eq!(invalid(lines), expected, "{lines}");
     }
-    // Without a device nothing is judged.
+    // Without a device, no limit is checked.
     only_job(&manifest(&variant("x", "block = [64, 32]")), &cuda());
 }
 
@@ -173,7 +173,7 @@ fn an_architecture_with_instructions_of_its_own_is_left_out_where_the_device_is_
     assert_eq!(outcome("-arch=sm_90a", (9, 0)), None);
     let why = "compiled for sm_90a, but the device is sm_80".to_owned();
     assert_eq!(outcome("--gpu-architecture=sm_90a", (8, 0)), Some(Outcome::Excluded { why }));
-    // `f` is the family: the same major version, and none before the one named.
+    // `f` stands for the family: the same major version, and no minor version before the named one.
     assert_eq!(outcome("-arch=sm_100f", (10, 3)), None);
     assert!(matches!(outcome("-arch=sm_103f", (10, 0)), Some(Outcome::Excluded { .. })));
 }
@@ -218,7 +218,7 @@ fn the_baseline_is_found_among_the_cases_that_run() {
     let manifest = manifest(&format!("{text}{}{}", variant("w", ""), variant("x", "requires = \"n * a != 4\"")));
     let plan = expand(&manifest, &cuda());
     let baselines: Vec<_> = (0..2).map(|index| runner_plan::resolve(&manifest, &plan, index).job.baseline).collect();
-    // In the second group x[a=2, n=2] is excluded.
+    // In the second group, x[a=2, n=2] is excluded.
     assert_eq!(baselines, [Some(3), None]);
 }
 
@@ -334,7 +334,7 @@ fn a_repeated_launch_is_as_many_launches_each_of_which_knows_its_number() {
         .collect();
     let expected = [(0, 1, 0), (1, 2, 10), (2, 3, 20), (0, 4, 30), (1, 5, 40)];
     assert_eq!(made, expected.map(|(stream, blocks, sum)| (stream, GridPlan::Fixed([blocks, 1, 1]), sum)));
-    // They are one kernel of one unit.
+    // All are launches of one kernel in one unit.
     assert!(launches(&job).iter().all(|launch| launch.unit == launches(&job)[0].unit));
     assert_eq!(launches(&job)[0].unit.kernels, ["k<3>"]);
 }
@@ -370,7 +370,7 @@ fn an_entry_of_a_sequence_has_a_repeat_of_its_own_in_every_round() {
 
 #[test]
 fn a_file_that_does_not_fit_its_buffer_stops_the_case_before_the_run() {
-    // The file holds two f32; at n = 2 it fits, so that the manifest is sound.
+    // The file holds two f32. They fit at n = 2, so the manifest is valid.
     let text = |n: u32, type_: &str| {
         let head = format!(
             "[axes]\nn = [2, 3]\ntype = [\"f32\", \"i32\"]\n[matrix]\nexclude = [\

@@ -1,4 +1,4 @@
-//! Which groups may start, given what is compiled so far.
+//! Which groups may start, given what has been compiled so far.
 
 use fake_backend::{compiled, environment};
 use runner_types::{CaseJob, CompileFailure, CompileUnit, GroupJob, Outcome};
@@ -6,7 +6,7 @@ use runner_workers::pending::{Linked, Pending, needs_quiet};
 
 use super::fixture::{device, expand, manifest, on_device, variant};
 
-/// Three groups, for `n` of 0 to 2. Variant `own` has a unit for each of them, `shared` one for all.
+/// Three groups, for `n` from 0 to 2. Variant `own` has a unit for each group, `shared` has one for all.
 fn groups() -> Vec<GroupJob> {
     let own = variant("own", "defines = { N = \"{n}\" }");
     groups_of(&["[axes]\nn = [0, 1, 2]\n", &own, &variant("shared", "")].concat())
@@ -27,7 +27,7 @@ fn arrive(pending: &mut Pending, unit: &CompileUnit) {
     pending.arrive(unit, Ok(compiled("key")));
 }
 
-/// The groups that may start now.
+/// Groups that may start now.
 fn startable(pending: &mut Pending) -> Vec<u32> {
     let environment = environment(device());
     std::iter::from_fn(|| pending.next(&environment)).map(|linked| linked.job.ordinal).collect()
@@ -63,7 +63,7 @@ fn a_unit_that_does_not_compile_settles_its_case_and_lets_the_others_start() {
     let mut pending = Pending::new(vec![group], |_| false, needs_quiet);
     arrive(&mut pending, &own);
     pending.arrive(&shared, Err(CompileFailure { summary: "line 1: no".into(), log: String::new() }));
-    // A second result changes nothing.
+    // A second result is ignored.
     arrive(&mut pending, &shared);
     let Linked { job, failed } = pending.next(&environment(device())).unwrap();
     assert_eq!(job.cases.iter().map(|case| case.case.key.variant.as_str()).collect::<Vec<_>>(), ["own"]);
@@ -96,7 +96,7 @@ fn times_depend_on_the_host_if_its_clock_or_its_calls_are_in_them() {
     let copy = "[[variant]]\nname = \"copy\"\nbuiltin = { memcpy = [[\"a\", \"b\"]] }\n";
     assert!(!depends(&plain));
     assert!(!depends(&[buffers, &plain, copy].concat()));
-    // The device's times do not depend on a function of the host, but compilers would disturb the function's own.
+    // A host function does not affect the device's times, but compilers would disturb the function's own times.
     let beside = [buffers, &plain, cpu].concat();
     assert!(!depends(&beside) && needs_quiet(&groups_of(&beside)[0]));
     assert!(depends(&["[measure]\nregimes = [\"cold\", \"host\"]\n", plain.as_str()].concat()));

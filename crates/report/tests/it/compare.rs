@@ -1,4 +1,4 @@
-//! What a comparison says, in each of its forms.
+//! Text of a comparison in each of its formats.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use runner_types::{CaseRecord, Claim, Mismatch, Outcome, Records, Regime};
 
 use fixture::snapshot;
 
-/// The five forms, by the file that keeps each.
+/// The five formats, each with the name of its golden file.
 fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {
     let alone = [vec!["main:reports/copy/h100".to_owned()], Vec::new()];
     let found = Comparison { alone, ..compare(&[Pair { base, new }], &Options::default()) };
@@ -36,7 +36,7 @@ fn scale(record: &mut CaseRecord, factor: f64) {
     }
 }
 
-/// A report whose variants have sources of their own.
+/// A report in which every variant has its own source.
 fn base() -> Records {
     let mut base = fixture::calibrated(&fixture::regimes());
     for record in &mut base.cases {
@@ -48,7 +48,7 @@ fn base() -> Records {
     base
 }
 
-/// One of each kind of change.
+/// Changes of every kind.
 fn changed(base: &Records) -> Records {
     let mut new = base.clone();
     let claim = |text: &str| Claim {
@@ -57,7 +57,7 @@ fn changed(base: &Records) -> Records {
         regime: Some(Regime::Cold),
         backend: None,
     };
-    // 3.488 µs, then 4.534; 3.328, then 1.664; 4 µs twice.
+    // Base and new times: 3.488 and 4.534 µs; 3.328 and 1.664 µs; 4 µs in both.
     let claims =
         ["time(\"variant1\") < 4", "time(\"variant2\") < 2", "time(\"variant0\") < 3", "time(\"variant0\") < 5"];
     new.header.claims = claims.map(claim).into();
@@ -73,7 +73,7 @@ fn changed(base: &Records) -> Records {
         // Only a comment changed.
         "another".clone_into(&mut record.hashes.as_mut().unwrap().source);
     }
-    // Too little for a kernel of 3 µs to be sure of.
+    // Too small a change to be certain for a kernel of 3 µs.
     for record in of_variant(&mut new, "variant7").take(1) {
         scale(record, 1.05);
     }
@@ -107,7 +107,7 @@ fn each_form_is_as_kept() {
     }
 }
 
-/// The comparison of a report with itself changed, for a terminal.
+/// Compares a report with a changed copy of itself, for a terminal.
 fn on_screen(screen: Screen) -> String {
     let mut base = fixture::calibrated(&fixture::regimes());
     for record in &mut base.cases {
@@ -131,7 +131,7 @@ fn a_narrow_terminal_leaves_out_times_before_the_change() {
     for width in [60, 80, 200] {
         let said = on_screen(Screen { styled: false, width: Some(width) }).replace('\u{a0}', " ");
         let table = said.lines().skip_while(|line| !line.starts_with(" case")).skip(1);
-        // More rows are counted.
+        // Further rows are only counted.
         let rows: Vec<&str> = table.take(40).collect();
         assert!(rows.len() == 40 && rows.iter().all(|row| row.contains(" +30")), "{width}: {said}");
     }

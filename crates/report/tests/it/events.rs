@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use fixture::Run;
 
-/// The lines of a run whose groups all begin at its beginning and end at its end.
+/// Lines of a run whose groups all start at its beginning and finish at its end.
 fn lines(run: &Run) -> Vec<Value> {
     let mut keys: Vec<&GroupKey> = run.events.iter().filter_map(|event| Some(&event.case()?.group)).collect();
     keys.sort_by_key(ToString::to_string);

@@ -1,4 +1,4 @@
-//! What a report says first: what is the best, how sure that is, and what is ranked at all.
+//! What a report says first: what is best, how certain that is, and what is ranked at all.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use runner_types::{Claim, Estimate, Outcome, Records, Regime, ResultError, Sprea
 
 use fixture::{Axes, Experiment, Run};
 
-/// Two groups of three variants, measured without noise. `times` are nanoseconds by group.
+/// Two groups of three variants, measured without noise. `times` are in nanoseconds, by group.
 fn records(times: [[f64; 3]; 2], baseline: Option<&str>) -> Records {
     let experiment = Experiment {
         name: "steps",
@@ -39,7 +39,7 @@ fn exact(time: f64) -> Estimate {
     Estimate { point: time, low: time * 0.999, high: time * 1.001, confidence: 0.95 }
 }
 
-/// The sentences before the claims, without markup.
+/// Sentences before the claims, without markup.
 fn headline(records: &Records) -> Vec<String> {
     let files = runner_report::files(records).unwrap();
     let (_, page) = files.iter().find(|(path, _)| path == Path::new("report.md")).unwrap();
@@ -61,7 +61,7 @@ fn a_tie_is_no_win() {
 fn a_difference_that_another_process_may_not_find_is_a_tie() {
     let mut records = records([[2000.0, 1000.0, 1010.0], [2000.0, 1000.0, 1010.0]], Some("a"));
     assert!(analyse::summary(&records).groups[0].best[0].tied.is_empty());
-    // 0.5 % for each of two, of which 1.96 are 1.39 %: more than the 1 % between b and c.
+    // The interval of the ratio is 1.96 · √2 · 0.5 % = 1.39 %, more than the 1 % between b and c.
     records.environment.machine.spread = Some(Spread { nanoseconds: 0.0, relative: 0.005, processes: 5 });
     assert_eq!(analyse::summary(&records).groups[0].best[0].tied, [2]);
 }
@@ -75,7 +75,7 @@ fn where_cases_do_different_work_the_highest_rate_is_the_best() {
     let summary = analyse::summary(&records);
     assert_eq!(summary.groups[0].basis, Basis::Bandwidth);
     assert_eq!(summary.groups[0].best[0].index, 1);
-    // b moves six times as much as the baseline, which is 1 / 1.5 times as fast.
+    // b moves six times as many bytes as the baseline, and takes 1.5 times as long.
     let b = summary.standings[1].speedup.unwrap();
     let by_time = records.cases[1].result.as_ref().unwrap().against_baseline.as_ref().unwrap().speedup.point;
     assert!((b.geomean.point / (6.0 * by_time) - 1.0).abs() < 1e-9, "{b:?}");
@@ -140,7 +140,7 @@ fn unstable_cases_are_named_and_the_worst_case_is_too() {
     let last = "- Unstable: a (2 rows), b; intervals of up to ± 3.10 % of the median.";
     assert_eq!(said.last().map(String::as_str), Some(last));
 
-    // Four samples: their range covers the median with a probability of 1 − 2·2⁻⁴.
+    // The range of four samples covers the median with a probability of 1 − 2·2⁻⁴.
     records.cases[4].result.as_mut().unwrap().time.confidence = 0.875;
     let last =
         "- Unstable: a (2 rows), b; intervals of up to ± 3.10 % of the median, too few samples within the time limit.";
@@ -177,7 +177,7 @@ fn a_page_of_any_matrix_stays_below_the_size_that_is_rendered() {
     };
     let page = size(&records);
     assert!(page.contains("of 500 groups are left out to keep this page small: results.csv has every row"));
-    // One group of all cases, each of which failed for a reason of its own.
+    // One group of all cases, each of which failed for its own reason.
     for (i, record) in records.cases.iter_mut().enumerate() {
         record.case.group.0.clear();
         record.outcome = Outcome::Crashed { message: format!("for reason {i}") };

@@ -1,4 +1,4 @@
-//! From records to reports: pages, comparisons and what the terminal shows.
+//! From records to reports: pages, comparisons and terminal output.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics to fail")]
 

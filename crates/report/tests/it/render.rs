@@ -1,4 +1,4 @@
-//! What the files of a report say.
+//! Content of a report's files.
 
 use std::path::Path;
 
@@ -111,7 +111,7 @@ fn energy_stands_in_its_columns_where_it_was_taken_and_nowhere_else() {
     assert_eq!(csv.lines().filter(|line| line.contains("0.2147,0.08,412.345,2300")).count(), 1);
 }
 
-/// The first comparison of a run, on a machine whose processes differ, as if it were 1.25 from 1.24 to 1.26.
+/// Records of a machine with spread between processes, with the first speedup set to 1.25, from 1.24 to 1.26.
 fn compared(reproducible: Option<(f64, f64)>) -> Records {
     let mut records = records(&fixture::sum_matrix());
     let estimate = |(low, high)| Estimate { point: 1.25, low, high, confidence: 0.95 };
@@ -207,7 +207,7 @@ fn a_simulated_count_has_no_unit_of_time_anywhere() {
         assert!(!report.contains(word), "{word}");
     }
     assert!(report.contains("Simulated"));
-    // 1168 of 6128 sectors are 0.191 of them, 592 of 3072 are 0.193.
+    // 1168 of 6128 sectors are 0.191×, 592 of 3072 are 0.193×.
     assert!(report.contains("| `interleaved` | 1168\u{a0}(0.191×) | 592\u{a0}(0.193×) |"), "{report}");
     let rows = rows_of(&file(&records, "results.csv"));
     let loads: Vec<&str> = rows.iter().map(|row| row["counter.global_load_sectors"].as_str()).collect();
@@ -223,7 +223,7 @@ fn a_simulated_report_says_what_counts_least_and_lists_what_was_not_counted() {
         counters.0.extend([("inst_executed".into(), executed), ("ptx_barriers".into(), 0.0)]);
     }
     let report = file(&records, "report.md");
-    // Instructions alone are no answer: they come after it.
+    // Instruction counts alone do not answer the question, so they come after the answer.
     let finding = "- **2 of 2 cases passed.** Device: H100 (simulated).\n- `interleaved` executes 0.250× the warp \
                    instructions of `neighbored`.\n";
     assert!(report.contains(finding), "{report}");
@@ -242,7 +242,7 @@ fn right_results_beside_wrong_ones_are_not_called_all() {
     assert!(report.contains("1 compile error,"), "{report}");
 }
 
-/// Axes that advance together: no two groups differ in one of them alone.
+/// Zipped axes: no two groups differ in only one of them.
 #[test]
 fn an_axis_with_one_value_in_each_chart_makes_bars_and_no_line_of_one_point() {
     let mut records = records(&fixture::reduce());
@@ -358,7 +358,7 @@ fn charts(records: &Records) -> Vec<(String, String)> {
     files.map(|(path, text)| (path.display().to_string(), text)).collect()
 }
 
-/// Otherwise a new size would replace every chart in git.
+/// Otherwise, a new size would rename every chart in git.
 #[test]
 fn a_new_size_adds_its_chart_and_renames_no_other() {
     let mut records = records(&fixture::sum_matrix());
@@ -389,7 +389,7 @@ fn a_chart_says_in_words_what_it_shows_and_marks_the_baseline() {
     assert!(chart.contains("n, log scale</text>"), "{chart}");
 }
 
-/// Times from 20 to 70 µs, and then one of 70 ms.
+/// Times from 20 to 70 µs, then also one of 70 ms.
 #[test]
 fn an_axis_over_more_than_a_decade_is_logarithmic_and_says_so() {
     let mut records = records(&fixture::faults());
@@ -401,7 +401,7 @@ fn an_axis_over_more_than_a_decade_is_logarithmic_and_says_so() {
     assert!(chart(&records).contains("log scale</text>"), "{}", chart(&records));
 }
 
-/// The times that are equal in length of work are not if one cell does half of it.
+/// Times are not comparable if one cell does half the work of another.
 #[test]
 fn cells_that_do_not_do_the_same_work_are_charted_by_their_rate() {
     let mut records = records(&fixture::sum_matrix());
@@ -449,10 +449,10 @@ fn launches_that_are_alike_are_one_line_which_counts_them_and_their_streams() {
     assert_eq!(first.repeated().map(|(launch, streams)| (launch.grid, streams)), Some((dim(7), 4)));
     assert_eq!(second.repeated().map(|(_, streams)| streams), Some(1));
     assert_eq!(third.repeated().map(|(_, streams)| streams), None);
-    // A number keeps its unit by spaces that do not break.
+    // No-break spaces keep a number and its unit together.
     let text = file(&records, "report.md").replace('\u{a0}', " ");
     assert!(text.contains("| 12 in 4 streams |"), "{text}");
     assert!(text.contains("| 2 |"), "{text}");
-    // Those that differ keep a line each.
+    // Launches that differ keep a line each.
     assert_eq!(text.matches("↳ busy").count(), 2, "{text}");
 }

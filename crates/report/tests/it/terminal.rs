@@ -1,4 +1,4 @@
-//! What a terminal shows, in the width that it has.
+//! What a terminal shows, depending on its width.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use runner_report::Screen;
 use runner_results::analyse;
 use runner_types::{Counters, Note, Outcome, Records};
 
-/// Text that goes to no terminal.
+/// Output that does not go to a terminal.
 const PLAIN: Screen = Screen { styled: false, width: None };
 
 fn records(run: &fixture::Run) -> Records {
@@ -30,7 +30,7 @@ fn of_width(records: &Records, width: usize) -> String {
     runner_report::terminal(records, Screen { width: Some(width), ..PLAIN })
 }
 
-/// The simulated run, each case counting six metrics of one theme.
+/// The simulated run with these variants; each case counts five metrics of one theme.
 fn counted(variants: &[&str]) -> Records {
     let names =
         ["inst_executed", "inst_per_warp", "thread_inst_executed", "warp_execution_efficiency", "warps_launched"];
@@ -53,7 +53,7 @@ fn a_table_too_wide_for_the_terminal_loses_its_last_columns_and_names_them() {
     let records = counted(&["neighbored", "interleaved"]);
     let roomy = of_width(&records, 200);
     assert!(!roomy.contains("more in report.md"), "{roomy}");
-    // Of the counters' table the name takes 13 columns with its blanks, the counters 15, 15, 22, 27 and 16.
+    // In the table of counters, the name takes 13 columns including blanks; the counters take 15, 15, 22, 27 and 16.
     let titles =
         ["inst_executed", "inst_per_warp", "thread_inst_executed", "warp_execution_efficiency", "warps_launched"];
     let header = |text: &str| {

@@ -1,4 +1,4 @@
-//! Estimates and ratios against numbers worked out by hand, and the fate of every planned case.
+//! Estimates and ratios compared with numbers computed by hand, and the outcome of every planned case.
 
 use runner_results::analyse::{self, BaselineState, Bound, bound, intensity, share_of_roof};
 use runner_types::{
@@ -26,7 +26,7 @@ fn at(n: i64) -> [(&'static str, Value); 1] {
     [("n", Value::Int(n))]
 }
 
-/// Checks, measures and settles a case with these samples, a round each.
+/// Checks, measures and settles a case with these samples, one per round.
 fn measure(run: &mut Run, case: &Case, unit: Unit, samples: &[f64]) {
     run.checked(case, Vec::new());
     let rounds = samples.iter().enumerate();
@@ -46,9 +46,9 @@ fn find<'a>(records: &'a Records, variant: &str) -> &'a CaseRecord {
 
 const RAMP: [f64; 9] = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0, 900.0];
 
-/// The lower end of the interval of [`RAMP`]. The second and the last but one of nine cover 492/512, the third and the
-/// last but two 420/512. By Hettmansperger and Sheather the end lies 7 I / (2 + 5 I) of the way from the second sample
-/// to the third, with I = (492 − 0.95 · 512) / 72.
+/// Lower end of the confidence interval of [`RAMP`]. Of nine samples, the second and the second to last cover 492/512,
+/// the third and the third to last 420/512. By Hettmansperger and Sheather, the end lies 7 I / (2 + 5 I) of the way
+/// from the second sample to the third, with I = (492 − 0.95 · 512) / 72.
 const LOW: f64 = 222.790_697_674_418_6;
 const HIGH: f64 = 1000.0 - LOW;
 
@@ -78,7 +78,7 @@ fn a_ratio_within_rounds_is_blind_to_what_drifts_between_them() {
     let records = records(&run);
     let c = find(&records, "c").result.as_ref().unwrap();
     let (base, step) = (c.against_baseline.as_ref().unwrap(), c.against_previous.as_ref().unwrap());
-    // The drift is ninefold, yet both ratios are exact.
+    // The samples drift by a factor of nine, yet both ratios are exact.
     assert!(is_near((base.speedup.point, base.speedup.low, base.speedup.high), (4.0, 4.0, 4.0)), "{base:?}");
     assert!(is_near((step.speedup.point, step.speedup.low, step.speedup.high), (2.0, 2.0, 2.0)), "{step:?}");
     assert_eq!(step.against, "b");
@@ -117,7 +117,7 @@ fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
     for change in [|header: &mut RunHeader| header.steps = false, |header: &mut RunHeader| header.baseline = None] {
         let records = changed(change);
         assert!(!step(&records) && !told(&records));
-        // Nor where records of an earlier version hold the ratio.
+        // Nor is it shown if records of an earlier version contain the ratio.
         let mut earlier = steps.clone();
         change(&mut earlier.header);
         earlier.cases.iter_mut().flat_map(|case| &mut case.result).for_each(|result| result.against_baseline = None);
@@ -138,10 +138,10 @@ fn different_clocks_are_compared_by_medians_with_the_extremes_of_both() {
     let ratio = find(&records, "b").result.as_ref().unwrap().against_baseline.clone().unwrap().speedup;
     assert!(is_near((ratio.point, ratio.low, ratio.high), (0.1, LOW / HIGH / 10.0, HIGH / LOW / 10.0)), "{ratio:?}");
     assert!((ratio.confidence - 0.9).abs() < 1e-12);
-    // The host's variant is no step on the way: c is compared with a.
+    // The variant timed with the host's clock is not a step: c is compared with a.
     assert_eq!(find(&records, "b").result.as_ref().unwrap().against_previous, None);
     assert_eq!(find(&records, "c").result.as_ref().unwrap().against_previous.as_ref().unwrap().against, "a");
-    // And it wins nothing.
+    // Nor can it win.
     assert_eq!(analyse::summary(&records).groups[0].best[0].tied, [2]);
 }
 
@@ -246,7 +246,7 @@ fn resuming_keeps_what_is_held_voids_what_is_planned_again_and_forgets_what_left
         measure(&mut run, case, Unit::DeviceNanoseconds, &RAMP);
     }
     run.start(fixture::h100());
-    // In the manifest as it is now, the case that is held comes second.
+    // In the current manifest, the case that is kept comes second.
     let moved = Case { ordinal: 1, ..kept };
     run.events.push(Event::CasesPlanned { todo: vec![Case { ordinal: 0, ..again }], held: vec![moved] });
     let names: Vec<(String, &str)> =
@@ -293,7 +293,7 @@ fn each_regime_has_a_record_and_is_compared_with_its_like() {
     assert_eq!(analyse::summary(&records).cases, 2);
 }
 
-/// The ratio of the medians is 4000 / 1500; those within the rounds are 4, 4000 / 1500 and 4.
+/// The ratio of the medians is 4000 / 1500; the ratios within rounds are 4, 4000 / 1500 and 4.
 #[test]
 fn a_case_that_ran_alone_is_compared_by_medians() {
     for alone in [false, true] {
@@ -316,7 +316,7 @@ fn a_case_that_ran_alone_is_compared_by_medians() {
     }
 }
 
-/// `a` and `b` at 4000 and 1000 ns, each in nine rounds alike, on a machine whose processes differ by 30 ns and 0.1 %.
+/// `a` and `b` take 4000 and 1000 ns in each of nine rounds, on a machine whose processes differ by 30 ns and 0.1 %.
 fn where_processes_differ(regime: Regime, launches: u32, unit: Unit) -> Option<Estimate> {
     let mut run = run();
     let Event::RunStarted { environment, .. } = &mut run.events[0] else { panic!("a run starts") };
@@ -334,8 +334,8 @@ fn where_processes_differ(regime: Regime, launches: u32, unit: Unit) -> Option<E
     ratio.reproducible
 }
 
-/// Of the time of a cold run 30 ns are 0.75 and 3 %; with 0.1 % each, 0.756 637 and 3.001 666 %, together 3.095 567 %.
-/// 1.959 964 times as much, raised to the power of e, is 1.062 550.
+/// In a cold run, 30 ns are 0.75 % and 3 % of the times. Together with 0.1 % each, this is 0.756 637 % and 3.001 666 %,
+/// combined 3.095 567 %. The factor is the exponential of 1.959 964 times that, 1.062 550.
 #[test]
 fn a_speedup_reaches_as_far_as_processes_differ() {
     let wide = where_processes_differ(Regime::Cold, 32, Unit::DeviceNanoseconds).unwrap();
@@ -344,7 +344,8 @@ fn a_speedup_reaches_as_far_as_processes_differ() {
     assert_eq!((wide.point, wide.confidence), (4.0, 0.95));
 }
 
-/// Over 32 runs 30 ns are 0.023 4375 and 0.093 75 %; with 0.1 % each, 0.102 710 and 0.137 073 %, together 0.171 285 %.
+/// Divided by 32 runs, 30 ns are 0.023 4375 % and 0.093 75 %. Together with 0.1 % each, this is 0.102 710 % and 0.137
+/// 073 %, combined 0.171 285 %.
 #[test]
 fn events_around_many_runs_share_what_processes_differ_by() {
     let wide = where_processes_differ(Regime::Warm, 32, Unit::DeviceNanoseconds).unwrap();
@@ -377,7 +378,7 @@ fn each_launch_of_a_sequence_has_its_own_estimate() {
 #[test]
 fn the_summary_counts_wins_and_takes_the_geometric_mean_over_groups() {
     let mut run = run();
-    // b is twice, then eight times as fast as a; c is ahead of it in the first group only.
+    // b is 2 and 8 times as fast as a; c is faster than b in the first group only.
     for (n, times) in [(1, [800.0, 400.0, 200.0]), (2, [800.0, 100.0, 200.0])] {
         for (variant, time) in ["a", "b", "c"].iter().zip(times) {
             let case = run.case(variant, &at(n));
@@ -409,7 +410,7 @@ fn events_without_a_run_have_no_records() {
     assert!(error.contains("has no run"), "{error}");
 }
 
-/// Ceilings of a round device: the ridge is at 20 operations a byte.
+/// Ceilings in round numbers: the ridge point is 20 operations per byte.
 const CEILINGS: Ceilings =
     Ceilings { read: 3e12, write: None, copy: 2.5e12, l2_read: 6e12, fma_f32: 60e12, fma_f64: 30e12, fma_f16: 120e12 };
 
@@ -429,7 +430,8 @@ fn the_ridge_divides_what_memory_bounds_from_what_arithmetic_does() {
     assert_eq!(bound(&WorkAmount { bytes: Some(1000), flops: None }, &CEILINGS), None);
 }
 
-/// 3 GB at 3 TB/s take 1 ms; 120 billion operations at 60 TFLOP/s take 2 ms. In 4 ms they reach a quarter and a half.
+/// 3 GB at 3 TB/s take 1 ms; 120 billion operations at 60 TFLOP/s take 2 ms. Taking 4 ms, they reach a quarter and a
+/// half of the roof.
 #[test]
 fn the_share_of_the_roof_is_the_least_time_over_the_time_taken() {
     let share = |work: WorkAmount, unit| share_of_roof(&work, &exactly(4e6), unit, &CEILINGS);
@@ -440,7 +442,8 @@ fn the_share_of_the_roof_is_the_least_time_over_the_time_taken() {
     assert_eq!(share(WorkAmount::default(), device), None);
 }
 
-/// Measures `a` at 100 µs and `b` at the given times, each over `bytes`, on a device whose ceilings are known or not.
+/// Measures `a` at 100 µs and `b` at the given time, each with `bytes` of work, on a device whose ceilings may be
+/// known.
 fn timed_against_the_roof(bytes: u64, nanoseconds: f64, ceilings: Option<Ceilings>) -> Records {
     let mut run = run();
     if let Some(Event::RunStarted { environment, .. }) = run.events.first_mut() {
@@ -456,7 +459,7 @@ fn timed_against_the_roof(bytes: u64, nanoseconds: f64, ceilings: Option<Ceiling
     records(&run)
 }
 
-/// The data sheet says 3352 GB/s: 268.4 MB beyond the 52.4 MB that L2 holds take 64.4 µs at the least.
+/// The data-sheet bandwidth is 3352 GB/s. L2 holds 52.4 MB of the 268.4 MB; the rest takes at least 64.4 µs.
 #[test]
 fn a_time_that_the_memory_cannot_reach_fails_its_row_and_gives_no_speedup() {
     let records = timed_against_the_roof(268_435_456, 50_000.0, None);
@@ -474,7 +477,8 @@ fn a_time_that_the_memory_cannot_reach_fails_its_row_and_gives_no_speedup() {
 fn a_time_that_the_memory_can_reach_with_a_full_cache_is_no_suspect() {
     assert_eq!(find(&timed_against_the_roof(268_435_456, 66_000.0, None), "b").outcome, Outcome::Measured);
     assert_eq!(find(&timed_against_the_roof(268_435_456, 66_000.0, Some(CEILINGS)), "b").outcome, Outcome::Measured);
-    // 33.6 MB fit into L2: the data sheet alone says nothing, a known cache gives 6 TB/s each way, 2.8 µs.
+    // 33.6 MB fit into L2, for which the data sheet gives no bandwidth. With the known 6 TB/s each way, they take 2.8
+    // µs.
     assert_eq!(find(&timed_against_the_roof(33_554_432, 1000.0, None), "b").outcome, Outcome::Measured);
     let records = timed_against_the_roof(33_554_432, 1000.0, Some(CEILINGS));
     assert!(matches!(find(&records, "b").outcome, Outcome::Suspect { roof: Roof::L2, .. }));

@@ -1,4 +1,4 @@
-//! Claims against results whose values and intervals are known.
+//! Claims about results with known values and intervals.
 
 use runner_results::analyse::{self, ClaimState, JudgedClaim};
 use runner_types::{
@@ -7,14 +7,14 @@ use runner_types::{
 
 use fixture::{Experiment, Run};
 
-/// Seven samples: their median is the fourth, and their interval has a width.
+/// Seven samples: the median is the fourth, and the confidence interval is not empty.
 const SPREAD: [f64; 7] = [70.0, 80.0, 90.0, 100.0, 110.0, 120.0, 130.0];
 
 fn claim(text: &str) -> Claim {
     Claim { text: text.to_owned(), condition: None, regime: None, backend: None }
 }
 
-/// Two groups: `a` takes 100 ns and 200 ns exactly, `b` half of it, and `wide` has samples that spread.
+/// Two groups: `a` takes exactly 100 ns and 200 ns, `b` half of that, and the samples of `wide` vary.
 fn run(claims: &[Claim]) -> Run {
     let experiment = Experiment {
         name: "claims",
@@ -38,7 +38,7 @@ fn run(claims: &[Claim]) -> Run {
     run
 }
 
-/// A case of 1000 bytes with these samples, which counted `n` sectors.
+/// A case of 1000 bytes with these samples, and with `n` sectors.
 fn measure(run: &mut Run, variant: &str, n: i64, samples: &[f64]) {
     let case = run.case(variant, &[("n", Value::Int(n))]);
     run.checked(&case, Vec::new());
@@ -62,12 +62,12 @@ fn state(text: &str) -> ClaimState {
 
 #[test]
 fn exact_results_hold_or_break_a_claim_at_the_very_number() {
-    // Of samples without a spread the speedup is 2 exactly.
+    // The samples have no spread, so the speedup is exactly 2.
     assert_eq!(state("speedup(\"b\", \"a\") >= 2"), ClaimState::Held);
     assert_eq!(state("speedup(\"b\", \"a\") > 2"), ClaimState::Broken);
     assert_eq!(state("speedup(\"a\", \"b\") == 0.5"), ClaimState::Held);
     assert_eq!(state("counter(\"gld_sectors\", \"a\") != 3"), ClaimState::Held);
-    // 1000 bytes in 50 ns and in 100 ns are 20 and 10 GB/s; the memory's peak is 3352 GB/s.
+    // 1000 bytes in 50 ns and in 100 ns are 20 and 10 GB/s; the peak memory bandwidth is 3352 GB/s.
     assert_eq!(state("bandwidth(\"b\") >= 10"), ClaimState::Held);
     assert_eq!(state("bandwidth(\"b\") >= 10.01"), ClaimState::Broken);
     assert_eq!(state("fraction_of_peak(\"b\") < 0.00597"), ClaimState::Held);
@@ -83,11 +83,11 @@ fn an_interval_on_both_sides_of_the_number_decides_nothing() {
     assert_eq!(judge(first("time(\"wide\") == 0.1")).state, ClaimState::Undecided);
     assert_eq!(state("time(\"wide\") > 0.01"), ClaimState::Held);
     assert_eq!(state("time(\"wide\") > 10"), ClaimState::Broken);
-    // A divisor that may be zero.
+    // The divisor may be zero.
     assert_eq!(judge(first("1 / (time(\"wide\") - 0.1) > 0")).state, ClaimState::NotApplicable);
 }
 
-/// Whichever side of the number the point is on.
+/// On whichever side of the number the point estimate lies.
 #[test]
 fn no_relation_is_decided_by_the_point_of_an_interval() {
     let first = |text: &str| judge(Claim { condition: Some("n == 1".to_owned()), ..claim(text) });
@@ -101,7 +101,8 @@ fn no_relation_is_decided_by_the_point_of_an_interval() {
     }
 }
 
-/// 1 and 2 sectors: both break the claim, the second by more; both hold the other, the second with less room.
+/// The groups have 1 and 2 sectors. Where both break a claim, one is further off; where both hold it, one has less
+/// margin.
 #[test]
 fn the_group_that_decides_is_the_one_furthest_off_or_with_the_least_room() {
     let decisive = |text: &str| {

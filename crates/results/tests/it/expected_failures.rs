@@ -1,11 +1,11 @@
-//! Experiments whose cases are there to fail: the report says how they ended, and ranks none.
+//! Experiments whose cases are meant to fail: the report says how they ended, and ranks none of them.
 
 use runner_results::analyse;
 use runner_types::{Failure, Outcome, Records, Regime, Unit};
 
 use fixture::{Experiment, Run};
 
-/// Cases with these outcomes, in one group; those that are right take 1, 2, 3 … µs.
+/// One group of cases with these outcomes; a measured case at index i takes i + 1 µs.
 fn ended(outcomes: Vec<Outcome>, baseline: Option<&str>) -> Records {
     let names: Vec<String> = (0..outcomes.len()).map(|i| format!("v{i}")).collect();
     let variants: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -43,7 +43,7 @@ fn invalid() -> Outcome {
     Outcome::Invalid { limit: "2048 threads per block, the device allows 1024".to_owned() }
 }
 
-/// The sentences of the report's summary.
+/// Sentences of the report's summary.
 fn sentences(records: &Records) -> Vec<String> {
     let files = runner_report::files(records).unwrap();
     let (_, report) = files.iter().find(|(path, _)| path.ends_with("report.md")).unwrap();
@@ -85,10 +85,10 @@ fn an_excluded_case_is_no_expected_failure() {
 fn a_comparison_with_a_few_expected_failures_in_it_stays_one() {
     let few = vec![Outcome::Measured, Outcome::Measured, Outcome::Measured, as_expected(trap())];
     assert!(sentences(&ended(few, Some("v2")))[0].starts_with("- **`v0`** is the fastest: "));
-    // A baseline asks for a comparison.
+    // A baseline requires a comparison.
     let half = vec![Outcome::Measured, Outcome::Measured, as_expected(trap()), as_expected(trap())];
     assert!(sentences(&ended(half, Some("v1")))[0].starts_with("- **`v0`** is the fastest: "));
-    // Other failures are not expected.
+    // Unlike above, these failures are not expected.
     let broken = vec![Outcome::Measured, trap(), trap(), trap()];
     assert!(sentences(&ended(broken, Some("v1")))[0].starts_with("- **`v0`** is the fastest: "));
 }

@@ -1,4 +1,4 @@
-//! The journal survives what a run does not, and refuses what it cannot read.
+//! The journal survives what ends a run, and refuses what it cannot read.
 
 use std::fs;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn wherever_the_last_line_is_cut_the_lines_before_it_are_read_and_the_cut_is_tol
     }
 }
 
-/// The journal of a run with this line, from 0, changed by one bit.
+/// Journal of a run with one bit flipped in this line (0-based).
 fn damaged(dir: &Path, events: &[Event], line: usize) -> Result<Contents, JournalError> {
     write(dir, events);
     let path = dir.join(JOURNAL_FILE);
@@ -92,7 +92,7 @@ fn place_of(run: &Run, wanted: impl Fn(&Event) -> bool) -> usize {
     run.events.iter().position(wanted).unwrap()
 }
 
-/// A run with the plan that a real journal has in front of its first group.
+/// A run with the plan that a real journal has before its first group.
 fn planned() -> Run {
     let mut run = fixture::reduce();
     let settled = |event: &Event| match event {
@@ -129,7 +129,7 @@ fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
     assert!(lost.clone().count() > 0 && lost.clone().all(|record| record.case.group == hit.group));
 }
 
-/// The journal of a run after its lines were changed.
+/// Journal of a run after its lines were changed.
 fn changed(dir: &Path, events: &[Event], change: impl FnOnce(&mut Vec<String>)) -> Contents {
     write(dir, events);
     let path = dir.join(JOURNAL_FILE);
@@ -208,7 +208,7 @@ fn a_journal_of_a_newer_version_is_refused_even_in_its_last_line() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &fixture::simulated().events[..1]);
     let path = dir.path().join(JOURNAL_FILE);
-    // The first digits of the SHA-256 of the line without its checksum.
+    // Start of the SHA-256 of the line without its checksum.
     let line = "{\"v\":3,\"t\":\"2026-01-01T00:00:00Z\",\"happening\":true,\"sum\":\"SUM\"}\n";
     fs::write(&path, line.replace("SUM", "2be6573c")).unwrap();
     let error = journal::read(&path).unwrap_err().to_string();
@@ -285,7 +285,7 @@ fn starting_afresh_keeps_the_samples_of_the_run_before() {
     write(dir.path(), &events);
     write(dir.path(), &events[..1]);
     assert!(journal::read(&dir.path().join(PREVIOUS_JOURNAL_FILE)).unwrap().events().eq(&events));
-    // A run that settled nothing does not push out one that did.
+    // A run that settled nothing does not replace one that did.
     write(dir.path(), &events[..1]);
     assert!(journal::read(&dir.path().join(PREVIOUS_JOURNAL_FILE)).unwrap().events().eq(&events));
 }
@@ -374,7 +374,7 @@ fn records_are_read_back_as_they_were_less_what_changes_from_run_to_run() {
     let path = dir.path().join("records.jsonl");
     for run in [fixture::reduce(), fixture::sum_matrix(), fixture::faults(), fixture::simulated()] {
         let (mut records, _) = stored(&run);
-        // Not every case has one.
+        // Not every case has a code hash.
         for hashes in records.cases.iter_mut().step_by(2).filter_map(|record| record.hashes.as_mut()) {
             hashes.code = Some("c0dec0dec0de".to_owned());
         }
@@ -415,13 +415,13 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     let cut = refused(&text[..text.len() - 20]);
     assert!(cut.contains("records.jsonl:4: ") && cut.contains("runner report --from-journal"), "{cut}");
     assert!(refused(&text.replacen("\"version\":4", "\"version\":7", 1)).contains("version 7 is not 4"));
-    // A digit of a number in a case's line.
+    // Changes a digit of a number in a case's line.
     let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
     assert!(flipped.contains("records.jsonl:2: checksum mismatch: "), "{flipped}");
     assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: lines follow after the last one"));
 }
 
-/// The text of these lines.
+/// Lines joined to a text.
 fn joined(lines: &[&str]) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
@@ -460,7 +460,7 @@ fn records_of_which_a_line_is_dropped_doubled_moved_or_cut_off_are_refused_with_
     }
 }
 
-/// A line with its checksum made again.
+/// Recomputes the checksum of a line.
 pub fn sealed(line: &str) -> String {
     let end = line.rfind(",\"sum\"").unwrap();
     let sum = &runner_types::sha256_hex(format!("{}}}", &line[..end]).as_bytes())[..8];
@@ -479,7 +479,7 @@ fn a_line_of_records_that_was_changed_with_its_checksum_does_not_fit_the_last_li
     assert!(error.starts_with(&expected), "{error}");
 }
 
-/// As many bytes as a record of a body with one launch may have.
+/// Maximum size in bytes of a record with one launch.
 const MOST_BYTES: usize = 1024;
 
 #[test]

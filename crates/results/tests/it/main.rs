@@ -1,4 +1,4 @@
-//! From events to records and their analysis: what is stored, read again and merged.
+//! From events to records and their analysis: what is stored, read back and merged.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics to fail")]
 

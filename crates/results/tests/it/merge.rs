@@ -7,15 +7,15 @@ use runner_results::analyse;
 use runner_results::journal::{self, History, JOURNAL_FILE, Journal, MergeError, Merged, Missing, Scan};
 use runner_types::{Case, CaseHashes, Event, GroupKey, Outcome, Records, Shard};
 
-/// The events of one journal.
+/// Events of one journal.
 #[derive(Clone)]
 struct Part {
-    /// The name of its folder.
+    /// Name of the journal's folder.
     place: String,
     events: Vec<Event>,
 }
 
-/// Writes the journals, each into a folder of `dir`, and merges them.
+/// Writes each journal to a folder in `dir`, and merges them.
 fn merge_in(dir: &Path, parts: &[Part]) -> Result<Vec<Merged>, MergeError> {
     let scan = |part: &Part| -> Scan {
         let folder = dir.join(&part.place);
@@ -25,16 +25,16 @@ fn merge_in(dir: &Path, parts: &[Part]) -> Result<Vec<Merged>, MergeError> {
     journal::merge(parts.iter().map(scan).collect())
 }
 
-/// How many parts there are.
+/// Number of merged runs.
 fn merge(parts: &[Part]) -> Result<usize, MergeError> {
     merge_in(tempfile::tempdir().unwrap().path(), parts).map(|merged| merged.len())
 }
 
-/// The events of merged journals, and what they lack.
+/// Events of merged journals, and what is missing.
 #[derive(Debug)]
 struct Joined {
     events: Vec<Event>,
-    /// Those of no group.
+    /// Events that belong to no group.
     run: Vec<Event>,
     groups: Vec<Vec<Event>>,
     missing: Missing,
@@ -63,7 +63,7 @@ fn key(event: &Event) -> Option<&GroupKey> {
     }
 }
 
-/// The part of a run that a shard would have written: groups by their position modulo the number of shards.
+/// The part of a run that a shard would have written: the groups whose index modulo the number of shards fits.
 fn shard(events: &[Event], shard: Shard, started: &str) -> Part {
     let mut order: Vec<GroupKey> = Vec::new();
     for group in events.iter().filter_map(key) {
@@ -92,7 +92,7 @@ fn shards(of: u32) -> Vec<Part> {
     (1..=of).map(|index| shard(&events, Shard { index, of }, &format!("2026-01-02T03:04:{index:02}Z"))).collect()
 }
 
-/// The events of the journal in a folder.
+/// Events of the journal in a folder.
 fn events_in(dir: &Path) -> Vec<Event> {
     journal::read(&dir.join(JOURNAL_FILE)).unwrap().events().cloned().collect()
 }
@@ -121,13 +121,13 @@ fn records(merged: &Joined) -> Records {
     analyse::records_of_groups(merged.run.clone(), groups).unwrap()
 }
 
-/// The time of a case, by which attempts are told apart.
+/// Time of each case, by which attempts are told apart.
 fn times(records: &Records) -> BTreeMap<u64, f64> {
     let time = |record: &runner_types::CaseRecord| Some((record.case.ordinal, record.result.as_ref()?.time.point));
     records.cases.iter().filter_map(time).collect()
 }
 
-/// The part with every time doubled.
+/// Doubles every time.
 fn slower(mut part: Part) -> Part {
     for event in &mut part.events {
         if let Event::CaseMeasured { measurement, .. } = event {
@@ -140,7 +140,7 @@ fn slower(mut part: Part) -> Part {
 #[test]
 fn shards_in_any_order_give_the_records_of_one_run() {
     let expected = analyse::records(&whole()).unwrap();
-    // Ten groups: of thirteen shards three are empty.
+    // There are ten groups, so of thirteen shards three are empty.
     for (of, first) in [(3, 1), (13, 7)] {
         let mut parts = shards(of);
         parts.rotate_left(first);
@@ -173,7 +173,7 @@ fn a_complete_run_of_a_group_counts_whenever_it_was_made() {
     let expected = analyse::records(&whole()).unwrap();
     let events = whole();
     for late in ["2026-01-01T00:00:00Z", "2026-01-09T00:00:00Z"] {
-        // Of a retry that was cut off in its first group.
+        // A retry that was cut off in its first group.
         let mut cut = slower(shard(&events, Shard { index: 1, of: 3 }, late));
         let end = cut.events.iter().position(|event| settled(event).is_some()).unwrap();
         cut.events.truncate(end);
@@ -275,7 +275,7 @@ fn results_of_two_versions_of_a_variant_are_refused() {
     // Other options may include other files.
     edit(&mut parts[1], |hashes| hashes.options = "others".to_owned());
     assert_eq!(merge(&parts), Ok(1));
-    // A shard that was run again with the edited code is of one version with the others.
+    // A shard that was rerun with the other shards' code replaces the edited one.
     let mut parts = shards(2);
     edit(&mut parts[0], |hashes| hashes.source = "edited".to_owned());
     let again = shard(&whole(), Shard { index: 1, of: 2 }, "2026-01-02T04:00:00Z");
@@ -283,12 +283,12 @@ fn results_of_two_versions_of_a_variant_are_refused() {
     assert_eq!(merge(&parts), Ok(1));
 }
 
-/// The lines of the journal in a folder.
+/// Lines of the journal in a folder.
 fn lines(dir: &Path) -> Vec<String> {
     std::fs::read_to_string(dir.join(JOURNAL_FILE)).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A line from its event on, without its checksum.
+/// A line from its event on, without the checksum.
 fn event_of(line: &str) -> &str {
     let event = &line[line.find(",\"event\":").unwrap()..];
     &event[..event.rfind(",\"sum\":").unwrap()]
@@ -339,8 +339,7 @@ fn a_journal_that_changes_while_it_is_merged_is_an_error() {
     }
 }
 
-/// Journals of which one has all groups in its file in the opposite order, and one groups with lines of others between
-/// theirs.
+/// One journal has its groups in reverse order, the other has their lines interleaved.
 #[test]
 fn lines_of_a_group_are_found_wherever_they_are_in_a_journal() {
     let expected = records(&one(&shards(2)));
@@ -386,7 +385,7 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
     assert!(records == expected);
     assert_eq!(formed, [], "formed again");
 
-    // A value that no bootstrap gives shows where a ratio is from.
+    // A value that no bootstrap gives shows where a ratio comes from.
     let with_another = merged.events.into_iter().map(|event| match event {
         Event::RatiosFormed { key, ratios } => {
             let ratios = ratios.into_keys().map(|name| (name, [7.0, 6.0, 8.0])).collect();

@@ -1,5 +1,4 @@
-//! Numbers that JSON does not have, in every place of events and of records: none is lost on the way to the disk and
-//! back.
+//! Numbers that JSON lacks, in every field of events and records: none is lost on the way to the disk and back.
 
 use std::fmt::Debug;
 
@@ -13,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::journal::sealed;
 
-/// A value with each of its floats replaced in turn by infinity, minus infinity and NaN; how many were replaced.
+/// Replaces the floats of a value with infinity, minus infinity and NaN in turn. Also returns how many were replaced.
 fn infinite<T: Serialize + DeserializeOwned>(value: &T) -> (T, usize) {
     let mut json = serde_json::to_value(value).unwrap();
     let mut replaced = 0;
@@ -34,7 +33,7 @@ fn replace(json: &mut Json, replaced: &mut usize) {
     }
 }
 
-/// NaN is not equal to itself, so the texts are compared.
+/// Compares texts, because NaN is not equal to itself.
 #[track_caller]
 fn assert_same<T: Debug>(found: &T, expected: &T) {
     assert_eq!(format!("{found:?}"), format!("{expected:?}"));
@@ -69,7 +68,7 @@ fn every_number_of_every_record_may_be_infinite_or_no_number() {
             case.error = Some(ResultError { abs: 0.5, rel: 0.5, mean_rel: 0.5, ulp: 0.5 });
             case.work.flops = Some(0.5);
             if let Some(result) = &mut case.result {
-                // A noise that is that of the other ratio is written once.
+                // If both ratios had the same noise, it would be written only once.
                 (result.against_baseline, result.against_previous) = (Some(ratio(0.5)), Some(ratio(0.25)));
             }
         }

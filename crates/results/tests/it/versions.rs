@@ -1,4 +1,4 @@
-//! Records of every version that was ever committed are read.
+//! Records of every version that was ever committed can be read.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,7 @@ fn read(name: &str, version: &str) -> Records {
 
 const REPORTS: [&str; 4] = ["textbook_errors", "nested_hello", "launch_limits", "cooperative_groups"];
 
-/// Committed reports of an H100, each as it was measured and as the program of that time converted it to the next
-/// version.
+/// Committed reports of an H100, as measured, and as the program of that time converted them to the next version.
 #[test]
 fn every_version_is_read_as_the_next_one_that_was_made_of_it() {
     for name in REPORTS {
@@ -24,13 +23,13 @@ fn every_version_is_read_as_the_next_one_that_was_made_of_it() {
             let (old, new) = (read(name, old), read(name, new));
             assert_eq!(old, new, "{name}");
         }
-        // The notes of version 1 are sentences, of which the conversion knew some.
+        // Notes of version 1 are sentences; the conversion recognised some of them.
         let [old, new] = [read(name, "1"), read(name, "1-as-2")];
         let sentences = |record: &CaseRecord| record.notes.iter().all(|note| matches!(note, Note::Text(_)));
         assert!(old.cases.iter().all(sentences), "{name}");
         let notes = |records: &Records| records.cases.iter().map(|record| record.notes.len()).sum::<usize>();
         assert_eq!(notes(&old), notes(&new), "{name}");
-        // The conversion also reworded limits.
+        // The conversion also reworded limits, so outcomes are not compared.
         for (old, new) in old.cases.iter().zip(&new.cases) {
             assert_eq!(old.case, new.case);
             assert_eq!(old.result, new.result);
@@ -40,7 +39,7 @@ fn every_version_is_read_as_the_next_one_that_was_made_of_it() {
     }
 }
 
-/// The values are copied from the text of the files.
+/// Expected values are copied from the text of the files.
 #[test]
 fn values_of_version_1_are_where_they_belong() {
     let records = read("launch_limits", "1");

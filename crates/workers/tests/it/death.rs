@@ -1,4 +1,4 @@
-//! The dispatcher's own death and the terminal's Ctrl-C, with a dispatcher that is a process of its own.
+//! Death of the dispatcher, and Ctrl-C in its terminal. The dispatcher is a separate process here.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use super::scripted::{group, spec};
 
-/// Names the folder of a dispatcher, and makes the entry below one.
+/// Environment variable that names the folder of a dispatcher. If it is set, the entry point below acts as one.
 const FOLDER: &str = "RUNNER_TEST_DISPATCHER";
 
-/// Not a test of its own: a dispatcher's main function, where the environment asks for it.
+/// Not a test by itself: the dispatcher's main function, if the environment asks for it.
 #[test]
 fn dispatcher_entry() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
@@ -35,13 +35,13 @@ fn dispatcher_entry() {
     fs::write(folder.join("end"), format!("{end:?} {}", outcomes.join(" "))).unwrap();
 }
 
-/// Starts a dispatcher in a process group of its own, as a shell does, and waits until its worker runs the variant.
+/// Starts a dispatcher in its own process group, as a shell does, and waits until its worker runs the variant.
 fn dispatcher(folder: &Path, variant: &str) -> Child {
-    // Tests that run in the background of a script have inherited that SIGINT is ignored.
+    // If a script runs the tests in the background, they have inherited an ignored SIGINT.
     dispatcher_by("exec env --default-signal=INT,HUP,TERM", folder, variant)
 }
 
-/// The same, after a line of shell.
+/// The same, after a line of shell code.
 fn dispatcher_after(line: &str, folder: &Path, variant: &str) -> Child {
     dispatcher_by(&format!("{line}\nexec"), folder, variant)
 }
@@ -60,7 +60,7 @@ fn dispatcher_by(how: &str, folder: &Path, variant: &str) -> Child {
     child
 }
 
-/// Waits until something holds, for longer than that takes on any machine.
+/// Waits for a condition, longer than it takes on any machine.
 fn holds_soon(mut holds: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !holds() {
@@ -72,7 +72,7 @@ fn holds_soon(mut holds: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Whether a process runs; one that has ended and is not yet buried does not.
+/// Whether a process is running; a zombie is not.
 fn runs(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(") ").next().unwrap_or_default().starts_with('Z'))

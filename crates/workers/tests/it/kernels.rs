@@ -1,4 +1,4 @@
-//! Kernels that misbehave, run by the real execution of groups on the fake device, in a worker and in this process.
+//! Misbehaving kernels, run by the real group execution on the fake device, in a worker and in this process.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,11 +17,11 @@ use runner_workers::{Interrupt, RunEnd, inline, worker};
 use super::scripted::{self, LIMIT, NEVER, as_worker, spec_of};
 use super::{Run, message, run_with};
 
-/// Every kernel of the device; a variant has the name of its kernel.
+/// Every kernel of the device; a variant is named after its kernel.
 const KERNELS: [&str; 7] =
     ["copies", "copies_too", "never_ends", "never_ends_when_timed", "aborts", "writes_nowhere", "writes_zeros"];
 
-/// What the kernels of worker number `generation` do. A right one copies its first argument to its second.
+/// Behaviour of the kernels in worker number `generation`. A correct kernel copies its first argument to its second.
 fn kernel(name: &'static str, generation: u32) -> FakeKernel {
     let body = move |call: &mut Call<'_>| -> Result<(), DeviceError> {
         match (name, call.nth) {
@@ -35,7 +35,7 @@ fn kernel(name: &'static str, generation: u32) -> FakeKernel {
         let input = call.read(0)?;
         call.write(1, 0, &input)
     };
-    // The clock tells which worker a sample is from.
+    // The time tells which worker a sample is from.
     FakeKernel::new(body).taking(move |_| f64::from(generation) * 1000.0)
 }
 
@@ -44,7 +44,7 @@ fn device(generation: u32) -> FakeDevice {
     KERNELS.into_iter().fold(FakeDevice::new(device_info()), add)
 }
 
-/// Not a test of its own: the worker's main function, where the environment asks for it.
+/// Not a test by itself: the worker's main function, if the environment asks for it.
 #[test]
 fn worker_entry() {
     let Some(folder) = as_worker() else { return };
@@ -63,12 +63,12 @@ fn run_alone(device: &mut dyn Device, job: &GroupJob, emit: &mut dyn FnMut(Event
     runner_execute::run_group(device, job, &mut runner_execute::GroupCache::default(), emit)
 }
 
-/// Runs in workers of this file.
+/// Runs groups in workers that start at the entry point above.
 fn run_in_workers(groups: Vec<GroupJob>) -> Run {
     run_with(groups, |_, _| {}, |folder: &Path| spec_of("kernels::worker_entry", folder))
 }
 
-/// A group in which each variant copies eight integers by its kernel.
+/// A group in which each variant copies eight integers with its kernel.
 fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
     let mut group = scripted::group(ordinal, variants);
     for case in &mut group.cases {
@@ -106,7 +106,7 @@ fn launch(kernel: &str) -> LaunchPlan {
     }
 }
 
-/// Variants and the workers from which their samples are, in the order of the events.
+/// Measured variants and the workers that their samples come from, in event order.
 fn sampled(events: &[Event]) -> Vec<(&str, Vec<f64>)> {
     let mut sampled = Vec::new();
     for event in events {
@@ -139,7 +139,7 @@ fn a_matrix_with_every_fault_in_it_measures_every_right_row_in_one_worker() {
     assert_eq!(run.names(), expected);
     assert_eq!(run.outcome("never_ends"), &Outcome::TimedOut { limit_seconds: LIMIT, message: None });
     assert!(message(run.outcome("aborts")).starts_with("the worker was killed by SIGABRT (it aborted itself)"));
-    // Four cases took a worker along, so the fifth worker runs the group to its end, and the next group.
+    // Four cases cost their worker, so the fifth worker finishes the group and runs the next one.
     let fifth = vec![5.0];
     let samples = ["copies", "copies_too", "copies", "copies_too"].map(|variant| (variant, fifth.clone()));
     assert_eq!(sampled(&run.events), samples);
@@ -191,7 +191,7 @@ fn in_this_process_an_interrupt_stops_before_the_next_group() {
     assert_eq!(outcomes(&events), [("copies", "measured"), ("copies_too", "not_run")]);
 }
 
-/// Variant and outcome of every case in the order of their settling.
+/// Variant and outcome of every case, in the order in which they were settled.
 fn outcomes(events: &[Event]) -> Vec<(&str, &str)> {
     let mut settled = Vec::new();
     for event in events {

@@ -1,6 +1,6 @@
-//! The pool with workers that hang, crash, print, lose their device, or die outside any case. The workers
-//! are real processes that serve the real protocol; what their cases do is scripted, but for `kernels`, where the
-//! real execution of groups drives the fake device.
+//! The pool with workers that hang, crash, print, lose their device, or die outside any case. The workers are real
+//! processes that serve the real protocol. Their cases are scripted, except in `kernels`, where the real group
+//! execution drives the fake device.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics to fail")]
 
@@ -21,11 +21,11 @@ use tempfile::TempDir;
 
 use scripted::{LIMIT, LONG, NEVER, group, spec};
 
-/// What a run did and said.
+/// What a run did, and how it ended.
 struct Run {
     end: RunEnd,
     events: Vec<Event>,
-    /// One line an attempt: its variants and its baseline.
+    /// One line per attempt: its variants and its baseline.
     attempts: Vec<String>,
     took: Duration,
 }
@@ -34,7 +34,7 @@ fn run(groups: Vec<GroupJob>) -> Run {
     run_until(groups, |_, _| {})
 }
 
-/// Runs, and lets `watch` see every event and raise the interrupt.
+/// Runs groups. `watch` sees every event and can raise the interrupt.
 fn run_until(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt)) -> Run {
     run_with(groups, watch, spec)
 }
@@ -43,7 +43,7 @@ fn run_with(groups: Vec<GroupJob>, watch: impl Fn(&Event, &Interrupt), spec: imp
     run_prepared(groups, watch, spec, |_| {})
 }
 
-/// Runs in a pool that `prepare` has changed.
+/// Runs groups in a pool that `prepare` has changed.
 fn run_prepared(
     groups: Vec<GroupJob>,
     watch: impl Fn(&Event, &Interrupt),
@@ -64,7 +64,7 @@ fn run_prepared(
     Run { end, events, attempts: attempts(folder.path()), took: start.elapsed() }
 }
 
-/// Runs with other limits than most tests need.
+/// Runs groups with changed limits.
 fn run_limited(groups: Vec<GroupJob>, change: impl Fn(&mut Limits)) -> Run {
     let limited = |folder: &Path| {
         let mut spec = spec(folder);
@@ -79,7 +79,7 @@ fn attempts(folder: &Path) -> Vec<String> {
 }
 
 impl Run {
-    /// Variant and outcome of every case in the order of their settling; fails where a case has two.
+    /// Variant and outcome of every case, in the order in which they were settled; panics if a case has two.
     fn outcomes(&self) -> Vec<(&str, &Outcome)> {
         let mut settled = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
@@ -100,7 +100,7 @@ impl Run {
         self.outcomes().into_iter().find(|(v, _)| *v == variant).unwrap().1
     }
 
-    /// How many cases were in the attempt that each measurement comes from.
+    /// Each measured variant, and the number of cases in the attempt that measured it.
     fn measured(&self) -> Vec<(&str, f64)> {
         self.events
             .iter()
@@ -173,7 +173,7 @@ fn a_baseline_that_hangs_leaves_the_group_without_one() {
 #[test]
 fn a_hang_among_the_measured_launches_voids_the_samples_taken_beside_it() {
     let run = run(vec![group(0, &["a", "hangs_when_measured", "b"])]);
-    // `a` was measured in the attempt of three before the hang; what counts is the attempt of two.
+    // `a` was measured in the attempt of three before the hang, but only the attempt of two counts.
     assert_eq!(run.measured(), [("a", 2.0), ("b", 2.0)]);
     assert_eq!(run.outcome("hangs_when_measured").name(), "timed_out");
     let checked = run.events.iter().filter(|e| kind(e) == "case_checked").count();
@@ -205,7 +205,7 @@ fn a_case_whose_worker_is_killed_runs_again() {
     assert_eq!(run.end, RunEnd::Complete);
     let all = ["a", "is_killed_once", "is_killed_once_too", "b"];
     assert_eq!(run.names(), all.into_iter().chain(["c"]).map(|name| (name, "measured")).collect::<Vec<_>>());
-    // Both were killed, one after the other: the third attempt is whole.
+    // Both were killed, one after the other, so the third attempt is complete.
     assert_eq!(run.attempts.len(), 4);
     assert!(run.attempts[..3].iter().all(|attempt| *attempt == format!("{} of baseline Some(0)", all.join(" "))));
 }
@@ -358,7 +358,7 @@ fn a_program_that_is_no_worker_is_refused_with_what_it_said() {
 
 #[test]
 fn a_request_that_means_nothing_to_the_worker_costs_its_group_and_says_why() {
-    // What the worker reads of the first group has no job.
+    // Replaces the first group's request with one that has no job.
     let garbled = |folder: &Path| {
         let mut spec = spec(folder);
         let garble = r#"sed -u 's/.*"variant":"b".*/{"request":"group","job":null}/' | "#;
@@ -404,7 +404,7 @@ fn run_after_a_stop(interrupts: u32, silence: Duration) -> Vec<&'static str> {
 
 #[test]
 fn a_stopped_worker_is_replaced_and_its_cases_are_measured() {
-    // The worker in its place must not be as silent, and its request is long.
+    // The silence limit also applies to the replacement worker, and its request is long.
     assert_eq!(run_after_a_stop(0, Duration::from_secs(15)), ["measured"; 41]);
 }
 

@@ -1,4 +1,4 @@
-//! Groups that several processes measure, one after the other.
+//! Groups that several processes measure, one after another.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn three_processes_measure_a_group_and_its_cases_have_one_result() {
     assert_eq!(of_group.collect::<Vec<_>>(), ["group_started", "group_finished"]);
 }
 
-/// Returns the ID of the process that took each round of the groups, and how the run ended.
+/// Process id of each round, by group. The run must be complete.
 fn processes_of_groups(groups: Vec<GroupJob>, memory: u64) -> Vec<Vec<u64>> {
     let run =
         run_prepared(groups, |_, _| {}, |folder| spec_with_memory(folder, memory), |pool| pool.spread_samples(None));
@@ -64,7 +64,7 @@ fn all(processes: &[Vec<u64>]) -> BTreeSet<u64> {
     processes.iter().flatten().copied().collect()
 }
 
-/// A context takes 600 MiB, and those that rest may take a sixteenth of 80 GiB together.
+/// A context takes 600 MiB, and idle workers may take a sixteenth of 80 GiB in total.
 #[test]
 fn the_processes_of_a_group_measure_the_next_groups_too_each_once() {
     let groups = (0..3).map(|ordinal| numbered(ordinal, 3, &["tells_its_process"])).collect();
@@ -81,7 +81,7 @@ fn a_group_of_more_processes_starts_those_that_are_missing() {
     assert_eq!(all(&found).len(), 4, "{found:?}");
 }
 
-/// A sixteenth of 16 GiB is the context of one worker: of three processes, two would rest.
+/// A sixteenth of 16 GiB holds the context of one worker, but of three processes, two would stay idle.
 #[test]
 fn no_worker_rests_where_its_context_takes_much_of_the_memory() {
     let groups = (0..2).map(|ordinal| numbered(ordinal, 3, &["tells_its_process"])).collect();
@@ -102,7 +102,7 @@ fn a_worker_that_dies_while_it_rests_costs_no_case_its_result() {
     assert!(run.measurements().iter().all(|(_, measured)| measured.rounds.len() == 2));
 }
 
-/// The time that a case tells is the ID of its process, which is small beside a difference of a millisecond.
+/// The time that a case reports is its process id, which is small compared with a spread of a millisecond.
 #[test]
 fn workers_for_later_groups_start_while_the_first_one_is_prepared() {
     let spread = Spread { nanoseconds: 1e6, relative: 0.0, processes: 5 };
@@ -125,7 +125,7 @@ fn workers_for_later_groups_start_while_the_first_one_is_prepared() {
     assert!(ids[1].is_superset(&ids[0]), "{ids:?}");
 }
 
-/// Samples of two nanoseconds need many more than five processes if these differ by 50 ns.
+/// If processes differ by 50 ns, samples of two nanoseconds would need many more than five processes.
 #[test]
 fn without_a_number_short_kernels_are_measured_by_five_processes_and_by_one_if_their_difference_is_unknown() {
     let spread = Spread { nanoseconds: 50.0, relative: 0.0, processes: 5 };
@@ -146,7 +146,7 @@ fn a_case_that_is_wrong_in_another_process_is_wrong_and_the_others_are_measured_
 
 #[test]
 fn a_worker_that_cannot_be_started_again_leaves_what_the_first_has_measured() {
-    // It is tried again until the limit, whatever that is.
+    // It is retried until the limit, whatever that is.
     let impatient = |folder: &Path| {
         let mut spec = spec(folder);
         spec.limits.restart = Duration::from_secs(2);

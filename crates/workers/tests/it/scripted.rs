@@ -1,4 +1,4 @@
-//! A worker whose cases do what their variant's name says, through the real worker loop and a real process.
+//! A worker whose cases do what the name of their variant says, through the real worker loop and a real process.
 
 use std::fmt;
 use std::fs;
@@ -19,16 +19,17 @@ use rustix::process::Pid;
 
 use super::survey;
 
-/// Names the folder in which a scripted worker leaves what it did, and makes the entry below a worker.
+/// Environment variable that names the folder in which a scripted worker records what it did. If it is set, the entry
+/// point below acts as a worker.
 const FOLDER: &str = "RUNNER_TEST_WORKER";
 
-/// Seconds that a step may take that never ends.
+/// Time limit in seconds for steps that never end.
 pub const LIMIT: f64 = 1.5;
 
-/// More seconds than any step takes that ends, however busy the machine is.
+/// Time limit in seconds for steps that end, ample even on a busy machine.
 pub const LONG: f64 = 300.0;
 
-/// How long a step takes that never ends.
+/// Duration of a step that never ends.
 pub const NEVER: Duration = Duration::from_mins(10);
 
 /// A worker whose cases are scripted.
@@ -36,26 +37,26 @@ pub fn spec(folder: &Path) -> WorkerSpec {
     spec_of("scripted::worker_entry", folder)
 }
 
-/// A worker whose cases are scripted, on a device with so much memory.
+/// A worker whose cases are scripted, on a device with this much memory.
 pub fn spec_with_memory(folder: &Path, bytes: u64) -> WorkerSpec {
     fs::write(folder.join("memory"), bytes.to_string()).unwrap();
     spec(folder)
 }
 
-/// A worker that is this test binary at `entry`: its own standard output goes to descriptor 3, past the test harness's
-/// words.
+/// Runs this test binary at `entry` as a worker. The worker's standard output goes to descriptor 3, separate from the
+/// output of the test harness.
 pub fn spec_of(entry: &str, folder: &Path) -> WorkerSpec {
     let this = std::env::current_exe().unwrap();
     let script = "exec \"$0\" \"$1\" --exact --nocapture 3>&1 1>/dev/null";
     let mut spec = WorkerSpec::new("/bin/sh", ["-c", script, this.to_str().unwrap(), entry]);
     spec.env.push((FOLDER.into(), folder.into()));
-    // Symbols of a backtrace take longer to find than a case has.
+    // Resolving the symbols of a backtrace takes longer than a case may.
     spec.env.push(("RUST_BACKTRACE".into(), "0".into()));
     spec.limits = Limits { start: Duration::from_mins(2), grace: Duration::from_millis(500), ..Limits::default() };
     spec
 }
 
-/// A group with one case a variant; the first is the baseline.
+/// A group with one case per variant; the first is the baseline.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
     let mut group = idle_group("faults", ordinal, variants, LONG);
     for case in &mut group.cases {
@@ -67,23 +68,23 @@ pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
     group
 }
 
-/// The folder of the worker that this process is, with its standard output where a worker's is; `None` for a test.
+/// If this process is a worker, returns its folder and redirects standard output to the dispatcher; `None` in a test.
 pub fn as_worker() -> Option<PathBuf> {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from)?;
-    // SAFETY: `spec_of` opens descriptor 3 in the shell, and nothing else here knows of it.
+    // SAFETY: `spec_of` opens descriptor 3 in the shell, and nothing else here uses it.
     rustix::stdio::dup2_stdout(unsafe { OwnedFd::from_raw_fd(3) }).unwrap();
     fs::write(folder.join("pid"), std::process::id().to_string()).unwrap();
     Some(folder)
 }
 
-/// Not a test of its own: the worker's main function, where the environment asks for it.
+/// Not a test by itself: the worker's main function, if the environment asks for it.
 #[test]
 fn worker_entry() {
     let Some(folder) = as_worker() else { return };
     worker::serve(|| open(&folder), |_, job, emit| run_group(&folder, job, emit), |_, _| survey::act(&folder)).unwrap();
 }
 
-/// Refuses to open while the file `broken` holds a number above zero, which counts down.
+/// Refuses to open while the number in the file `broken` is above zero, and decrements it.
 fn open(folder: &Path) -> Result<Box<dyn Device>, DeviceError> {
     let broken = folder.join("broken");
     let left: u32 = fs::read_to_string(&broken).map_or(0, |text| text.trim().parse().unwrap());
@@ -113,7 +114,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// The order of a real group: check each, measure in rounds, settle.
+/// Same order as in a real group: check each case, measure in rounds, settle.
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
     let variants: Vec<&str> = job.cases.iter().map(|c| c.case.key.variant.as_str()).collect();
     append(folder, "attempts", format_args!("{} of baseline {:?}", variants.join(" "), job.baseline));
@@ -141,7 +142,7 @@ fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Resu
                     launches: Vec::new(),
                 });
                 good.push(case);
-                // Goes from step to step, so that it stops as soon as it is asked to.
+                // Proceeds in short steps, so that it stops as soon as it is asked to.
                 let until = Instant::now() + NEVER;
                 while case.case.key.variant == "dawdles" && Instant::now() < until {
                     emit(active(case, Activity::Rechecking));
@@ -178,7 +179,7 @@ fn settled(case: &CaseJob, outcome: Outcome) -> Event {
     Event::CaseSettled { case: case.case.clone(), fingerprint: None, outcome, work: case.work }
 }
 
-/// What a scripted kernel leaves behind, if it returns at all.
+/// Result of a scripted kernel that returns.
 enum Act {
     Good,
     Ends(Outcome),
@@ -195,7 +196,7 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
         }
         ("aborts", _) | ("aborts_when_measured", Activity::Measuring) => std::process::abort(),
         ("panics", _) => panic!("index out of bounds"),
-        // SAFETY: there is none; nothing is mapped there, and dying of it is what the case is for.
+        // SAFETY: none. Nothing is mapped at this address, and the case is meant to die of it.
         ("segfaults", _) => unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) },
         ("exits", _) => std::process::exit(0),
         ("is_killed", _) => killed(),
@@ -228,7 +229,7 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
         }
         ("prints" | "prints_and_is_compared", _) => {
             // As C does it: buffered by the library, on descriptor 1, with text that looks like the protocol.
-            // SAFETY: both are strings that end in a zero, and the format takes one.
+            // SAFETY: both strings end with a NUL, and the format takes one string.
             unsafe { libc::printf(c"{\"reply\":\"stopped\"}\n%s\n".as_ptr(), c"thread 0 was here".as_ptr()) };
         }
         ("floods", _) => std::io::stdout().write_all(&vec![b'x'; 1 << 20]).unwrap(),
@@ -249,7 +250,7 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
     Act::Good
 }
 
-/// As the system kills a process when memory runs out.
+/// Like the system when memory runs out.
 fn killed() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }

@@ -1,4 +1,4 @@
-//! A worker that measures its device, as the file `survey` in its folder says: well, or not at all.
+//! A worker that surveys its device, or fails to, as the file `survey` in its folder says.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn request() -> SurveyRequest {
     SurveyRequest { spread: true, ceilings: true, code: compiled("0") }
 }
 
-/// What a survey comes to, and that the pool still runs a group after it.
+/// Result of a survey. The pool must still run a group after it.
 fn survey(script: &str) -> Result<Survey, SurveyError> {
     survey_within(Duration::from_mins(2), script)
 }
