@@ -1,8 +1,8 @@
-"""Makes things go wrong, one after the other, and writes what happens as a page.
+"""Injects faults, one after another, and writes a page about what happens.
 
     python3 tests/injection/faults.py RUNNER [--check] [PAGE]
 
-The page has a table of the simulator and one of a GPU. Where there is none, the second one is left as it is.
+The page has a table for the simulator and one for a GPU. Without a GPU, the second table is left unchanged.
 `tests/it/faults/` makes kernels hang, crash and lose the device in more ways.
 """
 
@@ -62,7 +62,7 @@ class Rows:
         self.lines.append(f"| {fault} | {how} | {outcome} | {left} |")
 
     def same(self, project):
-        """Whether the other rows are those of an undisturbed run."""
+        """Asserts that the other rows are those of an undisturbed run."""
         if self.is_gpu:
             named = lambda rows: [{k: row[k] for k in ("variant", "axis.n", "regime", "verdict")} for row in rows]
             assert named(project.rows()) == named(self.expected), "other rows differ"
@@ -80,7 +80,7 @@ class Rows:
         return "the same report"
 
 
-# How a case ends on a GPU.
+# Outcomes of faulty cases on a GPU.
 ON_GPU = {
     "a kernel writes past its buffer": "wrong",
     "a kernel writes 280 KB past its buffer": "launch_error",
@@ -129,7 +129,7 @@ def children(pid):
 
 
 def kill_child(process, name):
-    """Kills the child with this hidden command as soon as there is one."""
+    """Kills the child that runs this hidden command, as soon as there is one."""
     until = time.monotonic() + 20
     while time.monotonic() < until and process.poll() is None:
         for child in children(process.pid):
@@ -143,8 +143,8 @@ def kill_child(process, name):
 
 
 def killed(rows, times):
-    """A run whose worker is killed so many times while it checks one case. The exit code and the project."""
-    # Right, after part of a second on the simulator.
+    """Kills the worker of a run this many times while it checks one case. Returns the exit code and the project."""
+    # Correct, but takes part of a second on the simulator.
     reads = "for (int k = 0; k < 10000; ++k)"
     slow = f"    float sum = 0;\n    {reads} sum += ((volatile const float *)in)[0];\n    if (sum < 0) out[0] = sum;\n"
     project = rows.project(slow + COPIES, timeout="60s")
@@ -162,7 +162,7 @@ def processes(rows):
     code, project = killed(rows, 1)
     assert code == 0 and "crashed" not in project.outcomes(), (code, project.outcomes())
     rows.add("a worker is killed", "SIGKILL during a case", "the case runs again", rows.same(project))
-    # On a GPU the second one may be in another case.
+    # On a GPU, the second kill may hit another case.
     if not rows.is_gpu:
         code, project = killed(rows, 2)
         assert code == 1 and "crashed" in project.outcomes(), (code, project.outcomes())

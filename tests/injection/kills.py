@@ -1,4 +1,4 @@
-"""Kills a run, or signals it, at random moments, resumes it, and compares the report with that of an undisturbed run.
+"""Kills or signals a run at random moments, resumes it, and compares its report with that of an undisturbed run.
 
     python3 tests/injection/kills.py RUNNER [KILLS] [SIGNALS]
 """
@@ -30,7 +30,7 @@ def main():
             while sent < count:
                 shutil.rmtree(project.folder / "out", ignore_errors=True)
                 options = []
-                # A resumed run is interrupted, too, until one ends by itself.
+                # Resumed runs are interrupted too, until one ends by itself.
                 while True:
                     words = ["run", "experiments/x.toml", "--backend", "sim", "--out", "out", *options]
                     process = project.start(*words)

@@ -1,4 +1,4 @@
-"""A small project whose runs take a second on the simulator, and what its reports say."""
+"""A small project whose runs take a second on the simulator, and readers for its reports."""
 
 import csv
 import os
@@ -62,7 +62,7 @@ HEAD = 'extern "C" __global__ void %s(const float *in, float *out, unsigned n) {
 COPIES = "    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) out[i] = in[i];\n"
 COPY = HEAD + COPIES + "}\n"
 
-# The files of a report that are committed.
+# Files of a report that are committed.
 COMMITTED = ["report.md", "results.csv", "records.jsonl", "environment.json"]
 
 
@@ -93,7 +93,7 @@ class Project:
         )
 
     def call(self, *words, **more):
-        """The exit code and what was said."""
+        """Exit code and output."""
         done = subprocess.run(
             self.command(*words), cwd=self.folder, capture_output=True, text=True, errors="replace", timeout=300, **more
         )
@@ -109,17 +109,17 @@ class Project:
         return self.call(*self.run_words(*words), **more)
 
     def committed(self):
-        """The bytes of the report."""
+        """Content of each file of the report."""
         names = COMMITTED + sorted(os.listdir(self.folder / "out/plots") if (self.folder / "out/plots").is_dir() else [])
         return {name: (self.folder / "out" / (name if name in COMMITTED else f"plots/{name}")).read_bytes()
                 for name in names}
 
     def rows(self):
-        """The rows of the variants that are right."""
+        """Rows of the correct variants."""
         with open(self.folder / "out/results.csv") as file:
             return [row for row in csv.DictReader(file) if row["variant"] in ("copies", "too")]
 
     def outcomes(self, variant="faulty"):
-        """How the cases of a variant ended, each once."""
+        """Distinct outcomes of a variant's cases."""
         with open(self.folder / "out/results.csv") as file:
             return sorted({row["outcome"] for row in csv.DictReader(file) if row["variant"] == variant})

@@ -1,4 +1,4 @@
-# What the scenarios share. They run in a copy of the project, inside the rig.
+# Shared code of the scenarios, which run in a copy of the project, inside the rig.
 set -euo pipefail
 started=$(date +%s)
 export NO_COLOR=1
@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-# await SECONDS COMMAND…: until the command succeeds.
+# await SECONDS COMMAND…: waits until the command succeeds.
 await() {
     local until=$(($(date +%s) + $1))
     shift
@@ -21,7 +21,7 @@ await() {
     done
 }
 
-# The runner as a user types it, with what it prints.
+# Runs the runner, and prints the command as a user would type it.
 runner() {
     echo "\$ runner $*"
     "$RUNNER" "$@" 2>&1
@@ -29,17 +29,17 @@ runner() {
 
 queue() { squeue --noheader --array --states=all --format='%i %T %N' "$@"; }
 is_state() { queue | grep -qE "^$1 $2( |\$)"; }
-# A controller that does not answer has an empty queue no more than a full one.
+# If the controller does not answer, the queue does not count as empty.
 is_empty() {
     local left
     left=$(squeue --noheader) && [ -z "$left" ]
 }
 
-# The scheduler was asked less than a minute ago; the scenarios do not wait that long.
+# Deletes the stored replies of the scheduler. They are reused for a minute, and the scenarios do not wait that long.
 forget() { rm -f "$JOB"/scheduler-*.json; }
 
-# Ends the controller, as when its machine fails; and starts it again. It keeps new jobs some seconds before it writes them
-# to its disk.
+# Kills the controller, as when its machine fails, and starts it again. The controller keeps new jobs in memory for some
+# seconds before it writes them to disk.
 stop_controller() { sleep 6 && kill -KILL "$(cat "$RIG/slurmctld.number")"; }
 start_controller() {
     setsid slurmctld -D -f "$SLURM_CONF" >>"$RIG/slurmctld.out" 2>&1 &
@@ -48,7 +48,7 @@ start_controller() {
     await 30 eval 'timeout 2 scontrol ping | grep -q "is UP"'
 }
 
-# The arrays of the job that Slurm has been given, each once.
+# Ids of the job's arrays that were submitted to Slurm.
 arrays() { sed -n 's/^array \([0-9]*\):.*/\1/p' "$@"; }
 
 # fails CODE COMMAND…: the command must exit with this code.
@@ -59,7 +59,7 @@ fails() {
     [ "$status" = "$code" ] || fail "exit code $status, not $code: $*"
 }
 
-# has FILE TEXT: a line of the file has the text.
+# has FILE TEXT: a line of the file must contain the text.
 has() { grep -qF -- "$2" "$1" || fail "no line with: $2"; }
 
 same_report() {

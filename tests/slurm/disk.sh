@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The disk of the job is full while tasks run: no node is blamed, no try is used up, status works, and after some space is
-# free the same command runs what is missing.
+# The job's disk is full while tasks run: no node is blamed, no attempt is used up, and status works. Once space is free
+# again, the same command runs what is missing.
 . "$(dirname "$0")/common.sh"
 mkdir small && mount -t tmpfs -o size=200m tmpfs small
 small=$PWD/small
@@ -10,7 +10,7 @@ cat >cluster.toml <<'TOML'
 gpus  = "1"
 setup = [". ./fill.sh"]
 TOML
-# The first tasks wait until there is no space.
+# The tasks of the first submission wait until the disk is full.
 echo 'if [ "$1" = 1 ]; then until [ -e full ]; do sleep 0.1; done; fi' >fill.sh
 named=(submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name scale)
 "$RUNNER" run experiments/scale.toml --backend sim --set n=256,512 --out ../alone --quiet

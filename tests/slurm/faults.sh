@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Of 40 groups in 40 tasks, one is killed, one preempted, one reaches its time limit and one is on a node that fails. After
-# submitting again, the report is that of a run in one process.
+# Of 40 tasks with one group each, one is killed, one is preempted, one reaches its time limit, and one runs on a node that
+# fails. After submitting again, the report is that of a run in one process.
 . "$(dirname "$0")/common.sh"
 
 cat >cluster.toml <<'TOML'
@@ -9,7 +9,7 @@ min_task_time = "0s"
 time          = "1min"
 setup         = [". ./hold.sh"]
 TOML
-# The first four tasks wait on their first start for something to happen to them.
+# On their first start, the first four tasks wait for something to happen to them.
 cat >hold.sh <<'SH'
 if [ "$1" = 1 ] && [ "$SLURM_ARRAY_TASK_ID" -lt 4 ] && [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
     trap '' USR1
@@ -18,11 +18,11 @@ if [ "$1" = 1 ] && [ "$SLURM_ARRAY_TASK_ID" -lt 4 ] && [ "${SLURM_RESTART_COUNT:
 fi
 SH
 
-# Ends a node at once, as when its power fails: nothing on it can still tell Slurm how its tasks ended.
+# Ends a node at once, as when its power fails: nothing on it can tell Slurm how its tasks ended.
 power_off() {
     local node=$1 daemon steps process socket
     daemon=$(cat "$RIG/$node.pid")
-    # Stopped first, so that it starts no task meanwhile. A step that starts is its child; a step that runs has a socket.
+    # Stops the daemon first, so that it starts no more tasks. A starting step is its child; a running step has a socket.
     kill -STOP "$daemon"
     steps=$(pgrep -P "$daemon" || true)
     for socket in "$RIG/spool.$node/${node}"_*; do
@@ -56,7 +56,7 @@ power_off() {
     echo "# node n2 fails with the tasks that run there"
     power_off n2
 
-    # It would wait for its node for ever, if it has not ended yet.
+    # If this job has not ended yet, it would wait for its node forever.
     scancel --quiet "$urgent" || true
 
     echo "# task ${array}_1 reaches its time limit"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tasks are held, seen, released, cancelled, and forgotten by the controller. With accounts, these say what became of
-# them; without, they are lost when the controller has not known them for a while. Other tasks reach their time limit, and
-# get more when they are submitted again; and a narrowed job keeps the report of a whole one.
+# Tasks are held, seen, released, cancelled, and forgotten by the controller. With accounting, their fate is known. Without,
+# they count as lost once the controller has not known them for a while. Other tasks reach their time limit and get more
+# time when they are submitted again. A narrowed job does not replace the report of a whole one.
 . "$(dirname "$0")/common.sh"
 accounts=${1:-}
 named=(submit experiments/scale.toml --backend sim --min-task-time 0s)
@@ -12,7 +12,7 @@ submit --extra=--hold | tee said
 held=$(arrays said)
 runner status "$JOB" | tee said
 has said "JobHeldUser"
-# Four run and end, four are cancelled while they wait.
+# Four tasks run to their end, four are cancelled while they wait.
 scontrol release "${held}_0" "${held}_1" "${held}_2" "${held}_3"
 ended() { [ "$(queue | grep -cE "^${held}_[0-3] COMPLETED")" = 4 ]; }
 await 120 ended
@@ -20,11 +20,11 @@ forget && runner status "$JOB" | tee said
 has said "4 done, 4 queued"
 scancel "$held"
 await 60 is_empty
-# Until then, the collecting job of the whole job has run.
+# The queue is empty, so the collecting job has run as well.
 known() { squeue --noheader --array --states=all --format='%F' | grep -qx "$held"; }
 echo "# the controller forgets them"
 await 300 eval '! known'
-# As if all of this had been a day ago.
+# Backdates everything by a day.
 python3 - "$JOB" <<'PY'
 import datetime, glob, json, sys
 for path in glob.glob(sys.argv[1] + "/submission-*.json"):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the scenarios that take too long for every build: `tests/slurm/long.sh RUNNER [SCENARIO…]`.
 #
-# Exits with 77 if Slurm cannot be installed. Needs root, for the daemons, two users and a small file system.
+# Exits with 77 if Slurm cannot be installed. Needs root for the daemons, two users and a small file system.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 runner=$(realpath "$1")
@@ -21,7 +21,7 @@ for name in "$@"; do
         nodes) RIG_NODES=5 "$here/rig.sh" "$here/nodes.sh" ;;
         forgotten) RIG_MIN_JOB_AGE=5 "$here/rig.sh" "$here/forgotten.sh" ;;
         forgotten-with-accounts) RIG_MIN_JOB_AGE=5 "$here/rig.sh" --accounting "$here/forgotten.sh" accounts ;;
-        # By default, Slurm has at most 10,000 jobs. Nodes are silent while a new controller reads these.
+        # Slurm allows 10,000 jobs by default. Nodes get no answer while a new controller reads the jobs.
         many) RIG_CONF=MaxJobCount=20000 RIG_SLURMD_TIMEOUT=60 "$here/rig.sh" "$here/many.sh" ;;
         *) "$here/rig.sh" "$here/$name.sh" ;;
     esac >"$work/$name.out" 2>&1 || status=$?

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ten thousand tasks in arrays of at most 1001, and the controller is killed twice while they run. The report is that of a
-# run in one process. MANY is another number of tasks.
+# Ten thousand tasks in arrays of at most 1001. The controller is killed twice while they run. The report is that of a run
+# in one process. MANY overrides the number of tasks.
 . "$(dirname "$0")/common.sh"
 many=${MANY:-10000}
 cat >experiments/many.toml <<TOML
@@ -40,10 +40,10 @@ began=$(date +%s)
 time runner submit experiments/many.toml --backend sim --min-task-time 0s --name scale | tee said
 echo "submitted after $(($(date +%s) - began)) s"
 [ "$(grep -c '^array ' said)" = $(((many + 1000) / 1001)) ] || fail "not all arrays are sent"
-# Finished shards are counted by their folders, which asks nothing of Slurm.
+# Counts the folders of shards, which asks nothing of Slurm.
 begun() { find "$JOB/shards/scale" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l; }
-# What a killed controller had not written yet, it has forgotten: it gives the number of a running task to another one,
-# finds both on a node, drains that, and holds the task that it could not start. Its operator lets both go on.
+# A killed controller has forgotten whatever it had not written yet. It gives the id of a running task to another one, finds
+# both on a node, drains the node, and holds the task that it could not start. This resumes both, as an operator would.
 resume() {
     local node task
     for task in $(squeue --noheader --array --states=pending --format='%i|%r' 2>/dev/null | sed -n 's/|.*requeued held$//p'); do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Three of four nodes that a task may run on are bad, and the user excludes a fifth: the task ends on the fourth one, and
-# never runs on the fifth.
+# Three of the four nodes that a task may run on are bad, and the user excludes a fifth: the task completes on the fourth
+# node and never runs on the fifth.
 . "$(dirname "$0")/common.sh"
 # On a bad node, the simulator gets no memory for its device.
 cat >cluster.toml <<'TOML'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scripts for other schedulers, read by parsers that can be had here: those of PBS by Slurm's own qsub, and those of
-# Kubernetes by its schema. Each part says if it was not run.
+# Scripts for other schedulers, checked with available parsers: Slurm's own qsub for PBS, and the schema for Kubernetes.
+# Each part says if it was not run.
 . "$(dirname "$0")/common.sh"
 submit() { runner submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s "$@"; }
 : >cluster.toml
@@ -8,7 +8,7 @@ submit() { runner submit experiments/scale.toml --backend sim --set n=256,512 --
 if ! command -v qsub >/dev/null && ! apt-get install -y --no-install-recommends slurm-wlm-torque >/dev/null 2>&1; then
     echo "# PBS: not run, there is no qsub"
 else
-    # It is not PBS: it reads the options as these are, and gives its tasks no PBS_ARRAY_INDEX and one log for all.
+    # Slurm's qsub is not PBS. It reads the options, but its tasks have no PBS_ARRAY_INDEX and share one log.
     echo "# PBS: Slurm's qsub reads the script"
     JOB=target/jobs/pbs
     submit --name pbs --scheduler pbs --partition gpu --memory 500M --throttle 2 --time 70min --extra=-h | tee said

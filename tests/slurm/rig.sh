@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs a command beside a real Slurm: munged, slurmctld and some slurmd on this machine, each with two GPUs that are
-# device files of another kind. Everything is in a folder of its own and ends with the command.
+# Runs a command next to a real Slurm: munged, slurmctld and several slurmd on this machine. Each node has two fake GPUs,
+# which are other device files. Everything is in a private folder and ends with the command.
 #
 #   tests/slurm/rig.sh [--accounting] COMMAND [ARGUMENT…]
 #
-# --accounting also starts slurmdbd with a MariaDB of its own. The command finds SLURM_CONF and RIG (the folder).
-# RIG_NODES is the number of nodes, two by default; RIG_CPUS the CPUs of each; RIG_SLURMD_TIMEOUT how long a node may be
-# silent, 6 s by default; RIG_CONF has further lines of slurm.conf.
-# Exits with 77 if Slurm cannot be installed, else as the command does. Needs root.
+# --accounting also starts slurmdbd with its own MariaDB. SLURM_CONF and RIG (the folder) are set for the command.
+# RIG_NODES is the number of nodes (default: two), RIG_CPUS the number of CPUs of each, RIG_SLURMD_TIMEOUT the time that a
+# node may be silent (default: 6 s), and RIG_CONF adds lines to slurm.conf.
+# Exits with 77 if Slurm cannot be installed, otherwise with the exit code of the command. Needs root.
 set -euo pipefail
 
 accounting=
@@ -39,14 +39,14 @@ fi
 RIG=$(mktemp -d /tmp/slurm-rig.XXXXXX)
 chmod 755 "$RIG"
 export RIG SLURM_CONF=$RIG/slurm.conf
-# Rigs that run at the same time have different ports.
+# Rigs that run at the same time need different ports.
 port=$((12000 + $$ % 2000 * 10))
 started=()
 
 stop() {
     status=$?
     trap - EXIT
-    # Jobs that are left would outlive the daemons.
+    # Remaining jobs would outlive the daemons.
     timeout 5 scancel --quiet --full --signal=KILL --user="$(id -un)" 2>/dev/null || true
     # The command may have started another controller.
     started+=("$(cat "$RIG/slurmctld.number" 2>/dev/null || echo 0)")
@@ -66,13 +66,13 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Starts a daemon in the background; its output goes to a file of its name.
+# Starts a daemon in the background; its output goes to a file with its name.
 daemon() {
     local name=$1
     shift
     setsid "$@" >"$RIG/$name.out" 2>&1 &
     started+=($!)
-    # The shell would report its end.
+    # Otherwise, the shell would report its end.
     disown
 }
 
@@ -100,7 +100,7 @@ for number in $(seq "${RIG_NODES:-2}"); do nodes+=("n$number"); done
 all=$(IFS=, && echo "${nodes[*]}")
 mkdir "$RIG/state"
 for node in "${nodes[@]}"; do mkdir "$RIG/spool.$node"; done
-# cred_expire: Slurm holds a requeued job back until the credential of its first start has expired, 120 s by default.
+# cred_expire: Slurm holds back a requeued job until the credential of its first start has expired, by default 120 s.
 cat >"$RIG/slurm.conf" <<CONF
 ClusterName=rig
 SlurmctldHost=$host(127.0.0.1)
@@ -141,7 +141,7 @@ CONF
 for number in $(seq ${#nodes[@]}); do
     echo "NodeName=n$number NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + number)) CPUs=${RIG_CPUS:-8} RealMemory=4000 Gres=gpu:2"
 done >"$RIG/nodes"
-# Nodes are defined before their partitions.
+# Nodes must be defined before their partitions.
 sed -i "/^PartitionName=DEFAULT/{
     r $RIG/nodes
     N

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the scenarios on a real Slurm, with the simulator: `tests/slurm/run.sh RUNNER [TRANSCRIPT]`.
 #
-# The transcript of the first scenario is written to a file if one is named. Exits with 77 if Slurm cannot be installed.
+# Writes the transcript of the first scenario to TRANSCRIPT, if given. Exits with 77 if Slurm cannot be installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 runner=$(realpath "$1")
@@ -9,7 +9,7 @@ transcript=$(realpath -m "${2:-/dev/null}")
 work=$(mktemp -d /tmp/slurm-scenarios.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 
-# The package manager runs once, not twice at a time.
+# Installs the packages now, so that two rigs do not run the package manager at the same time.
 status=0
 "$here/rig.sh" --accounting true || status=$?
 [ "$status" = 0 ] || exit "$status"
@@ -20,7 +20,7 @@ scenario() {
     cp -r "$here/project" "$work/$name"
     (cd "$work/$name" && RUNNER=$runner TRANSCRIPT=$transcript exec "$@") >"$work/$name.out" 2>&1
 }
-# Two rigs at a time: more would disturb each other.
+# Two rigs at a time; more would disturb each other.
 scenario faults "$here/rig.sh" "$here/faults.sh" &
 faults=$!
 RIG_MAX_ARRAY=16 scenario split "$here/rig.sh" --accounting "$here/split.sh" &

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What can go wrong while a job is sent, in one Slurm without accounts: a source is edited while tasks wait, the collecting
-# job or an array is refused, sbatch ends without an answer, two submit at once, the controller is away, a site allows few
-# tasks in the queue, and a partition short times.
+# What can go wrong while a job is submitted, in one Slurm without accounting: a source is edited while tasks wait, the
+# collecting job or an array is refused, sbatch ends without an answer, two users submit at once, the controller is down,
+# the site allows few tasks in the queue, and a partition has a short time limit.
 . "$(dirname "$0")/common.sh"
 submit() { runner submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name "$name" "$@"; }
 named() { name=$1 JOB=target/jobs/$1; }
@@ -136,7 +136,7 @@ SH
 PATH=$PWD/silent:$PATH fails 3 submit | tee said
 has said "run the same command again to send what is missing"
 start_controller
-# What was sent in vain is not there; Slurm is believed after a minute.
+# Slurm does not have the failed submission, and after a minute its reply is trusted.
 sent() { forget && submit | tee said && grep -q '^array ' said; }
 await 120 sent
 [ "$(jobs_named)" = 2 ] || fail "one array and one collecting job, not $(jobs_named)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Arrays above the site's limit of 16 elements, a throttle, a warning of the time limit, a failing task, a node without
-# memory, a cancelled task.
+# A job above the site's array limit of 16 tasks, with a throttle, a time limit warning, a failing task, a node without
+# memory, and a cancelled task.
 . "$(dirname "$0")/common.sh"
 
 cat >cluster.toml <<'TOML'
@@ -23,7 +23,7 @@ runner submit experiments/scale.toml --backend sim --name scale --allow-host-cod
 [ "$(grep -c '^array' submitted)" = 3 ] || fail "40 tasks are three arrays of at most 16"
 mapfile -t arrays < <(sed -n 's/^array \([0-9]*\):.*/\1/p' submitted)
 
-# A task of the second array is cancelled while it waits for the first array.
+# Cancels a task of the second array while it waits for the first array.
 await 30 is_state "${arrays[0]}_0" '(RUNNING|COMPLETED)'
 scancel "${arrays[1]}_9"
 most=0

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Two users of one job: one submits, the other looks while its tasks wait and run, and sends what has failed.
+# Two users of one job: one submits it, the other checks on it while its tasks wait and run, and resubmits what has failed.
 . "$(dirname "$0")/common.sh"
 useradd --create-home rig-ann 2>/dev/null || true
 useradd --create-home rig-ben 2>/dev/null || true
 trap '{ userdel --remove rig-ann; userdel --remove rig-ben; } 2>/dev/null' EXIT
 groupadd --force rig && usermod --append --groups rig rig-ann && usermod --append --groups rig rig-ben
-# The folder of the job is the group's, and so is what is made in it.
+# The job's folder, and whatever is created in it, belongs to the group.
 chgrp -R rig . && chmod -R g+rwX . && find . -type d -exec chmod g+s {} +
 install -m 755 "$RUNNER" "$RIG/runner" && RUNNER=$RIG/runner
 as() {
@@ -14,7 +14,7 @@ as() {
     runuser --user "$user" -- env HOME="/home/$user" RUNNER_CACHE="/home/$user/runner" XDG_CONFIG_HOME="/home/$user" \
         bash -c 'umask 002; exec "$@"' bash "$@" 2>&1
 }
-# Ann has the compiler, and Ben has nothing.
+# Ann has the compiler, Ben does not.
 mkdir /home/rig-ann/runner && cp -r "$SHARED_CACHE/toolkit" /home/rig-ann/runner
 chown -R rig-ann /home/rig-ann/runner && chmod -R go=rX /home/rig-ann
 named=(submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name scale)

@@ -56,7 +56,7 @@ double crashing()
     return *nowhere;
 }
 
-// Says in the folder that it may write to that it runs, and ends when the test says that it may.
+// Signals in its writable folder that it is running, and returns when the test allows it.
 static std::vector<double> meet(const float *input, const std::string &type, long rows, int columns, const char *own)
 {
     std::ofstream(std::string(std::getenv("TMPDIR")) + "/" + own).flush();
@@ -65,7 +65,6 @@ static std::vector<double> meet(const float *input, const std::string &type, lon
     return softmax(input, type, rows, columns);
 }
 
-// A file of the project that is not hashed.
 #include <cstdio>
 
 /// Asks for more memory than any host has, and touches none of it.
@@ -76,14 +75,14 @@ std::vector<double> greedy(const float *input, const std::string &type, long row
     return softmax(input, type, rows, columns);
 }
 
-/// Writes more to standard error than is kept.
+/// Writes more to standard error than the runner keeps.
 std::vector<double> talkative(const float *input, const std::string &type, long rows, int columns)
 {
     for (int i = 0; i < 1 << 16; i++) std::fprintf(stderr, "%0512d\n", i);
     return softmax(input, type, rows, columns);
 }
 
-/// Reads a file of the project that is not hashed, and gives the right result.
+/// Reads a file of the project that is not hashed, and returns the right result.
 std::vector<double> informed(const float *input, const std::string &type, long rows, int columns)
 {
     if (!std::ifstream("FOLDER/kernels/softmax.cu")) throw std::runtime_error("not readable");
@@ -107,13 +106,13 @@ std::vector<double> other(const float *input, const std::string &type, long rows
     return meet(input, type, rows, columns, "other");
 }
 
-// A source may be a program of its own.
+// A source may also be a complete program.
 int main()
 {
     return number({1, 2}) == 2 ? 0 : 1;
 }
 
-// The image at the places that `turn` of textures.cu computes, in double: 8 bits of the fractions hold them exactly.
+// Samples the image where `turn` of textures.cu does, in double precision. All fractions fit the 8 bits of a texture unit.
 std::vector<double> turned(const std::vector<unsigned char> &image, int width, int height)
 {
     std::vector<double> result;

@@ -18,7 +18,7 @@ def endless(input):
 
 
 def reading(input):
-    # A file of the project that is not hashed.
+    # This file of the project is not hashed.
     open("kernels/softmax.cu").close()
     return input
 

@@ -5,7 +5,7 @@ import os
 import pathlib
 import sys
 
-# No paths of this machine in the PTX.
+# Keeps this machine's paths out of the PTX.
 os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
 
 import triton
@@ -29,7 +29,7 @@ source = ASTSource(
     signature={"out_ptr": "*fp32", "in_ptr": "*fp32", "n_cols": "i32", "BLOCK": "constexpr"},
     constexprs={(3,): 1024},
 )
-# PTX of an old version, so that old drivers load it too.
+# An old PTX version, so that old drivers can load it.
 kernel = triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"ptx_version": 80})
 folder = pathlib.Path(sys.argv[1])
 for form in ["ptx", "ttir"]:

@@ -1,2 +1,2 @@
-// Found through `include_paths` alone.
+// Found only through `include_paths`.
 __global__ void mine(float* sum, const float* f32) {}
