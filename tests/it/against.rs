@@ -35,7 +35,7 @@ fn trial(seed: u64, slowed: Option<f64>) -> Comparison {
     measured(seed, ("c", slowed.unwrap_or(1.0)), &[])
 }
 
-/// Slows any one variant by a factor, and checks claims. The manifest's baseline is `a`.
+/// Like [`trial`], for any variant and with claims. The manifest's baseline is `a`.
 fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Comparison {
     let variants = ["a", "a@base", "b", "b@base", "c", "c@base", "d", "d@base"];
     let mut job = fake_backend::idle_group("regimes", 0, &variants, 30.0);
@@ -51,7 +51,7 @@ fn measured(seed: u64, (slowed, factor): (&str, f64), claims: &[Claim]) -> Compa
         *case = CaseJob { body, measure: measure.clone(), ..case.clone() };
     }
     let cases = job.cases.iter().map(|case| case.case.clone()).collect();
-    // Only `RunStarted`.
+    // Keeps only the start of the run.
     let mut events: Vec<Event> = fixture::regimes().events.into_iter().take(1).collect();
     if let Some(Event::RunStarted { header, .. }) = events.first_mut() {
         header.baseline = Some(("a".to_owned(), Vec::new()));

@@ -253,7 +253,7 @@ fn ptx_is_given_where_it_is_asked_for() {
     assert!(text.contains(&format!(".file\t1 \"{}\"", unit.source.display())), "{text}");
 }
 
-/// A compiler replaced with this shell script.
+/// A shell script in place of the compiler.
 fn script(bench: &Bench, text: &str) -> PathBuf {
     let path = bench.path("compiler.sh");
     write_program(&path, &format!("#!/bin/sh\n{text}\n"));
@@ -338,7 +338,7 @@ fn a_parent_that_is_killed_takes_its_compiler_along() {
         .unwrap();
     let pid = until("the compiler runs", || fs::read_to_string(dir.path().join("pid")).ok());
     let process = PathBuf::from(format!("/proc/{}", pid.trim()));
-    // The compiler itself asks to be killed with its parent, so wait until it has come that far.
+    // The compiler itself asks to be killed with its parent. Once NVRTC is loaded, it has done so.
     let library = toolkit().library.to_str().unwrap();
     until("NVRTC is loaded", || fs::read_to_string(process.join("maps")).ok().filter(|maps| maps.contains(library)));
     parent.kill().unwrap();
@@ -349,7 +349,7 @@ fn a_parent_that_is_killed_takes_its_compiler_along() {
     });
 }
 
-/// Waits for a condition, longer than it takes on any machine.
+/// Waits for a condition; the time limit is ample on any machine.
 fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

@@ -37,7 +37,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
-/// Runs the kernel as compiled by every installed compiler; every result must be right.
+/// Runs the kernel with every installed compiler; every result must be right.
 fn run(backend: &str) {
     let variants = variants();
     if variants.len() == 1 {

@@ -109,7 +109,7 @@ fn the_convolution_has_the_published_configurations_and_each_kind_is_right() {
     let records = journal::read_records(&out.path().join("records.jsonl")).unwrap();
     let right = records.cases.iter().filter(|case| case.verdict == Verdict::Pass);
     // With 16 threads in x: two without shared memory, four with it. With 32, each of the two read modes has one form
-    // less.
+    // fewer.
     assert_eq!(right.count(), 6 + 4);
 }
 

@@ -1,5 +1,5 @@
-//! Whether two runs of one manifest on two machines of the same kind agree: the fraction of rows whose speedup
-//! intervals overlap. Times of the host's clock are skipped, because hosts differ and this test is about GPUs.
+//! Whether two runs of one manifest on two machines of the same kind agree, measured by the fraction of rows whose
+//! speedup intervals overlap. Times of the host's clock are skipped, because hosts differ and this test is about GPUs.
 //!
 //! `RUNNER_AGREEMENT` names one or more pairs of `records.jsonl`, as `A1:B1:A2:B2`. Prints a table for each pair, with
 //! the clocks' constants and, for every row that disagrees, both times and both SM clocks.

@@ -333,8 +333,9 @@ fn volumes_layers_and_cubes_are_fetched() {
     // Two planes of two rows of three: x + 10 y + 100 z.
     let volume = || singles(up_to(12).map(|n| n % 3 + 10 * (n / 3 % 2) + 100 * (n / 6)));
     let cube = || floats(&up_to(24).map(|n| (n / 4 * 10 + n % 4) as f32).collect::<Vec<_>>());
-    // +x: s = -z, t = -y: right, top. -x: s = z, t = -y: left, top. +y: s = x, t = z: right, top. -y: s = x, t = -z:
-    // right, bottom. +z: s = x, t = -y: right, bottom. -z: s = -x, t = -y: left, top.
+    // Face, its coordinates s and t, and the corner that is hit. +x: s = -z, t = -y: right, top. -x: s = z, t = -y:
+    // left, top. +y: s = x, t = z: right, top. -y: s = x, t = -z: right, bottom. +z: s = x, t = -y: right, bottom. -z:
+    // s = -x, t = -y: left, top.
     let directions = vec![
         float(at([2.0, 1.0, -1.0]), &[1.0]),
         float(at([-2.0, 1.0, -1.0]), &[10.0]),

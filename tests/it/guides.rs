@@ -13,7 +13,7 @@ const ELSEWHERE: [&str; 5] = ["cargo ", "srun ", "rsync ", "jq ", "/opt/cuda"];
 /// Commands that need a GPU; without one they exit with 2 or 3.
 const NEEDS_GPU: [&str; 2] = ["runner profile", "--devices all"];
 
-/// Copies a folder's files that git tracks.
+/// Copies the files of a folder that git tracks.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {

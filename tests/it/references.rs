@@ -254,7 +254,7 @@ fn without_landlock(command: &mut Command) {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let is_first_call = libc::sock_filter { jt: 0, jf: 1, ..statement(0x15, libc::SYS_landlock_create_ruleset as u32) };
     let filter = [
-        // A filter's input begins with the number of the system call.
+        // A filter's input begins with the system call number.
         statement(0x20, 0),
         is_first_call,
         statement(0x06, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),

@@ -36,7 +36,7 @@ impl Home {
         command
     }
 
-    /// A Python interpreter replaced with this shell script.
+    /// A shell script in place of the Python interpreter.
     fn python(&self, text: &str) -> String {
         let path = self.dir.path().join("python");
         write_program(&path, &format!("#!/bin/sh\n{text}\n"));

@@ -403,7 +403,7 @@ fn it_is_said_that_it_is_not_known_whether_the_scheduler_has_a_task() {
     assert!(said.contains("it is not known whether the scheduler has the last tasks; give the command again after "));
     assert!(said.contains(" UTC"), "{said}");
     assert!(runner(dir.path(), &["status", JOB], 0).contains("it is not known whether the scheduler has it"));
-    // As if a minute had passed.
+    // Backdates the submission by a minute.
     let path = dir.path().join(JOB).join("submission-1.json");
     let mut submission: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     let sent = submission["arrays"][0]["sent"].as_u64().unwrap();

@@ -223,7 +223,7 @@ fn a_folder_whose_name_is_not_utf_8_can_be_the_working_directory() {
         let output = command(&dir, words).current_dir(&odd).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", said(&output));
     }
-    // `try` names the source by its absolute path, so it cannot.
+    // `try` fails, because it names the source by its absolute path.
     let output = command(&dir, &["try", "k.cu", "--backend", "sim"]).current_dir(&odd).output().unwrap();
     let message = "/od\u{fffd}d/k.cu is not UTF-8: rename the file or folder";
     assert!(output.status.code() == Some(2) && said(&output).contains(message), "{}", said(&output));

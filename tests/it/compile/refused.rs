@@ -7,7 +7,7 @@ use runner_process::programs::Programs;
 
 use super::Bench;
 
-/// A kernel that any of the parts below can precede.
+/// A kernel that follows each of the parts below.
 const KERNEL: &str = "__global__ void k(float *p) { p[threadIdx.x] = threadIdx.x; }\n";
 
 /// Host code for which only a compiler knows where it ends, or whether device code uses it.
@@ -99,7 +99,7 @@ fn without_headers_of_a_library_and_a_network_the_error_says_what_to_do() {
     assert!(refused.summary.ends_with(expected), "{}", refused.summary);
 }
 
-/// With a host function nvcc compiles the file, without one NVRTC does.
+/// nvcc compiles the file with a host function, NVRTC the one without.
 #[test]
 fn kernels_that_launch_kernels_are_compiled_for_linking_or_the_error_says_how() {
     let kernels =

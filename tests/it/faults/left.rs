@@ -122,7 +122,7 @@ impl Left {
     }
 }
 
-/// A time counts even if a short run is less precise than requested.
+/// Whether a case has a time, even if a short run is less precise than requested.
 pub fn is_timed(record: &CaseRecord) -> bool {
     matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. }) && record.result.is_some()
 }

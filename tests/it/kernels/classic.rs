@@ -193,7 +193,7 @@ fn every_number_that_is_put_into_the_queue_is_taken_once() {
     let (blocks, each) = (3, 4);
     let count = blocks as usize * 32 * each as usize;
     let mut lab = lab();
-    // Room for 128 numbers at a time; the turn of every cell starts at zero.
+    // Room for 128 numbers at a time; each cell's turn counter starts at zero.
     let cells = lab.buffer(&[0_i32; 2 * 128]);
     let (head, tail, taken) = (lab.buffer(&[0_u32]), lab.buffer(&[0_u32]), lab.buffer(&vec![0_u32; count]));
     let args = [cells.into(), 127.into(), head.into(), tail.into(), taken.into(), each.into()];

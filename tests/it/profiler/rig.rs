@@ -161,8 +161,8 @@ impl World {
     }
 }
 
-/// A group with one case per variant. Each character of a variant's name is a launch. The launch of a capital letter is
-/// not counted, `!` aborts the worker, and `?` never ends. `~` makes the results wrong.
+/// A group with one case per variant. Each letter in a variant's name is a launch; a capital letter's launch is not
+/// counted. `!` aborts the worker, `?` is a launch that never ends, and `~` makes the results wrong.
 pub fn group(ordinal: u32, variants: &[&str]) -> GroupJob {
     let mut group = idle_group("counts", ordinal, variants, LIMITS[1]);
     for case in group.cases.iter_mut().filter(|case| case.case.key.variant.contains('?')) {

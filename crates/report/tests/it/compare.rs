@@ -48,7 +48,7 @@ fn base() -> Records {
     base
 }
 
-/// Changes of every kind.
+/// Makes one change of each kind.
 fn changed(base: &Records) -> Records {
     let mut new = base.clone();
     let claim = |text: &str| Claim {
@@ -73,7 +73,7 @@ fn changed(base: &Records) -> Records {
         // Only a comment changed.
         "another".clone_into(&mut record.hashes.as_mut().unwrap().source);
     }
-    // Too small a change to be certain for a kernel of 3 µs.
+    // A change too small to be certain in a kernel of 3 µs.
     for record in of_variant(&mut new, "variant7").take(1) {
         scale(record, 1.05);
     }

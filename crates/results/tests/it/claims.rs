@@ -87,7 +87,7 @@ fn an_interval_on_both_sides_of_the_number_decides_nothing() {
     assert_eq!(judge(first("1 / (time(\"wide\") - 0.1) > 0")).state, ClaimState::NotApplicable);
 }
 
-/// On whichever side of the number the point estimate lies.
+/// A claim stays undecided, whichever side of the number the point estimate is on.
 #[test]
 fn no_relation_is_decided_by_the_point_of_an_interval() {
     let first = |text: &str| judge(Claim { condition: Some("n == 1".to_owned()), ..claim(text) });

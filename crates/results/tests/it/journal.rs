@@ -421,7 +421,7 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: lines follow after the last one"));
 }
 
-/// Lines joined to a text.
+/// Joins lines, ending each with a newline.
 fn joined(lines: &[&str]) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }

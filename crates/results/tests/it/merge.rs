@@ -63,7 +63,7 @@ fn key(event: &Event) -> Option<&GroupKey> {
     }
 }
 
-/// The part of a run that a shard would have written: the groups whose index modulo the number of shards fits.
+/// The part of a run that a shard would have written: every `of`-th group, starting at the shard's index.
 fn shard(events: &[Event], shard: Shard, started: &str) -> Part {
     let mut order: Vec<GroupKey> = Vec::new();
     for group in events.iter().filter_map(key) {

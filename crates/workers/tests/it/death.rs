@@ -60,7 +60,7 @@ fn dispatcher_by(how: &str, folder: &Path, variant: &str) -> Child {
     child
 }
 
-/// Waits for a condition, longer than it takes on any machine.
+/// Waits for a condition; the time limit is ample on any machine.
 fn holds_soon(mut holds: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !holds() {
