@@ -24,8 +24,9 @@ impl RunOptions {
     /// and the backend, which the records contain anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
         if let Kind::Try { .. } | Kind::Tune = self.kind {
-            let words: Vec<String> =
-                std::env::args_os().skip(1).map(|text| word(&text.to_string_lossy()).into_owned()).collect();
+            // A search that was resumed is the same search.
+            let given = std::env::args_os().skip(1).filter(|text| text != "--resume");
+            let words: Vec<String> = given.map(|text| word(&text.to_string_lossy()).into_owned()).collect();
             return Some(format!("runner {}", words.join(" ")));
         }
         let path = self.manifest.display().to_string();

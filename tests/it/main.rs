@@ -41,6 +41,7 @@ mod gpu_vectors;
 mod guides;
 mod kernels;
 mod keys;
+mod kills;
 mod manual;
 mod memory_kill;
 mod own_kernels;

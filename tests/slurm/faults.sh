@@ -7,6 +7,7 @@ cat >cluster.toml <<'TOML'
 gpus          = "1"
 min_task_time = "0s"
 time          = "1min"
+warning       = "10s"
 setup         = [". ./hold.sh"]
 TOML
 # On their first start, the first four tasks wait for something to happen to them.

@@ -22,8 +22,8 @@ follow() {
     echo "\$ $line"
     case $line in
         "cargo install --locked --path .") install "$RUNNER" "$HOME/.cargo/bin/runner" ;;
-        # The rig's node has no GPU, so the command says that there is no driver.
-        "srun "*) { bash -euc "$line" 2>&1 || true; } | tee said && grep -q "no NVIDIA driver" said ;;
+        # The node of the rig has no GPU, which is what the command says then.
+        "srun "*) { bash -euc "$line" 2>&1 || true; } | tee said && grep -q "libcuda.so.1 not found" said ;;
         *) bash -euc "$line" 2>&1 | tee said ;;
     esac
 }

@@ -27,7 +27,7 @@ RIG_MAX_ARRAY=16 scenario split "$here/rig.sh" --accounting "$here/split.sh" &
 split=$!
 
 failed=0
-for part in split:$split guide sending faults:$faults; do
+for part in split:$split guide sending faults:$faults cancels memory answers; do
     name=${part%:*}
     if [ "$part" = "$name" ]; then
         scenario "$name" "$here/rig.sh" "$here/$name.sh" &

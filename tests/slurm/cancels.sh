@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Jobs are cancelled right after their first tasks have begun, CANCELS times eight tasks (10 for 80): none of them comes back.
+. "$(dirname "$0")/common.sh"
+for round in $(seq "${CANCELS:-2}"); do
+    JOB=target/jobs/cancelled-$round
+    runner submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name "cancelled-$round" >said
+    begun() { compgen -G "$JOB/tasks/*.jsonl" >/dev/null; }
+    await 60 begun
+    # In each round a little later.
+    sleep "0.$((round % 10))"
+    runner cancel "$JOB" >said
+    await 60 is_empty
+    ! cat "$JOB"/tasks/*.jsonl | grep -E '"event":"requeued"|"restart":[1-9]' || fail "a cancelled task came back"
+    forget
+    for state in $(queue | awk '{ print $2 }' | sort -u); do
+        [[ "$state" =~ ^(CANCELLED|COMPLETED)$ ]] || fail "a task is $state after the cancel"
+    done
+    scancel --quiet --user="$(id -un)" || true
+    echo "round $round: $(cat "$JOB"/tasks/*.jsonl | grep -c '"event":"started"') tasks had begun, $(cat "$JOB"/tasks/*.jsonl | grep -c '"event":"finished"' || true) had finished"
+done
+echo "$((${CANCELS:-2} * 8)) tasks cancelled, and none came back"
