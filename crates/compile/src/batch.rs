@@ -51,8 +51,8 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Maximum number of attempts for a unit whose files change during compilation.
 const ATTEMPTS: u32 = 3;
 
-/// Limit of headers of the host half that may be missing.
-const MOST_MISSING_HEADERS: usize = 16;
+/// Limit of headers of the host half that are left out.
+const MOST_HOST_HEADERS: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
@@ -390,16 +390,18 @@ impl Batch<'_> {
             .collect();
         let included: Vec<&str> = included.iter().map(String::as_str).collect();
         let note = format!("compiled without its host code, with which nvcc refuses it: {}", refused.summary);
-        let mut absent: Vec<String> = log::missing_header(&refused.summary).into_iter().collect();
-        for _ in 0..MOST_MISSING_HEADERS {
-            let text = device_half(without_mark(source), &absent, &included)?;
-            let replaced = Replaced { text, log: log.to_owned() };
-            let half = Identity { replaced: Some(replaced), ..identity.clone() };
+        let (source, mut absent) = (without_mark(source), Vec::new());
+        let mut why = refused.summary.clone();
+        for _ in 0..=MOST_HOST_HEADERS {
+            absent.extend(log::header_of_error(&why, source).filter(|header| !absent.contains(header)));
+            let text = device_half(source, &absent, &included)?;
+            let half = Identity { replaced: Some(Replaced { text, log: log.to_owned() }), ..identity.clone() };
             let refused = match self.compile_with(installed, unit, &half, &note) {
                 Err(refused) => refused,
                 compiled => return Some(compiled),
             };
-            absent.push(log::missing_header(&refused.summary).filter(|header| !absent.contains(header))?);
+            log::header_of_error(&refused.summary, source).filter(|header| !absent.contains(header))?;
+            why = refused.summary;
         }
         None
     }

@@ -103,10 +103,20 @@ pub(super) fn remedy(error: &str, relocatable: bool) -> Option<&'static str> {
     found.filter(|remedy| !relocatable || *remedy != OF_LAUNCHES)
 }
 
-/// Header that an error of nvcc's preprocessor names.
-pub(super) fn missing_header(error: &str) -> Option<String> {
-    let (before, _) = error.split_once(": No such file or directory")?;
-    before.rsplit_once("fatal error: ").map(|(_, header)| header.to_owned())
+/// Header that a source includes, as it names it, and that an error says is missing or has a fault of its own.
+pub(super) fn header_of_error(error: &str, source: &str) -> Option<String> {
+    let missing = error.split_once(": No such file or directory").map(|(before, _)| before);
+    let missing = missing.and_then(|before| before.rsplit_once("fatal error: ")).map(|(_, header)| header);
+    let place = error.split([':', '(']).next().unwrap_or_default();
+    let is_included = |header: &&str| {
+        source.lines().any(|line| {
+            let rest = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("include"));
+            rest.and_then(|rest| rest.trim_start().get(1..)?.split(['"', '>']).next()) == Some(*header)
+        })
+    };
+    // The path of a header ends with the name that the source has for it, up to its folders.
+    let steps = place.match_indices('/').map(|(at, _)| &place[at + 1..]);
+    missing.into_iter().chain(steps).find(is_included).map(str::to_owned)
 }
 
 /// First error of a readable log, as `file:line: message`.
@@ -247,6 +257,16 @@ ptxas info    : Compile time = 11.402 ms
         let launch = "k.cu(3): error: kernel launch from __device__ functions requires separate compilation mode";
         assert_eq!([false, true].map(|relocatable| remedy(launch, relocatable).is_some()), [true, false]);
         assert_eq!(remedy("k.cu(1): error: expected a \";\"", false), None);
+    }
+
+    #[test]
+    fn the_header_of_an_error_is_the_one_that_the_source_includes() {
+        let source = "#include <a.h>\n #  include \"sub/b.h\"\n";
+        let header = |error: &str| header_of_error(error, source);
+        assert_eq!(header("k.cu:1:10: fatal error: a.h: No such file or directory").as_deref(), Some("a.h"));
+        assert_eq!(header("/x/sub/b.h:7:10: fatal error: c.h: No such file or directory").as_deref(), Some("sub/b.h"));
+        assert_eq!(header("/x/sub/b.h(3): error: no").as_deref(), Some("sub/b.h"));
+        assert_eq!(header("/x/k.cu(3): error: no"), None);
     }
 
     #[test]

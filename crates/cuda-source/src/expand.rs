@@ -5,7 +5,7 @@
 //! only returns an expression becomes that expression. The result is read for indices and uses, and never compiled: it
 //! has no `return`, and a function that is not found stays a call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::{Brackets, closing, function_at, head, is_name, split};
 
@@ -21,6 +21,8 @@ struct Function {
     template: Vec<String>,
     /// Names of the parameters.
     parameters: Vec<String>,
+    /// Parameters that are pointers.
+    pointers: BTreeSet<String>,
     body: Vec<String>,
 }
 
@@ -45,10 +47,15 @@ impl Functions {
                 close + 1 + words[close + 1..].iter().take_while(|word| matches!(**word, "const" | "noexcept")).count();
             let Some(end) = (words.get(open) == Some(&"{")).then(|| closing(words, open)).flatten() else { continue };
             let begin = words[..at].iter().rposition(|word| matches!(*word, ";" | "}" | "{")).map_or(0, |end| end + 1);
-            let parameters = split(&words[name + 2..close]).into_iter().filter_map(last_name).map(str::to_owned);
+            let declared = split(&words[name + 2..close]);
+            let is_pointer = |words: &&&[&str]| words.contains(&"*") || words.contains(&"[");
+            let pointers = declared.iter().filter(is_pointer).filter_map(|words| last_name(words)).map(str::to_owned);
+            let pointers = pointers.collect();
+            let parameters = declared.iter().filter_map(|words| last_name(words)).map(str::to_owned);
             let function = Function {
                 template: template_names(&words[begin..at]),
                 parameters: parameters.collect(),
+                pointers,
                 body: words[open + 1..end].iter().map(|word| (*word).to_owned()).collect(),
             };
             self.all.entry(words[name].to_owned()).or_default().push(function);
@@ -68,7 +75,12 @@ impl Functions {
         let Some(close) = closing(rest, 0) else { return };
         let parameters = split(&rest[1..close]).into_iter().filter_map(last_name).map(str::to_owned).collect();
         let body = owned(&rest[close + 1..]);
-        self.all.entry((*name).to_owned()).or_default().push(Function { template: Vec::new(), parameters, body });
+        self.all.entry((*name).to_owned()).or_default().push(Function {
+            template: Vec::new(),
+            parameters,
+            pointers: BTreeSet::new(),
+            body,
+        });
     }
 
     /// The body with what it calls in place.
@@ -165,17 +177,23 @@ impl Expansion<'_> {
         self.left = self.left.saturating_sub(function.body.len());
         let arguments: Vec<Vec<String>> = arguments.iter().map(|argument| self.body(argument, depth - 1)).collect();
         let names = || function.template.iter().chain(&function.parameters);
-        let mut replaced: BTreeMap<&str, Vec<String>> = names()
-            .zip(&arguments)
-            .map(|(name, argument)| {
-                let value = match &argument[..] {
-                    [_] => argument.clone(),
-                    // `&x[i]` is a pointer, as `x + i` is.
-                    several => [&["(".to_owned()], several, &[")".to_owned()]].concat(),
-                };
-                (name.as_str(), value)
-            })
-            .collect();
+        // `&x[i]` and `x + i` become a pointer of the function.
+        let mut own_pointers = Vec::new();
+        let mut replaced: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (name, argument) in names().zip(&arguments) {
+            let value = match &argument[..] {
+                [_] => argument.clone(),
+                several if function.pointers.contains(name) => {
+                    let own = format!("{name}__{}", self.count);
+                    own_pointers.extend(["auto", "*", &own, "="].map(str::to_owned));
+                    own_pointers.extend_from_slice(several);
+                    own_pointers.push(";".to_owned());
+                    vec![own]
+                }
+                several => [&["(".to_owned()], several, &[")".to_owned()]].concat(),
+            };
+            replaced.insert(name.as_str(), value);
+        }
         let locals = locals(&function.body).into_iter().filter(|name| !replaced.contains_key(name));
         let own: Vec<(&str, Vec<String>)> =
             locals.map(|name| (name, vec![format!("{name}__{}", self.count)])).collect();
@@ -190,10 +208,13 @@ impl Expansion<'_> {
         let wrap =
             |open: &str, body: Vec<String>, close: &str| [vec![open.to_owned()], body, vec![close.to_owned()]].concat();
         if is_expression(own) {
-            return (Vec::new(), wrap("(", body, ")"));
+            return (own_pointers, wrap("(", body, ")"));
         }
-        let body = body.into_iter().filter(|word| word != "return").collect();
-        (wrap("{", body, "}"), vec!["unknown_result".to_owned(), "(".to_owned(), ")".to_owned()])
+        let body = body.into_iter().filter(|word| word != "return").collect::<Vec<_>>();
+        (
+            wrap("{", [own_pointers, body].concat(), "}"),
+            vec!["unknown_result".to_owned(), "(".to_owned(), ")".to_owned()],
+        )
     }
 }
 
@@ -271,7 +292,7 @@ mod tests {
         let load = "__device__ float load(const float *p, int i) { if (i < 0) return 0; return p[i]; }";
         assert_eq!(
             expanded(load, &[], "y[i] = load(x + 1, i);"),
-            "{ if ( i < 0 ) 0 ; ( x + 1 ) [ i ] ; } y [ i ] = unknown_result ( ) ;"
+            "{ auto * p__1 = x + 1 ; if ( i < 0 ) 0 ; p__1 [ i ] ; } y [ i ] = unknown_result ( ) ;"
         );
     }
 

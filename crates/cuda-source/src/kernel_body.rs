@@ -41,6 +41,32 @@ pub struct KernelBody {
     tokens: Vec<String>,
 }
 
+/// The local pointer that is declared at `at` as an address within what `parameter_of` knows, with that parameter.
+fn alias<'a>(
+    body: &[&'a str],
+    at: usize,
+    parameter_of: impl Fn(&str) -> Option<&'a str>,
+) -> Option<(&'a str, &'a str)> {
+    let [star, alias, "=", rest @ ..] = body.get(at..)? else { return None };
+    (*star == "*" && is_name(alias)).then_some(())?;
+    let end = rest.iter().position(|token| *token == ";")?;
+    let first = rest[..end].iter().position(|token| parameter_of(token).is_some())?;
+    // `*y = x[i]` writes an element, and `float *p = x[i]` is no address within `x`.
+    let is_declared = at > 0 && (is_name(body[at - 1]) || body[at - 1] == ">") && body[at - 1] != "return";
+    let is_element = rest.get(first + 1) == Some(&"[") && !rest[..first].contains(&"&");
+    (is_declared && !is_element).then(|| parameter_of(rest[first]).map(|parameter| (*alias, parameter))).flatten()
+}
+
+/// Whether the name at `at` is the address that a local pointer begins with.
+fn begins_alias(body: &[&str], at: usize) -> bool {
+    let begin = body[..at].iter().rposition(|token| matches!(*token, ";" | "{" | "}")).map_or(0, |before| before + 1);
+    let head = &body[begin..at];
+    let Some(equals) = head.iter().position(|token| *token == "=") else { return false };
+    let is_pointer = equals >= 3 && head[equals - 2] == "*" && is_name(head[equals - 3]);
+    let is_element = body.get(at + 1) == Some(&"[") && !head[equals..].contains(&"&");
+    is_pointer && !is_element
+}
+
 /// One use of a pointer, in the order of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -59,7 +85,23 @@ impl KernelBody {
         let mut uses: BTreeMap<&str, Vec<(usize, Use)>> =
             parameters.iter().map(|parameter| (*parameter, Vec::new())).collect();
         let mut dimensions = [1; 2];
+        // Local pointers into what parameters point to, and where they are declared.
+        let mut aliases: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut declared = None;
         for (at, token) in body.iter().enumerate() {
+            let known = |name: &str| {
+                let own = parameters.iter().find(|parameter| **parameter == name).copied();
+                aliases.get(name).copied().or(own)
+            };
+            if let Some((alias, parameter)) = alias(body, at, known) {
+                aliases.insert(alias, parameter);
+                declared = Some(at + 1);
+            }
+            let is_initialiser = parameters.contains(token) && !aliases.is_empty() && begins_alias(body, at);
+            if is_initialiser || declared == Some(at) {
+                continue;
+            }
+            let token = &aliases.get(token).copied().unwrap_or(token);
             if let Some(uses) = uses.get_mut(token)
                 && !matches!(at.checked_sub(1).map(|before| body[before]), Some("." | ":"))
             {
@@ -108,6 +150,13 @@ impl KernelBody {
 fn use_at(body: &[&str], at: usize) -> Use {
     let before = |count: usize| at.checked_sub(count).map_or("", |place| body[place]);
     let is_element = body.get(at + 1) == Some(&"[");
+    if body.get(at + 1..at + 3) == Some(&["-", ">"]) {
+        return use_of_element(body, at, at + 4);
+    }
+    // `&(x[i])`
+    if is_element && before(1) == "(" && before(2) == "&" && before(3) == "(" && before(4).starts_with("atomic") {
+        return atomic(before(4));
+    }
     let read = &body[..body.len().min(at + LONGEST_HEAD)];
     if before(1) == "(" && before(2).starts_with("atomic") {
         return atomic(before(2));
@@ -226,6 +275,9 @@ mod tests {
             "float s = 0; for (int k = 0; k < n; k++) s += y[k] * x[k]; y[i] = s;",
             "swap(y[i], y[i + 1]); int z = x[i];",
             "reduce<float>(1 + (n), y[i]); int z = x[i];",
+            "atomicAdd(&(y[i]), x[i]);",
+            "float *p = y + i, z = x[i]; p[1] += z;",
+            "auto *p = &y[n]; const float *q = x; p[0] = p[1] + q[i];",
         ] {
             assert_eq!(accesses(body), [Access::Read, Access::Updated], "{body}");
         }
@@ -243,6 +295,8 @@ mod tests {
             "y[i] = __ldg(&x[i]);",
             "if (!i) y[0] = 0; __syncthreads(); atomicAdd(y, x[i]);",
             "y[i] = fmaxf(a * 2, x[i]);",
+            "float *p = x + i; float *q = y; *q = p[0];",
+            "T *p = &y[i]; const T *q = x + 1; p->a = q->a;",
         ] {
             assert_eq!(accesses(body), [Access::Read, Access::Written], "{body}");
         }
@@ -250,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_pointer_that_is_passed_on_may_be_used_in_any_way() {
-        for body in ["f(x, y);", "float *p = x + i; float *q = y; *q = p[0];", "g(&x[i], &y[i]);", "s.y[0] = s.x[0];"] {
+        for body in ["f(x, y);", "p = x + i; q = y; *q = p[0];", "g(&x[i], &y[i]);", "s.y[0] = s.x[0];"] {
             assert_eq!(accesses(body), [Access::Unknown; 2], "{body}");
         }
     }

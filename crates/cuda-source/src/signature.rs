@@ -49,6 +49,8 @@ pub struct Parameter {
     pub is_reference: bool,
     /// Fields, if it is a struct or points to one.
     pub fields: Vec<Field>,
+    /// Whether its type is a name that neither the file nor an included one defines.
+    pub is_undefined: bool,
 }
 
 impl Signature {
@@ -260,6 +262,7 @@ pub(crate) fn parameter(tokens: &[&str]) -> Parameter {
         is_const,
         is_reference,
         fields: Vec::new(),
+        is_undefined: false,
     }
 }
 

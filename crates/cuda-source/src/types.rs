@@ -1,6 +1,6 @@
 //! Types that sources define: names of other types, and structs with their fields.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expression::Expression;
 use crate::signature::{Parameter, parameter};
@@ -8,6 +8,9 @@ use crate::source::{closing, is_name, split};
 
 /// Names of types that are followed from one to the next, and structs in structs.
 const DEEPEST: usize = 8;
+
+/// Beginnings of types that the toolkit defines.
+const OF_TOOLKIT: [&str; 3] = ["cu", "nv", "__"];
 
 /// A field of a struct.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct Types {
     /// Words of the type that a name stands for.
     names: BTreeMap<String, Vec<String>>,
     structs: BTreeMap<String, Vec<Field>>,
+    /// Names that structs, classes and other types of the files have.
+    words: BTreeSet<String>,
 }
 
 impl Types {
@@ -41,6 +46,9 @@ impl Types {
             }
         }
         for (at, word) in words.iter().enumerate() {
+            if let ["struct" | "class" | "union" | "enum" | "typename", name, ..] = &words[at..] {
+                self.words.insert((*name).to_owned());
+            }
             match *word {
                 "typedef" => self.typedef(&words[at + 1..], constants),
                 "using" => {
@@ -105,9 +113,12 @@ impl Types {
 
     /// The parameter with names of types replaced, unless they are those of its template.
     pub fn resolve(&self, parameter: &mut Parameter, template: &[&str]) {
-        let Parameter { base, pointers, fields, .. } = parameter;
+        let Parameter { base, pointers, fields, is_undefined, .. } = parameter;
         if !template.contains(&base.as_str()) {
             self.follow(base, pointers, fields, DEEPEST);
+            let is_plain = is_name(base) && base.chars().all(|c| c.is_alphanumeric() || c == '_');
+            let is_of_toolkit = OF_TOOLKIT.iter().any(|begin| base.starts_with(begin));
+            *is_undefined = is_plain && !is_of_toolkit && !self.words.contains(base);
         }
     }
 

@@ -171,7 +171,7 @@ impl Draft {
             tolerance: request.tolerance,
             include_paths: request.include_paths.clone(),
             defines: request.defines.iter().map(define).collect(),
-            notes: request.notes.clone(),
+            notes: request.kernels.iter().flat_map(unused).chain(request.notes.iter().cloned()).collect(),
         })
     }
 
@@ -222,6 +222,14 @@ impl Draft {
         let places = self.places.iter().map(DraftParameter::assumption);
         sizes.chain(places).chain(launches).chain(self.notes.iter().cloned()).collect()
     }
+}
+
+/// A note for each parameter that the body of a kernel does not name.
+fn unused(wanted: &Wanted) -> Vec<String> {
+    let Some(body) = &wanted.signature.body else { return Vec::new() };
+    let names = wanted.signature.parameters.iter().filter_map(|parameter| parameter.name.as_deref());
+    let unused = names.filter(|name| !body.mentions(|token| token == *name));
+    unused.map(|name| format!("`{name}` has no influence: {} never uses it", wanted.kernel)).collect()
 }
 
 /// Template arguments of a kernel by parameter: the requested ones, then defaults.

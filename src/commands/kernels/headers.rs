@@ -1,7 +1,7 @@
 //! Folders of headers that a source includes and does not find, within its checkout.
 //!
-//! Samples keep their headers in a folder that their build names. Where the checkout has exactly such a header, its
-//! folder is the one that the build would name.
+//! Samples keep their headers in a folder that their build names. Of a header that the checkout has once, or in one
+//! folder for headers, that is the folder.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -43,6 +43,9 @@ const OF_C: [&str; 24] = [
 const OF_OTHERS: [&str; 10] =
     ["cuda", "cooperative_groups", "cub/", "thrust/", "sys/", "mma.h", "nv", "curand", "cublas", "vector_"];
 
+/// Names of folders for headers that several programs share.
+const SHARED: [&str; 5] = ["include", "inc", "common", "util", "utils"];
+
 /// Each of these headers with the nearest folder of the source's checkout that has it.
 pub fn find(source: &Path, absent: &[String]) -> Vec<(String, PathBuf)> {
     let is_own = |name: &&String| {
@@ -57,17 +60,13 @@ pub fn find(source: &Path, absent: &[String]) -> Vec<(String, PathBuf)> {
     else {
         return Vec::new();
     };
-    let mut best: BTreeMap<&String, (usize, PathBuf)> = BTreeMap::new();
+    let mut all: BTreeMap<&String, Vec<PathBuf>> = BTreeMap::new();
     let mut folders = VecDeque::from([root.clone()]);
     let mut left = MOST_ENTRIES;
     while let Some(folder) = folders.pop_front() {
         for name in &wanted {
             if folder.join(name).is_file() {
-                let distance = distance(&source, &folder);
-                let is_nearer = best.get(*name).is_none_or(|(known, _)| distance < *known);
-                if is_nearer {
-                    best.insert(*name, (distance, folder.clone()));
-                }
+                all.entry(*name).or_default().push(folder.clone());
             }
         }
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
@@ -79,7 +78,18 @@ pub fn find(source: &Path, absent: &[String]) -> Vec<(String, PathBuf)> {
             }
         }
     }
-    best.into_iter().map(|(name, (_, folder))| (name.clone(), folder)).collect()
+    let is_shared = |folder: &&PathBuf| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        SHARED.contains(&name.as_str())
+    };
+    let chosen = all.into_iter().filter_map(|(name, folders)| match &folders[..] {
+        [only] => Some((name.clone(), only.clone())),
+        several => {
+            let folder = several.iter().filter(is_shared).min_by_key(|folder| distance(&source, folder))?;
+            Some((name.clone(), folder.clone()))
+        }
+    });
+    chosen.collect()
 }
 
 /// Steps from a source to a folder.
@@ -93,18 +103,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_folder_of_the_checkout_is_taken() -> std::io::Result<()> {
+    fn a_header_that_the_checkout_has_once_or_in_a_shared_folder_is_found() -> std::io::Result<()> {
         let dir = tempfile::tempdir()?;
         let root = std::fs::canonicalize(dir.path())?;
-        for folder in ["p/.git", "p/a/k", "p/a/inc/sub", "p/other", "q"] {
+        for folder in ["p/.git", "p/a/k", "p/a/inc/sub", "p/other", "p/b/Common", "q"] {
             std::fs::create_dir_all(root.join(folder))?;
         }
-        for file in ["p/a/k/k.cu", "p/a/inc/sub/x.h", "p/other/x.h", "p/other/y.h", "q/z.h", "p/other/stdio.h"] {
-            std::fs::write(root.join(file), "")?;
+        for file in [
+            "a/k/k.cu",
+            "a/inc/sub/x.h",
+            "b/Common/w.h",
+            "other/w.h",
+            "other/v.h",
+            "a/v.h",
+            "other/y.h",
+            "other/stdio.h",
+        ] {
+            std::fs::write(root.join("p").join(file), "")?;
         }
-        let absent = ["x.h", "sub/x.h", "y.h", "z.h", "stdio.h", "vector"].map(str::to_owned);
+        std::fs::write(root.join("q/z.h"), "")?;
+        let absent = ["w.h", "v.h", "sub/x.h", "y.h", "z.h", "stdio.h", "vector"].map(str::to_owned);
         let found = find(&root.join("p/a/k/k.cu"), &absent);
-        let expected = [("sub/x.h", "p/a/inc"), ("x.h", "p/a/inc/sub"), ("y.h", "p/other")];
+        let expected = [("sub/x.h", "p/a/inc"), ("w.h", "p/b/Common"), ("y.h", "p/other")];
         assert_eq!(found, expected.map(|(name, folder)| (name.to_owned(), root.join(folder))));
         Ok(())
     }

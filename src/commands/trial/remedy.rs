@@ -25,22 +25,24 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Elements by which a buffer is made longer at most.
 const MOST_TIMES: u64 = 1 << 16;
 
+/// Bytes of dynamic shared memory that are tried.
+const SHARED: [u32; 3] = [4096, 16384, 49152];
+
 /// What a fault says of the sizes that were chosen.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault<'a> {
     /// An access this many bytes past the end of a buffer of so many.
-    PastEnd {
-        buffer: &'a str,
-        bytes: u64,
-        past: u64,
+    PastEnd { buffer: &'a str, bytes: u64, past: u64 },
+    SharedMemory {
+        /// Whether the kernel has none.
+        is_absent: bool,
     },
-    SharedMemory,
 }
 
 impl<'a> Fault<'a> {
     fn read(message: &'a str) -> Option<Self> {
         if message.contains("access to shared memory") {
-            return Some(Self::SharedMemory);
+            return Some(Self::SharedMemory { is_absent: message.contains("it has 0 bytes") });
         }
         let (before, rest) = message.split_once(" the end of buffer `")?;
         let (buffer, rest) = rest.split_once("` (")?;
@@ -69,6 +71,8 @@ impl Remedy<'_> {
         let mut message = fault_of(&records.cases, &name)?;
         let begin = Instant::now();
         let mut added: Vec<String> = Vec::new();
+        let mut shared: Option<String> = None;
+        let mut amounts = SHARED.into_iter();
         let mut integers = draft.integers().into_iter();
         for _ in 0..MOST_ATTEMPTS {
             if begin.elapsed() > LONGEST {
@@ -94,15 +98,17 @@ impl Remedy<'_> {
                     let len = if len.contains(' ') { format!("({len})") } else { len.to_owned() };
                     added.push(format!("{parameter}={needed}*{len}"));
                 }
-                Fault::SharedMemory => {
+                Fault::SharedMemory { is_absent: true } => shared = Some(amounts.next()?.to_string()),
+                Fault::SharedMemory { is_absent: false } => {
                     added.clear();
                     let (parameter, value) = integers.next()?;
                     added.push(format!("{parameter}={value}"));
                 }
             }
-            match self.outcome(&added, &name, console)? {
+            match self.outcome(&added, shared.as_ref(), &name, console)? {
                 None => {
-                    let options: Vec<String> = added.iter().map(|option| shown(option)).collect();
+                    let bytes = shared.iter().map(|bytes| format!("--shared {bytes}"));
+                    let options: Vec<String> = added.iter().map(|option| shown(option)).chain(bytes).collect();
                     return Some(format!("With {} it runs without a fault.", options.join(" ")));
                 }
                 Some(next) => message = next,
@@ -112,8 +118,17 @@ impl Remedy<'_> {
     }
 
     /// How the first kernel ends with these options; `Some(None)` without a fault.
-    fn outcome(&self, added: &[String], name: &str, console: &mut Console) -> Option<Option<String>> {
+    fn outcome(
+        &self,
+        added: &[String],
+        shared: Option<&String>,
+        name: &str,
+        console: &mut Console,
+    ) -> Option<Option<String>> {
         let mut args = self.args.clone();
+        if let Some(bytes) = shared {
+            args.kernels.shared = vec![bytes.clone()];
+        }
         args.kernels.arguments.extend(added.iter().cloned());
         let (_, manifest) = (self.manifest_of)(&args)?;
         let folder = tempfile::tempdir().ok()?;
@@ -151,7 +166,10 @@ mod tests {
         let across =
             "out-of-bounds 8-byte read of global memory at 0x7, at offset 60, across the end of buffer `b` (64 bytes)";
         assert_eq!(Fault::read(across), Some(Fault::PastEnd { buffer: "b", bytes: 64, past: 0 }));
-        assert_eq!(Fault::read("out-of-bounds 4-byte access to shared memory, at"), Some(Fault::SharedMemory));
+        assert_eq!(
+            Fault::read("out-of-bounds 4-byte access to shared memory, at offset 0x0: it has 0 bytes"),
+            Some(Fault::SharedMemory { is_absent: true })
+        );
         assert_eq!(Fault::read("4 bytes before buffer `b` (64 bytes)"), None);
     }
 }

@@ -390,9 +390,14 @@ fn known(
     match element_of(parameter, types) {
         Some(element) => Ok(element),
         None if unnamed => Err(format!("{place} has a type that is not understood, and no name; give it one")),
+        None if parameter.is_undefined => Err(format!(
+            "{place} has a type that no file here defines: define it, as in -D {}=float, or name the file that includes \
+             this one",
+            parameter.base
+        )),
         None if by_value => Err(format!(
-            "{place} has a type that is not understood: if it is a number, name its type, as in --arg {name}=u32:n; for a \
-             struct, name the file that defines it"
+            "{place} has a type that is not understood: if it is a number, name its type, as in --arg {name}=u32:n; for \
+             a struct, write its fields in the manifest that `runner init` makes"
         )),
         None => Err(format!(
             "{place} has a type that is not understood: name the type of its elements, as in --arg {name}=f32, or \

@@ -167,6 +167,14 @@ impl Plan<'_> {
         })
     }
 
+    /// Whether an integer has one byte, and so is no size.
+    fn is_narrow(&self, position: usize) -> bool {
+        self.kernels.iter().enumerate().any(|(kernel, wanted)| {
+            let base = wanted.signature.parameters.get(position).map(|parameter| self.base(kernel, &parameter.base));
+            base.and_then(|base| crate::element::element(&base)).is_some_and(|element| element.size() == 1)
+        })
+    }
+
     fn base(&self, kernel: usize, base: &str) -> String {
         let types = self.given.types.get(kernel).into_iter().flatten();
         types.into_iter().find(|(name, _)| name == base).map_or_else(|| base.to_owned(), |(_, value)| value.clone())
@@ -248,7 +256,7 @@ impl Plan<'_> {
             let meaning = match self.given.values.get(position) {
                 Some(text) => Meaning::Text(text.clone()),
                 None if is_pitch(&name) && factors.contains(position) => Meaning::Pitch,
-                None if is_small(&name) => Meaning::Number(small.next().unwrap_or(3)),
+                None if self.is_narrow(*position) || is_small(&name) => Meaning::Number(small.next().unwrap_or(3)),
                 None if is_used || is_size(&name) || !seen.contains(position) => Meaning::Size,
                 None => Meaning::Number(small.next().unwrap_or(3)),
             };
@@ -339,7 +347,12 @@ impl Plan<'_> {
                     && self.kernels[kernel].constants.iter().any(|(name, other)| {
                         *other == value && body.is_some_and(|body| body.mentions(|token| token == name))
                     });
-                if is_of_block || is_constant || (!has_guard && !strides && !mentions(&launch.grid)) {
+                // The file fixes it, and the launch does not depend on it.
+                let is_fixed = Self::host_name(launch, *position)
+                    .is_some_and(|name| self.kernels[kernel].constants.contains_key(name))
+                    && !mentions(&launch.grid)
+                    && value <= LARGEST_CONSTANT;
+                if is_of_block || is_constant || is_fixed || (!has_guard && !strides && !mentions(&launch.grid)) {
                     kept.insert(*position, value);
                 }
             }

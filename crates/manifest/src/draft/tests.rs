@@ -223,3 +223,57 @@ fn what_is_not_understood_is_named_with_the_option_to_use() {
     refused(&["old"], &["n=out"], &["`unsigned n` is a number"]);
     refused(&["old", "old"], &["out=in"], &["no parameter is an output", "--arg NAME=out"]);
 }
+
+const RECORDS: &str = "
+struct Box { int left, width; float scale; float3 color; bool on; };
+struct Point { float x, y; };
+struct View { Point *points; Box box; float weights[4]; };
+__global__ void paint(const Point *in, Point *out, Box box, View view, float unused)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < box.width) { out[i].x = box.scale * in[i].x + view.weights[0]; } }
+__global__ void look(cudaTextureObject_t image, cudaTextureObject_t volume, float4 *out, int w, int h)
+{ int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < w && y < h) out[y * w + x] = tex2D<float4>(image, x, y) + tex3D<float>(volume, x, y, 0); }
+template <typename T, int TILE, bool Fast = false> __global__ void guessed(const T *in, T *out, int n)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = in[i]; }
+__global__ void bytes(char *data, char value, int n)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) data[i] = value; }
+";
+
+#[test]
+fn structs_and_textures_have_a_value_for_each_field() {
+    let [text, _] = draft_of(RECORDS, &["paint"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
+    for part in [
+        // Points are two floats, and as many as the width of the box.
+        "[buffers.input]\ntype   = \"f32\"\nlen    = \"106\"",
+        "[buffers.view_points]\ntype   = \"f32\"\nlen    = \"n * 2\"",
+        "grid   = [\"ceil_div(53, block)\"]",
+        "{ left = \"i32(3)\", width = \"i32(53)\", scale = \"f32(0.75)\", color = { x = \"f32(0.375)\", y = \"f32(0.625)\", \
+         z = \"f32(0.75)\" }, on = \"u8(1)\" }",
+        "weights = { of = \"f32(0.75)\", count = 4 }",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+    }
+    let [text, _] = draft_of(RECORDS, &["look"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
+    for part in [
+        "[buffers.image]\ntype   = \"float4\"\nlen    = \"320 * 240\"",
+        "{ texture = \"volume\", size = [\"48\", \"40\", \"32\"], kind = \"3d\" }",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+    }
+    let [text, _] = draft_of(RECORDS, &["bytes"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
+    assert!(text.contains("\"i8(3)\""), "{text}");
+}
+
+#[test]
+fn templates_get_arguments_that_their_names_suggest() -> Result<(), Vec<String>> {
+    let dir = tempfile::tempdir().map_err(|error| vec![error.to_string()])?;
+    let path = dir.path().join("k.cu");
+    std::fs::write(&path, RECORDS).map_err(|error| vec![error.to_string()])?;
+    let known = KernelFile::read(&path, &[], &[]).map_err(|error| vec![error.to_string()])?.kernels;
+    let guessed = known.iter().find(|kernel| kernel.name == "guessed").ok_or_else(Vec::new)?;
+    assert_eq!(super::template_guess(guessed, &[]), ["float", "16", "false"]);
+    // `T` of the function that launches it means nothing here.
+    assert_eq!(super::template_guess(guessed, &["T".into(), "8".into(), "true".into()]), ["float", "8", "true"]);
+    assert_eq!(super::template_guess(guessed, &["double".into()]), ["double", "16", "false"]);
+    Ok(())
+}
