@@ -11,6 +11,18 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::write_new;
 
+/// What runs write and no commit should have.
+const IGNORED: &str = "\
+# Reports are committed; these files are made anew by each run.
+journal.jsonl
+journal.previous.jsonl
+journal.lock
+search.jsonl
+report.html
+/target/reports
+/target/shards
+";
+
 pub fn run(args: &InitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(service) = args.ci {
         return ci::write(service, args.force, console);
@@ -19,6 +31,11 @@ pub fn run(args: &InitArgs, console: &mut Console) -> Result<Exit, Failure> {
     let path: PathBuf = args.out.clone().unwrap_or_else(default);
     let drafted = draft(&args.sources, &args.kernels, &experiment_name(&path), |source| source_name(source, &path))?;
     write_new("--out", &path, &drafted.commented(), args.force)?;
+    let ignored = Path::new(".gitignore");
+    if !ignored.exists() {
+        write_new(".gitignore", ignored, IGNORED, false)?;
+        console.say("wrote .gitignore, so that git leaves out what is not part of reports");
+    }
     let path = path.display();
     console.say(&format!("wrote {path}; edit it, then `runner check {path}` and `runner run {path}`"));
     Ok(Exit::Success)

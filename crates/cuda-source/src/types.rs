@@ -118,7 +118,7 @@ impl Types {
             self.follow(base, pointers, fields, DEEPEST);
             let is_plain = is_name(base) && base.chars().all(|c| c.is_alphanumeric() || c == '_');
             let is_of_toolkit = OF_TOOLKIT.iter().any(|begin| base.starts_with(begin));
-            *is_undefined = is_plain && !is_of_toolkit && !self.words.contains(base);
+            *is_undefined = is_plain && base != "void" && !is_of_toolkit && !self.words.contains(base);
         }
     }
 
@@ -244,6 +244,19 @@ mod tests {
         assert_eq!(resolved(text, &[], "T *x").0, "T*");
         assert_eq!(resolved(text, &["DATA_TYPE double", "N 3"], "DATA_TYPE x").0, "double");
         assert_eq!(resolved("typedef a b; typedef b a;", &[], "a x").1, [""; 0]);
+    }
+
+    #[test]
+    fn a_type_that_no_file_defines_is_known_as_such() {
+        let mut types = Types::default();
+        types.add(&tokens("struct P; typedef float real;"), &[], &BTreeMap::new());
+        let is_undefined = |declaration: &str| {
+            let mut found = parameter(&tokens(declaration));
+            types.resolve(&mut found, &["T"]);
+            found.is_undefined
+        };
+        assert!(is_undefined("fp *x"));
+        assert!(!["P *x", "T *x", "void *x", "cuComplex *x"].into_iter().any(is_undefined));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! kernel fails for such a reason, some answers are tried on the simulator, and the one that runs is shown as options.
 //! It is not taken by itself: a kernel that really reads too far would pass then.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::cli::TryArgs;
@@ -33,6 +34,8 @@ const SHARED: [u32; 3] = [4096, 16384, 49152];
 enum Fault<'a> {
     /// An access this many bytes past the end of a buffer of so many.
     PastEnd { buffer: &'a str, bytes: u64, past: u64 },
+    /// A value comes from a buffer that nothing has filled.
+    NeverWritten { buffer: &'a str },
     SharedMemory {
         /// Whether the kernel has none.
         is_absent: bool,
@@ -44,11 +47,56 @@ impl<'a> Fault<'a> {
         if message.contains("access to shared memory") {
             return Some(Self::SharedMemory { is_absent: message.contains("it has 0 bytes") });
         }
+        if let Some((_, rest)) = message.split_once(" depends on buffer `") {
+            return rest.split_once('`').map(|(buffer, _)| Self::NeverWritten { buffer });
+        }
         let (before, rest) = message.split_once(" the end of buffer `")?;
         let (buffer, rest) = rest.split_once("` (")?;
         let bytes = rest.split(' ').next()?.parse().ok()?;
         let past = before.strip_suffix(" bytes past").and_then(|text| text.rsplit(' ').next()?.parse().ok());
         Some(Self::PastEnd { buffer, bytes, past: past.unwrap_or(0) })
+    }
+}
+
+/// What is tried for a buffer.
+#[derive(Debug)]
+struct Buffer {
+    is_input: bool,
+    times: u64,
+    /// Length that is multiplied.
+    len: String,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self { is_input: false, times: 1, len: String::new() }
+    }
+}
+
+/// Options that are tried.
+#[derive(Debug, Default)]
+struct Options {
+    /// By parameter.
+    buffers: BTreeMap<String, Buffer>,
+    integer: Option<(String, String)>,
+    shared: Option<String>,
+}
+
+impl Options {
+    /// Values of `--arg`.
+    fn arguments(&self) -> Vec<String> {
+        let buffers = self.buffers.iter().map(|(parameter, Buffer { is_input, times, len })| {
+            let role = is_input.then(|| "in".to_owned());
+            let len = (*times > 1).then(|| format!("{times}*{len}"));
+            format!("{parameter}={}", role.into_iter().chain(len).collect::<Vec<_>>().join(":"))
+        });
+        buffers.chain(self.integer.iter().map(|(parameter, value)| format!("{parameter}={value}"))).collect()
+    }
+
+    /// The options as a shell takes them.
+    fn shown(&self) -> String {
+        let bytes = self.shared.iter().map(|bytes| format!("--shared {bytes}"));
+        self.arguments().iter().map(|option| shown(option)).chain(bytes).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -70,8 +118,7 @@ impl Remedy<'_> {
         let name = draft.baseline()?.to_owned();
         let mut message = fault_of(&records.cases, &name)?;
         let begin = Instant::now();
-        let mut added: Vec<String> = Vec::new();
-        let mut shared: Option<String> = None;
+        let mut found = Options::default();
         let mut amounts = SHARED.into_iter();
         let mut integers = draft.integers().into_iter();
         for _ in 0..MOST_ATTEMPTS {
@@ -81,55 +128,41 @@ impl Remedy<'_> {
             match Fault::read(&message)? {
                 Fault::PastEnd { buffer, bytes, past } => {
                     let (parameter, len) = draft.length_of(buffer)?;
-                    let given = |option: &String| option.starts_with(&format!("{parameter}="));
-                    if self.args.kernels.arguments.iter().any(given) {
-                        return None;
-                    }
-                    let before = added.iter().position(|option| given(option));
-                    let times: u64 = before
-                        .and_then(|at| added[at].split_once('=')?.1.split('*').next()?.trim().parse().ok())
-                        .unwrap_or(1);
-                    let faster = if before.is_some() { 2 } else { 1 };
-                    let needed = (past / bytes.max(1) + 2).next_power_of_two() * times * faster;
-                    if needed > MOST_TIMES {
-                        return None;
-                    }
-                    before.map(|at| added.remove(at));
-                    let len = if len.contains(' ') { format!("({len})") } else { len.to_owned() };
-                    added.push(format!("{parameter}={needed}*{len}"));
+                    let buffer = self.buffer(&mut found, parameter)?;
+                    let is_again = buffer.times > 1;
+                    buffer.times *= (past / bytes.max(1) + 2).next_power_of_two() * if is_again { 2 } else { 1 };
+                    buffer.len = if len.contains(' ') { format!("({len})") } else { len.to_owned() };
+                    (buffer.times <= MOST_TIMES).then_some(())?;
                 }
-                Fault::SharedMemory { is_absent: true } => shared = Some(amounts.next()?.to_string()),
-                Fault::SharedMemory { is_absent: false } => {
-                    added.clear();
-                    let (parameter, value) = integers.next()?;
-                    added.push(format!("{parameter}={value}"));
+                Fault::NeverWritten { buffer } => {
+                    let buffer = self.buffer(&mut found, draft.length_of(buffer)?.0)?;
+                    (!std::mem::replace(&mut buffer.is_input, true)).then_some(())?;
                 }
+                Fault::SharedMemory { is_absent: true } => found.shared = Some(amounts.next()?.to_string()),
+                Fault::SharedMemory { is_absent: false } => found.integer = Some(integers.next()?),
             }
-            match self.outcome(&added, shared.as_ref(), &name, console)? {
-                None => {
-                    let bytes = shared.iter().map(|bytes| format!("--shared {bytes}"));
-                    let options: Vec<String> = added.iter().map(|option| shown(option)).chain(bytes).collect();
-                    return Some(format!("With {} it runs without a fault.", options.join(" ")));
-                }
+            match self.outcome(&found, &name, console)? {
+                None => return Some(format!("With {} it runs without a fault.", found.shown())),
                 Some(next) => message = next,
             }
         }
         None
     }
 
+    /// What is tried for a parameter; `None` if the user has given it.
+    fn buffer<'o>(&self, found: &'o mut Options, parameter: &str) -> Option<&'o mut Buffer> {
+        let begin = format!("{parameter}=");
+        let is_given = self.args.kernels.arguments.iter().any(|option| option.starts_with(&begin));
+        (!is_given).then(|| found.buffers.entry(parameter.to_owned()).or_default())
+    }
+
     /// How the first kernel ends with these options; `Some(None)` without a fault.
-    fn outcome(
-        &self,
-        added: &[String],
-        shared: Option<&String>,
-        name: &str,
-        console: &mut Console,
-    ) -> Option<Option<String>> {
+    fn outcome(&self, found: &Options, name: &str, console: &mut Console) -> Option<Option<String>> {
         let mut args = self.args.clone();
-        if let Some(bytes) = shared {
+        if let Some(bytes) = &found.shared {
             args.kernels.shared = vec![bytes.clone()];
         }
-        args.kernels.arguments.extend(added.iter().cloned());
+        args.kernels.arguments.extend(found.arguments());
         let (_, manifest) = (self.manifest_of)(&args)?;
         let folder = tempfile::tempdir().ok()?;
         let options = RunOptions::of_probe(&args, folder.path(), name).ok()?;
@@ -159,6 +192,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn options_are_shown_as_a_shell_takes_them() {
+        let mut options = Options { shared: Some("4096".to_owned()), ..Options::default() };
+        options.buffers.insert("x".to_owned(), Buffer { is_input: true, times: 4, len: "n".to_owned() });
+        options.buffers.insert("y".to_owned(), Buffer { is_input: true, ..Buffer::default() });
+        options.integer = Some(("size".to_owned(), "256".to_owned()));
+        assert_eq!(options.shown(), "--arg 'x=in:4*n' --arg y=in --arg size=256 --shared 4096");
+    }
+
+    #[test]
     fn faults_that_sizes_may_cause_are_told_from_others() {
         let past =
             "out-of-bounds 4-byte read of global memory at 0x700, 16 bytes past the end of buffer `b` (64 bytes) in";
@@ -170,6 +212,9 @@ mod tests {
             Fault::read("out-of-bounds 4-byte access to shared memory, at offset 0x0: it has 0 bytes"),
             Some(Fault::SharedMemory { is_absent: true })
         );
+        let unwritten =
+            "a value stored to buffer `d` + 0 depends on buffer `b` + 0, which was never written and is read at";
+        assert_eq!(Fault::read(unwritten), Some(Fault::NeverWritten { buffer: "b" }));
         assert_eq!(Fault::read("4 bytes before buffer `b` (64 bytes)"), None);
     }
 }
