@@ -41,6 +41,9 @@ pub struct CheckArgs {
     /// Manifests to check.
     #[arg(required = true, value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
+    /// Print a line of JSON per manifest, with every fault and its place.
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub reach: ReachArgs,
 }

@@ -22,6 +22,9 @@ pub struct DoctorArgs {
     /// Do not download anything.
     #[arg(long)]
     pub offline: bool,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

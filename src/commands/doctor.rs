@@ -9,6 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde::Serialize;
+
 use crate::cli::DoctorArgs;
 use crate::cli::options::network;
 use crate::console::Console;
@@ -34,17 +36,30 @@ const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h"
 /// What a run does without a GPU.
 const SIMULATED: &str = "`runner run` uses the simulator, which counts but measures no times";
 
+/// Version of the JSON, raised when a reader of the old one would misread the new one.
+const VERSION: u32 = 1;
+
+/// Output of `--json`.
+#[derive(Debug, Serialize)]
+struct Findings<'a> {
+    version: u32,
+    /// Whether a run is possible, on a GPU or on the simulator.
+    ok: bool,
+    findings: &'a [Finding],
+}
+
 /// Result of one check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
-    state: State,
     what: &'static str,
+    state: State,
     /// What was found, or what is missing and what to do. Further lines are indented when printed.
     text: String,
 }
 
 /// What a finding means for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 enum State {
     Ok,
     /// A run works without it.
@@ -95,8 +110,10 @@ pub fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
     let programs = Programs::of_this_machine();
     findings.extend(of_tools(&programs));
     findings.push(of_clocks(&programs));
-    console.print(&render(&findings, console.screen()))?;
-    Ok(exit(&findings))
+    let exit = exit(&findings);
+    let text = if args.json { json(&findings, exit)? } else { render(&findings, console.screen()) };
+    console.print(&text)?;
+    Ok(exit)
 }
 
 fn nothing_to_calibrate(why: &str) -> String {
@@ -148,6 +165,11 @@ fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(Device
 
 fn exit(findings: &[Finding]) -> Exit {
     if findings.iter().any(|f| f.state == State::Missing) { Exit::Environment } else { Exit::Success }
+}
+
+fn json(findings: &[Finding], exit: Exit) -> Result<String, Failure> {
+    let found = Findings { version: VERSION, ok: exit == Exit::Success, findings };
+    serde_json::to_string_pretty(&found).map(|text| text + "\n").map_err(Failure::environment)
 }
 
 fn render(findings: &[Finding], screen: Screen) -> String {
@@ -398,6 +420,18 @@ mod tests {
         let absent = Finding::absent("profiler", "no ncu");
         assert_eq!(exit(&[Finding::ok("driver", "580"), absent.clone()]), Exit::Success);
         assert_eq!(exit(&[Finding::missing("driver", "none"), absent]), Exit::Environment);
+    }
+
+    #[test]
+    fn json_has_a_version_and_every_finding_with_its_state() -> Result<(), Box<dyn std::error::Error>> {
+        let findings = [Finding::ok("device", "GPU 0\nGPU 1"), Finding::missing("cache", "no room")];
+        let found: serde_json::Value = serde_json::from_str(&json(&findings, exit(&findings)).map_err(|f| f.message)?)?;
+        let expected = serde_json::json!({ "version": 1, "ok": false, "findings": [
+            { "what": "device", "state": "ok", "text": "GPU 0\nGPU 1" },
+            { "what": "cache", "state": "missing", "text": "no room" },
+        ] });
+        assert_eq!(found, expected);
+        Ok(())
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::files::load_manifest;
 use runner_compile::Network;
 use runner_experiment::Manifest;
-use runner_lang::format::visible_json;
+use runner_lang::format::{plural, visible_json};
 use runner_plan::{self, Plan, PlanOptions};
 use runner_report::{axis_value, prose};
 use runner_types::{BackendKind, Value};
@@ -75,9 +75,13 @@ fn in_folder(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Version of the lines, raised when a reader of the old lines would misread the new ones.
+const VERSION: u32 = 1;
+
 /// One experiment in the output of `--json`.
 #[derive(Debug, Serialize)]
 struct Entry {
+    version: u32,
     experiment: String,
     manifest: PathBuf,
     title: String,
@@ -85,12 +89,28 @@ struct Entry {
     baseline: Option<String>,
     /// Variant names after expansion, in the manifest's order.
     variants: Vec<String>,
+    /// What a run on a GPU has.
+    #[serde(flatten)]
+    gpu: Matrix,
+    /// What a run on the simulator has.
+    simulator: Matrix,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Matrix {
     axes: Vec<AxisEntry>,
     cases: usize,
     groups: usize,
 }
 
-#[derive(Debug, Serialize)]
+impl Matrix {
+    fn of(plan: &Plan) -> Self {
+        let axes = plan.axes().iter().map(|axis| AxisEntry { name: axis.name.clone(), values: axis.values.clone() });
+        Self { axes: axes.collect(), cases: plan.cells().len(), groups: plan.group_count() }
+    }
+}
+
+#[derive(Debug, PartialEq, Serialize)]
 struct AxisEntry {
     name: String,
     values: Vec<Value>,
@@ -98,24 +118,22 @@ struct AxisEntry {
 
 fn entry(path: &Path, reach: &ReachArgs, console: &mut Console) -> Result<Entry, Failure> {
     let manifest = load_manifest(path, reach, Network::Forbidden, console)?;
-    let options = PlanOptions::for_backend(BackendKind::Cuda);
-    let plan = runner_plan::expand(&manifest, &options).map_err(|faults| console.faults(&faults))?;
+    let expand = |backend| {
+        runner_plan::expand(&manifest, &PlanOptions::for_backend(backend)).map_err(|faults| console.faults(&faults))
+    };
+    let plan = expand(BackendKind::Cuda)?;
     let Manifest { name, title, question, .. } = &manifest;
     Ok(Entry {
+        version: VERSION,
         experiment: name.clone(),
         manifest: path.to_owned(),
         title: title.clone(),
         question: question.clone(),
         baseline: plan.baseline().map(|(variant, _)| variant.clone()),
         variants: plan.variants().iter().map(|variant| variant.name.clone()).collect(),
-        axes: axes(&plan),
-        cases: plan.cells().len(),
-        groups: plan.group_count(),
+        gpu: Matrix::of(&plan),
+        simulator: Matrix::of(&expand(BackendKind::Sim)?),
     })
-}
-
-fn axes(plan: &Plan) -> Vec<AxisEntry> {
-    plan.axes().iter().map(|axis| AxisEntry { name: axis.name.clone(), values: axis.values.clone() }).collect()
 }
 
 /// One row per experiment. On a terminal, long lists continue in their column.
@@ -123,7 +141,8 @@ fn table(entries: &[Entry], width: Option<usize>) -> String {
     const TITLES: [&str; 3] = ["experiment", "cases", "variants and axes"];
     let names = entries.iter().map(|entry| entry.experiment.chars().count());
     let first = names.chain([TITLES[0].len()]).max().unwrap_or(0);
-    let second = entries.iter().map(|entry| entry.cases.to_string().len()).chain([TITLES[1].len()]).max().unwrap_or(0);
+    let second =
+        entries.iter().map(|entry| entry.gpu.cases.to_string().len()).chain([TITLES[1].len()]).max().unwrap_or(0);
     let indent = first + second + 4;
     // A narrow terminal wraps lines itself.
     let rest = width.map(|width| width.saturating_sub(indent)).filter(|width| *width >= 30);
@@ -132,19 +151,29 @@ fn table(entries: &[Entry], width: Option<usize>) -> String {
         let cell = lines.join("\n").replace('\n', &format!("\n{}", " ".repeat(indent)));
         format!("{one:<first$}  {two:>second$}  {cell}\n")
     };
-    let rows = entries.iter().map(|entry| row([&entry.experiment, &entry.cases.to_string()], &lists(entry)));
+    let rows = entries.iter().map(|entry| row([&entry.experiment, &entry.gpu.cases.to_string()], &lists(entry)));
     std::iter::once(row([TITLES[0], TITLES[1]], &[TITLES[2].to_owned()])).chain(rows).collect()
 }
 
-/// Describes variants and axes in lines such as `a (baseline), b` and `n = 1024, 2048; type = f32`.
+/// Describes variants and axes in lines such as `a (baseline), b` and `n = 1024, 2048; type = f32`, and the simulator's if a
+/// run there has others: `on the simulator 2 cases: n = 64`.
 fn lists(entry: &Entry) -> Vec<String> {
     let variant = |name: &String| {
         let is_baseline = entry.baseline.as_ref() == Some(name);
         if is_baseline { format!("{name} (baseline)") } else { name.clone() }
     };
     let variants: Vec<String> = entry.variants.iter().map(variant).collect();
-    let axes: Vec<String> = entry.axes.iter().map(|axis| format!("{} = {}", axis.name, values(&axis.values))).collect();
-    [variants.join(", "), axes.join("; ")].into_iter().filter(|line| !line.is_empty()).collect()
+    let axes = |axes: &mut dyn Iterator<Item = &AxisEntry>| -> String {
+        axes.map(|axis| format!("{} = {}", axis.name, values(&axis.values))).collect::<Vec<_>>().join("; ")
+    };
+    let Entry { gpu, simulator, .. } = entry;
+    let differs = (gpu != simulator).then(|| {
+        let other = axes(&mut simulator.axes.iter().filter(|axis| !gpu.axes.contains(axis)));
+        let other = if other.is_empty() { other } else { format!(": {other}") };
+        format!("on the simulator {}{other}", plural(simulator.cases as u64, "case"))
+    });
+    let lines = [variants.join(", "), axes(&mut gpu.axes.iter())].into_iter().chain(differs);
+    lines.filter(|line| !line.is_empty()).collect()
 }
 
 fn values(values: &[Value]) -> String {

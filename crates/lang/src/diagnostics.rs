@@ -64,6 +64,21 @@ impl Diagnostics {
         Self { source, items, omitted: 0 }
     }
 
+    /// The errors in the order of their places.
+    pub fn in_order(&self) -> Vec<&Diagnostic> {
+        let mut items: Vec<&Diagnostic> = self.items.iter().collect();
+        items.sort_by_key(|item| item.span.as_ref().map(|span| (span.start, span.end)));
+        items
+    }
+
+    /// Line and column of an error in the manifest, from 1; `None` for an error of the whole file.
+    pub fn place(&self, item: &Diagnostic) -> Option<(usize, usize)> {
+        let text = &self.source.text;
+        let before = &text[..text.floor_char_boundary(item.span.as_ref()?.start)];
+        let line = before.rfind('\n').map_or(0, |end| end + 1);
+        Some((before.matches('\n').count() + 1, before[line..].chars().count() + 1))
+    }
+
     /// Renders all errors in file order, each followed by an empty line.
     pub fn render(&self, color: bool) -> String {
         self.render_within(color, None)
@@ -76,8 +91,7 @@ impl Diagnostics {
             renderer = renderer.term_width(width);
         }
         let path = self.source.path.display().to_string();
-        let mut items: Vec<&Diagnostic> = self.items.iter().collect();
-        items.sort_by_key(|item| item.span.as_ref().map(|span| (span.start, span.end)));
+        let items = self.in_order();
         let mut text = String::new();
         let shown = items.len().min(MOST_SHOWN);
         for item in &items[..shown] {
@@ -176,6 +190,14 @@ error: unknown key `blok`
 
 ";
         assert_eq!(faults(vec![late, early]).render(false), expected);
+    }
+
+    #[test]
+    fn a_place_is_a_line_and_a_column_in_characters() {
+        let [micro, whole] = [Diagnostic::at(28..29, "after µ"), Diagnostic::whole("cannot be read")];
+        let faults = faults(vec![micro.clone()]);
+        // `blok = "µ"` begins at byte 18, and µ has two bytes.
+        assert_eq!([faults.place(&micro), faults.place(&whole)], [Some((3, 10)), None]);
     }
 
     #[test]

@@ -55,6 +55,33 @@ fn a_sound_manifest_is_summed_up_and_a_faulty_one_beside_it_decides_the_exit_cod
 }
 
 #[test]
+fn json_has_a_line_per_manifest_with_every_fault_and_its_place() {
+    let output = check(&["--json", "experiments/no_variant.toml", "sound/sound.toml"]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(2), ""));
+    let lines: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [faulty, sound] = &lines[..] else { panic!("{lines:?}") };
+    let expected = serde_json::json!({
+        "version": 1, "manifest": "sound/sound.toml", "ok": true, "experiment": "sound", "variants": 3, "axes": 2,
+    });
+    assert_eq!(sound, &expected);
+    let said = std::fs::read_to_string(folder().join("experiments/no_variant.stderr")).unwrap();
+    let fault = &faulty["faults"][0];
+    assert_eq!((&faulty["version"], &faulty["ok"], &faulty["omitted"]), (&1.into(), &false.into(), &0.into()));
+    assert!(said.starts_with(&format!("error: {}\n", fault["message"].as_str().unwrap())), "{fault}");
+    // The text of the other faults names the same places.
+    for path in manifests() {
+        let name = format!("experiments/{}", path.file_name().unwrap().to_str().unwrap());
+        let said = std::fs::read_to_string(path.with_extension("stderr")).unwrap();
+        let line: serde_json::Value = serde_json::from_slice(&check(&["--json", &name]).stdout).unwrap();
+        for fault in line["faults"].as_array().unwrap().iter().take(10) {
+            let Some((line, column)) = fault["line"].as_u64().zip(fault["column"].as_u64()) else { continue };
+            assert!(said.contains(&format!("--> {name}:{line}:{column}\n")), "{fault}: {said}");
+        }
+    }
+}
+
+#[test]
 fn colour_is_used_where_it_is_asked_for() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
     let arguments = ["--color", "always", "check", "experiments/no_variant.toml"];

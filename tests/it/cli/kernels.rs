@@ -166,15 +166,41 @@ fn experiments_are_listed_with_their_variants_and_axes() {
     expect(&folder, &["init", "scale.cu", "-k", "old", "-k", "strided"], 0, &[]);
     let (code, out, _) = run(&folder, &["list"]);
     let expected = "experiment  cases  variants and axes\nscale           2  old (baseline), strided\n                   n = \
-                    16777213\n";
+                    16777213\n                   on the simulator 2 cases: n = 65521\n";
     assert_eq!((code, out.as_str()), (Some(0), expected));
     let (_, out, _) = run(&folder, &["list", "experiments/scale.toml", "--json"]);
     let entry: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(entry["variants"], serde_json::json!(["old", "strided"]));
     assert_eq!(entry["axes"], serde_json::json!([{ "name": "n", "values": [16_777_213] }]));
+    assert_eq!((&entry["version"], &entry["cases"], &entry["simulator"]["cases"]), (&1.into(), &2.into(), &2.into()));
     // An invalid manifest does not hide the others.
     fs::write(folder.path().join("experiments/broken.toml"), "[experiment]\n").unwrap();
     expect(&folder, &["list"], 2, &["broken.toml", "scale           2"]);
+}
+
+/// The committed reports have 420 cases of the H100 and 228 of the simulator, which has sizes of its own.
+#[test]
+fn a_list_counts_the_cases_of_a_run_on_a_gpu_and_on_the_simulator() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = |options: &[&str]| {
+        let words = ["list", "experiments/reduce.toml", "experiments/warp_primitives.toml"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        let output = command.current_dir(root).args(words).args(options).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let reported = |device: &str| {
+        let records = root.join("reports/reduce").join(device).join("records.jsonl");
+        runner_results::journal::read_records(&records).unwrap().cases.len()
+    };
+    let [gpu, simulator] = ["nvidia-h100-80gb-hbm3", "simulated-h100"].map(reported);
+    let lines: Vec<Value> = list(&["--json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["cases"], &lines[0]["simulator"]["cases"]), (&gpu.into(), &simulator.into()));
+    assert_eq!(lines[0]["simulator"]["axes"][0]["values"], serde_json::json!([16_384, 65_536, 262_144]));
+    let text = list(&[]);
+    assert!(text.contains(&format!("on the simulator {simulator} cases: n = 16384, 2^16, 2^18\n")), "{text}");
+    // The same on both.
+    assert_eq!(text.matches("on the simulator").count(), 1, "{text}");
 }
 
 const UPDATES: &str = "\
