@@ -111,6 +111,7 @@ fn assert_change(name: &str, code: i32, edits: &[Edit]) {
         "main",
         "--gate",
         "--thorough",
+        "--lines",
         "--markdown",
         "page.md",
     ]);

@@ -45,8 +45,8 @@ pub fn texts(change: &Change) -> Option<String> {
     let changed: Vec<&LineChange> = change.lines.iter().filter(|line| line.is_other_text()).collect();
     if changed.len() > MOST_TEXTS {
         return Some(format!(
-            "{} with counts changed, the first is {}",
-            plural(changed.len() as u64, "line"),
+            "{} changed, the first is {}",
+            plural(changed.len() as u64, "executed line"),
             name(changed[0])
         ));
     }
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(texts(&ends).as_deref(), Some("k.cu:7 is new: \"new();\"; \"old();\" is gone, was k.cu:9"));
         let other = |number| (Some(line(number, "a", 1.0)), Some(line(number, "b", 1.0)));
         let many = change((1..=3).map(other).collect());
-        assert_eq!(texts(&many).as_deref(), Some("3 lines with counts changed, the first is k.cu:1"));
+        assert_eq!(texts(&many).as_deref(), Some("3 executed lines changed, the first is k.cu:1"));
         assert_eq!(texts(&change(vec![(Some(line(1, "a", 1.0)), Some(line(2, "a", 3.0)))])), None);
     }
 }

@@ -82,8 +82,20 @@ pub fn rollup(compared: Compared<'_>, totals: &Totals<'_>, rows: &[Row<'_>]) -> 
     Rollup { lines: groups.iter().take(MOST_VARIANTS).map(line).collect(), left_out }
 }
 
+/// Maximum number of reasons in a sentence above the lines of the variants, which have all.
+const FEW_REASONS: usize = 3;
+
 /// Summarises rows that are some of `total` cases: `13 of 13 cases, +3.1 % to +9.0 %; source changed`.
 pub fn text(rows: &[Row<'_>], total: usize) -> String {
+    joined(rows, total, usize::MAX)
+}
+
+/// The same with the first reasons only.
+pub fn short_text(rows: &[Row<'_>], total: usize) -> String {
+    joined(rows, total, FEW_REASONS)
+}
+
+fn joined(rows: &[Row<'_>], total: usize, most: usize) -> String {
     let keys = rows.iter().map(|(report, change)| (std::ptr::from_ref(*report), &change.case.key));
     let keys: HashSet<(*const ReportComparison, &CaseKey)> = keys.collect();
     let cases = format!("{} of {}", keys.len(), plural_of(total as u64, "case", "cases"));
@@ -91,7 +103,7 @@ pub fn text(rows: &[Row<'_>], total: usize) -> String {
     let places = || if is_new { newcomers(rows) } else { None };
     let changes = times(rows.iter().map(|(_, change)| *change)).or_else(|| counts(rows)).or_else(places);
     let parts = std::iter::once(cases).chain(changes).collect::<Vec<_>>().join(", ");
-    std::iter::once(parts).chain(reasons(rows)).collect::<Vec<_>>().join("; ")
+    std::iter::once(parts).chain(reasons(rows).into_iter().take(most)).collect::<Vec<_>>().join("; ")
 }
 
 /// Writes a range, or a single value if both ends look the same.
@@ -158,10 +170,10 @@ fn newcomers(rows: &[Row<'_>]) -> Option<String> {
 }
 
 /// Reasons that all rows share, or the first row's if there are none.
-fn reasons(rows: &[Row<'_>]) -> Option<String> {
+fn reasons(rows: &[Row<'_>]) -> Vec<String> {
     let (report, first) = rows[0];
     if first.kind == Kind::New {
-        return None;
+        return Vec::new();
     }
     let of_first = words::reasons(first, report);
     let mut common = of_first.clone();
@@ -180,7 +192,10 @@ fn reasons(rows: &[Row<'_>]) -> Option<String> {
         common.insert(0, format!("such as {why}"));
     }
     if common.is_empty() {
-        return (!of_first.is_empty()).then(|| format!("such as {}", of_first.join("; ")));
+        common = of_first;
+        if let Some(reason) = common.first_mut() {
+            reason.insert_str(0, "such as ");
+        }
     }
-    Some(common.join("; "))
+    common
 }

@@ -53,7 +53,7 @@ fn sentence(rows: &[Row<'_>], totals: &Totals<'_>) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let example = matches!(first.kind, Kind::Gone | Kind::New) && !first.case.key.axes.is_empty();
     let example = if example { format!("; such as {}", wording::case_name(&first.case)) } else { String::new() };
-    let text = rollup::text(rows, totals.of_rows(rows));
+    let text = rollup::short_text(rows, totals.of_rows(rows));
     format!("{}: {}{more}: {text}{example}{}.", words::heading(first.kind), names.join(", "), of_all(rows))
 }
 

@@ -5,7 +5,7 @@
   // Columns of texts that are no part of a case's name.
   const UNNAMED = ["check", "verdict", "why", "times", "changed at"];
   // A longer text is broken into lines.
-  const LONG = 60;
+  const LONG = 40;
   const root = document.documentElement;
   const sections = [...document.querySelectorAll("section.report")];
   const loaded = new Map();
@@ -122,7 +122,7 @@
     const page = Math.min(Math.max(asked, 0), last);
     const body = [];
     for (const row of rows.slice(page * PAGE, (page + 1) * PAGE)) {
-      const kind = (c) => isNumber(c) ? "number" : (text(c, row) || "").length > LONG ? "long" : "";
+      const kind = (c) => (isNumber(c) ? "number" : "") + ((text(c, row) || "").length > LONG ? " long" : "");
       const cells = report.columns.map((c) => make("td", text(c, row) || "", kind(c)));
       const line = make("tr", cells, "case" + (row === open ? " open" : "") + (report.best.has(row) ? " best" : ""));
       line.dataset.row = row;
