@@ -1,9 +1,9 @@
 //! Files that list the groups of each shard of an experiment. The first submission plans them once. A task then reads
-//! only its own shards' groups: it need not plan the rest, and another version of the program cannot divide the work
-//! differently.
+//! only the groups of its own shards: it need not plan the rest, and a different version of the program cannot divide
+//! the work differently.
 //!
-//! A sealed file. Format, in little-endian `u32`: for each shard the number of groups before it, the total number of groups, and
-//! then for each group its ordinal in the plan and a point in it.
+//! Format: a sealed file of little-endian `u32`. For each shard, the number of groups before it; then the total number
+//! of groups; then, for each group, its ordinal in the plan and a point in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn write_groups(dir: &Path, experiment: &Experiment, shards: &[Vec<GroupPlac
     Ok(sealed::write(&path(dir, experiment), &bytes)?)
 }
 
-/// Whether the file of an experiment is as it was written.
+/// Whether the experiment's file of groups is readable and undamaged.
 pub fn are_groups_sound(dir: &Path, experiment: &Experiment) -> bool {
     content(&path(dir, experiment)).is_ok()
 }
@@ -53,7 +53,7 @@ pub fn read_groups(dir: &Path, experiment: &Experiment, shard: Shard) -> Result<
     groups().ok_or_else(|| JobError::Invalid { path, why: format!("it has no groups of shard {shard}") })
 }
 
-/// The numbers of a file. Older versions wrote them without a seal, and the first one is 0.
+/// Unsealed content of a file. Older versions wrote it without a seal; it then starts with a zero word.
 fn content(path: &Path) -> Result<Vec<u8>, JobError> {
     let bytes = regular::read_data(path, regular::LONGEST_DATA)
         .map_err(|source| JobError::Read { path: path.to_owned(), source })?;
@@ -88,7 +88,7 @@ mod tests {
         std::fs::write(&file, [0xff; 64]).unwrap();
         let error = read_groups(dir.path(), &experiment, Shard { index: 1, of: 3 }).unwrap_err().to_string();
         assert!(error.ends_with("it is damaged; submit again"), "{error}");
-        // As an older version wrote it: two groups of the only shard.
+        // Format of older versions: two groups of the only shard.
         std::fs::write(&file, [0, 2, 0, 3, 2, 9].map(u32::to_le_bytes).concat()).unwrap();
         assert_eq!(read_groups(dir.path(), &experiment, Shard { index: 1, of: 1 }).unwrap(), shards[0]);
     }

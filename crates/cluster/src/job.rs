@@ -1,5 +1,5 @@
-//! The file `job.json` in a job's folder: what to run and how it was submitted. It is written once and read by every
-//! command and task of the job. Other users may have written it, so its values are checked on reading.
+//! The file `job.json` in a job's folder: what to run and how it was submitted. Written once and read by every command
+//! and task of the job. Another user may have written it, so its values are checked when it is read.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ const VERSION: u32 = 3;
 const JOB_FILE: &str = "job.json";
 const COLLECTED: &str = "collected";
 
-/// Bits of a file's mode with which its group or everybody may write to it.
+/// Mode bits that let the group or everybody write to a file.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Limit of `--shard`.
@@ -29,32 +29,31 @@ const MOST_SHARDS: usize = 1_000_000;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     pub version: u32,
-    /// Name that users and the scheduler's lists show.
+    /// Name shown to users and in the scheduler's lists.
     pub name: String,
-    /// Hexadecimal digits that identify the job among others of the same name.
+    /// Hexadecimal digits that distinguish jobs with the same name.
     pub id: String,
     /// Executable that ran `runner submit`.
     pub program: PathBuf,
-    /// Working directory of the tasks. Paths of manifests are relative to it.
+    /// Working directory of the tasks. Manifest paths are relative to it.
     pub directory: PathBuf,
     /// Cache with the compiled kernels.
     pub cache: PathBuf,
-    /// Options of `runner run` for every manifest. They state what to measure, never what a manifest may do.
+    /// Options of `runner run` for every manifest. They say what to measure, never what a manifest may do.
     #[serde(deserialize_with = "options")]
     pub options: Vec<String>,
-    /// Options that permit things to manifests. They are written to the scripts only, because others can write this
-    /// file.
+    /// Options that grant permissions to manifests. Written only to the scripts, because others can write this file.
     #[serde(skip)]
     pub trust: Vec<String>,
-    /// Whether the tasks are shards of a search. The last task then runs what follows the search.
+    /// Whether the tasks are shards of a search. The last task then runs the steps after the search.
     #[serde(default)]
     pub searches: bool,
-    /// Arguments of `runner tune` for such tasks. Only in the scripts, like `trust`.
+    /// Arguments of `runner tune` for a search. Like `trust`, only in the scripts.
     #[serde(skip)]
     pub search: Vec<String>,
     /// Folder of the reports, as for `runner merge --out`.
     pub out: Option<PathBuf>,
-    /// Git revision with whose reports the collecting job compares.
+    /// Git revision whose reports the collecting job compares with.
     #[serde(default, deserialize_with = "revision")]
     pub compare_with: Option<String>,
     /// Whether the collecting job fails on a broken claim.
@@ -64,12 +63,12 @@ pub struct Job {
     pub device: Option<String>,
     pub experiments: Vec<Experiment>,
     pub settings: Settings,
-    /// Words of the command that submitted the job, after the program's name; empty for jobs of older versions.
+    /// Words of the submitting command, without the program's name; empty for jobs of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
 }
 
-/// The part of the file that every version has.
+/// The field that every version of the file has.
 #[derive(Deserialize)]
 struct JobVersion {
     version: u32,
@@ -79,7 +78,7 @@ struct JobVersion {
 pub struct Experiment {
     /// Path as given on the command line.
     pub manifest: PathBuf,
-    /// Name of the experiment and of its folder in the job.
+    /// Name of the experiment and of its folder below the job.
     #[serde(deserialize_with = "experiment_name")]
     pub name: String,
     /// Hash of the manifest's text.
@@ -88,15 +87,15 @@ pub struct Experiment {
     pub seconds: Vec<f64>,
     /// Cases per shard.
     pub cases: Vec<u64>,
-    /// Groups of the whole plan.
+    /// Number of groups in the whole plan.
     pub groups: u32,
 }
 
-/// Options of a job that take a value, and those that take none.
+/// Options that a job file may contain: those with a value, then flags.
 const WITH_VALUE: [&str; 5] = ["--backend", "--sim-device", "--set", "--filter", "--variant"];
 const FLAGS: [&str; 5] = ["--no-sanitize", "--counters", "--memcheck", "--energy", "--thorough"];
 
-/// Refuses unknown options, because others may have written the file.
+/// Rejects unknown options, because others may have written the file.
 fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let words = Vec::<String>::deserialize(deserializer)?;
     let is_known = |word: &&String| match word.split_once('=') {
@@ -109,7 +108,7 @@ fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     }
 }
 
-/// Refuses names that git would take for options, because others may have written the file.
+/// Rejects names that git would take for options, because others may have written the file.
 fn revision<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let name = Option::<String>::deserialize(deserializer)?;
     match name {
@@ -129,7 +128,7 @@ impl Experiment {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Work {
-    /// Index into the experiments of the job.
+    /// Index into the job's experiments.
     pub experiment: usize,
     pub shard: Shard,
 }
@@ -147,7 +146,7 @@ pub enum JobError {
         path.display()
     )]
     Version { path: PathBuf, found: u32 },
-    /// A file with contents that no job has.
+    /// A file whose content is invalid.
     #[error("{}: {why}; name a folder that `runner submit` has written", path.display())]
     Invalid { path: PathBuf, why: String },
     /// A symbolic link in place of a folder of the job.
@@ -158,7 +157,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Whether a file is missing, perhaps only until a shared file system shows it.
+    /// Whether a file is missing. It may only be delayed by a shared file system.
     pub fn is_absent(&self) -> bool {
         match self {
             Self::NoJob(_) => true,
@@ -169,7 +168,6 @@ impl JobError {
 }
 
 impl Job {
-    /// Version of the format that this program writes.
     pub const VERSION: u32 = VERSION;
 
     pub fn read(dir: &Path) -> Result<Self, JobError> {
@@ -206,7 +204,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Whether only this user could have written the job's file.
+    /// Whether only this user could have written the job file.
     pub fn is_own(dir: &Path) -> bool {
         let only_own = |path: &Path| {
             path.symlink_metadata().is_ok_and(|found| {
@@ -216,14 +214,14 @@ impl Job {
         only_own(dir) && only_own(&dir.join(JOB_FILE))
     }
 
-    /// The command that submitted the job, for a shell; `None` for jobs of older versions.
+    /// The submitting command, quoted for a shell; `None` for jobs of older versions.
     pub fn command_line(&self) -> Option<String> {
         let words = self.command.iter().map(|word| shlex::try_quote(word).ok());
         let words = words.collect::<Option<Vec<_>>>().filter(|words| !words.is_empty())?;
         Some(format!("runner {}", words.join(" ")))
     }
 
-    /// Refuses symbolic links in the job's folder, through which a task would write elsewhere.
+    /// Rejects symbolic links in the job's folder, through which a task would write elsewhere.
     pub fn refuse_links(&self, dir: &Path, work: Work) -> Result<(), JobError> {
         let folder = self.folder(dir, work);
         let inside = folder.ancestors().take_while(|above| *above != dir).map(Path::to_owned);
@@ -250,7 +248,6 @@ impl Job {
         self.experiments.iter().enumerate().flat_map(shards_of)
     }
 
-    /// Estimated seconds of a shard.
     pub fn seconds(&self, work: Work) -> f64 {
         let experiment = self.experiments.get(work.experiment);
         experiment.and_then(|e| e.seconds.get(work.shard.index as usize - 1)).copied().unwrap_or(0.0)
@@ -271,7 +268,7 @@ impl Job {
         }
     }
 
-    /// Shard of the search that task `task`, counted from 1, runs; `None` for the task after the shards.
+    /// Search shard that task `task` (1-based) runs; `None` for the task after the shards.
     pub fn search_shard(&self, task: u32) -> Option<Shard> {
         let shards = self.experiments.first().map_or(0, |search| search.seconds.len() as u32).saturating_sub(1);
         (task <= shards).then_some(Shard { index: task, of: shards })
@@ -288,12 +285,12 @@ pub fn shards_folder(dir: &Path) -> PathBuf {
     dir.join("shards")
 }
 
-/// Folder of the tasks' own logs.
+/// Folder of the logs that tasks write themselves.
 pub(super) fn tasks_folder(dir: &Path) -> PathBuf {
     dir.join("tasks")
 }
 
-/// Folder of the tasks' output.
+/// Folder of the tasks' standard output and error.
 pub fn logs_folder(dir: &Path) -> PathBuf {
     dir.join("logs")
 }
@@ -309,7 +306,7 @@ pub fn collected(dir: &Path) -> u32 {
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Subfolders of a folder, without symbolic links; none if it does not exist.
+/// Subfolders of a folder, without symbolic links; empty if the folder does not exist.
 pub(super) fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()

@@ -1,6 +1,6 @@
-//! Copies of the programs that tasks run, next to the jobs. A task must run the program that submitted it, even after
-//! an upgrade. Jobs with the same program share one copy. It is removed when no job names it, a day after it was last
-//! kept.
+//! Copies of the programs that tasks run, stored next to the jobs. A task must run the program that submitted it, even
+//! after an upgrade. Jobs with the same program share one copy. A copy that no job refers to is removed a day after its
+//! last use.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -13,24 +13,24 @@ use super::snapshot::{Snapshot, SnapshotError, hash_of, keep_copy};
 
 const PROGRAMS: &str = ".programs";
 
-/// How long a copy that no job names is kept. Its job may not be written yet.
+/// How long to keep a copy that no job refers to: its job may not be written yet.
 const UNNAMED: Duration = Duration::from_hours(24);
 
-/// Keeps a copy of a program in `folder`, so that its replacement does not affect tasks. Returns the copy's path and
-/// hash.
+/// Keeps a copy of a program in `folder`, so that replacing the program does not affect tasks. Returns the copy's path
+/// and hash.
 pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, String)> {
     let place_of = |hash: &str| folder.join(PROGRAMS).join(hash).join("runner");
     let hash = hash_of(program)?;
     let place = place_of(&hash);
     let parent = place.parent().unwrap_or(folder);
     fs::create_dir_all(parent)?;
-    // A kept copy counts as new again. One of another user cannot be touched, but this user does not remove it
+    // Restart the copy's removal period. This fails for another user's copy, but then this user does not remove it
     // either.
     let _ = File::open(parent).and_then(|parent| parent.set_modified(SystemTime::now()));
     if place.exists() && hash_of(&place)? != hash {
         fs::remove_file(&place)?;
     }
-    // A hard link suffices: programs are replaced by a rename. Tasks check the hash, so they notice an overwritten
+    // A hard link is enough: programs are replaced by a rename. Tasks check the hash, so they notice an overwritten
     // file.
     if !place.exists() && fs::hard_link(program, &place).is_err() && !place.exists() {
         let copied = keep_copy(program, 0o555, place_of)?;
@@ -39,8 +39,8 @@ pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, Strin
     Ok((place, hash))
 }
 
-/// Removes the copies that no job's snapshot names, and returns their number. Keeps those that cannot be removed, and all
-/// of them if a snapshot cannot be read.
+/// Removes the old copies that no job's snapshot names, and returns how many were removed. Removes none if a snapshot
+/// cannot be read.
 pub fn remove_unused_programs(folder: &Path) -> u64 {
     let Ok(used) = used_programs(folder) else { return 0 };
     let mut removed = 0;
@@ -54,7 +54,7 @@ pub fn remove_unused_programs(folder: &Path) -> u64 {
     removed
 }
 
-/// Hashes of the programs that all jobs' snapshots name.
+/// Hashes of the programs that the jobs' snapshots name.
 fn used_programs(folder: &Path) -> Result<HashSet<String>, JobError> {
     let mut used = HashSet::new();
     for job in subfolders(folder) {
@@ -104,7 +104,7 @@ mod tests {
         fs::write(&list, text).unwrap();
         remove_unused_programs(jobs.path());
         assert_eq!([named.exists(), unnamed.exists(), young.exists()], [true, false, true]);
-        // The job is gone. Another one keeps the program again before it is written.
+        // The job is gone. Another one keeps the program again before its own snapshot is written.
         fs::remove_dir_all(job).unwrap();
         keep("a", Duration::ZERO);
         remove_unused_programs(jobs.path());

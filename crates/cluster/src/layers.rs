@@ -1,7 +1,7 @@
 //! Settings of a job, merged from the command line, the project's `cluster.toml` and the user's.
 //!
-//! Each value becomes an option of the scheduler on a line of its own. Values are limited to characters that are
-//! literal in such a line, so no value can end its option.
+//! Each value is passed to the scheduler as an option on its own line. Only characters that are literal in such a line
+//! are allowed, so no value can end its option.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::settings::{Settings, size};
 use runner_files::regular;
 
-/// Name of the file, in the project and in the user's configuration folder.
+/// File name, both in the project and in the user's configuration folder.
 pub const SETTINGS_FILE: &str = "cluster.toml";
 
 /// Characters allowed in values besides letters and digits.
@@ -19,7 +19,7 @@ const PLAIN: &str = "_.,:;=+%@/&|!*()[]-";
 /// Upper limit of `memory_factor` and `time_factor`.
 const LARGEST_FACTOR: f64 = 16.0;
 
-/// Settings that need the end states of tasks, so only schedulers that this program calls can have them.
+/// Settings that depend on how tasks ended. Only schedulers that this program calls support them.
 const OF_QUEUES: [&str; 5] = ["queue", "memory_factor", "time_factor", "collect", "notify"];
 
 const DEFAULTS: &str = "min_task_time = '10min'\nrequeues = 3\nwarning = '2min'";
@@ -40,8 +40,8 @@ pub fn read_layer(path: &Path) -> Result<Table, SettingsError> {
     toml::from_str(&text).map_err(faulty)
 }
 
-/// The settings through which a batch script runs other programs: shell lines, environment modules, containers and
-/// free options of the scheduler. `None` if there are none.
+/// The settings that let a batch script run other programs: shell lines, environment modules, containers and free-form
+/// scheduler options. `None` if there are none.
 pub fn project_code(layer: &Table) -> Option<String> {
     let keys = ["setup", "modules", "extra", "image", "notify"];
     let has_code = |value: &&Value| value.as_array().is_none_or(|lines| !lines.is_empty());
@@ -52,7 +52,7 @@ pub fn project_code(layer: &Table) -> Option<String> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// Merges layers, the first of which takes precedence, and reports all invalid values together.
+/// Merges layers, of which the first takes precedence, and reports all invalid values together.
 pub fn resolve(layers: impl IntoIterator<Item = Table>) -> Result<Settings, SettingsError> {
     let mut merged = Table::new();
     for layer in layers {

@@ -1,8 +1,8 @@
 //! Jobs on a cluster: the folder that describes a job, its batch scripts, and the state of its tasks.
 //!
-//! The scheduler distributes the work. A job's shards are packed into tasks; each task is an element of a job array
-//! and runs `runner task`. Results are in the shards' journals, and each task has a log. The scheduler's answer only
-//! explains why a shard has no result. Nothing here runs a case.
+//! The scheduler distributes the work. A job's shards are packed into tasks; each task is one index of a job array and
+//! runs `runner task`. Results are in the shards' journals, and each task has a log. The scheduler's answers only
+//! explain why a shard has no result. Nothing in this crate runs a case.
 
 mod groups;
 mod job;

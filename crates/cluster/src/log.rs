@@ -1,5 +1,5 @@
-//! The log of a task: one line of JSON per event of its attempts. Where the scheduler keeps no accounts, it is the
-//! only explanation of a missing result.
+//! The log of a task: one line of JSON per event of its attempts. If the scheduler has no accounting, it is the only
+//! explanation of a missing result.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -14,10 +14,10 @@ use runner_files::regular;
 use runner_files::sealed::{self, BadLine};
 use runner_types::calendar_time;
 
-/// Reason of a task that stopped because the scheduler warned of its time limit.
+/// Reason logged by a task that stopped because the scheduler warned of the time limit.
 pub const TIME_WAS_NEAR: &str = "its time limit was near";
 
-/// Reason of a task that stopped because its worker was killed without a cause that it knows.
+/// Reason logged by a task that stopped because something else killed its worker.
 pub const OUT_OF_MEMORY: &str = "its worker was killed, which the system does when memory runs out";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,12 +34,12 @@ pub enum TaskEvent {
     Refused { node: String, why: String },
     /// The task ended before its shards were done.
     Stopped { why: String },
-    /// The task asked the scheduler to start it again.
+    /// The task asked the scheduler to restart it.
     Requeued {
         /// Node to avoid at the next start.
         excluded: Option<String>,
     },
-    /// All shards have all their results.
+    /// All shards of the task have all their results.
     Finished,
 }
 
@@ -72,7 +72,7 @@ impl TaskLog {
         file.sync_all()
     }
 
-    /// Reads the lines of the log that are as they were written; none if the task never began.
+    /// Reads the undamaged lines of the log; empty if the task never started.
     pub fn read(&self) -> Vec<Attempt> {
         let text = regular::read_text(&self.path).unwrap_or_default();
         // Older versions wrote no checksums.

@@ -1,9 +1,9 @@
-//! Packing of shards into tasks with enough work: thousands of tiny jobs overload a scheduler.
+//! Packs shards into tasks with enough work: thousands of tiny jobs overload a scheduler.
 
 use super::{Job, Work};
 
-/// Fills tasks in order until each has `least` seconds of work. The rest joins the last task, so only a single task
-/// can be shorter.
+/// Fills tasks in order until each has `least` seconds of work. The remainder joins the last task, so a task is shorter
+/// only if it is the only one.
 pub fn pack(job: &Job, work: impl IntoIterator<Item = Work>, least: f64) -> Vec<Vec<Work>> {
     let mut tasks: Vec<Vec<Work>> = Vec::new();
     let (mut open, mut seconds) = (Vec::new(), 0.0);

@@ -1,4 +1,4 @@
-//! Whether a node is fit to measure on. The check creates no context, so it leaves the GPU unused.
+//! Checks whether a node is fit for measuring. The check creates no context, so it does not use the GPU.
 
 use runner_backend::cuda::Health;
 use runner_lang::format::bytes;
@@ -7,8 +7,8 @@ use runner_types::ThrottleReason;
 /// Fraction of a GPU's memory that must be free.
 const LEAST_FREE: f64 = 0.9;
 
-/// What disqualifies a GPU. `name` is the expected model and `driver` the expected beginning of the driver's version.
-/// Values that NVML does not report are not faults.
+/// Reasons not to measure on a GPU. `name` is the expected model and `driver` the expected prefix of the driver
+/// version. Values that NVML does not report are not faults.
 pub fn faults(health: &Health, name: &str, driver: Option<&str>) -> Vec<String> {
     let mut faults = Vec::new();
     if health.name != name {

@@ -1,6 +1,6 @@
-//! How each scheduler receives the tasks of a job. A scheduler is one file and one line of [`SchedulerKind`].
+//! How to pass a job's tasks to each scheduler. Adding a scheduler takes one file and one line of [`SchedulerKind`].
 //!
-//! A script is text for bash, and every path in it is one quoted word.
+//! Scripts are for bash, and every path in them is one quoted word.
 
 mod command;
 mod flux;
@@ -20,9 +20,9 @@ use super::settings::SchedulerKind;
 use super::{Job, Retry};
 use runner_files::file_names::hyphenated;
 
-/// Seconds added to a time limit that is derived from the estimate: start, calibration, reading the cache.
+/// Seconds for start-up, calibration and reading the cache, added to a time limit derived from the estimate.
 const STARTUP: f64 = 300.0;
-/// Factor between the estimate, which is rough, and the time limit.
+/// Ratio of the time limit to the estimate, which is rough.
 const MARGIN: f64 = 2.0;
 
 impl Deref for SchedulerKind {
@@ -40,9 +40,8 @@ impl Deref for SchedulerKind {
     }
 }
 
-/// A scheduler, for which this crate writes scripts and commands.
 pub trait Scheduler {
-    /// Keys of `cluster.toml` without a meaning for this scheduler. They are refused.
+    /// Keys of `cluster.toml` that do not apply to this scheduler and are rejected.
     fn unsupported_keys(&self) -> &'static [&'static str];
 
     /// Keys of `cluster.toml` that this scheduler requires.
@@ -50,7 +49,7 @@ pub trait Scheduler {
         &[]
     }
 
-    /// Whether `gpus` may name a model, as in `h100:1`.
+    /// Whether `gpus` may include a model, as in `h100:1`.
     fn knows_models(&self) -> bool {
         false
     }
@@ -58,7 +57,7 @@ pub trait Scheduler {
     /// Renders the script that runs `part`.
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError>;
 
-    /// Who submits scripts and cancels tasks.
+    /// Who submits scripts and cancels tasks: this program or the user.
     fn submitter(&self) -> Submitter;
 
     /// The commands of the scheduler, if this program runs them.
@@ -74,73 +73,73 @@ pub trait Scheduler {
 pub enum Submitter {
     Program(&'static dyn Queue),
     User {
-        /// Formats the shell command that cancels all jobs of a given name.
+        /// Formats the shell command that cancels all jobs with a given name.
         cancelling: fn(&str) -> String,
     },
 }
 
 /// A scheduler whose commands this program runs.
 pub trait Queue: std::fmt::Debug {
-    /// Largest number of elements of an array.
+    /// Maximum job array size.
     fn max_array(&self) -> Result<u32, QueueError>;
 
-    /// Longest time limit in seconds of a partition or of the default one; `None` without a limit.
+    /// Longest time limit of the partition, or of the default partition, in seconds; `None` if unlimited.
     fn longest(&self, partition: Option<&str>) -> Result<Option<u64>, QueueError>;
 
-    /// Renders the script that collects the results of a submission. It first submits the tasks that are not sent
-    /// yet, if any, with the script of hash `rest`.
+    /// Renders the script that collects the results of a submission. It first submits any unsent tasks, using the
+    /// script with hash `rest`.
     fn collecting(&self, part: &Part<'_>, rest: Option<&str>) -> Result<Script, ScriptError>;
 
-    /// Makes the tasks of a script wait until these jobs have ended, successfully or not.
+    /// Makes the script's tasks wait until these jobs have ended, successfully or not.
     fn start_after(&self, script: &mut Script, jobs: &[String]);
 
     fn submit(&self, script: &Script) -> Sent;
 
-    /// Finds this user's job with a tag of [`Part`]; `None` if the scheduler answers that there is none.
+    /// Finds this user's job by a tag of [`Part`]; `None` if the scheduler answers that there is no such job.
     fn find(&self, tag: &str) -> Result<Option<String>, QueueError>;
 
     /// Cancels these jobs with all their tasks.
     fn cancel(&self, jobs: &[String]) -> Result<(), QueueError>;
 
-    /// Asks for the tasks of these jobs, which these users have submitted.
+    /// Asks for the state of these jobs' tasks, submitted by these users.
     fn ask(&self, jobs: &[String], users: &[u32]) -> Result<Answer, QueueError>;
 
-    /// Translates the scheduler's name of a state. The end of a task says nothing about its cases.
+    /// Translates the scheduler's name for a state. That a task ended says nothing about its cases.
     fn outcome(&self, state: &str) -> Outcome;
 
-    /// The resource that ran out, for a state in which a task ended.
+    /// The resource that ran out, if that is why a task ended in this state.
     fn cause(&self, state: &str) -> Option<Cause>;
 
-    /// Where this process runs.
+    /// The task and node of this process.
     fn place(&self) -> Placement;
 
-    /// Restarts the task of this process on a node other than `excluded`. The scheduler then ends this process.
+    /// Restarts this process's task on a node other than `excluded`. The scheduler then ends this process.
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// The scheduler has the job, under this id.
+    /// The scheduler accepted the job under this id.
     Accepted(String),
-    /// The scheduler does not have the job, for this reason.
+    /// The scheduler refused the job, for this reason.
     Refused(String),
-    /// The scheduler gave no answer, for this reason, and may have the job.
+    /// The scheduler did not answer, for this reason; it may have accepted the job.
     Unknown(String),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The tasks by the scheduler's names.
+    /// Tasks by their ids.
     pub tasks: BTreeMap<String, Seen>,
-    /// Why tasks may be missing from the answer.
+    /// Why the answer may be incomplete.
     pub gap: Option<QueueError>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// State in the scheduler's words.
+    /// The scheduler's name for the state.
     pub state: String,
-    /// Why the task waits or ended, if the scheduler says.
+    /// The scheduler's reason why the task waits or ended, if it gives one.
     pub reason: String,
     pub nodes: String,
 }
@@ -149,11 +148,11 @@ pub struct Seen {
 pub enum Outcome {
     Waits,
     Runs,
-    /// How the task ended, in words.
+    /// How the task ended, for messages.
     Ended(String),
 }
 
-/// The resource whose exhaustion ended a task.
+/// Resource that a task ran out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// Host memory.
@@ -163,7 +162,7 @@ pub enum Cause {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// The scheduler's name of the task; empty without a scheduler.
+    /// The scheduler's id of the task; empty without a scheduler.
     pub id: String,
     pub node: String,
     /// Number of earlier starts of the task.
@@ -171,7 +170,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The place of a process without a scheduler.
+    /// Placement of a process without a scheduler.
     pub fn of_host() -> Self {
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self { id: String::new(), node, restart: 0 }
@@ -199,51 +198,50 @@ pub struct ScriptError(String);
 pub struct Script {
     pub path: PathBuf,
     pub text: String,
-    /// Command that submits the script. The word `<` is a redirection.
+    /// Command that submits the script. A word `<` is a redirection.
     pub words: Vec<String>,
 }
 
 impl Script {
-    /// The submitting command as a line of shell.
+    /// The submitting command as a shell command line.
     pub fn command(&self) -> Result<String, ScriptError> {
         let word = |word: &String| if word == "<" { Ok(word.clone()) } else { quoted(word) };
         Ok(self.words.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
     }
 }
 
-/// The tasks of a submission that one script runs.
+/// The tasks of a submission that share one script.
 #[derive(Debug, Clone)]
 pub struct Part<'a> {
     pub job: &'a Job,
     pub folder: &'a Path,
     /// Number of the submission.
     pub number: u32,
-    /// Number of the first task.
+    /// Index of the first task.
     pub first: usize,
-    /// Number of tasks.
     pub count: usize,
     /// Estimated seconds of the longest task.
     pub seconds: f64,
-    /// Identity of the files that the tasks run.
+    /// Identity of the snapshot that the tasks run.
     pub snapshot: String,
-    /// Earlier failures for lack of a resource, which raise the limits.
+    /// How often earlier tasks ran out of a resource; this raises the limits.
     pub retry: Retry,
     /// Longest time limit that the scheduler allows, in seconds.
     pub longest: Option<u64>,
 }
 
 impl Part<'_> {
-    /// Name in the scheduler's lists.
+    /// Job name in the scheduler's lists.
     fn name(&self) -> String {
         listed_name(self.job)
     }
 
-    /// Identifies these tasks among all jobs of the scheduler.
+    /// Identifies these tasks among all of the scheduler's jobs.
     pub fn tag(&self) -> String {
         array_tag(self.job, self.number, self.first)
     }
 
-    /// Identifies the job that collects the results of these tasks.
+    /// Identifies the job that collects these tasks' results.
     pub fn collecting_tag(&self) -> String {
         format!("{}.{}.{}.collect-{}", self.name(), self.job.id, self.number, self.first)
     }
@@ -256,7 +254,7 @@ impl Part<'_> {
         self.longest.map_or(limit, |longest| limit.min(longest))
     }
 
-    /// Memory of a task with the unit that the user gave.
+    /// Memory of a task, in the unit that the user gave.
     fn memory(&self) -> Option<String> {
         let (number, unit) = self.job.settings.size()?;
         let number = number.parse::<f64>().ok()? * grown(self.job.settings.memory_factor, self.retry.memory);
@@ -272,33 +270,32 @@ impl Part<'_> {
         text(&self.folder.join(name)).map(str::to_owned)
     }
 
-    /// Path of the script.
     fn file(&self, extension: &str) -> Result<String, ScriptError> {
         self.path(&format!("task-{}-{}.{extension}", self.number, self.first))
     }
 
-    /// Path of the logs, with a pattern of the scheduler.
+    /// Path of the logs; `pattern` is in the scheduler's syntax.
     fn log(&self, pattern: &str) -> Result<String, ScriptError> {
         self.path(&format!("logs/{pattern}"))
     }
 
-    /// Elements of the array, counted from `start`.
+    /// Index range of the job array, starting at `start`.
     fn range(&self, start: usize) -> String {
         format!("{start}-{}", start + self.count - 1)
     }
 
-    /// Limit of concurrent tasks, as a suffix of the elements.
+    /// Limit of concurrent tasks, as a suffix of the index range.
     fn throttle(&self) -> String {
         self.job.settings.throttle.map(|most| format!("%{most}")).unwrap_or_default()
     }
 
-    /// Command of one element's task. `element` is an arithmetic expression of the shell.
+    /// Command that runs one task of the array. `element` is a shell arithmetic expression for the array index.
     fn task(&self, element: &str) -> Result<String, ScriptError> {
         self.task_of(&self.number.to_string(), &format!("{} + {element}", self.first))
     }
 
-    /// Command of a task with the permissions that the user gave. `number` is a shell word, `element` an arithmetic
-    /// expression.
+    /// Command that runs a task with the permissions that the user gave. `number`, the submission, is a shell word;
+    /// `element` is an arithmetic expression.
     fn task_of(&self, number: &str, element: &str) -> Result<String, ScriptError> {
         let words = |words: &[String]| {
             let words = words.iter().map(|word| Ok(format!(" {}", quoted(word)?)));
@@ -312,20 +309,20 @@ impl Part<'_> {
         self.command("task", &format!("{number} \"$(({element}))\"{what}"))
     }
 
-    /// A command of this program about the job.
+    /// Command line that calls this program with a subcommand for the job.
     fn command(&self, name: &str, arguments: &str) -> Result<String, ScriptError> {
         let (program, folder) = (quoted_path(&self.job.program)?, quoted_path(self.folder)?);
         Ok(format!("exec {program} {name} {folder} {arguments}").trim_end().to_owned())
     }
 
-    /// Lines that prepare a command's environment.
+    /// Shell lines that prepare the command's environment.
     fn setup(&self) -> Result<String, ScriptError> {
         let settings = &self.job.settings;
         let modules = settings.modules.iter().map(|module| quoted(module)).collect::<Result<Vec<_>, _>>()?;
         Ok(lines("module load ", modules) + &lines("", &settings.setup))
     }
 
-    /// A bash script that begins with the lines `head`.
+    /// A bash script that starts with the lines `head`.
     fn shell(&self, head: &str, command: &str) -> Result<String, ScriptError> {
         let (directory, cache) = (quoted_path(&self.job.directory)?, quoted_path(&self.job.cache)?);
         let setup = self.setup()?;
@@ -336,22 +333,22 @@ impl Part<'_> {
     }
 }
 
-/// Factor by which a resource grows after it ran out `times` times.
+/// Factor by which a resource limit grows after the resource ran out `times` times.
 fn grown(factor: Option<f64>, times: u32) -> f64 {
     factor.unwrap_or(1.0).powi(i32::try_from(times).unwrap_or(i32::MAX))
 }
 
-/// Identifies the array whose first task is `first` among all jobs of the scheduler.
+/// Identifies the array whose first task is `first` among all of the scheduler's jobs.
 pub fn array_tag(job: &Job, number: u32, first: usize) -> String {
     format!("{}.{}.{number}.{first}", listed_name(job), job.id)
 }
 
-/// Name in the scheduler's lists: letters, digits and dashes.
+/// Job name in the scheduler's lists: letters, digits and hyphens.
 pub fn listed_name(job: &Job) -> String {
     format!("runner-{}", hyphenated(&job.name))
 }
 
-/// Joins lines, each with a prefix, such as options of the scheduler.
+/// Joins lines with a common prefix, e.g. scheduler options.
 fn lines(prefix: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut text = String::new();
     for part in parts {
@@ -360,7 +357,7 @@ fn lines(prefix: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> Stri
     text
 }
 
-/// Formats those options that have a value.
+/// Formats the options that have a value.
 fn given<const N: usize>(options: [(&str, Option<String>); N]) -> impl Iterator<Item = String> {
     options.map(|(prefix, value)| value.map(|value| format!("{prefix}{value}"))).into_iter().flatten()
 }

@@ -1,4 +1,4 @@
-//! Settings of a job that depend on the cluster. [`layers`](super::layers) reads and checks them.
+//! Cluster-specific settings of a job. [`layers`](super::layers) reads and checks them.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -10,10 +10,9 @@ use strum::{Display, EnumString, VariantNames};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum SchedulerKind {
-    /// Slurm, whose commands this program runs.
     #[default]
     Slurm,
-    /// PBS Pro or `OpenPBS`. For this and all following ones, the user submits the scripts.
+    /// PBS Pro or `OpenPBS`. For this and all following schedulers, the user submits the scripts.
     Pbs,
     Lsf,
     Flux,
@@ -25,71 +24,69 @@ pub enum SchedulerKind {
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub scheduler: SchedulerKind,
-    /// Kubernetes: container image that has the program.
+    /// Kubernetes: container image that contains the program.
     pub image: Option<String>,
-    /// Kubernetes: claim of the shared volume.
+    /// Kubernetes: persistent volume claim for the shared volume.
     pub claim: Option<String>,
     /// Kubernetes: mount point of the shared volume with the job's folder, the cache and the program.
     pub mount: Option<String>,
     /// Slurm's `--partition`; the queue of other schedulers.
     pub partition: Option<String>,
-    /// Account that is charged.
+    /// Account to charge.
     pub account: Option<String>,
     /// Quality of service.
     pub qos: Option<String>,
-    /// Generic resources of a task, e.g. `gpu:h100:1`.
+    /// Generic resources per task, e.g. `gpu:h100:1`.
     pub gres: Option<String>,
-    /// GPUs of a task, e.g. `1` or `h100:1`.
+    /// GPUs per task, e.g. `1` or `h100:1`.
     pub gpus: Option<String>,
     /// Features that a node must have.
     pub constraint: Option<String>,
-    /// Beginning of the driver's version on the nodes, e.g. `580`.
+    /// Prefix of the driver version on the nodes, e.g. `580`.
     pub driver: Option<String>,
-    /// Memory of a task, e.g. `32G`.
+    /// Memory per task, e.g. `32G`.
     pub memory: Option<String>,
     pub cpus: Option<NonZeroU32>,
     /// Time limit of a task, e.g. `2h`. The default is derived from the estimate.
     pub time: Option<Seconds>,
     /// Environment modules to load.
     pub modules: Vec<String>,
-    /// Further options of the scheduler, e.g. `--exclusive`.
+    /// Additional scheduler options, e.g. `--exclusive`.
     pub extra: Vec<String>,
-    /// Lines of shell that run before a task.
+    /// Shell lines to run before a task.
     pub setup: Vec<String>,
-    /// Line of shell that the collecting job runs at the end, with the outcome on its standard input.
+    /// Shell command line that the collecting job runs at the end, with the outcome on standard input.
     pub notify: Option<String>,
-    /// Largest number of concurrent tasks.
+    /// Maximum number of concurrent tasks.
     pub throttle: Option<NonZeroU32>,
-    /// Largest number of tasks in the scheduler's queue, waiting or running. The collecting job sends the rest later.
+    /// Maximum number of tasks in the scheduler's queue, waiting or running. The collecting job submits the rest later.
     pub queue: Option<NonZeroU32>,
-    /// Largest number of elements of an array; `None` for the scheduler's own limit.
+    /// Maximum job array size; `None` for the scheduler's own limit.
     pub max_array: Option<NonZeroU32>,
-    /// Least estimated work of a task, e.g. `10min`.
+    /// Minimum estimated work per task, e.g. `10min`.
     pub min_task_time: Seconds,
-    /// How often a task may ask to be started again.
+    /// How often a task may ask to be restarted.
     pub requeues: u32,
-    /// How long before the time limit a task is warned, e.g. `2min`.
+    /// How long before its time limit a task is warned, e.g. `2min`.
     pub warning: Seconds,
-    /// Factor by which memory grows when shards of a task that ran out of it are resubmitted.
+    /// Factor by which memory grows when shards are resubmitted because their task ran out of memory.
     pub memory_factor: Option<f64>,
-    /// Factor by which the time limit grows when shards of a task that reached it are resubmitted.
+    /// Factor by which the time limit grows when shards are resubmitted because their task reached it.
     pub time_factor: Option<f64>,
     pub collect: CollectSettings,
 }
 
-/// Settings of the job that collects the results. What is not given is as for tasks, but without GPUs and nodes.
+/// Settings of the job that collects the results. Unset values are those of the tasks, but without GPUs and nodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CollectSettings {
     pub partition: Option<String>,
-    /// Account that is charged.
     pub account: Option<String>,
-    /// Quality of service.
     pub qos: Option<String>,
     pub memory: Option<String>,
-    /// Time limit; by default an hour, or less if the partition allows less.
+    /// Time limit. The default is an hour, or less if the partition allows less.
     pub time: Option<Seconds>,
-    /// Further options of the scheduler.
+    /// Additional scheduler options.
     pub extra: Vec<String>,
 }
 
@@ -129,7 +126,7 @@ impl Settings {
     }
 }
 
-/// Amount and unit of a text such as `32G`; without a unit, M.
+/// Splits a size such as `32G` into amount and unit; the unit defaults to M.
 pub fn size(text: &str) -> Option<(&str, char)> {
     Some(match text.strip_suffix(['K', 'M', 'G', 'T']) {
         Some(number) => (number, text.chars().last()?),

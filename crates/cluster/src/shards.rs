@@ -1,8 +1,8 @@
-//! Attempts at a shard, each with a folder and a journal of its own.
+//! Attempts at a shard. Each has its own folder and journal.
 //!
-//! An attempt never writes to another's journal. A task that the scheduler started again may still run on a node that
-//! it lost, and file locks do not work on every shared file system. An attempt resumes a copy of the previous
-//! journal; merging keeps one result per group.
+//! An attempt never writes to another's journal. After the scheduler restarts a task, the first instance may still be
+//! running on a node that the scheduler has lost, and file locks do not work on every shared file system. An attempt
+//! resumes from a copy of the previous journal; merging keeps one result per group.
 
 use std::fs;
 use std::io;
@@ -13,20 +13,20 @@ use runner_files::atomic::WriteError;
 use runner_files::sealed;
 use runner_results::journal::{self, Contents, JOURNAL_FILE, JournalError};
 
-/// File that marks an attempt whose results no longer apply. It holds the number of submissions at that time,
-/// followed by [`RERUN`] if the shard must start from the beginning.
+/// File that marks an attempt whose results no longer apply. It holds the number of submissions at the time, followed
+/// by [`RERUN`] if the shard must start over.
 const OUTDATED: &str = "outdated";
 const RERUN: &str = " rerun";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outdated {
-    /// Number of submissions at that time.
+    /// Number of submissions when the attempt was marked.
     pub submissions: u32,
     /// Whether the user asked for a rerun, though nothing has changed.
     pub is_rerun: bool,
 }
 
-/// Whether some attempt at the shard ran every case and its results still apply.
+/// Whether an attempt at the shard ran every case and its results still apply.
 pub fn is_done(folder: &Path) -> bool {
     finished_journal(folder).is_some()
 }
@@ -36,21 +36,21 @@ pub fn finished_journal(folder: &Path) -> Option<PathBuf> {
     finished(folder).find(|journal| journal::damage(journal).is_none())
 }
 
-/// What damage has cost the last finished attempt at a shard, in words, if anything.
+/// Describes damage to the results of the last finished attempt at a shard, if any.
 pub fn damage(folder: &Path) -> Option<String> {
     journal::damage(&finished(folder).next()?)
 }
 
-/// Journals whose last run ended with every case, and whose results still apply. The last attempt comes first.
+/// Journals of attempts that ran every case and whose results still apply, latest first.
 fn finished(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let applies = attempts(folder).into_iter().rev().filter(|attempt| !attempt.join(OUTDATED).exists());
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).filter(|journal| journal::is_complete(journal))
 }
 
-/// Number of cases that the last attempt at a shard has ended, while it runs or after it was stopped.
+/// Number of cases that the last attempt at a shard has settled so far.
 pub fn settled_cases(folder: &Path) -> u64 {
     let Some(last) = attempts(folder).pop().filter(|attempt| !attempt.join(OUTDATED).exists()) else { return 0 };
-    // Its last line may be half written.
+    // The last line may be incomplete.
     let history = journal::read(&last.join(JOURNAL_FILE)).and_then(Contents::into_history);
     history.map_or(0, |history| history.settled().count() as u64)
 }
@@ -60,7 +60,7 @@ pub fn mark_outdated(journal: &Path, mark: Outdated) -> Result<(), WriteError> {
     sealed::write(&journal.with_file_name(OUTDATED), text.as_bytes())
 }
 
-/// Why the last results of a shard no longer apply, if so.
+/// Mark of the last attempt, if its results no longer apply.
 pub fn outdated(folder: &Path) -> Option<Outdated> {
     read_mark(&attempts(folder).pop()?)
 }
@@ -72,8 +72,8 @@ fn read_mark(attempt: &Path) -> Option<Outdated> {
     Some(Outdated { submissions, is_rerun: number.is_some() })
 }
 
-/// Creates the folder of a new attempt, with a copy of the last journal that can be resumed, unless the user asked for a
-/// rerun.
+/// Creates the folder of a new attempt with a copy of the last resumable journal. If the user asked for a rerun, copies
+/// nothing.
 pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let earlier = attempts(folder);
@@ -94,14 +94,14 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     Ok(attempt)
 }
 
-/// Whether a file exists that is no link, and whose damage, if any, costs single groups. A link does not lead to a
-/// journal of this shard.
+/// Whether the path is a regular file whose damage, if any, affects only single groups. A link would lead to a journal
+/// that is not this shard's.
 fn can_be_resumed(path: &Path) -> bool {
     let is_itself = path.symlink_metadata().is_ok_and(|found| found.is_file());
     is_itself && !matches!(journal::scan(path), Err(JournalError::Corrupt { .. }))
 }
 
-/// Folders of the attempts, in order, without links.
+/// Attempt folders in order; symbolic links are skipped.
 fn attempts(folder: &Path) -> Vec<PathBuf> {
     let mut found = subfolders(folder);
     found.sort();
@@ -139,7 +139,7 @@ mod tests {
         fs::write(&second, "two\n").unwrap();
         let third = next_attempt(dir.path()).unwrap().join(JOURNAL_FILE);
         assert_eq!(fs::read_to_string(third).unwrap(), "two\n");
-        // After a change of the code, unchanged results are kept.
+        // After a code change, unchanged results are kept.
         let change = Outdated { submissions: 3, is_rerun: false };
         mark_outdated(&second, change).unwrap();
         assert_eq!(read_mark(second.parent().unwrap()), Some(change));

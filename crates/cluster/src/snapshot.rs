@@ -1,10 +1,9 @@
-//! Copies of the files that a submission's cases need. Its tasks run from these copies, so no edit between submission
-//! and start reaches them.
+//! Copies of the files that a submission's cases need. Tasks run from these copies, so later edits do not affect them.
 //!
-//! A job's folder has each content once, under its hash, for all submissions. A snapshot is a list of files with
-//! their hashes and a tree of links to the contents. The tree mirrors the file system from its root, so relative
-//! paths stay the same. The hash of the list names the snapshot. The tasks' script has this hash, and they check the
-//! list and every file against it.
+//! A job's folder stores each content once, under its hash, for all submissions. A snapshot is a list of files with
+//! their hashes and a tree of links to the contents. The tree mirrors the file system from its root, so relative paths
+//! stay the same. The snapshot is named after the hash of its list. The script passes this hash to the tasks, which
+//! check the list and every file against it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -21,21 +20,21 @@ use runner_files::atomic::{self, WriteError};
 use runner_files::regular;
 use runner_types::{hex, sha256_hex};
 
-/// File with the list, in the folder of a snapshot.
+/// Name of the list in a snapshot's folder.
 const LIST: &str = "files.json";
-/// Root of the tree, in the folder of a snapshot.
+/// Root of the tree in a snapshot's folder.
 const TREE: &str = "files";
 const SNAPSHOTS: &str = "snapshots";
-/// Folder of a job with each content once.
+/// Folder in a job's folder that stores each content once.
 const CONTENTS: &str = "contents";
-/// Digits of the hash in the name of a snapshot's folder. The whole hash is checked.
+/// Number of hash digits in the name of a snapshot's folder. The whole hash is checked.
 const DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// SHA-256 of the program that runs the tasks.
     pub program: String,
-    /// Commit of the submitted checkout, if it is one.
+    /// Commit of the submitted checkout, if it is a git checkout.
     pub revision: Option<String>,
     /// SHA-256 of each file's content, by absolute path.
     pub files: BTreeMap<PathBuf, String>,
@@ -52,7 +51,7 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
-    /// Whether a file is missing, perhaps only until a shared file system shows it.
+    /// Whether a file is missing. It may only be delayed by a shared file system.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::File(error) if error.is_absent())
     }
@@ -64,7 +63,7 @@ impl From<WriteError> for SnapshotError {
     }
 }
 
-/// An absolute path without `.` and `..`, as snapshots name files.
+/// Absolute path without `.` and `..`, as used in snapshots.
 pub fn plain_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
@@ -77,7 +76,7 @@ pub fn plain_path(path: &Path) -> PathBuf {
 }
 
 impl Snapshot {
-    /// Copies files into the folder of a job, except for contents that it already has.
+    /// Copies files into a job's folder, except those whose content it already has.
     pub fn copy(
         dir: &Path,
         files: impl IntoIterator<Item = PathBuf>,
@@ -96,7 +95,7 @@ impl Snapshot {
         Ok(Self { program, revision, files: contents })
     }
 
-    /// Writes the list and the tree below the folder of a job; returns the snapshot's identity.
+    /// Writes the list and the tree to a job's folder; returns the snapshot's identity.
     pub fn write(&self, dir: &Path) -> Result<String, SnapshotError> {
         let text = self.text()?;
         let id = sha256_hex(text.as_bytes());
@@ -116,7 +115,7 @@ impl Snapshot {
                     copied.map_err(|source| SnapshotError::Copy { path: path.clone(), source })?;
                 }
                 Err(_) => {
-                    // Copy where the file system has no hard links.
+                    // The file system may not support hard links.
                     fs::copy(&content, &place)
                         .map_err(|source| SnapshotError::Copy { path: path.clone(), source })
                         .map(drop)?;
@@ -129,28 +128,28 @@ impl Snapshot {
         Ok(id)
     }
 
-    /// Identity of the files, independent of the program that runs them.
+    /// Hash of the file list, independent of the program that runs the tasks.
     pub fn of_files(&self) -> String {
         let lines = self.files.iter().map(|(path, hash)| format!("{hash} {}\n", path.display()));
         sha256_hex(lines.collect::<String>().as_bytes())
     }
 
-    /// Files that were edited or removed after they were copied to the job's folder `dir`. Files that cannot be read are
-    /// left out: they may be another user's.
+    /// Files that were edited or removed after they were copied to the job's folder `dir`. Unreadable files, which may
+    /// belong to another user, are left out.
     pub fn edited(&self, dir: &Path) -> impl Iterator<Item = &Path> {
         let contents = dir.join(CONTENTS);
         let is_edited = move |(path, hash): &(&PathBuf, &String)| match path.metadata() {
             Err(error) => error.kind() == io::ErrorKind::NotFound,
             Ok(metadata) => {
                 let copied = contents.join(hash).metadata().map_or(0, |copy| copy.mtime());
-                // Every edit changes this time, which no program can set.
+                // Every edit updates ctime, and no program can set it.
                 metadata.ctime() >= copied && hash_of(path).is_ok_and(|found| found != **hash)
             }
         };
         self.files.iter().filter(is_edited).map(|(path, _)| path.as_path())
     }
 
-    /// Reads the list of a snapshot without checking its files.
+    /// Reads a snapshot's list without checking the files.
     pub fn read(dir: &Path, id: &str) -> Result<Self, JobError> {
         read_json(&Self::folder(dir, id).join(LIST))
     }
@@ -175,19 +174,19 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Folder that stands for the root of the file system.
+    /// Folder in the snapshot that mirrors the root of the file system.
     pub fn root(dir: &Path, id: &str) -> PathBuf {
         Self::folder(dir, id).join(TREE)
     }
 
-    /// Folder that stands for `directory`. It is created, since it may have no file.
+    /// Folder in the snapshot that mirrors `directory`. Creates it, since it may contain no file.
     pub fn directory(dir: &Path, id: &str, directory: &Path) -> Result<PathBuf, WriteError> {
         let place = below(&Self::root(dir, id), directory);
         atomic::create_folder(&place)?;
         Ok(place)
     }
 
-    /// Names of a job's snapshots: the beginnings of their identities.
+    /// Folder names of a job's snapshots: prefixes of their identities.
     pub(super) fn ids(dir: &Path) -> Vec<String> {
         let names = subfolders(&dir.join(SNAPSHOTS)).into_iter().filter(|folder| folder.join(LIST).exists());
         names.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
@@ -204,13 +203,13 @@ impl Snapshot {
     }
 }
 
-/// Place of an absolute path below a folder.
+/// Maps an absolute path to its place below `root`.
 fn below(root: &Path, path: &Path) -> PathBuf {
     let parts = path.components().filter(|part| matches!(part, Component::Normal(_)));
     root.join(parts.collect::<PathBuf>())
 }
 
-/// Copies a file to `place_of(hash)`, unless that has it, and returns the hash.
+/// Copies a file to `place_of(hash)`, unless that exists with this content, and returns the hash.
 pub(super) fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathBuf) -> io::Result<String> {
     let hash = hash_of(file)?;
     if hash_of(&place_of(&hash)).is_ok_and(|found| found == hash) {
@@ -218,7 +217,7 @@ pub(super) fn keep_copy(file: &Path, mode: u32, place_of: impl Fn(&str) -> PathB
     }
     let parent = place_of(&hash).parent().unwrap_or(Path::new(".")).to_owned();
     let mut copy = tempfile::Builder::new().prefix(atomic::UNFINISHED).tempfile_in(parent)?;
-    // The file may change meanwhile, so hash what is written.
+    // The file may change while it is copied, so hash what is written.
     let mut written = Hashing { inner: copy.as_file_mut(), digest: Sha256::new() };
     io::copy(&mut regular::open(file)?, &mut written)?;
     let hash = hex(&written.digest.finalize());
@@ -238,7 +237,7 @@ pub(super) fn hash_of(file: &Path) -> io::Result<String> {
     Ok(hex(&hashed.digest.finalize()))
 }
 
-/// Writer that hashes what passes through it.
+/// Writer that hashes everything written to it.
 struct Hashing<W> {
     inner: W,
     digest: Sha256,
@@ -294,7 +293,7 @@ mod tests {
         assert_eq!(again.write(job.path()).unwrap(), id);
         assert_eq!(Snapshot::checked(job.path(), &id).unwrap(), taken);
         fs::write(&one, "edited").unwrap();
-        // The edited version is another snapshot, which shares what has not changed.
+        // The edited files form a new snapshot, which shares unchanged contents with the old one.
         let edited = Snapshot::copy(job.path(), [one, two], "p".to_owned(), None).unwrap();
         assert_ne!(edited.write(job.path()).unwrap(), id);
         assert_ne!(edited.of_files(), taken.of_files());

@@ -1,5 +1,5 @@
-//! State of every shard of a job. The journals decide; the scheduler and the tasks' logs explain only what the
-//! journals leave open.
+//! State of every shard of a job. The journals decide; the scheduler and the tasks' logs only explain what the journals
+//! leave open.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::shards::{Outdated, damage, finished_journal, outdated};
 use super::view::{Known, Sighting};
 use super::{Job, Submission, Work};
 
-/// Seconds after which a task that is in no answer of the scheduler counts as lost.
+/// Seconds without mention by the scheduler after which a task counts as lost.
 const LOST_AFTER: u64 = 600;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
@@ -21,21 +21,21 @@ pub enum State {
     Done,
     Running,
     Queued,
-    /// The task ended without all results.
+    /// The task ended without all its results.
     Failed,
     /// The scheduler does not know the task.
     Lost,
-    /// The results were complete, and their file has changed since.
+    /// The results were complete, but their file has changed since.
     Damaged,
-    /// A source, an option or an input has changed since the results.
+    /// A source, an option or an input has changed since the results were measured.
     Outdated,
-    /// No task that the scheduler accepted has the shard.
+    /// The shard is in no task that the scheduler accepted.
     #[strum(serialize = "not submitted")]
     Unsubmitted,
 }
 
 impl State {
-    /// Whether the shard has no result and no task will bring one.
+    /// Whether the shard has no result and no task will produce one.
     pub const fn is_missing(self) -> bool {
         matches!(self, Self::Failed | Self::Lost | Self::Damaged | Self::Outdated | Self::Unsubmitted)
     }
@@ -45,21 +45,21 @@ impl State {
 pub struct ShardStatus {
     pub work: Work,
     pub state: State,
-    /// The scheduler's name of the shard's last task.
+    /// The scheduler's id of the shard's last task.
     pub task: Option<String>,
-    /// Reason in words; may be empty.
+    /// Reason for the state; may be empty.
     pub why: String,
     /// Resource that the failed task ran out of.
     pub cause: Option<Cause>,
-    /// Numbers of the last task's submission and of the task in it.
+    /// Number of the last task's submission, and index of the task in it.
     pub place: Option<(u32, usize)>,
-    /// Journal of the results, if the shard is done.
+    /// Journal with the results, if the shard is done.
     pub journal: Option<PathBuf>,
 }
 
 /// State of every shard of the job in `dir`.
 pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) -> Vec<ShardStatus> {
-    // Later submissions replace earlier ones.
+    // Later submissions override earlier ones.
     let mut tasks: BTreeMap<Work, (&Submission, usize)> = BTreeMap::new();
     for submission in submissions {
         for (task, shards) in submission.tasks.iter().enumerate() {
@@ -105,11 +105,11 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         };
         let damage = match state {
             State::Done | State::Outdated => None,
-            // A task that has finished has written the end of its journal.
+            // A task that logged its end has also written the end of its journal.
             _ if log().last().is_some_and(|line| line.event == TaskEvent::Finished) => {
                 damage(&folder).or_else(|| Some("its journal has no end".to_owned()))
             }
-            // A later task may be about to replace damaged results.
+            // If a later task is still pending, it may replace the damaged results.
             _ if state.is_missing() => damage(&folder),
             _ => None,
         };
@@ -120,15 +120,15 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
     job.work().map(status_of).collect()
 }
 
-/// State of the job that collects the results of a submission, and the reason; `None` without such a job.
+/// State of the job that collects a submission's results, with the reason; `None` without such a job.
 pub fn collecting(job: &Job, submission: &Submission, known: &Known) -> Option<(State, String)> {
     let queue = job.settings.scheduler.queue()?;
     Some(explain((queue, known), submission, submission.collect.as_deref()?, &[]))
 }
 
-/// Tasks that still wait although their shards are done, with the scheduler's reason. A collecting job waits for
-/// them, too. One cause: Slurm holds tasks that a new controller has started twice. An answer from before the task's own
-/// end does not count.
+/// Tasks that still wait although their shards are done, with the scheduler's reason. They also block the collecting
+/// job. One cause: Slurm holds tasks that a new controller has started twice. Answers from before the end of the task
+/// itself do not count.
 pub fn waiting_in_vain<'a>(
     dir: &Path,
     job: &Job,
@@ -155,7 +155,7 @@ pub fn waiting_in_vain<'a>(
     tasks
 }
 
-/// State of a task in no array. The collecting job may send it later.
+/// State of a task that is in no array. The collecting job may submit it later.
 fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission) -> (State, String) {
     if let Some(why) = &submission.refused {
         return (State::Unsubmitted, why.clone());
@@ -169,7 +169,7 @@ fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission)
     }
 }
 
-/// State of a task whose shards have no results. It changes only on reports of the task or the scheduler, not by the
+/// State of a task whose shards have no results. Only a report of the task or the scheduler changes it, never the
 /// scheduler's silence.
 fn explain(
     (queue, known): (&dyn Queue, &Known),
@@ -182,7 +182,8 @@ fn explain(
     let sighting = known.sighting(id);
     let outcome = sighting.map(|Sighting { seen, .. }| queue.outcome(&seen.state));
     let seen_at = sighting.map_or(0, |sighting| sighting.at);
-    // A task that writes has not ended, unless the scheduler has reported its end since or it was about to end.
+    // A task that writes its log has not ended, unless the scheduler has reported its end since or the task was about
+    // to end.
     let own = log.last().filter(|line| {
         let is_newer = seconds(&line.at) > seen_at;
         let begins = matches!(line.event, TaskEvent::Started { .. } | TaskEvent::Requeued { .. });
@@ -220,8 +221,7 @@ fn explain(
     if submission.cancelled.as_deref().is_some_and(|time| stopped || seconds(time) >= at) {
         return (State::Failed, "cancelled".to_owned());
     }
-    // Users may not see each other's tasks. A task can thus be missing only from the answer to the user who submitted
-    // it.
+    // Users may not see each other's tasks. So only the submitting user's answer can show that a task is missing.
     let Some(view) = known.view_of(submission.user).filter(|view| view.answered > at) else { return (state, why) };
     if view.has_others(id) {
         let gone = "the scheduler no longer lists it, so it was cancelled or has ended";
@@ -233,13 +233,13 @@ fn explain(
     }
 }
 
-/// Seconds since 1970 of an RFC 3339 time.
+/// Converts an RFC 3339 time to seconds since 1970.
 fn seconds(time: &str) -> u64 {
     let since = humantime::parse_rfc3339(time).ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |since| since.as_secs())
 }
 
-/// State of a shard by its task's log, for a scheduler that this program does not ask.
+/// State of a shard according to its task's log, for a scheduler that this program cannot query.
 fn explain_by_log(submission: &Submission, log: &[Attempt]) -> (State, String) {
     let is_open_at = |at: u64| {
         log.last().is_none_or(|line| matches!(line.event, TaskEvent::Started { .. }) && at >= seconds(&line.at))
@@ -254,7 +254,7 @@ fn explain_by_log(submission: &Submission, log: &[Attempt]) -> (State, String) {
     }
 }
 
-/// Reason of the task's last refusal or stop.
+/// Reason for the task's last refusal or stop.
 fn last_words(log: &[Attempt]) -> String {
     let words = |event: &TaskEvent| match event {
         TaskEvent::Refused { node, why } => Some(format!("{node}: {why}")),
@@ -289,8 +289,8 @@ mod tests {
     const THEN: u64 = 1_767_225_600;
     const USER: u32 = 7;
 
-    /// A view that saw element 0 of array 7 in a state some seconds after the submission, if given, and whose last
-    /// answer came after `answered` seconds.
+    /// A view last answered `answered` seconds after the submission. `seen` is the state of task 0 of array 7 and when
+    /// it was seen.
     fn view(user: u32, seen: Option<(u64, &str)>, answered: u64) -> View {
         let sighting = |(at, state): (u64, &str)| {
             let seen = Seen { state: state.to_owned(), reason: "Priority".to_owned(), nodes: "n1".to_owned() };
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn no_answer_changes_nothing() {
-        // This machine's clock is later than all of these times.
+        // The real clock is later than all of these times.
         assert_eq!(state(Some((0, "RUNNING")), 0), State::Running);
         assert_eq!(explained(&[], &[]).0, State::Queued);
     }
@@ -363,7 +363,7 @@ mod tests {
     fn only_the_view_of_the_user_who_submitted_can_lack_a_task() {
         let (other, blind) = (view(8, None, 10_000), View { tasks: BTreeMap::new(), ..view(USER, None, 0) });
         assert_eq!(explained(&[blind.clone(), other], &[]).0, State::Queued);
-        // Another user's sighting counts.
+        // A sighting by another user counts, too.
         let other = view(8, Some((20, "TIMEOUT")), 20);
         assert_eq!(explained(&[blind, other], &[]).0, State::Failed);
     }
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(one(Some((0, "PENDING")), 0, &began), (State::Running, "on n2".to_owned()));
         assert_eq!(one(None, 1200, &began).0, State::Running);
         assert_eq!(one(None, 1201, &began), (State::Lost, "ran on n2 when it was seen last".to_owned()));
-        // The scheduler's state takes precedence over an end that the task has logged.
+        // The scheduler's state takes precedence over an end in the task's log.
         let stopped = [began[0].clone(), line("10:05", TaskEvent::Stopped { why: "warned".to_owned() })];
         assert_eq!(one(Some((604, "CANCELLED")), 604, &stopped).0, State::Failed);
         let again = [&stopped[..], &[line("10:06", TaskEvent::Requeued { excluded: None })]].concat();

@@ -1,5 +1,5 @@
-//! One `runner submit` of a job: its tasks, and the scheduler's arrays that run them. A job has one file per
-//! submission, since failed shards can be submitted again.
+//! One `runner submit` of a job: its tasks, and the scheduler's arrays that run them. Each submission has its own file,
+//! since failed shards can be submitted again.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use super::job::{JobError, Work, read_json, write_json};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// Number of the submission, counted from 1.
+    /// 1-based number of the submission.
     pub number: u32,
-    /// Id of the user who submitted it.
+    /// Id of the submitting user.
     pub user: Option<u32>,
     /// RFC 3339, UTC.
     pub submitted: String,
-    /// Identity of the files that the tasks run.
+    /// Identity of the snapshot that the tasks run.
     pub snapshot: String,
     /// Shards of each task.
     pub tasks: Vec<Vec<Work>>,
-    /// Resources of each task beyond the settings; empty if none gets more.
+    /// Earlier resource shortages of each task; empty if no task gets raised limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retries: Vec<Retry>,
-    /// Job arrays in the order of their tasks. Tasks after the last array are not sent.
+    /// Job arrays in task order. Tasks after the last array are not submitted yet.
     pub arrays: Vec<Array>,
     /// Why the scheduler refused the tasks after the last array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,11 +35,11 @@ pub struct Submission {
     pub cancelled: Option<String>,
 }
 
-/// How often earlier tasks of a shard ran out of a resource.
+/// How often earlier tasks of a shard ran out of each resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Retry {
     pub memory: u32,
-    /// Tasks that reached their time limit.
+    /// Number of tasks that reached their time limit.
     pub time: u32,
 }
 
@@ -47,10 +47,10 @@ pub struct Retry {
 pub struct Array {
     /// The scheduler's id; `None` until it has answered.
     pub id: Option<String>,
-    /// Task that element 0 runs.
+    /// Task that array index 0 runs.
     pub first: usize,
     pub count: usize,
-    /// When it was sent, in seconds since 1970.
+    /// When the array was submitted, in seconds since 1970.
     pub sent: u64,
 }
 
@@ -61,23 +61,23 @@ impl Array {
 }
 
 impl Submission {
-    /// The array with a task; `None` if the task was not sent.
+    /// The array that contains a task; `None` if the task was not submitted.
     pub fn array_of(&self, task: usize) -> Option<&Array> {
         self.arrays.iter().find(|array| array.has(task))
     }
 
-    /// The scheduler's name of a task, e.g. `1234_7`; `None` if it has none.
+    /// The scheduler's id of a task, e.g. `1234_7`, if known.
     pub fn id_of(&self, task: usize) -> Option<String> {
         let array = self.array_of(task)?;
         Some(format!("{}_{}", array.id.as_ref()?, task - array.first))
     }
 
-    /// Number of tasks that were sent.
+    /// Number of submitted tasks.
     pub fn sent(&self) -> usize {
         self.arrays.last().map_or(0, |array| array.first.saturating_add(array.count)).min(self.tasks.len())
     }
 
-    /// Resources of a task beyond the settings.
+    /// Earlier resource shortages of a task.
     pub fn retry(&self, task: usize) -> Retry {
         self.retries.get(task).copied().unwrap_or_default()
     }
@@ -87,7 +87,7 @@ impl Submission {
         self.arrays.iter().filter_map(|array| array.id.clone()).chain(self.collect.clone())
     }
 
-    /// Reads every submission of the job in `dir`, in order.
+    /// Reads all submissions of the job in `dir`, in order.
     pub fn all(dir: &Path, job: &Job) -> Result<Vec<Self>, JobError> {
         (1..)
             .take_while(|number| Self::path(dir, *number).exists())
@@ -95,7 +95,7 @@ impl Submission {
             .collect()
     }
 
-    /// Reads a submission. Fails unless its shards belong to the job and its ids are ones that a scheduler gives.
+    /// Reads a submission. Fails unless its shards belong to the job and its ids are valid for the scheduler.
     pub fn read(dir: &Path, job: &Job, number: u32) -> Result<Self, JobError> {
         let path = Self::path(dir, number);
         let submission: Self = read_json(&path)?;

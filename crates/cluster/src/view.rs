@@ -1,5 +1,5 @@
-//! What the scheduler has said about the tasks of a job. Each user who asks has a file in the job's folder, since a
-//! scheduler may show each user other tasks.
+//! What the scheduler has said about the tasks of a job. Each user has a file in the job's folder, since a scheduler
+//! may show different tasks to each user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::JobError;
 use super::job::{read_json, write_json};
 use super::scheduler::{Answer, Seen};
 
-/// Least seconds between two questions to the scheduler.
+/// Minimum number of seconds between two queries to the scheduler.
 const INTERVAL: u64 = 60;
 
 /// Id of the user who runs this process.
@@ -20,7 +20,7 @@ pub fn user() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// What the scheduler said about a job, to this user and to others.
+/// What the scheduler told this user and others about a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
     own: View,
@@ -29,13 +29,12 @@ pub struct Known {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// Id of the user.
     pub user: u32,
     /// When the scheduler last answered, in seconds since 1970.
     pub asked: u64,
-    /// When an answer was last complete, in seconds since 1970.
+    /// When the scheduler last answered completely, in seconds since 1970.
     pub answered: u64,
-    /// Last sighting of each task, by the scheduler's names. Tasks that the scheduler has forgotten stay.
+    /// Last sighting of each task, by task id. Tasks that the scheduler has forgotten are kept.
     pub tasks: BTreeMap<String, Sighting>,
 }
 
@@ -59,13 +58,13 @@ impl Known {
         Self::new(user(), views)
     }
 
-    /// Separates the view of a user from the others.
+    /// Separates this user's view from the others.
     pub fn new(user: u32, views: impl IntoIterator<Item = View>) -> Self {
         let (own, others): (Vec<View>, _) = views.into_iter().partition(|view| view.user == user);
         Self { own: own.into_iter().next().unwrap_or(View { user, ..View::default() }), others }
     }
 
-    /// Takes over what others, or other processes of this user, have seen since.
+    /// Takes over newer views of other users and of this user's other processes.
     pub fn read_again(&mut self, dir: &Path) {
         let Self { own, others } = Self::read(dir);
         if own.asked > self.own.asked && self.has_answer() {
@@ -74,17 +73,17 @@ impl Known {
         self.others = others;
     }
 
-    /// Whether the scheduler has answered this user.
+    /// Whether the scheduler has ever answered this user.
     pub const fn has_answer(&self) -> bool {
         self.own.asked > 0
     }
 
-    /// Whether it is time to ask again.
+    /// Whether it is time to query the scheduler again.
     pub fn is_old(&self) -> bool {
         now().saturating_sub(self.own.asked) >= INTERVAL
     }
 
-    /// Seconds since the scheduler last answered the user who submitted; `None` if it never did.
+    /// Seconds since the scheduler last gave the submitting user a complete answer; `None` if it never did.
     pub fn age(&self, submitted_by: Option<u32>) -> Option<u64> {
         self.view_of(submitted_by).filter(|view| view.answered > 0).map(|view| now().saturating_sub(view.answered))
     }
@@ -98,30 +97,28 @@ impl Known {
         self.own.tasks.extend(answer.tasks.into_iter().map(|(id, seen)| (id, Sighting { at, seen })));
     }
 
-    /// Makes the next look ask the scheduler, however recent the last answer is.
+    /// Forces the next look to query the scheduler, however recent the last answer is.
     pub fn expire(&mut self) {
         self.own.asked = 0;
     }
 
-    /// Makes the next look ask the scheduler if the last answer is so many seconds old.
+    /// Forces the next look to query the scheduler if the last answer is at least `seconds` old.
     pub fn expire_after(&mut self, seconds: u64) {
         if now().saturating_sub(self.own.asked) >= seconds {
             self.expire();
         }
     }
 
-    /// Writes this user's view to `dir`.
     pub fn write(&self, dir: &Path) -> Result<(), JobError> {
         write_json(&dir.join(format!("scheduler-{}.json", self.own.user)), &self.own)
     }
 
-    /// Last sighting of a task by any user.
     pub(super) fn sighting(&self, id: &str) -> Option<&Sighting> {
         self.views().filter_map(|view| view.tasks.get(id)).max_by_key(|sighting| sighting.at)
     }
 
-    /// The view of a user, who sees all of their own tasks that the scheduler knows. A submission by an older version
-    /// names no user; any view then counts.
+    /// The view of a user. Users see all of their own tasks that the scheduler knows. Submissions by older versions
+    /// name no user; any view then counts.
     pub(super) fn view_of(&self, user: Option<u32>) -> Option<&View> {
         self.views().filter(|view| user.is_none_or(|user| view.user == user)).max_by_key(|view| view.answered)
     }
@@ -132,7 +129,7 @@ impl Known {
 }
 
 impl View {
-    /// Whether the last complete answer has other tasks of the same array.
+    /// Whether the last complete answer contains other tasks of the same array.
     pub(super) fn has_others(&self, id: &str) -> bool {
         let Some((array, _)) = id.split_once('_') else { return false };
         let is_other = |(other, sighting): (&String, &Sighting)| {

@@ -1,4 +1,4 @@
-//! Commands of a scheduler, run with a time limit. A hung controller must not hang this program.
+//! Runs scheduler commands with a time limit: a hung controller must not hang this program.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -10,18 +10,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::QueueError;
 
-/// Longer than Slurm's own limits.
+/// Longer than Slurm's own time limits.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Beginning of the message about a command that exceeded the limit.
+/// Start of the message about a command that exceeded the time limit.
 pub const NO_ANSWER: &str = "no answer";
 
-/// Runs a command and returns its output.
+/// Runs a command and returns its standard output.
 pub fn run(words: &[&str]) -> Result<String, QueueError> {
     run_as(words.first().copied().unwrap_or_default(), words)
 }
 
-/// Runs a command that messages call `program`.
+/// Like [`run`], but messages name the command `program`.
 pub fn run_as(program: &str, words: &[&str]) -> Result<String, QueueError> {
     run_within(LIMIT, program, words)
 }
@@ -40,7 +40,7 @@ fn run_within(limit: Duration, program: &str, words: &[&str]) -> Result<String, 
     let (ended, waits) = mpsc::channel();
     thread::spawn(move || ended.send(child.wait()));
     let Ok(status) = waits.recv_timeout(limit) else {
-        // The command may have just ended. Its process id cannot be reused before the thread has waited for it.
+        // The command may have just ended, but its process id cannot be reused until the thread has waited for it.
         let _ = kill_process(id, Signal::KILL);
         let why = format!("{NO_ANSWER} within {}", humantime::format_duration(limit));
         return Err(QueueError::Failed { program, why });
@@ -60,7 +60,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // After an error, what was read so far is the output.
+        // On a read error, keep what was read so far.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         send.send(bytes)
     });

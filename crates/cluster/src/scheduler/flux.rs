@@ -19,7 +19,7 @@ impl Scheduler for Flux {
         let mut words = vec!["flux".to_owned(), "submit".to_owned(), format!("--cc={}", part.range(0))];
         words.push(format!("--job-name={}", part.name()));
         words.push(format!("--time-limit={}m", part.minutes()));
-        // Flux replaces `{cc}` by the element. Otherwise the output stays in Flux's own store.
+        // Flux replaces `{cc}` by the array index. Without this option, the output stays in Flux's own store.
         words.push(format!("--output={}", part.log(&format!("task-{}-{}_{{cc}}.out", part.number, part.first))?));
         words.extend(given([
             ("--queue=", settings.partition.clone()),

@@ -1,4 +1,4 @@
-//! `HyperQueue`, which runs tasks on nodes that it holds, on top of Slurm or PBS or without either.
+//! `HyperQueue`, which runs tasks on nodes that it holds. It works on top of Slurm or PBS, or alone.
 
 use super::{Part, Scheduler, Script, ScriptError, Submitter, given};
 
@@ -37,7 +37,7 @@ impl Scheduler for HyperQueue {
         let mut words = vec!["hq".to_owned(), "submit".to_owned(), format!("--array={}", part.range(0))];
         words.push(format!("--name={}", part.name()));
         words.push(format!("--time-limit={}s", part.limit()));
-        // A task fails after it lost its worker this often.
+        // Number of lost workers after which a task fails.
         words.push(format!("--crash-limit={}", settings.requeues.saturating_add(1)));
         words.extend([format!("--stdout={log}"), format!("--stderr={log}")]);
         words.extend(given([

@@ -1,13 +1,13 @@
-//! Kubernetes: an indexed Job, in JSON.
+//! Kubernetes: an indexed Job, written as JSON.
 
 use serde_json::{Map, Value, json};
 
 use super::{Part, Scheduler, Script, ScriptError, Submitter, text};
 
-/// Exit code for wrong options or files, with which a task would fail on any other node, too.
+/// Exit code for invalid options or files. A task that exits with it would fail on any other node, too.
 const USAGE: i32 = 2;
 
-/// Label of all parts of a job, by which they are cancelled.
+/// Label of everything that belongs to a job, used to cancel it.
 const LABEL: &str = "runner-job";
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Scheduler for Kubernetes {
             "env": [{ "name": "RUNNER_CACHE", "value": text(&job.cache)? }],
             "volumeMounts": [{ "name": "shared", "mountPath": settings.mount }],
             "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
-            // Requests that are not given default to the limits.
+            // Kubernetes sets missing requests to the limits.
             "resources": { "limits": limits },
         });
         let value = json!({
@@ -62,7 +62,7 @@ impl Scheduler for Kubernetes {
                 "parallelism": settings.throttle.map_or(part.count, |most| most.get() as usize),
                 "backoffLimitPerIndex": settings.requeues,
                 "podFailurePolicy": { "rules": [
-                    // A pod whose node is lost is restarted any number of times.
+                    // Do not count a lost node as a failure of the pod.
                     { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }] },
                     { "action": "FailIndex", "onExitCodes": { "operator": "In", "values": [USAGE] } },
                 ] },
@@ -84,8 +84,8 @@ impl Scheduler for Kubernetes {
     }
 }
 
-/// The user of a task: the one who submits, so that results on the shared volume are theirs. Clusters with the restricted
-/// standard of pod security refuse root.
+/// Runs a task as the submitting user, who then owns the results on the shared volume. Clusters with the restricted pod
+/// security standard refuse root.
 fn pod_security(user: u32, group: u32) -> Value {
     let mut security = json!({ "seccompProfile": { "type": "RuntimeDefault" } });
     if user != 0 {
@@ -96,11 +96,11 @@ fn pod_security(user: u32, group: u32) -> Value {
     security
 }
 
-/// A label that Kubernetes accepts: at most 63 lower-case letters, digits and dashes.
+/// A valid Kubernetes label: at most 63 lower-case letters, digits and hyphens.
 fn label(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let text: String = name.chars().map(plain).collect();
-    // Keep the end, which distinguishes parts.
+    // Keep the end, which distinguishes the parts.
     let start = text.len().saturating_sub(63);
     text[start..].trim_matches('-').to_owned()
 }

@@ -44,7 +44,7 @@ impl Scheduler for Lsf {
         let path = part.file("sh")?;
         let log = part.log("task-%J_%I.out")?;
         Ok(Script {
-            // LSF counts elements from 1.
+            // LSF array indices are 1-based.
             text: part.shell(&lines("#BSUB ", options), &part.task("LSB_JOBINDEX - 1")?)?,
             words: ["bsub", "-o", &log, "<", &path].map(str::to_owned).to_vec(),
             path: path.into(),

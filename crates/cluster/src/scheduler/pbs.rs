@@ -23,7 +23,7 @@ impl Scheduler for Pbs {
             (":mem=", settings.size().map(|(number, unit)| format!("{number}{}b", unit.to_ascii_lowercase()))),
         ]);
         let mut options = vec![format!("-N {}", part.name())];
-        // PBS refuses an array of one element.
+        // PBS rejects an array of size one.
         options.extend((part.count > 1).then(|| format!("-J {}{}", part.range(0), part.throttle())));
         options.push(format!("-l walltime={:02}:{:02}:00", minutes / 60, minutes % 60));
         options.push(format!("-l select=1{}", chunk.collect::<String>()));
@@ -33,7 +33,7 @@ impl Scheduler for Pbs {
         let path = part.file("sh")?;
         Ok(Script {
             text: part.shell(&lines("#PBS ", options), &part.task("${PBS_ARRAY_INDEX:-0}")?)?,
-            // PBS names each log in this folder by its task.
+            // PBS names each log in this folder after its task.
             words: vec!["qsub".to_owned(), "-o".to_owned(), part.log("")?, path.clone()],
             path: path.into(),
         })

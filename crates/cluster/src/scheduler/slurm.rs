@@ -1,5 +1,5 @@
-//! Slurm, whose commands this program runs to submit, ask, cancel and requeue. Arguments are passed as they are,
-//! never through a shell.
+//! Slurm. This program calls its commands to submit, query, cancel and requeue. Arguments are passed unchanged, never
+//! through a shell.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,14 +13,14 @@ use crate::Retry;
 
 /// Slurm's default for `MaxArraySize`.
 const DEFAULT_MAX_ARRAY: u32 = 1001;
-/// Above Slurm's own limit for arrays.
+/// Larger than any array that Slurm allows.
 const LARGEST_ARRAY: u32 = 4_000_001;
-/// Time limit in seconds of the collecting job, unless the settings or the partition allow less.
+/// Time limit of the collecting job in seconds, unless the settings or the partition set a lower one.
 const COLLECTING: u64 = 3600;
-/// Signal that accounts show for a task that ran out of memory.
+/// Signal that Slurm's accounting shows for a task that ran out of memory.
 const OUT_OF_MEMORY: &str = ":125";
-/// SIGKILL, with which Slurm ends a task above its memory without cgroups (`OverMemoryKill`). Other kills have states of
-/// their own.
+/// SIGKILL: how Slurm without cgroups ends a task that exceeds its memory limit (`OverMemoryKill`). Other kills have
+/// their own states.
 const KILLED: &str = ":9";
 
 #[derive(Debug)]
@@ -57,14 +57,14 @@ impl Scheduler for Slurm {
             ("--mem=", plain.memory()),
         ]));
         options.extend(settings.extra.iter().cloned());
-        // Slurm may warn up to a minute early, when the program may not handle the signal yet. It would then end this
-        // shell.
+        // Slurm may send USR1 up to a minute early, before the program has installed its handler. Without the trap the
+        // signal would kill this shell.
         let head = lines("#SBATCH ", options) + "trap '' USR1\n";
-        // All arrays of a submission share the script, so the element and the number are arguments.
+        // All arrays of a submission share the script, so the submission number and the first task are arguments.
         let text = part.shell(&head, &part.task_of("\"$1\"", "$2 + SLURM_ARRAY_TASK_ID")?)?;
         let mut script = sbatch(part, ("task", &part.tag()), text, "task-%A_%a.out")?;
         script.words.insert(2, format!("--array={}{}", part.range(0), part.throttle()));
-        // Options of the command line override those of the script.
+        // Options on the command line override those in the script.
         let more_memory = part.memory().filter(|memory| Some(memory) != plain.memory().as_ref());
         let more_memory = more_memory.map(|memory| format!("--mem={memory}"));
         let more_time = (part.minutes() != plain.minutes()).then(|| format!("--time={}", part.minutes()));
@@ -90,7 +90,7 @@ impl Queue for Slurm {
         let (settings, own) = (&part.job.settings, &part.job.settings.collect);
         let out = part.job.out.as_deref().map(|out| Ok(format!("--out={}", quoted_path(out)?))).transpose()?;
         let rest = rest.map(|hash| format!("--send-rest={hash}"));
-        // Only the script has the command: others may be able to write to the job's folder.
+        // The command is only in the script: others may be able to write to the job's folder.
         let notify = settings.notify.as_deref().map(|line| Ok(format!("--notify={}", quoted(line)?))).transpose()?;
         let arguments: Vec<String> = out.into_iter().chain(rest).chain(notify).collect();
         let seconds = own.time.map_or(COLLECTING.min(part.longest.unwrap_or(COLLECTING)), |time| time.0);
@@ -114,7 +114,7 @@ impl Queue for Slurm {
     fn submit(&self, script: &Script) -> Sent {
         let words: Vec<&str> = script.words.iter().map(String::as_str).collect();
         match run(&words) {
-            // With several clusters, `;CLUSTER` follows the id.
+            // In a multi-cluster setup, `;CLUSTER` follows the id.
             Ok(said) => Sent::Accepted(said.trim().split(';').next().unwrap_or_default().to_owned()),
             Err(error @ QueueError::Failed { .. }) if is_silence(&error.to_string()) => {
                 Sent::Unknown(error.to_string())
@@ -128,7 +128,7 @@ impl Queue for Slurm {
         if let Some(id) = id_of(&said, tag) {
             return Ok(Some(id));
         }
-        // The controller may have forgotten a job that ended.
+        // The controller may already have forgotten an ended job.
         let name = format!("--name={tag}");
         let words = ["sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-2days", &name];
         match run(&[&words[..], &["--format=JobID,JobName"]].concat()) {
@@ -143,7 +143,7 @@ impl Queue for Slurm {
         run(&["scancel", "--quiet"].into_iter().chain(jobs).collect::<Vec<_>>()).map(drop)
     }
 
-    /// Without accounts, jobs that ended a while ago are missing.
+    /// If Slurm has no accounting, jobs that ended a while ago are missing.
     fn ask(&self, jobs: &[String], users: &[u32]) -> Result<Answer, QueueError> {
         let users: Vec<String> = users.iter().map(u32::to_string).collect();
         let users = if users.is_empty() { "--me".to_owned() } else { format!("--user={}", users.join(",")) };
@@ -206,13 +206,13 @@ impl Queue for Slurm {
     fn requeue(&self, id: &str, excluded: Option<&str>) -> Result<(), QueueError> {
         let Some(node) = excluded else { return enduring(&["requeue", id]) };
         let job = run(&["scontrol", "show", "job", id])?;
-        // Keep the nodes excluded that the user or earlier attempts excluded.
+        // Keep excluding the nodes that the user or earlier attempts excluded.
         let nodes = excluded_with(&job, node);
         if let Some(partition) = value_of(&job, "Partition") {
             let all = run(&["sinfo", "--noheader", "--Node", "--format=%N", &format!("--partition={partition}")])?;
             let excluded = run(&["scontrol", "show", "hostnames", &nodes])?;
             if !all.lines().any(|node| !excluded.lines().any(|other| other.trim() == node.trim())) {
-                // Without another node, the task would wait for ever.
+                // With no other node left, the task would wait forever.
                 let why = format!("no other node of {partition} is left");
                 return Err(QueueError::Failed { program: "scontrol requeue".to_owned(), why });
             }
@@ -223,8 +223,8 @@ impl Queue for Slurm {
     }
 }
 
-/// Restarts a job on other nodes. Slurm ends the job, and all its processes, as soon as it is held. One shell that
-/// ignores the signal from its start therefore does the rest.
+/// Restarts a job on other nodes. As soon as the job is held, Slurm ends all its processes, including this one. So one
+/// shell that ignores SIGTERM does all the steps.
 const ELSEWHERE: &str = r#"
 trap '' TERM
 scontrol requeuehold "$1" || exit
@@ -233,12 +233,12 @@ updated=$?
 scontrol release "$1" && exit $updated
 "#;
 
-/// Options of every job.
+/// Options common to all jobs.
 fn options(minutes: u64) -> Vec<String> {
     vec!["--requeue".to_owned(), "--open-mode=append".to_owned(), format!("--time={minutes}")]
 }
 
-/// The script of a submission. Its tag finds the job even if Slurm's answer is lost.
+/// Script of a submission. Its tag identifies the job even if Slurm's answer is lost.
 fn sbatch(part: &Part<'_>, (name, tag): (&str, &str), text: String, log: &str) -> Result<Script, ScriptError> {
     let path = part.path(&format!("{name}-{}.sh", part.number))?;
     // Slurm expands `%` in log paths; `%%` is a literal one.
@@ -248,7 +248,7 @@ fn sbatch(part: &Part<'_>, (name, tag): (&str, &str), text: String, log: &str) -
     Ok(Script { words, text, path: path.into() })
 }
 
-/// Whether Slurm may have done what it was asked, despite the error.
+/// Whether Slurm may have carried out the request despite the error.
 fn is_silence(error: &str) -> bool {
     let error = error.to_lowercase();
     ["timed out", "unable to contact", "communication", "connection", "zero bytes", "socket", NO_ANSWER]
@@ -263,15 +263,15 @@ fn has_no_accounts(error: &QueueError) -> bool {
     }
 }
 
-/// Id of the row `ID|NAME` with this name.
+/// Id in the row `ID|NAME` with this name.
 fn id_of(text: &str, name: &str) -> Option<String> {
     let rows = text.lines().filter_map(|line| line.trim().split_once('|'));
     let id = rows.filter(|(_, known)| *known == name).map(|(id, _)| id).next()?;
-    // Accounts list the elements of an array as `ID_INDEX`.
+    // Accounting lists the tasks of an array as `ID_INDEX`.
     id.split('_').next().map(str::to_owned)
 }
 
-/// Longest time limit of a partition in seconds, from rows `NAME|NAME or NAME*|LIMIT`. A star marks the default
+/// Longest time limit of a partition in seconds, from rows `NAME|NAME or NAME*|LIMIT`. An asterisk marks the default
 /// partition.
 fn longest(text: &str, partition: Option<&str>) -> Option<u64> {
     let rows = text.lines().filter_map(|line| {
@@ -279,7 +279,7 @@ fn longest(text: &str, partition: Option<&str>) -> Option<u64> {
         Some((fields.next()?, fields.next()?, fields.next()?))
     });
     let is_meant = |name: &str, marked: &str| match partition {
-        // `--partition` may list several.
+        // `--partition` may list several names.
         Some(partition) => partition.split(',').any(|part| part == name),
         None => marked.ends_with('*'),
     };
@@ -288,8 +288,8 @@ fn longest(text: &str, partition: Option<&str>) -> Option<u64> {
     limits.iter().all(Option::is_some).then(|| limits.into_iter().flatten().max()).flatten()
 }
 
-/// Seconds of a duration in Slurm's format `[DAYS-]HOURS:MINUTES:SECONDS` with optional parts; `None` for any other
-/// word.
+/// Parses a duration in Slurm's format `[DAYS-]HOURS:MINUTES:SECONDS`, whose parts are optional, to seconds. `None` for
+/// anything else.
 fn duration(text: &str) -> Option<u64> {
     let (days, rest) = text.split_once('-').unwrap_or(("0", text));
     let parts = rest.split(':').map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<u64>>>()?;
@@ -299,7 +299,7 @@ fn duration(text: &str) -> Option<u64> {
     Some(days.parse::<u64>().ok()? * 86_400 + seconds * unit)
 }
 
-/// The excluded nodes in the output of `scontrol show job`, and another one.
+/// The excluded nodes in the output of `scontrol show job`, plus `node`.
 fn excluded_with(job: &str, node: &str) -> String {
     match value_of(job, "ExcNodeList") {
         Some(nodes) => format!("{nodes},{node}"),
@@ -313,16 +313,16 @@ fn value_of<'a>(job: &'a str, key: &str) -> Option<&'a str> {
     value.filter(|value| !value.is_empty() && *value != "(null)")
 }
 
-/// Runs `scontrol` immune to the signal with which Slurm ends the calling job.
+/// Runs `scontrol` in a shell that ignores SIGTERM, with which Slurm ends the calling job.
 fn enduring(arguments: &[&str]) -> Result<(), QueueError> {
     let shell = ["/bin/sh", "-c", "trap '' TERM; exec scontrol \"$@\"", "scontrol"];
     run_as("scontrol", &[&shell, arguments].concat()).map(drop)
 }
 
 impl Slurm {
-    /// Adds the tasks that ended, by the accounts. Rows of active tasks are skipped: accounts may keep one after the
-    /// controller has forgotten the task. The last row of a restarted task may be its previous end, so an active
-    /// state of the controller wins.
+    /// Adds ended tasks from Slurm's accounting. Rows of active tasks are skipped: accounting may keep one after the
+    /// controller has forgotten the task. The last row of a restarted task may describe its previous run, so an active
+    /// state from the controller takes precedence.
     fn add_ended(&self, tasks: &mut BTreeMap<String, Seen>, accounts: BTreeMap<String, Seen>) {
         let has_ended = |seen: &Seen| matches!(self.outcome(&seen.state), Outcome::Ended(_));
         for (id, seen) in accounts.into_iter().filter(|(_, seen)| has_ended(seen)) {
@@ -333,7 +333,7 @@ impl Slurm {
     }
 }
 
-/// Rows `ID|STATE|NODES|REASON` of the given jobs. Accounts append `|EXIT:SIGNAL`.
+/// Rows `ID|STATE|NODES|REASON` of the given jobs. Accounting appends `|EXIT:SIGNAL`.
 fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
     let is_ours = |id: &str| jobs.iter().any(|job| id.split('_').next() == Some(job));
     let row = |line: &str| {
@@ -341,7 +341,7 @@ fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
         let (id, state, nodes) = (fields.next()?, fields.next()?, fields.next()?);
         let known = |text: &str| if matches!(text, "None" | "None assigned") { String::new() } else { text.to_owned() };
         let reason = known(fields.next().unwrap_or_default());
-        // Accounts write `CANCELLED by 1000`.
+        // Accounting writes `CANCELLED by 1000`.
         let state = match (state.split(' ').next().unwrap_or_default(), fields.next()) {
             ("FAILED", Some(code)) if code.ends_with(OUT_OF_MEMORY) || code.ends_with(KILLED) => "OUT_OF_MEMORY",
             (state, _) => state,
@@ -352,7 +352,7 @@ fn rows(text: &str, jobs: &[String]) -> BTreeMap<String, Seen> {
     text.lines().filter_map(row).flatten().collect()
 }
 
-/// Elements of a row: `7_[0-2,8%4]` is `7_0`, `7_1`, `7_2` and `7_8`.
+/// Tasks of a row: `7_[0-2,8%4]` is `7_0`, `7_1`, `7_2` and `7_8`.
 fn elements(id: &str) -> Vec<String> {
     let Some((job, list)) = id.split_once("_[") else { return vec![id.to_owned()] };
     let list = list.trim_end_matches(']').split('%').next().unwrap_or_default();

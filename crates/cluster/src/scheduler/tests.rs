@@ -1,10 +1,10 @@
-//! Scripts and commands of each scheduler, with every setting that it has.
+//! Scripts and commands of each scheduler, with every setting that it supports.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 use super::*;
 
-/// The script of three tasks of a job with every setting that the scheduler has.
+/// Script for three tasks.
 fn script(scheduler: &str, settings: &str, device: Option<&str>) -> Script {
     let settings = format!("scheduler = '{scheduler}'\nsetup = ['echo \"here\"']\ntime = '90min'\n{settings}");
     let job = Job {
@@ -68,7 +68,7 @@ fn slurm_gets_every_setting() {
 fn a_retry_gets_more_and_never_more_than_the_partition_allows() {
     let more = "memory = '3G'\nmemory_factor = 1.5\ntime_factor = 2.0";
     let words = script("slurm", more, None).command().unwrap();
-    // Memory has run out once, and time twice.
+    // A task has run out of memory once and of time twice.
     assert!(words.contains(" '--mem=5G' '--time=360' "), "{words}");
     let mut job = Job { name: "x".to_owned(), id: "1".to_owned(), ..Job::default() };
     job.settings = toml::from_str("time = '90min'\ntime_factor = 2.0").unwrap();
@@ -173,7 +173,7 @@ fn kubernetes_gets_every_setting_that_it_has_and_no_gpu_for_the_simulator() {
     let pod = &spec["template"]["spec"];
     assert_eq!(pod["activeDeadlineSeconds"], 5400);
     let task = &pod["containers"][0];
-    // What the restricted standard of pod security requires, besides a user.
+    // Requirements of the restricted pod security standard, besides the user.
     let expected = serde_json::json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
     assert_eq!(task["securityContext"], expected);
     assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
