@@ -1,4 +1,4 @@
-//! Calibrates a device: several worker processes time the same kernels, because times differ a little between
+//! Calibrates a device. Several worker processes time the same kernels, because times differ slightly between
 //! processes.
 //!
 //! The arithmetic is in [`machine`]; this module only runs the surveys.
@@ -15,25 +15,25 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// Number of processes that time the kernels.
 const PROCESSES: usize = 5;
 
-/// Number of processes in which CUPTI traces the kernels.
+/// Number of processes that time the kernels with CUPTI.
 const TRACED: usize = 3;
 
-/// Stands for the driver's version if it is not reported.
+/// Used in place of a driver version that is not reported.
 pub const UNKNOWN_DRIVER: &str = "of unknown version";
 
-/// What surveys of a device need.
+/// Everything needed to survey (calibrate) a device.
 #[derive(Debug)]
 pub struct Surveyor<'a> {
-    /// Starts another worker on the device.
+    /// Spec for another worker on the device.
     pub worker: WorkerSpec,
-    /// Starts a worker in which CUPTI traces the kernels. Such a process never measures.
+    /// Spec for a worker whose kernels CUPTI traces. Such a process never measures.
     pub traced_worker: WorkerSpec,
-    /// Kernels of the survey.
+    /// Survey kernels.
     pub code: Compiled,
     pub interrupt: &'a Interrupt,
 }
 
-/// UUID of the opened GPU and its driver, under which results are stored. `None` for the simulator, which needs no
+/// GPU UUID and driver version, under which calibrations are stored. `None` for the simulator, which needs no
 /// calibration.
 pub fn identity(ready: &Ready) -> Option<(&str, &str)> {
     let is_gpu = ready.device.backend == BackendKind::Cuda && ready.device.capabilities.has_clock;
@@ -42,8 +42,8 @@ pub fn identity(ready: &Ready) -> Option<(&str, &str)> {
 }
 
 impl Surveyor<'_> {
-    /// Measures the device: clock, differences between processes, ceilings. `keep` receives what applies to every
-    /// process. The result applies to the pool's worker, whose clock is corrected.
+    /// Measures the clock, the differences between processes and the device's ceilings. `keep` receives the part that
+    /// applies to every process. The result also includes the clock correction of the pool's worker.
     pub fn measure<E: ToString>(
         &self,
         pool: &mut Pool,
@@ -69,7 +69,7 @@ impl Surveyor<'_> {
         Ok(known.machine)
     }
 
-    /// Corrects the clock of the pool's worker, which differs a little from the processes of the stored calibration.
+    /// Corrects the clock of the pool's worker, which differs slightly from the processes of the stored calibration.
     pub fn adopt(&self, pool: &mut Pool, known: Known) -> Result<Machine, String> {
         let Known { mut machine, reference } = known;
         if let (Some(Clock::Calibrated(_)), Some(reference)) = (&machine.clock, reference) {
@@ -83,14 +83,14 @@ impl Surveyor<'_> {
         pool.survey(SurveyRequest { code: self.code.clone(), spread, ceilings }, LIMIT, self.interrupt)
     }
 
-    /// Surveys in another process, which ends afterwards.
+    /// Surveys in another process, which then exits.
     fn elsewhere(&self, worker: &WorkerSpec, spread: bool) -> Result<Survey, SurveyError> {
         let (mut pool, _) = Pool::start(worker.clone(), self.interrupt)?;
         self.survey(&mut pool, spread, false)
     }
 
-    /// Replaces the constant of the calibration by the surveyed process's own. Every further process of the pool
-    /// finds its own.
+    /// Replaces the calibration constant with the one of the surveyed process. All further processes of the pool
+    /// measure their own.
     fn correct(&self, pool: &mut Pool, machine: &mut Machine, survey: &Survey, reference: &ReferenceTimes) {
         if let Some(Clock::Calibrated(calibration)) = &mut machine.clock
             && let Some(constant) = runner_calibrate::constant(survey, reference)

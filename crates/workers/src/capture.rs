@@ -1,8 +1,8 @@
 //! Captures the standard output of a worker process.
 //!
 //! Device printf, and anything else that a driver or library writes to descriptor 1, would corrupt the protocol. So
-//! descriptor 1 is redirected into memory, and only the protocol uses the original descriptor. A limited part of the
-//! text is kept.
+//! descriptor 1 is redirected into memory, and only the protocol uses the original descriptor. Captured output is kept
+//! up to a limit.
 
 use std::fs::File;
 use std::io;
@@ -11,24 +11,24 @@ use std::os::unix::fs::FileExt;
 
 use runner_process::stdout;
 
-/// Limit of the text per case in bytes.
+/// Maximum number of bytes kept per case.
 const KEPT: usize = 64 << 10;
 
-/// Memory to which standard output is redirected.
+/// The in-memory file to which standard output is redirected.
 #[derive(Debug)]
 pub(super) struct StdoutCapture {
     memory: File,
 }
 
 impl StdoutCapture {
-    /// Redirects descriptor 1 until the process ends; returns the original descriptor.
+    /// Redirects descriptor 1 until the process exits; returns the original descriptor.
     pub(super) fn install() -> io::Result<(OwnedFd, Self)> {
         let (original, memory) = stdout::redirect()?;
         Ok((original, Self { memory }))
     }
 
-    /// Text since the last call, without its last newline; `None` if there is none. A last line states how much of a
-    /// longer text was cut.
+    /// Output since the last call, without its final newline; `None` if there is none. If it was truncated, a last line
+    /// says by how much.
     pub(super) fn take(&mut self) -> io::Result<Option<String>> {
         stdout::flush_c_streams();
         let length = self.memory.metadata()?.len() as usize;
@@ -42,7 +42,7 @@ impl StdoutCapture {
     }
 }
 
-/// Formats `text`, the start of `length` bytes.
+/// Formats `text`, the first part of `length` bytes of output.
 fn bounded(text: &[u8], length: usize) -> String {
     let kept = String::from_utf8_lossy(text);
     match length - text.len() {

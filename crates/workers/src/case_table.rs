@@ -1,9 +1,9 @@
 //! The cases of one group and their state: every case ends in exactly one outcome, even if its workers crash.
 //!
-//! A group may take several attempts. A failure is final and reported at once. Results of cases that pass are kept
-//! until the group ends: cases of a group are compared with each other, and an attempt that was cut short sampled
-//! under other conditions than its replacement. If several processes measure the group, their results are joined.
-//! This module starts nothing and never blocks.
+//! A group may take several attempts. A failure is final and reported at once. Results of passing cases are held back
+//! until the group ends: cases of a group are compared with each other, and samples of an attempt that was cut short
+//! were taken under different conditions. If several processes measure the group, their results are joined. This module
+//! starts nothing and never blocks.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use runner_types::{Activity, CaseJob, Event, GroupJob, Measurement, Outcome, Sha
 
 pub(super) type Emit<'a> = &'a mut dyn FnMut(Event);
 
-/// The step that a worker is in.
+/// The worker's current step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ActiveStep {
     pub index: usize,
@@ -25,13 +25,13 @@ pub(super) struct ActiveStep {
 #[derive(Debug, Default)]
 struct Entry {
     state: State,
-    /// Results and outcome of this attempt, in order, until the group ends.
+    /// Results and outcome from this attempt, in order, held until the group ends.
     pending: Vec<Event>,
-    /// Joined results of the earlier processes.
+    /// Joined results of earlier processes.
     earlier: Vec<Event>,
-    /// Reported verdicts and printed text, which a repeated attempt must not repeat.
+    /// Verdicts and printed text that were already reported; another attempt must not report them again.
     reported: Vec<Event>,
-    /// Whether a worker was killed from outside while it ran the case.
+    /// Whether the case was already repeated because its worker was killed from outside.
     repeated: bool,
 }
 
@@ -48,14 +48,14 @@ enum State {
 #[derive(Debug)]
 pub(super) struct CaseTable {
     job: GroupJob,
-    /// State of each case of the job.
+    /// State of each case, in the job's order.
     entries: Vec<Entry>,
     /// Index of each case in the job, by ordinal.
     index: HashMap<u64, usize>,
     active: Option<ActiveStep>,
     settled_one: bool,
     repeats_one: bool,
-    /// The number of processes that share the samples.
+    /// Number of processes that share the samples.
     processes: u32,
     /// Whether the first process has measured the group.
     is_followed: bool,
@@ -81,24 +81,24 @@ impl CaseTable {
         self.active
     }
 
-    /// Whether this attempt settled a case. If not, repeating it would end the same way.
+    /// Whether this attempt settled a case. If it did not, another attempt would end the same way.
     pub(super) const fn settled_one(&self) -> bool {
         self.settled_one
     }
 
-    /// Whether this attempt ended with a case that is run again.
+    /// Whether this attempt ended with a case that will be repeated.
     pub(super) const fn repeats_one(&self) -> bool {
         self.repeats_one
     }
 
-    /// Whether the active case may run again although its worker was killed: once.
+    /// Whether the active case may be repeated after its worker was killed. Each case is repeated at most once.
     pub(super) fn may_repeat_active(&mut self) -> bool {
         let Some(entry) = self.active.and_then(|step| self.entries.get_mut(step.index)) else { return false };
         self.repeats_one = !std::mem::replace(&mut entry.repeated, true);
         self.repeats_one
     }
 
-    /// Drops the pending results of the last attempt. Returns the remaining cases; `None` if none is left.
+    /// Drops the pending results of the last attempt. Returns the remaining cases; `None` if there are none.
     pub(super) fn next_attempt(&mut self) -> Option<GroupJob> {
         self.active = None;
         self.settled_one = false;
@@ -121,14 +121,14 @@ impl CaseTable {
         })
     }
 
-    /// Returns a case as the next process measures it. The first one finds its share itself.
+    /// The case with the share of samples for the next process. The first process determines its share itself.
     fn shared_case(&self, job: &CaseJob) -> CaseJob {
         let processes = if self.is_followed { self.processes } else { 1 };
         CaseJob { measure: share(&job.measure, processes), ..job.clone() }
     }
 
-    /// Returns how many processes are to measure the group: as many as its cases state, or as many as make their
-    /// difference as small as the precision.
+    /// Number of processes that should measure the group: what its cases ask for, or as many as bring the spread
+    /// between processes down to the precision.
     pub(super) fn wanted_processes(&self, spread: Option<&Spread>) -> u32 {
         let passed = self.entries.iter().zip(&self.job.cases).filter(|(entry, _)| entry.state == State::Passed);
         let wanted = passed.flat_map(|(entry, job)| {
@@ -137,7 +137,7 @@ impl CaseTable {
         wanted.max().unwrap_or(1).max(self.processes)
     }
 
-    /// Keeps the results of this process, and reopens the cases that passed for the next of `processes`.
+    /// Keeps the results of this process, and reopens passed cases for the next of `processes`.
     pub(super) fn begin_process(&mut self, processes: u32) {
         self.keep_results();
         (self.processes, self.is_followed) = (processes, true);
@@ -158,13 +158,13 @@ impl CaseTable {
         }
     }
 
-    /// Takes a worker's event: reports it, keeps it until the group ends, or drops a repetition.
+    /// Handles a worker's event: reports it, holds it until the group ends, or drops it as already reported.
     pub(super) fn observe(&mut self, event: Event, emit: Emit) {
         if let Event::SamplesShared { processes } = event {
             self.processes = processes;
             return;
         }
-        // The dispatcher emits these itself, once per group and not once per attempt.
+        // The dispatcher emits these itself, once per group rather than once per attempt.
         if matches!(event, Event::GroupStarted { .. } | Event::GroupFinished { .. }) {
             return;
         }
@@ -202,7 +202,7 @@ impl CaseTable {
         }
     }
 
-    /// Settles the active case; false if there is none.
+    /// Settles the active case; returns false if there is none.
     pub(super) fn settle_active(&mut self, outcome: Outcome, emit: Emit) -> bool {
         let Some(active) = self.active.take() else { return false };
         let event = self.settlement(active.index, outcome);
@@ -210,7 +210,7 @@ impl CaseTable {
         true
     }
 
-    /// Reports pending results, and settles every case that no process has measured with `outcome_of_the_rest`.
+    /// Reports held results, and settles every case that no process has measured with `outcome_of_the_rest`.
     pub(super) fn finish(&mut self, outcome_of_the_rest: &Outcome, emit: Emit) {
         self.keep_results();
         for index in 0..self.entries.len() {
@@ -227,7 +227,7 @@ impl CaseTable {
         }
     }
 
-    /// Reports the outcome of a case, after its notes. Its measurements are dropped.
+    /// Reports a case's notes and outcome, and drops its measurements.
     fn close(&mut self, index: usize, settlement: Event, emit: Emit) {
         let entry = &mut self.entries[index];
         entry.state = State::Settled;
@@ -243,7 +243,6 @@ impl CaseTable {
     }
 }
 
-/// Returns the measurements among the results of a case.
 fn measurements(results: &[Event]) -> impl Iterator<Item = &Measurement> {
     results.iter().filter_map(|event| match event {
         Event::CaseMeasured { measurement, .. } => Some(measurement),
@@ -251,7 +250,7 @@ fn measurements(results: &[Event]) -> impl Iterator<Item = &Measurement> {
     })
 }
 
-/// Settles every case of a group that was not started.
+/// Settles every case of a group that never started.
 pub(super) fn settle_all(job: GroupJob, outcome: &Outcome, emit: Emit) {
     CaseTable::new(job).finish(outcome, emit);
 }
@@ -299,7 +298,7 @@ mod tests {
         Outcome::Crashed { message: "boom".into() }
     }
 
-    /// Events that a table reports while `worker` sends it events.
+    /// Events that a table reports while it handles the events of `worker`.
     fn reported(table: &mut CaseTable, worker: impl Fn(&mut CaseTable, Emit)) -> Vec<Event> {
         let mut events = Vec::new();
         worker(table, &mut |event| events.push(event));
@@ -325,7 +324,7 @@ mod tests {
         assert_eq!(events, [measured(0, 11.0), settled(0, Outcome::Measured), settled(1, crashed())]);
     }
 
-    /// Of forty samples, each of five processes takes eight.
+    /// Five processes share 40 samples: eight each.
     #[test]
     fn as_many_processes_follow_as_the_first_one_left_samples_for() {
         let mut table = table(1);

@@ -1,5 +1,5 @@
-//! The host's cores, divided among the workers of several GPUs, so that host work for one GPU does not run on the
-//! cores of another.
+//! Divides the host's cores among the workers of several GPUs, so that host work for one GPU does not run on another
+//! GPU's cores.
 
 use std::fmt;
 use std::path::Path;
@@ -7,24 +7,24 @@ use std::str::FromStr;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A set of cores, in ascending order; written in Linux's format `0-3,8`.
+/// A set of cores in ascending order, displayed in Linux's format `0-3,8`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cores(Vec<usize>);
 
 impl Cores {
-    /// Cores that this process may use; empty if the system does not say.
+    /// Cores that this process may use; empty if the system does not report them.
     pub fn available() -> Self {
         let Ok(set) = sched_getaffinity(None) else { return Self::default() };
         Self((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
     }
 
-    /// Cores near the device with this PCI address, on its NUMA node.
+    /// Cores on the NUMA node of the device with this PCI address.
     pub fn near(pci_address: &str) -> Option<Self> {
         let folder = Path::new("/sys/bus/pci/devices").join(pci_address.to_lowercase());
         std::fs::read_to_string(folder.join("local_cpulist")).ok()?.trim().parse().ok()
     }
 
-    /// Restricts this thread, and every thread that it starts, to these cores.
+    /// Pins this thread, and every thread it starts, to these cores.
     pub fn pin(&self) -> std::io::Result<()> {
         let mut set = CpuSet::new();
         self.0.iter().for_each(|core| set.set(*core));
@@ -36,9 +36,9 @@ impl Cores {
     }
 }
 
-/// Divides the available cores among devices: cores near several devices in equal parts, in order. A device without
-/// known or available near cores shares all cores. With fewer cores than devices, sets are empty and workers are not
-/// restricted.
+/// Divides the available cores among devices. Devices that are near the same cores split them evenly, in order. If a
+/// device's near cores are unknown or not available, or if near cores overlap partly, all cores are divided evenly. With
+/// fewer cores than devices, sets are empty and workers are not pinned.
 pub fn divide(available: &Cores, near: &[Option<Cores>]) -> Vec<Cores> {
     let usable: Vec<Vec<usize>> = near
         .iter()
@@ -48,7 +48,7 @@ pub fn divide(available: &Cores, near: &[Option<Cores>]) -> Vec<Cores> {
             if found.is_empty() { available.0.clone() } else { found }
         })
         .collect();
-    // Devices with the same cores share them. Partly overlapping sets would give a core to two devices.
+    // Devices near the same cores share them. Partly overlapping sets would give a core to two devices.
     let is_disjoint = |a: &[usize], b: &[usize]| a == b || !a.iter().any(|core| b.contains(core));
     let clean = usable.iter().all(|a| usable.iter().all(|b| is_disjoint(a, b)));
     let usable = if clean { usable } else { vec![available.0.clone(); near.len()] };
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn without_knowledge_of_nodes_all_cores_are_shared() {
         assert_eq!(divided("0-15", &[None, None]), ["0-7", "8-15"]);
-        // A container with cores of another node only.
+        // A container that only has cores of another node.
         assert_eq!(divided("16-19", &[Some("0-7"), Some("0-7")]), ["16-17", "18-19"]);
-        // Overlapping sets give no core to two devices.
+        // No core is given to two devices, even if the near sets overlap.
         assert_eq!(divided("0-7", &[Some("0-3"), None]), ["0-3", "4-7"]);
     }
 

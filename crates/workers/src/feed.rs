@@ -1,9 +1,8 @@
-//! Overlaps compiling and running: each group goes to the worker as soon as its code is compiled, while other cores
+//! Overlaps compiling with running: each group goes to the worker as soon as its code is compiled, while other cores
 //! compile the rest.
 //!
-//! [`pending`](super::pending) decides which group may start. A unit that does not compile gives its cases the
-//! outcome `CompileError`. An interrupt or an unusable worker also ends compilation; groups without code are then not
-//! run.
+//! [`pending`](super::pending) decides which group may start. If a unit does not compile, its cases get the outcome
+//! `CompileError`. An interrupt or an unusable worker also ends compilation; groups without code are then not run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -19,13 +18,13 @@ use runner_types::{
     Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environment, Event, GroupJob, Outcome, Phase, WorkAmount,
 };
 
-/// How often a feed that waits for code checks for an interrupt.
+/// How often to check for an interrupt while waiting for code.
 const POLL: Duration = Duration::from_millis(50);
 
 /// The code of a unit, or why it does not compile.
 pub type UnitResult = Result<Compiled, CompileFailure>;
 
-/// Receives each unit with its result and the seconds that it took.
+/// Called with each unit, its result and its compile time in seconds.
 pub type OnCompiled<'a> = &'a mut dyn FnMut(&CompileUnit, &UnitResult, f64);
 
 /// Compiles units in the given order.
@@ -33,31 +32,31 @@ pub type Compile<'a> = &'a (dyn Fn(&[CompileUnit], OnCompiled<'_>) + Sync);
 
 #[derive(Debug)]
 pub struct Work<'a> {
-    /// Remaining groups, in the plan's order.
+    /// Remaining groups in plan order.
     pub groups: Vec<ResolvedGroup>,
-    /// What the results depend on besides the cases.
+    /// Everything besides the cases that the results depend on.
     pub environment: &'a Environment,
     /// Results of an earlier run.
     pub held: &'a Held,
     /// Whether a group may start only after everything is compiled.
     pub needs_quiet: fn(&GroupJob) -> bool,
-    /// Set to end compilation early.
+    /// Set to stop compiling early.
     pub stop: &'a AtomicBool,
-    /// Reason why nothing more can be compiled, once set.
+    /// Why nothing more can be compiled, once set.
     pub fault: &'a OnceLock<String>,
 }
 
 #[derive(Debug)]
 pub struct Ran {
     pub end: RunEnd,
-    /// Groups that were given to the worker.
+    /// Groups given to the worker.
     pub groups: Vec<GroupJob>,
-    /// Groups whose cases all have a stored result that still applies.
+    /// Groups in which every case has a stored result that still applies.
     pub held: Vec<GroupJob>,
 }
 
-/// Compiles, and lets `consume` run the groups that are ready. `emit` receives every event, from two threads but one
-/// at a time.
+/// Compiles in a thread while `consume` runs the groups that are ready. `emit` is called for every event, from two
+/// threads but never concurrently.
 pub fn run(
     work: Work<'_>,
     compile: Compile<'_>,
@@ -85,14 +84,14 @@ pub fn run(
         let mut feed = Feed { pending, results, environment, interrupt, stop, fault, emit, waited, given };
         let held = feed.plan(settled, work.held);
         let end = consume(&mut feed, &mut |event| emit(event));
-        // No group needs what is still being compiled.
+        // No group needs the units that are still compiling.
         stop.store(true, Ordering::Relaxed);
         emit(Event::PhaseSpent { phase: Phase::Compile, seconds: feed.waited.as_secs_f64() });
         Ran { end, groups: feed.given, held }
     })
 }
 
-/// Compiles all units, in a thread of its own.
+/// Compiles all units, on a separate thread.
 fn compile_all(
     units: &[CompileUnit],
     compile: Compile<'_>,
@@ -102,7 +101,7 @@ fn compile_all(
 ) {
     let started = Instant::now();
     compile(units, &mut |unit, result, seconds| {
-        // A stopped compiler is not a failure of its unit.
+        // If compilation was stopped, the unit is not at fault.
         if result.is_err() && stop.load(Ordering::Relaxed) {
             return;
         }
@@ -113,13 +112,13 @@ fn compile_all(
             cached: result.as_ref().is_ok_and(|c| c.cached),
             failed: result.is_err(),
         });
-        // Fails only after the feed is gone.
+        // Fails only if the feed is gone.
         let _ = sender.send((unit.clone(), result.clone()));
     });
     emit(Event::CompileFinished { seconds: started.elapsed().as_secs_f64() });
 }
 
-/// The running side: hands out groups that have their code.
+/// The running side: hands out groups once their code is compiled.
 pub struct Feed<'a> {
     pending: Pending,
     results: Receiver<(CompileUnit, UnitResult)>,
@@ -128,7 +127,7 @@ pub struct Feed<'a> {
     stop: &'a AtomicBool,
     fault: &'a OnceLock<String>,
     emit: &'a dyn Fn(Event),
-    /// Time spent waiting for code with nothing running.
+    /// Time spent waiting for code while nothing ran.
     waited: Duration,
     given: Vec<GroupJob>,
 }
@@ -140,9 +139,9 @@ impl std::fmt::Debug for Feed<'_> {
 }
 
 impl Feed<'_> {
-    /// Decides which groups an earlier run has done, announces the cases of this run, and settles those that need no
-    /// device. A group is done if every case with code has a stored result that still applies. Any other group is run
-    /// as a whole, because its ratios are formed within rounds.
+    /// Decides which groups an earlier run has completed, announces the cases of this run, and settles those that need
+    /// no device. A group is complete if every case with code has a stored result that still applies. Any other group
+    /// runs as a whole, because ratios are formed within rounds.
     fn plan(&mut self, mut settled: Vec<(Case, Outcome)>, held: &Held) -> Vec<GroupJob> {
         let applies = |case: &CaseJob| {
             case.fingerprint.as_ref().is_some_and(|fingerprint| held.holds(&case.case.key, fingerprint))
@@ -157,7 +156,8 @@ impl Feed<'_> {
                 break;
             }
             if self.is_interrupted() || self.fault.get().is_some() {
-                // It is unknown whether their results apply, so they are left to the next run.
+                // Without their code it is unknown whether stored results still apply, so leave these groups to the
+                // next run.
                 over = self.pending.take_urgent();
                 break;
             }
@@ -177,7 +177,7 @@ impl Feed<'_> {
         }
     }
 
-    /// Whether the user interrupted the run; if so, also ends compilation.
+    /// Whether the user interrupted the run. If so, also stops compiling.
     fn is_interrupted(&self) -> bool {
         let interrupted = self.interrupt.urgency() > Urgency::None;
         if interrupted {
@@ -186,7 +186,7 @@ impl Feed<'_> {
         interrupted
     }
 
-    /// Waits for a unit, at most [`POLL`].
+    /// Waits at most [`POLL`] for a compiled unit.
     fn receive(&mut self) {
         let since = Instant::now();
         match self.results.recv_timeout(POLL) {
@@ -197,7 +197,7 @@ impl Feed<'_> {
         self.waited += since.elapsed();
     }
 
-    /// Fails every unit without a result: the compiling thread is gone.
+    /// Fails every unit without a result, after the compiling thread has ended.
     fn give_up(&mut self) {
         for unit in self.pending.units().to_vec() {
             let summary = format!("`{}` was never compiled", unit.source.display());
@@ -210,7 +210,7 @@ impl GroupSource for Feed<'_> {
     fn next(&mut self) -> Option<GroupJob> {
         let mut waiting = None;
         while !self.is_interrupted() && self.fault.get().is_none() {
-            // Take every result that has arrived, so that the first group in the plan's order comes first.
+            // Take all results that have arrived, so that the first ready group in plan order comes first.
             while let Ok((unit, result)) = self.results.try_recv() {
                 self.pending.arrive(&unit, result);
             }

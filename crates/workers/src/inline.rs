@@ -1,6 +1,6 @@
 //! Runs groups in this process: for tests, and for devices that can neither hang nor crash.
 //!
-//! Without a process to kill, there are no time limits, and a lost device stays lost.
+//! With no process to kill, there are no time limits, and a lost device stays lost.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::interrupt::{Interrupt, Urgency};
 use runner_backend::Device;
 use runner_types::{Event, GroupJob, Outcome};
 
-/// Runs the groups in order; an interrupt stops between two groups.
+/// Runs the groups in order. An interrupt takes effect between two groups.
 pub fn run<L: fmt::Display>(
     device: &mut dyn Device,
     groups: impl IntoIterator<Item = GroupJob>,

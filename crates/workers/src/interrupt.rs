@@ -1,4 +1,4 @@
-//! Interrupts by Ctrl-C: the first stops the run after the current launch, the second at once.
+//! Interrupts by Ctrl-C: the first stops the run after the current launch, the second stops it at once.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -39,7 +39,7 @@ impl Interrupt {
     }
 
     /// An interrupt that Ctrl-C (SIGINT), SIGTERM and SIGHUP raise. Each signal calls `notify` on a separate thread.
-    /// Signals that were ignored when the process started stay ignored, as `nohup` and a shell's `&` require.
+    /// Signals that were ignored when the process started stay ignored, as expected by `nohup` and the shell's `&`.
     pub fn on_signals(notify: impl Fn(Urgency) + Send + 'static) -> io::Result<Self> {
         let interrupt = Self::default();
         let raised = interrupt.clone();
@@ -51,7 +51,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Makes SIGUSR1 raise the interrupt, too: a scheduler sends it when the time limit is near.
+    /// Lets SIGUSR1 raise the interrupt, too: a scheduler sends it when the time limit is near.
     pub fn on_warning(&self) -> io::Result<()> {
         let raised = self.clone();
         each(&[libc::SIGUSR1], move || {
@@ -64,17 +64,16 @@ impl Interrupt {
         WAS_WARNED.load(Ordering::Relaxed)
     }
 
-    /// Adds a request.
     pub fn request(&self) {
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes back a first request once the work that it was to end has ended. A second request stays.
+    /// Withdraws the first request once the work that it was meant to stop has ended. A second request stays.
     pub fn acknowledge(&self) {
         let _ = self.0.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Sleeps until a further interrupt.
+    /// Sleeps, but wakes up on a further interrupt.
     pub fn sleep(&self, duration: Duration) {
         let (start, before) = (Instant::now(), self.urgency());
         while self.urgency() == before && start.elapsed() < duration {
@@ -82,7 +81,7 @@ impl Interrupt {
         }
     }
 
-    /// Urgency by the number of requests so far.
+    /// Urgency according to the number of requests so far.
     pub fn urgency(&self) -> Urgency {
         match self.0.load(Ordering::Acquire) {
             0 => Urgency::None,
@@ -95,11 +94,11 @@ impl Interrupt {
 /// Ignores SIGTERM in a worker. A scheduler that ends a job sends it to every process, but the dispatcher needs its
 /// worker until the current launch ends. A worker never outlives its dispatcher.
 pub fn leave_end_to_dispatcher() {
-    // SAFETY: ignoring runs no code of ours.
+    // SAFETY: an ignored signal runs no handler.
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
 }
 
-/// Calls `act` on a separate thread for each arriving signal.
+/// Calls `act` on a separate thread for each signal received.
 fn each(signals: &[libc::c_int], act: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new(signals)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || signals.forever().for_each(|_| act()))?;
@@ -108,9 +107,9 @@ fn each(signals: &[libc::c_int], act: impl Fn() + Send + 'static) -> io::Result<
 
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: no new action is given, and the old one is written to memory of its type.
+    // SAFETY: no new action is passed, and the old one is written to a `sigaction`.
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: the call that returned 0 has written it.
+    // SAFETY: the call returned 0, so it initialized `action`.
     asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 

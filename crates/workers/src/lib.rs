@@ -1,9 +1,9 @@
 //! Runs groups, in this process ([`inline`]) or in a worker process that can be killed (`pool`).
 //!
-//! A kernel may hang, corrupt its device's context or crash its process. The pool survives that: the case at fault
-//! gets its outcome, another worker starts, and the group continues without the case. Every given case ends in
-//! exactly one `CaseSettled`. `feed` compiles while groups run; `calibrate` measures the device itself with several
-//! workers. Measuring and checking are the business of `execute`.
+//! A kernel may hang, corrupt its device's context or crash its process. The pool survives that: the case at fault gets
+//! its outcome, another worker starts, and the group continues without the case. Every case ends in exactly one
+//! `CaseSettled`. `feed` compiles while groups run; `calibrate` measures the device itself with several workers.
+//! Measuring and checking happen in `execute`.
 
 mod capture;
 mod case_table;
@@ -33,17 +33,17 @@ pub use source::GroupSource;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEnd {
     Complete,
-    /// The user stopped it; the remaining cases are settled as not run.
+    /// The user stopped the run; the remaining cases are settled as not run.
     Interrupted,
     /// The device or its worker is unusable, for this reason; the remaining cases are settled as not run.
     Environment(String),
 }
 
-/// Reason of cases that an interrupt skips.
+/// Reason given for cases that an interrupt skips.
 const INTERRUPTED: &str = "interrupted";
 
 impl RunEnd {
-    /// Reason why the remaining groups are not run; `None` while the run continues.
+    /// Why the remaining groups are not run; `None` while the run continues.
     fn why_not_run(&self) -> Option<String> {
         match self {
             Self::Complete => None,

@@ -1,8 +1,8 @@
 //! Groups that wait for their code, and which of them may start.
 //!
-//! A group may start when all of its units are compiled or have failed. If the host's speed affects its times, it
-//! also waits for every other unit, because compilers would disturb it. Of the groups that may start, the first in
-//! the plan's order is next. No function here compiles or blocks.
+//! A group may start once all of its units have compiled or failed. If its times depend on the speed of the host, it
+//! also waits for every other unit, because compilers would disturb it. Of the groups that may start, the first in plan
+//! order is next. No function here compiles or blocks.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,16 +11,16 @@ use runner_types::{Case, CaseJob, CompileFailure, CompileUnit, Compiled, Environ
 
 #[derive(Debug)]
 pub struct Pending {
-    /// Distinct, in the order in which they are to be compiled.
+    /// Distinct units, in compilation order.
     units: Vec<CompileUnit>,
     /// Groups that need each unit.
     users: HashMap<CompileUnit, Vec<usize>>,
     compiled: CompiledUnits,
-    /// Groups in the plan's order; `None` for one that was handed out.
+    /// Groups in plan order; `None` for those already handed out.
     groups: Vec<Option<Entry>>,
     /// Groups that may start.
     ready: BTreeSet<usize>,
-    /// Groups that have their code and wait until everything is compiled.
+    /// Groups that have their code but wait until everything is compiled.
     waiting_for_quiet: BTreeSet<usize>,
 }
 
@@ -33,18 +33,18 @@ struct Entry {
     needs_quiet: bool,
 }
 
-/// A group with its code, and the outcomes of its cases that did not compile.
+/// A group with its code, and the outcomes of the cases that did not compile.
 #[derive(Debug)]
 pub struct Linked {
-    /// Cases that compiled.
+    /// The cases that compiled.
     pub job: GroupJob,
     /// Cases that cannot run, each with its outcome.
     pub failed: Vec<(Case, Outcome)>,
 }
 
 impl Pending {
-    /// `groups` are in the plan's order. Units of `urgent` groups are compiled first; groups that need quiet start
-    /// after everything is compiled.
+    /// `groups` are in plan order. Units of `urgent` groups are compiled first; groups that need quiet start after
+    /// everything is compiled.
     pub fn new(
         groups: Vec<GroupJob>,
         urgent: impl Fn(&GroupJob) -> bool,
@@ -66,7 +66,7 @@ impl Pending {
         pending
     }
 
-    /// Records which units a group needs.
+    /// Records the units that a group needs.
     fn note_units(&mut self, index: usize) {
         let Some(entry) = &mut self.groups[index] else { return };
         let units: BTreeSet<&CompileUnit> = entry.job.cases.iter().flat_map(|case| case.body.units()).collect();
@@ -85,7 +85,7 @@ impl Pending {
         &self.units
     }
 
-    /// Stores the result of a unit; only the first result counts.
+    /// Stores a unit's result; only the first one counts.
     pub fn arrive(&mut self, unit: &CompileUnit, result: Result<Compiled, CompileFailure>) {
         if !self.users.contains_key(unit) || self.compiled.contains_key(unit) {
             return;
@@ -106,7 +106,7 @@ impl Pending {
         self.compiled.len() == self.units.len()
     }
 
-    /// Marks a group whose units are all compiled as ready to start, or as waiting for a quiet host.
+    /// If all units of a group are compiled, marks it as ready or as waiting for a quiet host.
     fn advance(&mut self, index: usize) {
         let Some(Entry { missing: 0, needs_quiet, .. }) = &self.groups[index] else { return };
         let may_start = !needs_quiet || self.is_all_compiled();
@@ -124,8 +124,8 @@ impl Pending {
         Some(Linked { job, failed })
     }
 
-    /// Removes the urgent groups that an earlier run has done: `holds` is true for every case with code. `None` while
-    /// an urgent group lacks code.
+    /// Removes and returns the urgent groups that an earlier run has completed: `holds` is true for every case with
+    /// code. Returns `None` while an urgent group lacks code.
     pub fn take_held(&mut self, environment: &Environment, holds: impl Fn(&CaseJob) -> bool) -> Option<Vec<Linked>> {
         let urgent = |entry: &Entry| entry.is_urgent;
         if self.groups.iter().flatten().any(|entry| urgent(entry) && entry.missing > 0) {
@@ -145,7 +145,7 @@ impl Pending {
         Some(held)
     }
 
-    /// Removes the urgent groups without their code, for a run that ends first.
+    /// Removes and returns the urgent groups without their code, for a run that ends early.
     pub fn take_urgent(&mut self) -> Vec<GroupJob> {
         let is_urgent = |slot: &mut Option<Entry>| slot.take_if(|entry| entry.is_urgent);
         let taken = self.groups.iter_mut().filter_map(is_urgent).map(|entry| entry.job).collect();
@@ -155,7 +155,7 @@ impl Pending {
         taken
     }
 
-    /// Removes every group that was not handed out, without code, for a run that ends early.
+    /// Removes and returns every group not yet handed out, without code, for a run that ends early.
     pub fn remaining(&mut self) -> Vec<GroupJob> {
         self.ready.clear();
         self.waiting_for_quiet.clear();
@@ -166,13 +166,13 @@ impl Pending {
         self.groups.iter().all(Option::is_none)
     }
 
-    /// Cases of all groups that were not handed out.
+    /// Cases of all groups not yet handed out.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
         self.groups.iter().flatten().flat_map(|entry| &entry.job.cases).map(|case| &case.case)
     }
 }
 
-/// Whether compilers would disturb the times of a group.
+/// Whether compiling on the host would disturb the group's times.
 pub fn needs_quiet(group: &GroupJob) -> bool {
     group.needs_host() || group.times_host()
 }

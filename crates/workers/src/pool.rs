@@ -1,13 +1,12 @@
 //! Runs groups in a worker process, so that a kernel that hangs, crashes or loses its device does not end the run.
 //!
-//! Each step of a worker has a time limit, after which the worker is killed. If a worker dies, the active case gets
-//! its outcome, another worker starts, and the group continues without that case. If something else killed the
-//! worker, the case may not be the cause: it is run again, and gets its outcome if that happens twice. A group is
-//! abandoned after attempts that settle no case. A worker that cannot be restarted ends the run. Every case gets an
-//! outcome.
+//! Each step of a worker has a time limit, after which the worker is killed. If a worker dies, the active case gets its
+//! outcome, another worker starts, and the group continues without that case. If something else killed the worker, the
+//! case may not be the cause: it is repeated once before it gets its outcome. A group is abandoned after several
+//! attempts that settle no case. A worker that cannot be restarted ends the run. Every case gets an outcome.
 //!
-//! The time of a kernel differs a little between processes, however many samples each takes. So several processes may
-//! measure a group, one after the other; their samples are reported together.
+//! A kernel's time differs slightly between processes, however many samples each takes. So several processes may
+//! measure a group, one after another; their samples are reported together.
 
 use std::collections::VecDeque;
 use std::thread::{self, JoinHandle};
@@ -24,52 +23,52 @@ use runner_types::{
     Activity, Compiled, Event, GroupJob, Outcome, ReferenceTimes, Sharing, Spread, Survey, SurveyRequest,
 };
 
-/// Consecutive attempts without a settled case after which a group is abandoned.
+/// Number of consecutive attempts without a settled case after which a group is abandoned.
 const FRUITLESS_ATTEMPTS: u32 = 2;
-/// Consecutive abandoned groups after which the run ends.
+/// Number of consecutive abandoned groups after which the run ends.
 const GROUPS_GIVEN_UP: u32 = 2;
 /// Upper limit of a step's time limit, so that deadlines do not overflow.
 const LONGEST_STEP: Duration = Duration::from_hours(24 * 365);
-/// First and longest wait before a worker is restarted; each failed attempt doubles it.
+/// First and longest wait before a worker is restarted; each failed attempt doubles the wait.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(8)];
 
-/// GPU memory of an open context in bytes: 520 MiB on an H100.
+/// GPU memory of an open context in bytes; measured on an H100: 520 MiB.
 const CONTEXT_BYTES: u64 = 600 << 20;
-/// Divisor of a GPU's memory: contexts of idle workers may take a 16th.
+/// Contexts of idle workers may use this fraction (1/16) of GPU memory.
 const RESTING_SHARE: u64 = 16;
 
-/// The workers of one device: the one that runs groups, replaced when it dies, and idle ones.
+/// The workers of one device: the one that runs groups, which is replaced if it dies, and idle ones.
 #[derive(Debug)]
 pub struct Pool {
     spec: WorkerSpec,
     /// Name of the device that the first worker opened.
     device: String,
     worker: Option<WorkerProcess>,
-    /// Idle workers that have measured a part of earlier groups, the longest idle first. Starting a worker takes
-    /// longer than its share of a group of short kernels, so they wait for the next group with open contexts.
+    /// Idle workers that have measured part of earlier groups, longest idle first. Starting a worker takes longer than
+    /// its share of a group of short kernels, so they keep their contexts open for the next group.
     idle: VecDeque<WorkerProcess>,
-    /// Limit of idle workers.
+    /// Maximum number of idle workers.
     most_resting: usize,
-    /// Workers that start while the first group is prepared.
+    /// Workers being started while the first group is prepared.
     early: Option<JoinHandle<Vec<WorkerProcess>>>,
-    /// Nanoseconds that every worker subtracts from the intervals of its device's clock.
+    /// Calibration constant in nanoseconds: every worker subtracts it from device-clock intervals.
     calibration: Option<f64>,
-    /// Data with which a worker finds that constant itself.
+    /// Data that a worker needs to measure that constant itself.
     own_calibration: Option<OwnCalibration>,
     /// Whether several processes may measure a group.
     is_spread: bool,
-    /// Differences between processes on the device, if known.
+    /// Differences between processes on this device, if known.
     spread: Option<Spread>,
     /// See [`Self::end_when_killed`].
     ends_when_killed: bool,
 }
 
-/// Kernels and times by which a process finds the constant of its own clock.
+/// Kernels and reference times with which a process calibrates its own clock.
 #[derive(Debug, Clone)]
 pub struct OwnCalibration {
-    /// Kernels of the survey.
+    /// Survey kernels.
     pub code: Compiled,
-    /// Times of these kernels by the reference clock.
+    /// Times of the survey kernels by the reference clock.
     pub reference: ReferenceTimes,
     /// Time limit of the survey.
     pub limit: Duration,
@@ -79,7 +78,7 @@ pub struct OwnCalibration {
 #[derive(Debug)]
 enum Attempt {
     Done,
-    /// An interrupt ended the attempt, between two steps or at once.
+    /// An interrupt ended the attempt, either between two steps or at once.
     Stopped,
     Broken(Fault),
 }
@@ -87,13 +86,13 @@ enum Attempt {
 /// How a worker failed.
 #[derive(Debug)]
 enum Fault {
-    /// The worker sent nothing within the limit of the step, or between steps.
+    /// The worker sent nothing within the time limit.
     Hung,
-    /// The device's context is lost, with the worker's message.
+    /// The device's context is lost; holds the worker's message.
     Lost(String),
-    /// The worker sent something that is not a reply.
+    /// The worker sent a line that is not a valid reply.
     Malformed(String),
-    /// The worker cannot continue, with its message.
+    /// The worker cannot continue; holds its message.
     Refused(String),
     Exited,
 }
@@ -103,10 +102,10 @@ enum Fault {
 pub enum SurveyError {
     #[error(transparent)]
     NoWorker(#[from] StartError),
-    /// The device's message; the worker remains usable.
+    /// The device's error message; the worker remains usable.
     #[error("{0}")]
     Refused(String),
-    /// How the worker died, or that it exceeded its limit.
+    /// How the worker died, or that it exceeded its time limit.
     #[error("{0}")]
     Failed(String),
 }
@@ -139,24 +138,24 @@ impl Pool {
         Ok((pool, ready))
     }
 
-    /// Ends a run if a worker is killed from outside twice in one case, instead of settling the case as crashed: where
-    /// memory is limited, most other cases would end like that, too.
+    /// Ends the run if a worker is killed from outside twice during one case, instead of settling the case as crashed.
+    /// If memory is limited, most other cases would end like that, too.
     pub fn end_when_killed(&mut self) {
         self.ends_when_killed = true;
     }
 
-    /// Permits several processes per group: as many as its cases state, or as many as their precision needs, given
+    /// Lets several processes measure a group: as many as its cases ask for, or as many as their precision needs, given
     /// the differences between processes.
     pub fn spread_samples(&mut self, spread: Option<Spread>) {
         (self.is_spread, self.spread) = (true, spread);
     }
 
-    /// Makes each further process that measures find the constant of its own clock.
+    /// Makes each further measuring process calibrate its own clock.
     pub fn calibrate_each(&mut self, own: OwnCalibration) {
         self.own_calibration = Some(own);
     }
 
-    /// Makes this and every later worker subtract `nanoseconds` from the intervals of its device's clock.
+    /// Makes this and all later workers subtract `nanoseconds` from device-clock intervals.
     pub fn calibrate(&mut self, nanoseconds: f64) {
         self.calibration = Some(nanoseconds);
         if let Some(worker) = &self.worker {
@@ -164,7 +163,7 @@ impl Pool {
         }
     }
 
-    /// Makes the idle worker measure its device, within `limit`. If it dies, the next group gets another worker.
+    /// Makes the idle worker survey its device, within `limit`. If the worker dies, the next group gets another one.
     pub fn survey(
         &mut self,
         request: SurveyRequest,
@@ -174,7 +173,7 @@ impl Pool {
         let worker = self.ready_worker(interrupt)?;
         let found = survey(worker, request, limit, interrupt);
         match (&found, &self.worker) {
-            // The survey has reset the calibration.
+            // The survey reset the calibration.
             (Ok(_) | Err(SurveyError::Refused(_)), Some(worker)) => send_calibration(worker, self.calibration),
             _ => self.worker = None,
         }
@@ -191,7 +190,7 @@ impl Pool {
         self.run_supplied(&mut groups.into_iter(), emit, interrupt)
     }
 
-    /// Runs groups like [`Self::run`], while more become available.
+    /// Like [`Self::run`], but groups may become available while others run.
     pub fn run_supplied(
         &mut self,
         groups: &mut impl GroupSource,
@@ -276,7 +275,7 @@ impl Pool {
         end
     }
 
-    /// Replaces the worker that has measured the group by one that has not: the longest idle one if enough are idle,
+    /// Replaces the worker that has measured the group with one that has not: the longest idle one if there are enough,
     /// otherwise a new one. All workers that the group needs start at once, because opening the device takes longer
     /// than measuring a group of short kernels.
     fn replace_worker(&mut self, processes: u32, interrupt: &Interrupt) -> Result<(), StartError> {
@@ -297,7 +296,7 @@ impl Pool {
             send_calibration(&worker, self.calibration);
             self.worker = Some(worker);
             self.calibrate_own(interrupt)?;
-            // A worker that died in the meantime takes no part.
+            // Empty if the worker died meanwhile.
             self.worker.take().into_iter().for_each(|worker| self.idle.push_front(worker));
         }
         if self.idle.len() >= needed {
@@ -308,8 +307,9 @@ impl Pool {
         self.calibrate_own(interrupt)
     }
 
-    /// Starts the workers that later groups of short kernels need, while the first group is prepared, unless that one
-    /// needs more than one itself. Each group comes with the estimated time of its shortest launch in nanoseconds.
+    /// Starts the workers that later groups of short kernels need while the first group is prepared, unless the first
+    /// group needs several workers itself. Each group comes with the estimated time of its shortest launch in
+    /// nanoseconds.
     pub fn start_early<'j>(&mut self, mut groups: impl Iterator<Item = (&'j GroupJob, f64)>, interrupt: &Interrupt) {
         let count = MOST_UNASKED as usize - 1;
         let is_spread = |(job, nanoseconds): (&GroupJob, f64)| {
@@ -321,12 +321,12 @@ impl Pool {
         }
     }
 
-    /// Waits for the workers that started early.
+    /// Waits for the workers that were started early.
     fn take_early(&mut self) -> Vec<WorkerProcess> {
         self.early.take().and_then(|started| started.join().ok()).unwrap_or_default()
     }
 
-    /// Makes the worker find the constant of its own clock.
+    /// Makes the worker calibrate its own clock.
     fn calibrate_own(&mut self, interrupt: &Interrupt) -> Result<(), StartError> {
         let Some(OwnCalibration { code, reference, limit }) = self.own_calibration.clone() else { return Ok(()) };
         match self.survey(SurveyRequest { code, spread: false, ceilings: false }, limit, interrupt) {
@@ -341,7 +341,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Repeats the group, each time without what failed, until an attempt reaches its end.
+    /// Repeats the group, each time without the cases that failed, until an attempt completes.
     fn attempts(&mut self, table: &mut CaseTable, emit: Emit, interrupt: &Interrupt) -> GroupEnd {
         let limits = self.spec.limits;
         let mut fruitless = 0;
@@ -373,7 +373,8 @@ impl Pool {
         GroupEnd::Done
     }
 
-    /// Reaps the worker and settles the case at fault; returns what happened. Fails if kills end the run.
+    /// Reaps the worker and settles the case at fault; returns a description of what happened. Fails if kills from
+    /// outside end the run.
     fn settle_fault(&mut self, fault: &Fault, table: &mut CaseTable, emit: Emit) -> Result<String, StartError> {
         let step = table.active();
         let doing = step.map_or("outside of any case", |step| during(step.activity));
@@ -410,7 +411,7 @@ impl Pool {
         Ok(message)
     }
 
-    /// The running worker, or a new one.
+    /// The running worker, or else a new one.
     fn ready_worker(&mut self, interrupt: &Interrupt) -> Result<&mut WorkerProcess, StartError> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
@@ -444,7 +445,7 @@ impl Pool {
     }
 }
 
-/// Starts workers concurrently on the device of this name. Those that cannot be started are left out.
+/// Starts workers concurrently. Drops those that fail to start or open a different device.
 fn start_several(spec: &WorkerSpec, device: &str, count: usize, interrupt: &Interrupt) -> Vec<WorkerProcess> {
     let start = || WorkerProcess::start(spec, interrupt).ok();
     let started: Vec<_> = thread::scope(|scope| {
@@ -454,8 +455,8 @@ fn start_several(spec: &WorkerSpec, device: &str, count: usize, interrupt: &Inte
     started.into_iter().filter(|(_, ready)| ready.device.name == device).map(|(worker, _)| worker).collect()
 }
 
-/// Limit of idle workers, whose contexts may take a small part of the device's memory; none on a GPU that admits one
-/// process at a time.
+/// Maximum number of idle workers, whose contexts may take a small part of the device's memory. Zero if the GPU admits
+/// only one process at a time.
 fn most_resting(ready: &Ready) -> usize {
     let mode = ready.settings.as_ref().and_then(|settings| settings.compute_mode.as_deref());
     if mode.is_some_and(|mode| mode != "default") {
@@ -502,7 +503,7 @@ fn attempt(
     }
 }
 
-/// Sends the calibration to a worker. If it died meanwhile, the next receive returns `Closed`.
+/// If the worker died meanwhile, the next receive returns `Closed`.
 fn send_calibration(worker: &WorkerProcess, calibration: Option<f64>) {
     if let Some(nanoseconds) = calibration {
         let _ = worker.send(&Request::Calibrate { nanoseconds });

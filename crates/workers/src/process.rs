@@ -1,7 +1,7 @@
 //! One worker process: starts it, sends requests, receives replies with a deadline, kills and reaps it.
 //!
 //! The worker has its own process group. So the terminal's Ctrl-C reaches only the dispatcher, and a kill reaches
-//! everything that the worker started. This module knows nothing of groups and cases.
+//! everything that the worker started. This module knows nothing about groups or cases.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,35 +20,35 @@ use super::interrupt::{Interrupt, TICK, Urgency};
 use super::protocol::{self, PROTOCOL_VERSION, Ready, Reply, Request};
 use runner_progress::log;
 
-/// Time limit of reading the rest of a dead worker's standard error.
+/// Time limit for reading the rest of a dead worker's standard error.
 const STDERR_LIMIT: Duration = Duration::from_millis(500);
 /// Time limit for the system to tear down a killed worker and its device context.
 const REAP_LIMIT: Duration = Duration::from_secs(30);
-/// Bytes of a worker's standard error that are kept.
+/// Number of bytes kept of a worker's standard error.
 const STDERR_KEPT: usize = 8 << 10;
-/// Limit of a line of a worker's standard error in bytes; longer ones are split.
+/// Maximum length of a line of standard error in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 20;
-/// Number of last lines of standard error in a message.
+/// Number of last lines of standard error shown in a message.
 const STDERR_SHOWN: usize = 4;
-/// Limit of unread replies: a worker that sends more blocks until the dispatcher reads.
+/// Maximum number of unread replies. A worker that sends more blocks until the dispatcher reads.
 const BACKLOG: usize = 1024;
 
 #[derive(Debug, Clone)]
 pub struct WorkerSpec {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Additions to this process's environment.
+    /// Variables added to this process's environment.
     pub env: Vec<(OsString, OsString)>,
     pub limits: Limits,
 }
 
 impl WorkerSpec {
-    /// A worker that runs this program, even if its file is replaced during a run.
+    /// A worker that runs this program, even if its file is replaced during the run.
     pub fn of_this_program(args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self::new("/proc/self/exe", args)
     }
 
-    /// A worker with the limits of a real device.
+    /// A worker with the time limits for a real device.
     pub fn new(program: impl Into<PathBuf>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             program: program.into(),
@@ -64,13 +64,13 @@ impl WorkerSpec {
 pub struct Limits {
     /// From the worker's start until its device is open.
     pub start: Duration,
-    /// Added to the limit of a case's step, for delays that the kernel does not cause.
+    /// Added to the time limit of a case's step, for delays not caused by the kernel.
     pub grace: Duration,
     /// Between steps.
     pub silence: Duration,
-    /// For all attempts together to restart a worker that died.
+    /// For all attempts together to restart a dead worker.
     pub restart: Duration,
-    /// Until the worker exits after it closed its replies. A profiler around it writes its results in this time.
+    /// From when the worker closes its replies until it exits. A profiler around it writes its results in this time.
     pub exit: Duration,
 }
 
@@ -93,26 +93,26 @@ pub enum StartError {
     /// The worker's message, e.g. that there is no driver or no such device.
     #[error("{0}")]
     Refused(String),
-    /// The worker uses another version of the worker protocol; the message names both.
+    /// The worker uses a different version of the protocol; the message names both.
     #[error("{0}")]
     Version(String),
-    /// The worker reported no device within [`Limits::start`].
+    /// The worker did not open its device within [`Limits::start`].
     #[error("the worker did not open its device within {seconds} s{stderr}")]
     TimedOut {
         seconds: f64,
-        /// End of its standard error; may be empty.
+        /// Last lines of its standard error; may be empty.
         stderr: String,
     },
     #[error("the worker {how} before its device was open{stderr}")]
     Died {
-        /// Exit status or signal, in words.
+        /// Exit status or signal, for messages.
         how: String,
-        /// End of its standard error; may be empty.
+        /// Last lines of its standard error; may be empty.
         stderr: String,
     },
     #[error("the restarted worker found a different device: expected `{before}`, found `{now}`")]
     OtherDevice { before: String, now: String },
-    /// A worker was killed from outside again while it ran the same case.
+    /// A worker was killed from outside for the second time during the same case.
     #[error("{0}")]
     Killed(String),
     #[error("interrupted")]
@@ -126,11 +126,11 @@ impl StartError {
     }
 }
 
-/// The result of waiting for a reply.
+/// Result of waiting for a reply.
 #[derive(Debug)]
 pub(super) enum Received {
     Reply(Reply),
-    /// A line that is not a reply, and why; the worker is unusable.
+    /// A line that is not a valid reply, and why; the worker is unusable.
     Malformed(String),
     /// The worker closed its replies: it exited or is about to.
     Closed,
@@ -146,7 +146,7 @@ pub(super) struct Exit {
     pub how: String,
     /// `; its last output:` and the last lines of its standard error; empty if there are none.
     pub stderr: String,
-    /// Whether something else killed it, such as the system when memory ran out.
+    /// Whether something else killed it, e.g. the kernel's OOM killer.
     pub from_outside: bool,
 }
 
@@ -154,15 +154,15 @@ pub(super) struct Exit {
 #[derive(Debug)]
 pub(super) struct WorkerProcess {
     child: Child,
-    /// Lines that a thread writes to the worker, which may have stopped reading. Dropping the sender makes the thread
+    /// Lines for a thread to write to the worker, which may have stopped reading. Dropping the sender makes the thread
     /// close the pipe.
     requests: Option<Sender<Vec<u8>>>,
     replies: Receiver<Result<Reply, String>>,
     stderr: StderrTail,
-    /// The worker itself, if the child is a program around it.
+    /// The worker itself, if the child is a wrapper such as a profiler.
     inner: Option<Pid>,
     exit_limit: Duration,
-    /// Whether this program has killed it.
+    /// Whether this program killed it.
     killed: bool,
     reaped: bool,
 }
@@ -173,12 +173,12 @@ impl WorkerProcess {
         let mut worker =
             Self::spawn(spec).map_err(|source| StartError::Spawn { program: spec.program.clone(), source })?;
         let handled = interrupt.urgency();
-        // If the worker is dead already, the next receive returns `Closed`.
+        // If the worker is already dead, the next receive returns `Closed`.
         let _ = worker.send(&Request::Hello { version: PROTOCOL_VERSION });
         match worker.receive(Instant::now() + spec.limits.start, interrupt, handled) {
             Received::Reply(Reply::Ready(ready)) if ready.version == PROTOCOL_VERSION => {
                 worker.inner = i32::try_from(ready.process).ok().and_then(Pid::from_raw).filter(|pid| {
-                    // A worker that is the child is killed with its group.
+                    // If the worker is the child itself, killing the process group also kills it.
                     *pid != Pid::from_child(&worker.child)
                 });
                 Ok((worker, *ready))
@@ -248,8 +248,8 @@ impl WorkerProcess {
         })
     }
 
-    /// Sends a request without waiting for the worker to read it. A worker that reads nothing also sends nothing, and
-    /// [`Self::receive`] has a deadline. Fails if the request cannot be written as a line.
+    /// Sends a request without waiting until the worker reads it. A worker that does not read does not reply either,
+    /// and [`Self::receive`] has a deadline. Fails if the request cannot be serialized as one line.
     pub(super) fn send(&self, request: &Request) -> Result<(), protocol::ProtocolError> {
         let line = protocol::write_line(request)?;
         tracing::info!(bytes = line.len(), "send to worker {}: {request}", self.child.id());
@@ -260,10 +260,10 @@ impl WorkerProcess {
         Ok(())
     }
 
-    /// Waits for the next reply, until the deadline. The caller already knows of the urgency `handled`.
+    /// Waits for the next reply, until the deadline. `handled` is the urgency that the caller has already acted on.
     pub(super) fn receive(&self, deadline: Instant, interrupt: &Interrupt, handled: Urgency) -> Received {
         loop {
-            // Check first, since a worker may send replies without a pause.
+            // Check first: a worker may send replies without a pause.
             let urgency = interrupt.urgency();
             if urgency > handled {
                 return Received::Interrupted(urgency);
@@ -281,13 +281,13 @@ impl WorkerProcess {
         }
     }
 
-    /// Kills the worker, then the rest of its process group. A program around the worker, such as a profiler that
-    /// writes its results, first gets time to exit.
+    /// Kills the worker, then the rest of its process group. A wrapper such as a profiler first gets time to write its
+    /// results and exit.
     pub(super) fn kill(&mut self) {
         tracing::info!("kill worker {}", self.child.id());
         self.killed = true;
         if let Some(inner) = self.inner.take().filter(|_| !self.reaped && !self.wait_for_exit(Duration::ZERO)) {
-            // Fails if it exited meanwhile.
+            // Fails if the worker exited meanwhile.
             let _ = rustix::process::kill_process(inner, Signal::KILL);
             self.wait_for_exit(self.exit_limit);
         }
@@ -302,7 +302,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Waits until the worker has exited, and kills it if it takes too long.
+    /// Waits for the worker to exit; kills it if that takes too long.
     pub(super) fn reap(&mut self) -> Exit {
         self.requests = None;
         let ended_itself = self.wait_for_exit(self.exit_limit);
@@ -310,7 +310,8 @@ impl WorkerProcess {
             self.kill_group();
             self.wait_for_exit(REAP_LIMIT);
         }
-        // Nothing that it started may outlive it. The group's id is still valid, since the worker is not reaped yet.
+        // No process that the worker started may outlive it. The group id is still valid, since the worker is not
+        // reaped yet.
         self.kill_group();
         let status = self.child.try_wait();
         let is_kill = |status: &ExitStatus| status.signal() == Some(Signal::KILL.as_raw());
@@ -326,13 +327,13 @@ impl WorkerProcess {
         Exit { how, stderr: self.stderr.quote(), from_outside }
     }
 
-    /// Asks idle workers to end, all at once, and kills those that do not.
+    /// Asks idle workers to exit, all at once, and kills those that do not.
     pub(super) fn shut_down(workers: impl IntoIterator<Item = Self>) {
         let asked = workers.into_iter().inspect(|worker| drop(worker.send(&Request::Quit)));
         asked.collect::<Vec<Self>>().iter_mut().for_each(|worker| drop(worker.reap()));
     }
 
-    /// Waits for the worker's exit, at most `limit`, without reaping it; returns whether it has exited.
+    /// Waits at most `limit` for the worker to exit, without reaping it; returns whether it did.
     fn wait_for_exit(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -355,7 +356,7 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// Writes lines to a worker in a thread, until the worker closes its end or the sender is dropped.
+/// Starts a thread that writes lines to a worker until the worker closes its end or the sender is dropped.
 fn write_requests(mut stdin: ChildStdin) -> Sender<Vec<u8>> {
     let (sender, lines) = mpsc::channel::<Vec<u8>>();
     thread::spawn(move || {
@@ -368,7 +369,7 @@ fn write_requests(mut stdin: ChildStdin) -> Sender<Vec<u8>> {
     sender
 }
 
-/// How messages name the signal of a worker that was killed from outside.
+/// Name in messages for the signal of a worker that was killed from outside.
 pub const KILLED: &str = "SIGKILL (from outside: often the system when memory runs out)";
 
 /// Describes how a process ended, e.g. `was killed by SIGSEGV (invalid memory access)` or `exited with code 3`.
@@ -397,7 +398,7 @@ struct StderrTail {
 }
 
 impl StderrTail {
-    /// Keeps the end of a worker's standard error, except its log lines, which go to this process's log.
+    /// Keeps the end of a worker's standard error. Log lines go to this process's log instead.
     fn follow(worker: u32, stderr: impl Read + Send + 'static) -> Self {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let keep = Arc::clone(&kept);
@@ -417,9 +418,9 @@ impl StderrTail {
         Self { kept, reader }
     }
 
-    /// `; its last output:` and the last lines, in one line; empty if the worker wrote nothing.
+    /// `; its last output:` and the last lines, joined into one; empty if the worker wrote nothing.
     fn quote(&self) -> String {
-        // A dead worker's pipe ends at once, unless a process that it started still has it open.
+        // A dead worker's pipe ends at once, unless a process that it started still holds it open.
         let deadline = Instant::now() + STDERR_LIMIT;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));

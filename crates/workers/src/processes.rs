@@ -1,10 +1,10 @@
-//! How the results of several processes that measured a case are joined.
+//! Joins the results of several processes that measured the same case.
 
 use runner_types::{Event, Outcome};
 
-/// Adds the results of one more process to those of earlier ones. Counts, energy and errors of results stay those of
-/// the first process. `first_round` follows the group's rounds so far. `precision` is the case's, then that of each
-/// process after the first.
+/// Adds one more process's results to those of earlier ones. Counts, energy and result errors are kept from the first
+/// process. `first_round` is the first unused round number of the group. `precision` is the precision of the case, then
+/// the one of each process after the first.
 pub(super) fn join(earlier: &mut Vec<Event>, later: Vec<Event>, first_round: u32, precision: [f64; 2]) {
     if earlier.is_empty() {
         *earlier = later;
@@ -41,7 +41,7 @@ pub(super) fn join(earlier: &mut Vec<Event>, later: Vec<Event>, first_round: u32
     }
 }
 
-/// Whether both are notes of one kind on one case. Notes on samples have different numbers in each process.
+/// Whether both are notes of the same kind. Numbers in notes on samples differ between processes.
 fn is_like(one: &Event, other: &Event) -> bool {
     match (one, other) {
         (Event::CaseNote { note: one, .. }, Event::CaseNote { note: other, .. }) => {
@@ -51,8 +51,8 @@ fn is_like(one: &Event, other: &Event) -> bool {
     }
 }
 
-/// Outcome of a case that `processes` have measured; all but the last ended as `before`. The half-width of the mean
-/// of their medians assumes independent errors.
+/// Outcome of a case that `processes` processes have measured. `before` is the joined outcome of all but the last. The
+/// half-width for the mean of their medians assumes independent errors.
 fn join_outcomes(before: &Outcome, last: &Outcome, processes: u32, [whole, each]: [f64; 2]) -> Outcome {
     let reached = |outcome: &Outcome, precision: f64| match outcome {
         Outcome::Unstable { reached } => *reached,
@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(*note, Note::Text("hot".into()));
     }
 
-    /// If two independent medians are known within 3 % and 4 %, their mean is known within 5 % / 2. A third one of 1
-    /// %, the precision of each, makes that √(5² + 1²) % / 3.
+    /// If two independent medians have half-widths of 3 % and 4 %, their mean has 5 % / 2. With a third of 1 % (the
+    /// precision of each process), the mean has √(5² + 1²) % / 3.
     #[test]
     fn the_half_width_of_several_processes_is_that_of_the_mean_of_their_medians() {
         let unstable = |reached| Outcome::Unstable { reached };

@@ -1,8 +1,8 @@
 //! The line protocol between the dispatcher and a worker process: one JSON object per line, in both directions.
 //!
-//! Requests reach the worker on its standard input. Replies leave it on another descriptor (see
-//! [`capture`](super::capture)), because device printf writes to standard output. The first line of each side has the
-//! version, and either side refuses another version by name.
+//! Requests arrive on the worker's standard input. Replies use a separate descriptor (see [`capture`](super::capture)),
+//! because device printf writes to standard output. Each side first sends its version, and refuses a peer with a
+//! different one.
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use runner_types::{DeviceInfo, Event, GroupJob, Settings, Survey, SurveyRequest, real};
 
-/// Version of the lines, raised when either side would misread the other.
+/// Protocol version, raised when either side would misread the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProtocolVersion(pub u32);
@@ -19,25 +19,25 @@ pub struct ProtocolVersion(pub u32);
 /// Version that this build uses.
 pub const PROTOCOL_VERSION: ProtocolVersion = ProtocolVersion(2);
 
-/// Limit of a line in bytes. A peer that sends more is broken.
+/// Maximum length of a line in bytes. A peer that sends a longer one is broken.
 const LONGEST_LINE: u64 = 256 << 20;
 
-/// What the dispatcher sends to a worker.
+/// A message from the dispatcher to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
 pub enum Request {
-    /// The first request to a worker. Its form never changes, so that every version can refuse every other.
+    /// The first request to a worker. Its form never changes, so that any two versions can refuse each other.
     Hello { version: ProtocolVersion },
     /// Run these cases.
     Group { job: Box<GroupJob> },
-    /// Measure the device itself. Only an idle worker gets this.
+    /// Measure the device itself. Sent only to an idle worker.
     Survey { wanted: Box<SurveyRequest> },
-    /// Subtract this from every interval of the device's clock. There is no reply.
+    /// Subtract this from every device-clock interval. There is no reply.
     Calibrate {
         #[serde(with = "real")]
         nanoseconds: f64,
     },
-    /// Stop before the next step of a case. An idle worker ends.
+    /// Stop before the next step of a case. An idle worker exits.
     Quit,
 }
 
@@ -53,36 +53,36 @@ impl fmt::Display for Request {
     }
 }
 
-/// What a worker sends to the dispatcher.
+/// A message from a worker to the dispatcher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reply")]
 pub enum Reply {
-    /// The device is open: answers `Hello`.
+    /// The device is open. Answers `Hello`.
     Ready(Box<Ready>),
-    /// The worker cannot continue and ends.
+    /// The worker cannot continue and exits.
     Failed { message: String },
     /// An event of the group.
     Event { event: Box<Event> },
-    /// The group is finished.
+    /// The group is finished; no more of its events follow.
     GroupDone { ordinal: u32 },
-    /// The result of a survey, or why there is none. The device remains usable.
+    /// The result of a survey, or why it failed. The device remains usable.
     Surveyed { found: Result<Box<Survey>, String> },
-    /// The device's context is lost. The case at fault is settled; the worker ends.
+    /// The device's context is lost. The case at fault is settled; the worker exits.
     Lost { message: String },
-    /// Answers `Quit` within a group; the worker ends.
+    /// Answers `Quit` within a group; the worker exits.
     Stopped,
 }
 
-/// What a worker has opened.
+/// The worker's process and the device that it opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
     pub version: ProtocolVersion,
-    /// Id of the worker's process. A worker under a profiler is not the dispatcher's child.
+    /// Process id of the worker. Under a profiler, the worker is not the dispatcher's child.
     pub process: u32,
     pub device: DeviceInfo,
     #[serde(default)]
     pub uuid: Option<String>,
-    /// Version of the driver, e.g. `580.159.04`; `None` for a device without a driver.
+    /// Driver version, e.g. `580.159.04`; `None` for a device without a driver.
     pub driver: Option<String>,
     /// CUDA version that the driver supports.
     pub driver_cuda: Option<(u32, u32)>,
@@ -91,7 +91,7 @@ pub struct Ready {
     /// Number of other processes that have the device open, if they can be counted.
     #[serde(default)]
     pub other_processes: Option<u32>,
-    /// How the device takes times, in one sentence; `None` without a clock.
+    /// How the device measures times, in one sentence; `None` without a clock.
     pub timing_method: Option<String>,
     /// Whether the device's times are independent of the host's speed.
     #[serde(default)]
@@ -110,7 +110,7 @@ pub enum ProtocolError {
     TooLong,
 }
 
-/// Message about two sides with different versions.
+/// Error message for two sides with different versions.
 pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersion) -> String {
     format!(
         "the worker uses version {} of the worker protocol, the dispatcher version {}: run both from one build of \
@@ -119,7 +119,7 @@ pub(super) fn version_refusal(worker: ProtocolVersion, dispatcher: ProtocolVersi
     )
 }
 
-/// Serialises a message as a line.
+/// Serializes a message as one line.
 pub(super) fn write_line<T: Serialize>(message: &T) -> Result<Vec<u8>, ProtocolError> {
     let mut line = serde_json::to_vec(message).map_err(ProtocolError::Unwritable)?;
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! A queue of work that several devices share. The others take over the work of a lost device.
+//! A work queue shared by several devices. If a device is lost, the others take over its work.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -10,22 +10,22 @@ pub struct Queue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// In reverse order: the next one is the last.
+    /// In reverse order: the last item is next.
     waiting: Vec<T>,
     running: usize,
     is_closed: bool,
 }
 
 impl<T> Queue<T> {
-    /// `work` is in the order in which it is to begin.
+    /// `work` is in the order in which to start it.
     pub fn new(work: impl IntoIterator<Item = T>) -> Self {
         let mut waiting: Vec<T> = work.into_iter().collect();
         waiting.reverse();
         Self { state: Mutex::new(State { waiting, running: 0, is_closed: false }), changed: Condvar::new() }
     }
 
-    /// Takes the next piece of work. If none is left, waits for running work, since it may be given back. `None` when
-    /// everything is done or the queue is closed.
+    /// Takes the next work item. If none is left, waits for running ones, since they may be given back. Returns `None`
+    /// when everything is done or the queue is closed.
     pub fn take(&self) -> Option<T> {
         let mut state = self.state();
         loop {
@@ -43,13 +43,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Records that a piece of work is done.
+    /// Records that a work item is done.
     pub fn done(&self) {
         self.state().running -= 1;
         self.changed.notify_all();
     }
 
-    /// Gives back unfinished work, which another device begins next.
+    /// Returns an unfinished work item to the queue; it is the next to be taken.
     pub fn give_back(&self, work: T) {
         let mut state = self.state();
         state.running -= 1;
@@ -58,7 +58,7 @@ impl<T> Queue<T> {
         self.changed.notify_all();
     }
 
-    /// Ends the queue: no more work is given out.
+    /// Closes the queue: no more work is handed out.
     pub fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();
@@ -95,7 +95,7 @@ mod tests {
         thread::scope(|scope| {
             let work = queue.take();
             scope.spawn(|| {
-                // Waits, since the only work is running.
+                // Blocks, since the only work item is running.
                 let _ = sender.send(queue.take());
                 queue.done();
             });

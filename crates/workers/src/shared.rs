@@ -1,5 +1,5 @@
-//! The groups of several devices of one host: each device takes the next group of one queue, and some groups must run
-//! alone on the host.
+//! Groups for several devices of one host. Each device takes its next group from a common queue, and some groups must
+//! run while no other does.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -13,7 +13,7 @@ pub struct Shared<'a, T, F> {
     queue: &'a Queue<T>,
     /// Lock that all devices of the host share.
     host: &'a RwLock<()>,
-    /// Makes the job of a piece of work, and tells whether it runs alone; `None` if there is nothing to run.
+    /// Makes the job of a work item and says whether it runs alone; `None` if there is nothing to run.
     begin: F,
     running: Option<T>,
     held: Option<Held<'a>>,
@@ -31,7 +31,7 @@ impl<'a, T, F: FnMut(&T) -> Option<(GroupJob, bool)>> Shared<'a, T, F> {
         Self { queue, host, begin, running: None, held: None }
     }
 
-    /// Gives back the running work, which this device did not finish.
+    /// Returns the running work, which this device did not finish, to the queue.
     pub fn give_back(mut self) {
         self.held = None;
         if let Some(work) = self.running.take() {
@@ -63,7 +63,7 @@ impl<T, F: FnMut(&T) -> Option<(GroupJob, bool)>> GroupSource for Shared<'_, T, 
         }
     }
 
-    /// Returns no work: the rest is for the other devices.
+    /// Empty: the remaining groups are for the other devices.
     fn remaining(&mut self) -> Vec<GroupJob> {
         self.held = None;
         Vec::new()
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn four_devices_begin_in_the_order_of_the_queue_and_never_beside_a_group_that_runs_alone() {
-        // Every third of the last groups runs alone.
+        // From the 30th on, every third group runs alone.
         let is_alone = |ordinal: u32| ordinal >= 30 && ordinal.is_multiple_of(3);
         let work: Vec<u32> = (0..60).collect();
         let (queue, host) = (Queue::new(work.clone()), RwLock::new(()));
@@ -117,7 +117,7 @@ mod tests {
                 assert!(alone.fetch_add(own, Ordering::SeqCst) == 0, "beside a group that runs alone");
                 assert!(own == 0 || beside == 0, "group {} is not alone", job.ordinal);
                 thread::sleep(Duration::from_millis(2));
-                // The first waits until another one runs concurrently, however long that takes.
+                // The first waits until another group runs concurrently, however long that takes.
                 while job.ordinal == 0 && most.load(Ordering::SeqCst) < 2 {
                     thread::yield_now();
                 }
@@ -132,7 +132,7 @@ mod tests {
             }
         });
         assert_eq!(ended.into_inner(), work.len());
-        // Each other device may overtake once between taking a group and recording it.
+        // Between taking a group and recording it, a device may be overtaken once by each other device.
         let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (place, ordinal) in begun.iter().enumerate() {
             assert!(place.abs_diff(*ordinal as usize) <= 3, "{begun:?}");

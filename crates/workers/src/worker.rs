@@ -1,7 +1,7 @@
-//! The loop of a worker process: groups in, events out, until the dispatcher ends it or its device is lost.
+//! Main loop of a worker process: groups in, events out, until the dispatcher ends it or its device is lost.
 //!
-//! A worker never outlives its dispatcher: it ends when its standard input ends, even in the middle of a kernel. The
-//! dispatcher settles the cases that it did not run.
+//! A worker never outlives its dispatcher: it exits when its standard input ends, even during a kernel. The dispatcher
+//! settles the cases that the worker did not run.
 
 use std::fmt;
 use std::fs::File;
@@ -19,11 +19,11 @@ use super::protocol::{self, PROTOCOL_VERSION, ProtocolError, Ready, Reply, Reque
 use runner_backend::{Device, DeviceError};
 use runner_types::{Activity, Case, Event, GroupJob, Survey, SurveyRequest};
 
-/// Time after which a worker without a dispatcher is killed.
+/// How long a worker whose dispatcher is gone may keep running before it is killed.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Serves the dispatcher on standard input and output, which from now on belong to the protocol. The process should
-/// exit with success when this returns: failures of the device were sent as replies. Fails if there is no dispatcher.
+/// Serves the dispatcher on standard input and output, which belong to the protocol from now on. When this returns, the
+/// process should exit with success: device failures were sent as replies. Fails if there is no dispatcher.
 pub fn serve<L: fmt::Display>(
     open: impl FnOnce() -> Result<Box<dyn Device>, DeviceError>,
     mut run_group: impl FnMut(&mut dyn Device, &GroupJob, &mut dyn FnMut(Event)) -> Result<(), L>,
@@ -65,7 +65,7 @@ pub fn serve<L: fmt::Display>(
     Ok(())
 }
 
-/// Answers the dispatcher's first request; `None` if the worker must end.
+/// Answers the dispatcher's first request; `None` if the worker must exit.
 fn handshake(
     requests: &Receiver<Incoming>,
     connection: &mut Connection,
@@ -112,17 +112,16 @@ fn describe(device: &mut dyn Device) -> Ready {
     }
 }
 
-/// What the dispatcher sent.
 #[derive(Debug)]
 enum Incoming {
     Request(Request),
-    /// A line that is not a request, and why.
+    /// A line that is not a valid request, and why.
     Malformed(String),
     /// End of the requests.
     End,
 }
 
-/// Reads requests in a thread, so that `Quit` and the dispatcher's end are noticed while a group runs.
+/// Reads requests on a thread, so that `Quit` and the end of the dispatcher are noticed while a group runs.
 fn listen(stop: &Arc<AtomicBool>) -> Receiver<Incoming> {
     let (sender, requests) = mpsc::channel();
     let stop = Arc::clone(stop);
@@ -132,7 +131,7 @@ fn listen(stop: &Arc<AtomicBool>) -> Receiver<Incoming> {
 
 fn read_requests(sender: &Sender<Incoming>, stop: &AtomicBool) {
     let mut stdin = BufReader::new(io::stdin().lock());
-    // The sends fail after the main loop has ended.
+    // Sending fails once the main loop has ended.
     loop {
         let incoming = match protocol::receive(&mut stdin) {
             Ok(Some(request)) => Incoming::Request(request),
@@ -146,7 +145,7 @@ fn read_requests(sender: &Sender<Incoming>, stop: &AtomicBool) {
     }
     stop.store(true, Ordering::Relaxed);
     let _ = sender.send(Incoming::End);
-    // Otherwise a hung kernel would keep the process and its device for ever.
+    // A hung kernel would otherwise keep the process and its device alive forever.
     thread::sleep(ORPHAN_LIMIT);
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
 }
@@ -159,7 +158,7 @@ struct Connection {
     stop: Arc<AtomicBool>,
     /// Case whose checked launch is active: text printed now belongs to it.
     checking: Option<Case>,
-    /// Active case, by ordinal, and its activity, as last logged.
+    /// Ordinal of the active case and its activity, as last logged.
     active: Option<(u64, Activity)>,
 }
 
@@ -168,13 +167,13 @@ impl Connection {
         protocol::send(&mut self.replies, reply)
     }
 
-    /// Sends why the worker cannot continue.
+    /// Tells the dispatcher why the worker cannot continue.
     fn fail(&mut self, message: impl Into<String>) -> Result<(), ProtocolError> {
         self.reply(&Reply::Failed { message: message.into() })
     }
 
-    /// Sends an event, after the text that was printed before it. Ends the process if the dispatcher is gone, or
-    /// asked it to stop and the device is between two steps.
+    /// Sends an event, preceded by text printed before it. Exits the process if the dispatcher is gone, or if it asked
+    /// to stop and the device is between two steps.
     fn report(&mut self, event: Event) {
         match &event {
             Event::CaseActive { case, activity, .. } => {
@@ -185,9 +184,9 @@ impl Connection {
                     let _ = self.reply(&Reply::Stopped);
                     std::process::exit(0);
                 }
-                // A case may have several checking steps; the launch was in one of them.
+                // A case may have several checking steps, any of which may contain the launch.
                 self.report_printed();
-                // Measured launches print what the checked one printed, many times.
+                // Measured launches print the checked launch's output again, many times.
                 let _ = self.capture.take();
                 self.checking = (*activity == Activity::Checking).then(|| case.clone());
             }

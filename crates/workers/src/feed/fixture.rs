@@ -1,4 +1,4 @@
-//! Groups of small cases. A case is named after its unit.
+//! Groups of small cases, each named after its unit.
 
 use fake_backend::{case_job, launch_plan, one_sample};
 use runner_types::{
@@ -10,7 +10,7 @@ pub fn unit(source: &str) -> CompileUnit {
     CompileUnit::from_kernels(source, ["k"])
 }
 
-/// A group in which each variant launches one kernel of the unit of its name.
+/// A group in which each variant launches one kernel of the unit with the same name.
 pub fn group(ordinal: u32, variants: &[&str], regime: Regime) -> GroupJob {
     let key = GroupKey(vec![("n".to_owned(), Value::Int(i64::from(ordinal)))]);
     let case = |(index, source): (usize, &&str)| {

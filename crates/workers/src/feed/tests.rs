@@ -1,4 +1,4 @@
-//! The feed with a scripted compiler.
+//! Tests of the feed with a scripted compiler.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
@@ -9,7 +9,7 @@ use super::*;
 use crate::pending;
 use runner_types::Regime;
 
-/// Longer than anything here takes.
+/// Longer than anything in these tests takes.
 const LONG: Duration = Duration::from_mins(2);
 
 fn resolved(job: GroupJob) -> ResolvedGroup {
@@ -56,7 +56,7 @@ fn compile_one(source: &str, on_compiled: OnCompiled<'_>) {
 fn a_slow_unit_does_not_hold_up_the_group_before_it() {
     let (begun, hear) = channel();
     let hear: Mutex<Receiver<()>> = Mutex::new(hear);
-    // `b` compiles until the first group runs: a feed that waited for all units would wait for ever.
+    // `b` compiles until the first group runs, so a feed that waited for all units would never finish.
     let make = |units: &[CompileUnit], on_compiled: OnCompiled<'_>| {
         assert_eq!(units, [unit("a"), unit("b")]);
         compile_one("a", on_compiled);
@@ -126,7 +126,7 @@ fn a_group_that_the_host_clock_times_waits_for_the_last_unit() {
 fn an_interrupt_ends_the_waiting_and_leaves_the_rest_to_be_settled() {
     let interrupt = Interrupt::new();
     let stopper = interrupt.clone();
-    // A stopped compiler reports a failure, which is not the unit's fault.
+    // When stopped, the compiler reports a failure that is not the unit's fault.
     let make = move |_: &[CompileUnit], on_compiled: OnCompiled<'_>| {
         compile_one("a", on_compiled);
         stopper.request();
