@@ -1,7 +1,7 @@
-//! Atomic file writes: a file is replaced whole or not at all.
+//! Atomic file writes: a file is replaced completely or not at all.
 //!
-//! Separate from what is written: everything that must survive a crash goes through here. This module chooses no file
-//! names and keeps no old versions.
+//! Everything that must survive a crash is written through this module. It chooses no file names and keeps no old
+//! versions.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -12,30 +12,30 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD};
 use tempfile::{NamedTempFile, TempPath};
 
-/// Prefix of a temporary file. The folder's owner may delete files that a killed process left under it.
+/// Prefix of temporary files. The folder's owner may delete files with this prefix, left by a killed process.
 pub const UNFINISHED: &str = ".writing-";
 
 /// Why a file was not replaced. The old file, if any, is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct WriteError {
-    /// What failed, e.g. `write`.
+    /// The step that failed, e.g. `write`.
     pub action: &'static str,
     pub path: PathBuf,
     pub source: io::Error,
 }
 
-/// Replaces the file at `path`: writes a new file, syncs it and renames it. Readers see the old bytes or the new, even
-/// after the machine crashes. The new file has no name until it is complete, so a killed process leaves nothing.
+/// Replaces the file at `path`: writes a new file, syncs it and renames it. Readers see the old content or the new one,
+/// even after a system crash. The new file has no name until it is complete, so a killed process leaves nothing behind.
 ///
-/// Replaces a link, a pipe or a device without writing to it. Creates the folder.
+/// Replaces a link, a pipe or a device rather than writing to it. Creates the folder.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     tracing::debug!(bytes = bytes.len(), "write {}", path.display());
     replace(path, &|file| file.write_all(bytes))
 }
 
-/// Like [`write`], but piece by piece, so a long file needs no memory. Calls `write` again from the start if its first
-/// attempt fails.
+/// Like [`write`], but in pieces, so that a long file need not be in memory. If the first attempt fails, calls `write`
+/// again from the start.
 pub fn write_pieces(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
     tracing::debug!("write {}", path.display());
     replace(path, &|file| {
@@ -53,15 +53,15 @@ fn replace(path: &Path, write: &dyn Fn(&mut &File) -> io::Result<()>) -> Result<
     create_folder(dir)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666));
-    // Some file systems do not support files without a name. Any other error occurs again here.
+    // Some file systems do not support unnamed files. Any other error occurs again here.
     let file = written_without_name(write, dir, &builder).or_else(|_| {
         let file = builder.tempfile_in(dir).map_err(failed("write beside", path))?;
-        // Writes to the inner file: errors of the temporary file would end with its generated name.
+        // Write to the inner file, because the temporary file would append its generated name to error messages.
         fill(file.as_file(), write).map_err(failed("write", path))?;
         Ok(file.into_temp_path())
     })?;
     file.persist(path).map_err(|e| failed("replace", path)(e.error))?;
-    // The rename is durable once the folder is synced. Not every file system supports that, so errors are ignored.
+    // The rename is durable once the folder is synced. Errors are ignored, since not every file system supports this.
     if let Ok(folder) = File::open(dir) {
         let _ = folder.sync_all();
     }
@@ -86,7 +86,7 @@ fn fill(mut file: &File, write: &dyn Fn(&mut &File) -> io::Result<()>) -> io::Re
     file.sync_all()
 }
 
-/// Writes to a file that the user names. Terminals, pipes and `/dev/null` are written to; any other file is replaced.
+/// Writes to a file that the user named. Terminals, pipes and `/dev/null` are written to; any other file is replaced.
 pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     match std::fs::metadata(path) {
         Ok(there) if there.is_dir() => {
@@ -102,11 +102,11 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WriteE
     move |source| WriteError { action, path, source }
 }
 
-/// Removes unfinished files that a killed process left. Only the folder's owner may call it.
+/// Removes unfinished files left by a killed process. Only the folder's owner may call this.
 pub fn remove_unfinished(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
-            // A leftover that cannot be removed does no harm.
+            // A leftover file that cannot be removed is harmless.
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -114,7 +114,7 @@ pub fn remove_unfinished(dir: &Path) {
 
 pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     std::fs::create_dir_all(dir).map_err(|source| {
-        // The system's error does not name the file that is in the way.
+        // The system's error message does not name the file that is in the way.
         let file = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir());
         let in_the_way =
             |file: &Path| io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a file", file.display()));
@@ -122,7 +122,7 @@ pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// Opens a file, but refuses a symbolic link, a pipe or a device. Report folders come with a checkout, and a link in
+/// Opens a file, but refuses symbolic links, pipes and devices. Report folders are part of a checkout, and a link in
 /// one must not redirect writes.
 pub fn open_itself(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
@@ -137,10 +137,10 @@ pub fn open_itself(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Turns a write past the file size limit (`ulimit -f`) into an error, like a full disk. By default the kernel kills
-/// the process silently. Children inherit this.
+/// Turns a write beyond the file size limit (`ulimit -f`) into an error, like a full disk. By default, the kernel kills
+/// the process silently. Child processes inherit this.
 pub fn report_full_files() {
-    // SAFETY: ignoring a signal runs no code of this program.
+    // SAFETY: an ignored signal runs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(std::fs::read(&device).unwrap(), b"kept");
     }
 
-    /// Watches the folder during a long write, to notice a name that appears too early.
+    /// Watches the folder during a long write for a file name that appears too early.
     #[test]
     fn a_file_has_no_name_until_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();

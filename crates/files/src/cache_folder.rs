@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 
-/// Environment variable with the path of the cache. By default it is `runner` in the user's cache folder.
+/// Environment variable that sets the cache folder. The default is `runner` in the user's cache folder.
 pub const CACHE_VARIABLE: &str = "RUNNER_CACHE";
 
-/// Path of the cache folder, which need not exist yet, or why it is unknown.
+/// Path of the cache folder, which may not exist yet. Fails if no path is known.
 pub fn cache_folder() -> Result<PathBuf, String> {
     if let Some(root) = env::var_os(CACHE_VARIABLE).filter(|root| !root.is_empty()) {
         return Ok(PathBuf::from(root));
@@ -17,10 +17,10 @@ pub fn cache_folder() -> Result<PathBuf, String> {
     Ok(strategy.cache_dir().join("runner"))
 }
 
-/// Cache subfolder for unpacked packages. Each has a folder named by its archive's hash.
+/// Cache subfolder for unpacked packages. Each package has a folder named after its archive's hash.
 pub const PACKAGES: &str = "packages";
 
-/// Folder for the package whose archive has this SHA-256.
+/// Folder of the package whose archive has this SHA-256.
 pub fn package_folder(sha256: &str) -> Result<PathBuf, String> {
     Ok(cache_folder()?.join(PACKAGES).join(sha256))
 }

@@ -1,28 +1,28 @@
-//! File and folder names derived from texts, such as the name of a device.
+//! File and folder names derived from text, such as a device's name.
 //!
-//! Different texts must not share a file, and any text must give a valid name. A name depends on other files only if
-//! they have the same slug.
+//! Different strings must not share a file, and any string must give a valid name. A name depends on other files only
+//! if they have the same slug.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use runner_types::sha256_hex;
 
-/// In bytes. File systems allow 255.
+/// Maximum length in bytes. File systems allow 255.
 const LONGEST_SLUG: usize = 80;
 
-/// Longest escaped name, in bytes. File systems allow 255.
+/// Maximum length of an escaped name in bytes. File systems allow 255.
 const LONGEST_ESCAPED: usize = 200;
 
 const HASH_DIGITS: usize = 8;
 
-/// Name for a file or folder: lower-case letters and digits, joined by hyphens, such as `nvidia-h100-80gb-hbm3`.
-/// Several texts may have the same slug: [`FileNames`] tells them apart.
+/// Name for a file or folder: lower-case letters and digits, joined by hyphens, e.g. `nvidia-h100-80gb-hbm3`. Different
+/// strings may have the same slug; [`FileNames`] tells them apart.
 pub fn slug(text: &str) -> String {
     hyphenated(text).to_ascii_lowercase()
 }
 
-/// Letters and digits as they are, joined by hyphens. For names that users choose and type.
+/// Keeps letters and digits and joins them by hyphens. For names that users choose and type.
 pub fn hyphenated(text: &str) -> String {
     let mut name = String::new();
     for c in text.chars() {
@@ -36,7 +36,7 @@ pub fn hyphenated(text: &str) -> String {
     name.trim_end_matches('-').to_owned()
 }
 
-/// Slug of a text with digits of its hash, which tell it apart from other texts with the same slug.
+/// Slug plus digits of the hash, which tell apart strings with the same slug.
 pub fn hashed_slug(text: &str) -> String {
     with_hash(&slug(text), text)
 }
@@ -46,13 +46,13 @@ fn with_hash(name: &str, text: &str) -> String {
     if name.is_empty() { hash.to_owned() } else { format!("{name}-{hash}") }
 }
 
-/// A name unique to `text`: bytes other than ASCII letters, digits and `others` are written as `%` and two hexadecimal
-/// digits. The rest of a name that is too long for a file system is replaced by a hash.
+/// A name unique to `text`. Bytes other than ASCII letters, digits and `others` become `%` and two hexadecimal digits.
+/// If the name is too long for a file system, a hash replaces the rest.
 pub fn escaped(text: &str, others: &str) -> String {
     let mut escaped = String::new();
     for (place, byte) in text.bytes().enumerate() {
         let is_plain = byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || others.as_bytes().contains(&byte);
-        // A name that begins with a dot is hidden or special.
+        // Escape a leading dot, which would make the name hidden or special.
         if is_plain || (byte == b'.' && place > 0) {
             escaped.push(char::from(byte));
         } else {
@@ -62,7 +62,7 @@ pub fn escaped(text: &str, others: &str) -> String {
     shortened(escaped)
 }
 
-/// The escaped name, or its beginning with its hash if it is too long. A name that was not shortened has no `~`.
+/// The escaped name, or, if that is too long, its beginning and a hash. A name that was not shortened contains no `~`.
 pub fn shortened(escaped: String) -> String {
     if escaped.len() <= LONGEST_ESCAPED {
         return escaped;
@@ -71,7 +71,7 @@ pub fn shortened(escaped: String) -> String {
     format!("{}~{hash}", &escaped[..LONGEST_ESCAPED - hash.len() - 1])
 }
 
-/// Hands out unique file names for one folder, also on file systems that ignore case.
+/// Hands out unique file names for one folder, even on file systems that ignore case.
 #[derive(Debug, Default)]
 pub struct FileNames {
     used: HashSet<String>,
@@ -83,7 +83,7 @@ impl FileNames {
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
         loop {
-            // There is always another number.
+            // Never happens: the iterator is infinite.
             let Some(name) = names.next() else { return String::new() };
             if self.used.insert(name.to_lowercase()) {
                 return name;
@@ -91,15 +91,15 @@ impl FileNames {
         }
     }
 
-    /// One name per file, from its short text and the text that tells it apart from files with the same slug. A file's
-    /// name depends on other files only if one has the same slug.
+    /// One name per file. Each item has a short string for the name, and one that tells it apart from files with the
+    /// same slug. A file's name depends on other files only if one has the same slug.
     pub fn for_all<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
         let files: Vec<(String, &str)> = files.into_iter().map(|(text, identity)| (slug(text), identity)).collect();
         let mut slugs = HashSet::new();
         let shared: HashSet<&String> = files.iter().map(|(slug, _)| slug).filter(|slug| !slugs.insert(*slug)).collect();
         let is_alone = |slug: &String| !slug.is_empty() && !shared.contains(slug);
         let mut names = Self::default();
-        // Names without a conflict are kept as they are, so they come first.
+        // Names without a conflict stay as they are, so they are assigned first.
         let alone: Vec<Option<String>> =
             files.iter().map(|(slug, _)| is_alone(slug).then(|| names.claim(slug))).collect();
         let named = alone.into_iter().zip(&files);
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts of few characters, so that many have the same slug.
+    /// Strings over a small alphabet, so that many have the same slug.
     fn texts() -> impl Strategy<Value = Vec<String>> {
         let near = prop::collection::vec(prop::sample::select(vec!["a", "A", "b", "-", " ", "2", "/", ".", "ä"]), 0..5);
         let long = (79_usize..83).prop_map(|length| "x".repeat(length));
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn only_files_that_would_share_a_name_get_a_hash() {
         let names = FileNames::for_all([("time n 1", "t"), ("copy v.1", "copy v.1"), ("copy v-1", "copy v-1")]);
-        // The digits are those of `printf 'copy v.1' | sha256sum`.
+        // The digits are from `printf 'copy v.1' | sha256sum`.
         assert_eq!(names, ["time-n-1", "copy-v-1-48de5e30", "copy-v-1-22319266"]);
     }
 

@@ -1,4 +1,4 @@
-//! Which files a manifest may name, and how files are read and written: whole or not at all.
+//! Which files a manifest may use, and how to read and write files safely.
 
 pub mod atomic;
 pub mod cache_folder;

@@ -1,8 +1,8 @@
 //! Reads `.npy` files as raw elements, for inputs and expected values.
 //!
-//! Element type and length must be those of the buffer. Only the byte order is converted: after any other silent
-//! conversion the check would not compare what the user stored. The header alone shows whether a file fits, so a plan
-//! can refuse it before anything runs.
+//! Element type and length must match the buffer. Only the byte order is converted: after any other silent conversion,
+//! the check would not compare what the user stored. The header is enough to tell whether a file fits, so a plan can
+//! reject it before anything runs.
 
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -10,29 +10,29 @@ use std::path::Path;
 use crate::regular;
 use runner_types::ElementType;
 
-/// First bytes of every file, before the major and minor version.
+/// First bytes of every file, followed by the major and minor version.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Longest accepted header. Headers are padded to some 128 bytes.
+/// Maximum accepted header length in bytes. Headers are usually padded to about 128.
 const MAX_HEADER: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub struct Header {
-    /// Byte order, kind and size as `NumPy` writes them: `<f4`.
+    /// Byte order, kind and size in `NumPy`'s notation, e.g. `<f4`.
     descr: String,
     shape: Vec<u64>,
     fortran_order: bool,
 }
 
 impl Header {
-    /// Reads the header of a file, without its data. Fails if the file cannot be read or has no `.npy` header.
+    /// Reads only the header of a file. Fails if the file cannot be read or has no `.npy` header.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::from_start(&mut BufReader::new(regular::open(path)?))
     }
 
-    /// Reads a header and leaves the reader at the first byte of the data.
+    /// Reads a header and leaves the reader at the first data byte.
     ///
-    /// Source: the `NumPy` enhancement proposal 1 and `numpy.lib.format`, versions 1.0 to 3.0.
+    /// Source: `NumPy` Enhancement Proposal 1 and `numpy.lib.format`, versions 1.0 to 3.0.
     pub fn from_start(reader: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 8];
         reader.read_exact(&mut start)?;
@@ -55,7 +55,7 @@ impl Header {
         Self::parse(&text).ok_or_else(|| invalid(format!("its header cannot be parsed: {}", text.trim_end())))
     }
 
-    /// Parses the Python dictionary of the header. `None` if it does not have exactly the three keys.
+    /// Parses the Python dictionary in the header. `None` unless it has exactly the three keys.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
         let (mut descr, mut order, mut shape) = (None, None, None);
@@ -63,7 +63,7 @@ impl Header {
             let (key, after) = quoted(rest)?;
             let value = after.trim_start().strip_prefix(':')?.trim_start();
             rest = match key {
-                // A structured type is a list of fields, which no buffer has.
+                // A structured type is a list of fields, which no buffer supports.
                 "descr" if value.starts_with('[') => {
                     let (fields, after) = value.rsplit_once(']')?;
                     descr = Some(format!("{fields}]"));
@@ -100,7 +100,7 @@ impl Header {
     }
 
     pub fn len(&self) -> u64 {
-        // A header can claim more elements than 64 bits count.
+        // A header can claim more elements than fit in 64 bits.
         self.shape.iter().copied().fold(1, u64::saturating_mul)
     }
 
@@ -112,10 +112,10 @@ impl Header {
         self.len() == 0
     }
 
-    /// Checks that the file fits a buffer of `element` and, if given, of `len` elements. The error says why not.
+    /// Checks that the file fits a buffer of `element` with `len` elements, if given. The error says why not.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if !self.holds(element) {
-            // A plain type in quotes, as in the file; a structured one is a list.
+            // A plain type is quoted, as in the file; a structured one is a list.
             let found = if self.descr.starts_with('[') { self.descr.clone() } else { format!("'{}'", self.descr) };
             return Err(format!("holds {found}, but the buffer is {element}: convert it with numpy's astype"));
         }
@@ -131,7 +131,7 @@ impl Header {
 
     /// Whether the elements have this type, in either byte order.
     ///
-    /// `NumPy` has no bf16 of its own: `ml_dtypes` writes it as two raw bytes, `V2`.
+    /// `NumPy` has no native bf16: `ml_dtypes` writes it as two raw bytes, `V2`.
     pub fn holds(&self, element: ElementType) -> bool {
         let kind = match element {
             ElementType::F16 | ElementType::F32 | ElementType::F64 => 'f',
@@ -147,7 +147,7 @@ impl Header {
     }
 }
 
-/// Text between the quotes at the start, and what follows.
+/// Splits quoted text at the start from the text after it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     text[1..].split_once(quote)
@@ -163,8 +163,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// A file with this content: one dimension, little-endian. Elements of bf16 have the type `V2`, as `ml_dtypes` writes
-/// them.
+/// Builds a one-dimensional little-endian file. bf16 elements have the type `V2`, as written by `ml_dtypes`.
 pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     let kind = match element {
         ElementType::F16 | ElementType::F32 | ElementType::F64 => 'f',
@@ -175,7 +174,7 @@ pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     let order = if element.size() == 1 || element == ElementType::Bf16 { '|' } else { '<' };
     let len = bytes.len() / element.size();
     let header = format!("{{'descr': '{order}{kind}{}', 'fortran_order': False, 'shape': ({len},), }}", element.size());
-    // Magic, version and length of the header are 10 bytes; the data begins at a multiple of 64.
+    // Magic, version and header length take 10 bytes; the data begins at a multiple of 64.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 10;
     let mut file = [MAGIC.as_slice(), &[1, 0], &(padded as u16).to_le_bytes(), header.as_bytes()].concat();
     file.resize(10 + padded - 1, b' ');
@@ -184,9 +183,9 @@ pub fn file(element: ElementType, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Reads an array of `element`, and of `len` elements if given, in the machine's byte order.
+/// Reads an array of `element`, with `len` elements if given, in the machine's byte order.
 ///
-/// Errors name the file, what it contains and what is needed.
+/// Errors name the file, what it contains and what was expected.
 pub fn read(path: &Path, element: ElementType, len: Option<u64>) -> Result<Vec<u8>, String> {
     let describe = |problem: String| format!("{}: {problem}", path.display());
     let file = regular::open(path).map_err(|e| describe(format!("cannot be opened: {e}")))?;
@@ -223,7 +222,7 @@ mod tests {
 
     use super::{ElementType, Header, read};
 
-    /// A version 1.0 file written byte by byte, as the format's description defines it.
+    /// A version 1.0 file, built byte by byte according to the format description.
     fn file(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> tempfile::NamedTempFile {
         let header = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -281,7 +280,7 @@ mod tests {
         assert!(read(vector.path(), ElementType::U8, None).is_ok());
     }
 
-    /// Headers as `numpy.save` of `NumPy` 1 and 2 writes them, and shapes that are valid but unusual.
+    /// Headers written by `numpy.save` of `NumPy` 1 and 2, plus valid but unusual shapes.
     #[test]
     fn headers_as_numpy_writes_them_are_read() {
         let parsed = |text: &str| Header::parse(text).map(|h| (h.descr, h.shape, h.fortran_order));

@@ -1,15 +1,15 @@
-//! Folders that the files of a manifest may be in.
+//! Folders in which a manifest's files may be.
 //!
-//! A manifest may come from a stranger. What it names is read with the user's rights and may be quoted in messages and
-//! reports, so files outside its project are refused unless the user allows them. So are files below `.git`, where the
-//! user's settings and credentials for the checkout are.
+//! A manifest may come from a stranger. The files that it names are read with the user's permissions and may be quoted
+//! in messages and reports, so files outside its project are refused unless the user allows them. Files below `.git`
+//! are also refused: the user's settings and credentials for the checkout are there.
 
 use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the files of a manifest may be.
+/// Folders in which a manifest's files may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     /// Folders with links resolved; `None` if files may be anywhere.
@@ -27,27 +27,28 @@ impl Project {
         Self { roots: None }
     }
 
-    /// Project of a manifest: the parent of its folder, so that `../kernels` is in it. It is the folder itself if that
-    /// is the top of a checkout, or if the parent is the root of the file system or contains the user's home.
+    /// Project of a manifest: the parent of its folder, so that `../kernels` is included. It is the folder itself if
+    /// that is the top of a checkout, or if the parent is the file system root or contains the user's home.
     pub fn from_manifest(manifest: &Path) -> Self {
         Self { roots: Some(vec![Self::folder_of(manifest)]) }
     }
 
-    /// Project of a source that the user names: the checkout that it is in, or else that of a manifest in its place.
+    /// Project of a source that the user names: the checkout that contains it, or else the project of a manifest at the
+    /// same place.
     pub fn from_source(source: &Path) -> Self {
         let folder = real(&own_folder(source));
         let checkout = folder.ancestors().find(|folder| folder.join(".git").exists() && !is_too_large(folder));
         checkout.map_or_else(|| Self::from_manifest(source), |folder| Self { roots: Some(vec![folder.to_owned()]) })
     }
 
-    /// Folder of a manifest's project, with links resolved.
+    /// Top folder of a manifest's project, with links resolved.
     pub fn folder_of(manifest: &Path) -> PathBuf {
         let folder = real(&own_folder(manifest));
         let parent = folder.parent().filter(|parent| !folder.join(".git").exists() && !is_too_large(parent));
         parent.map_or_else(|| folder.clone(), Path::to_owned)
     }
 
-    /// Project that the user names. Fails if the folder does not exist.
+    /// A project at a folder that the user names. Fails if the folder does not exist.
     pub fn at(folder: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(folder)?;
         if root.is_dir() {
@@ -64,7 +65,7 @@ impl Project {
         Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
     }
 
-    /// The project extended by a folder.
+    /// Adds a folder to the project.
     #[must_use]
     pub fn with_folder(mut self, folder: &Path) -> Self {
         if let Some(roots) = &mut self.roots {
@@ -73,7 +74,7 @@ impl Project {
         self
     }
 
-    /// Folders that files may be in, with links resolved; `None` if they may be anywhere.
+    /// Folders that may contain files, with links resolved; `None` if files may be anywhere.
     pub fn folders(&self) -> Option<&[PathBuf]> {
         self.roots.as_deref()
     }
@@ -82,8 +83,8 @@ impl Project {
         self.roots.is_some()
     }
 
-    /// Whether a file is in the project and not below `.git`, with links resolved. True for a file that does not exist:
-    /// reading it fails anyway.
+    /// Whether a file, with links resolved, is in the project and not below `.git`. True for a file that does not
+    /// exist, since reading it fails anyway.
     pub fn has(&self, file: &Path) -> bool {
         let Some(roots) = &self.roots else { return true };
         let is_part = |inner: &Path| !inner.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
@@ -91,7 +92,7 @@ impl Project {
         fs::canonicalize(file).map_or(true, |file| roots.iter().any(|root| is_in(&file, root)))
     }
 
-    /// Why a file is refused, for a message.
+    /// Error message for a file that is not in the project.
     pub fn refusal(&self, file: &Path) -> String {
         let roots: Vec<String> = self.roots.iter().flatten().map(|root| root.display().to_string()).collect();
         let real = real(file);
@@ -109,12 +110,12 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Folder of a file.
+/// Folder that contains a file.
 fn own_folder(file: &Path) -> PathBuf {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Whether a folder is the root of the file system or contains the user's home.
+/// Whether a folder is the file system root or contains the user's home.
 fn is_too_large(folder: &Path) -> bool {
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| real(Path::new(&home)));
     folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))

@@ -1,6 +1,6 @@
-//! Reads regular files only, up to a limit.
+//! Reads only regular files, up to a size limit.
 //!
-//! Reading a pipe or a device could wait for ever or never end. Files that others may have written are therefore opened
+//! Reading a pipe or a device could block forever or never end. So files that others may have written are opened
 //! through this module.
 
 use std::fs::{File, OpenOptions};
@@ -8,16 +8,16 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Longest text to read at once, in bytes. Sources, manifests and templates are much shorter.
+/// Maximum size in bytes of text read at once. Sources, manifests and templates are much shorter.
 pub const LONGEST_TEXT: u64 = 64 << 20;
 
-/// Longest data to read unless the user allows more, in bytes: records, and files of a revision.
+/// Maximum size in bytes of data to read, unless the user allows more: records, and files of a revision.
 pub const LONGEST_DATA: u64 = 1 << 30;
 
-/// Environment variable by which the user allows longer data, in MB.
+/// Environment variable that raises the maximum data size, in MB.
 pub const LONGEST_VARIABLE: &str = "RUNNER_LONGEST_FILE";
 
-/// Opens a pipe without waiting for its other end.
+/// Opens a pipe without waiting for the other end.
 const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
 /// Opens a file for reading. Fails for a folder, a pipe, a socket or a device.
@@ -51,7 +51,7 @@ pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Longest data to read, in bytes: what the user allows, or else `most`. Fails if [`LONGEST_VARIABLE`] is not a number.
+/// Maximum data size in bytes: what the user allows, or else `most`. Fails if [`LONGEST_VARIABLE`] is not a number.
 pub fn longest(most: u64) -> io::Result<u64> {
     let Some(allowed) = std::env::var_os(LONGEST_VARIABLE).filter(|allowed| !allowed.is_empty()) else {
         return Ok(most);
@@ -79,7 +79,7 @@ pub fn read_data(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_data(path, most)?;
     let length = file.metadata()?.len();
     let mut bytes = Vec::with_capacity(length as usize);
-    // A file that grows meanwhile is read up to its length at opening.
+    // If the file grows meanwhile, read only its original length.
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

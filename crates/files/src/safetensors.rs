@@ -1,9 +1,9 @@
-//! Finds tensors in safetensors files: a length, a header in JSON, then the bytes of all tensors.
+//! Finds tensors in safetensors files: a length, a JSON header, then the bytes of all tensors.
 //!
-//! Element type and length must be those of the buffer; nothing is converted. The header alone shows whether a tensor
-//! fits, so a plan can refuse it before anything runs.
+//! Element type and length must match the buffer; nothing is converted. The header is enough to tell whether a tensor
+//! fits, so a plan can reject it before anything runs.
 //!
-//! Source: the format's description in the README of <https://github.com/huggingface/safetensors>.
+//! Source: the format description in the README of <https://github.com/huggingface/safetensors>.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -15,7 +15,7 @@ use crate::regular;
 use runner_lang::diagnostics::nearest;
 use runner_types::ElementType;
 
-/// Longest header to read, the limit of the format's own reader.
+/// Maximum header length in bytes, the same as in the reference implementation.
 const MAX_HEADER: u64 = 100_000_000;
 
 /// Header entry that is not a tensor.
@@ -23,10 +23,10 @@ const METADATA: &str = "__metadata__";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// Type as the format names it: `F32`.
+    /// Type in the format's notation, e.g. `F32`.
     dtype: String,
     pub shape: Vec<u64>,
-    /// Offset of its bytes in the file.
+    /// Offset of the tensor's bytes in the file.
     pub offset: u64,
     pub bytes: u64,
 }
@@ -39,8 +39,8 @@ struct Entry {
 }
 
 impl Tensor {
-    /// Finds a tensor of a file. Fails if the file cannot be read, is not in this format or lacks the tensor. The
-    /// message names the file.
+    /// Finds a tensor in a file. Fails if the file cannot be read, is not in this format or lacks the tensor. The error
+    /// names the file.
     pub fn find(path: &Path, name: &str) -> Result<Self, String> {
         let text = |problem: String| format!("{} {problem}", path.display());
         let mut file = regular::open(path).map_err(|error| text(format!("cannot be read: {error}")))?;
@@ -81,7 +81,7 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// Checks that the tensor fits a buffer of `element` and, if given, of `len` elements. The error says why not.
+    /// Checks that the tensor fits a buffer of `element` with `len` elements, if given. The error says why not.
     pub fn check(&self, element: ElementType, len: Option<u64>) -> Result<(), String> {
         if self.element() != Some(element) {
             return Err(format!("holds {}, but the buffer is {element}: convert it", self.dtype));
@@ -102,7 +102,7 @@ impl Tensor {
 mod tests {
     use super::*;
 
-    /// A file with this header and `data` bytes of data.
+    /// Builds a file with this header and `data` bytes of tensor data.
     fn file(header: &str, data: usize) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![7; data]].concat();

@@ -1,8 +1,8 @@
-//! Checksums over everything that a later run reads back: whole files, lines of JSON, and files that other programs
-//! read as they are.
+//! Checksums for everything that a later run reads back: whole files, lines of JSON, and files whose format other
+//! programs define.
 //!
-//! Separate from what is stored, so that there is one way to notice a flipped bit, a cut or an edit. A checksum finds
-//! damage, not forgery. What is damaged is made again by its owner; [`read`] and [`is_intact`] report it in one line.
+//! There is one way to notice a flipped bit, a truncation or an edit, whatever is stored. A checksum detects damage,
+//! not forgery. The owner of a damaged file makes it again; [`read`] and [`is_intact`] log one line about it.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
@@ -14,27 +14,27 @@ use sha2::{Digest as _, Sha256};
 use crate::atomic::{self, WriteError};
 use runner_types::sha256_hex;
 
-/// First bytes of a sealed file. The SHA-256 of the content, a line feed and the content follow. A cache entry without
-/// them was written by an older version.
+/// First bytes of a sealed file, followed by the SHA-256 of the content, a line feed and the content. Cache entries
+/// written by older versions lack them.
 const MARK: &[u8] = b"sealed ";
 
-/// Hexadecimal digits of a SHA-256.
+/// Number of hexadecimal digits of a SHA-256.
 const FILE_DIGITS: usize = 64;
 
-/// Digits of the SHA-256 at the end of a line.
+/// Number of SHA-256 digits at the end of a line.
 const LINE_DIGITS: usize = 8;
 const FIELD: &str = ",\"sum\":\"";
 const END: &str = "\"}";
 
-/// Extension of the file with the checksums of another file or of a folder's files.
+/// Extension of the file that holds the checksums of another file or of a folder's files.
 const SUMS: &str = "sums";
 
-/// Replaces the file at `path` by the checksum of `content`, and `content`.
+/// Replaces the file at `path` with `content`, preceded by its checksum.
 pub fn write(path: &Path, content: &[u8]) -> Result<(), WriteError> {
     atomic::write(path, &[MARK, sha256_hex(content).as_bytes(), b"\n", content].concat())
 }
 
-/// Content of a file that [`write`] wrote; `None` if there is none, if an older version wrote it, or if it is damaged.
+/// Content of a file that [`write`] wrote. `None` if the file is missing or damaged, or if an older version wrote it.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
     let mut file = fs::read(path).ok()?;
     let rest = file.strip_prefix(MARK)?;
@@ -46,7 +46,7 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
     None
 }
 
-/// Reports a damaged file of the cache, which is made again.
+/// Warns about a damaged cache file, which will be made again.
 pub fn warn_damaged(path: &Path) {
     tracing::warn!("{} is damaged; making it again", path.display());
 }
@@ -57,7 +57,7 @@ pub fn attest(path: &Path) -> Result<(), WriteError> {
     write(&sums_file(path), sums.as_bytes())
 }
 
-/// Whether a file or a folder is as it was when [`attest`] was called. `None` without checksums.
+/// Whether a file or folder is unchanged since [`attest`] was called. `None` if it has no checksums.
 pub fn is_intact(path: &Path) -> Option<bool> {
     let stored = read(&sums_file(path))?;
     Some(sums(path).is_ok_and(|sums| sums.as_bytes() == stored))
@@ -67,7 +67,7 @@ fn sums_file(path: &Path) -> PathBuf {
     path.with_added_extension(SUMS)
 }
 
-/// A line for each file, in the order of their names: checksum and path within `root`.
+/// One line per file, in name order: checksum and path relative to `root`.
 fn sums(root: &Path) -> io::Result<String> {
     let (mut sums, mut left) = (Vec::new(), vec![root.to_owned()]);
     while let Some(path) = left.pop() {
@@ -84,7 +84,7 @@ fn sums(root: &Path) -> io::Result<String> {
     Ok(sums.concat())
 }
 
-/// Why the checksum of a line does not vouch for it.
+/// Why a line's checksum is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadLine {
     NoSum,
@@ -100,8 +100,7 @@ impl Display for BadLine {
     }
 }
 
-/// Adds the checksum to the text of a JSON object, as its last field: the first digits of the SHA-256 of the text
-/// without it.
+/// Adds a checksum to a JSON object as its last field: the first digits of the SHA-256 of the text without that field.
 pub fn line(mut object: String) -> String {
     object.truncate(object.len() - 1);
     let sum = line_sum(object.as_bytes());
@@ -111,7 +110,7 @@ pub fn line(mut object: String) -> String {
     object
 }
 
-/// Adds the checksum to the object that begins at `start` and ends `text`.
+/// Adds the checksum to the object that starts at `start` and ends at the end of `text`.
 pub fn close_line(text: &mut Vec<u8>, start: usize) {
     text.truncate(text.len() - 1);
     let sum = line_sum(&text[start..]);
@@ -120,12 +119,12 @@ pub fn close_line(text: &mut Vec<u8>, start: usize) {
     text.extend_from_slice(END.as_bytes());
 }
 
-/// A line without its checksum and its last brace.
+/// A line without its checksum and closing brace.
 pub fn open_line(line: &[u8]) -> &[u8] {
     &line[..line.len().saturating_sub(FIELD.len() + LINE_DIGITS + END.len())]
 }
 
-/// Fails unless a line has the checksum of its text.
+/// Fails unless the line's checksum matches its text.
 pub fn check_line(line: &[u8]) -> Result<(), BadLine> {
     let (object, field) = line.split_at(open_line(line).len());
     let sum = field.strip_prefix(FIELD.as_bytes()).and_then(|field| field.strip_suffix(END.as_bytes()));
@@ -138,7 +137,7 @@ pub fn check_line(line: &[u8]) -> Result<(), BadLine> {
     Err(BadLine::OtherSum { stated, found })
 }
 
-/// Checksum of an object without its last brace.
+/// Checksum of an object's text without its closing brace.
 fn line_sum(object: &[u8]) -> [u8; LINE_DIGITS] {
     let digest = Sha256::new_with_prefix(object).chain_update(b"}").finalize();
     std::array::from_fn(|i| {

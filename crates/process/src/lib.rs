@@ -1,4 +1,4 @@
-//! Other programs and what they may do: where they are found, what a sandbox lets them touch, where their output goes.
+//! Other programs: where to find them, what a sandbox lets them do, and where their output goes.
 
 pub mod programs;
 pub mod sandbox;

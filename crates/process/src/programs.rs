@@ -1,6 +1,6 @@
 //! Finds the programs of a CUDA toolkit, the host compiler and Python.
 //!
-//! Looks files up by name and starts no program. Relative folders of the search path never count: a checkout could put
+//! Looks files up by name and starts no program. Relative folders in the search path are ignored: a checkout could put
 //! programs there.
 
 use std::env;
@@ -14,7 +14,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Absolute folders of the search path, then those of CUDA and Nsight Compute: `CUDA_HOME`, `CUDA_PATH`,
+    /// Absolute folders of the search path, then the folders of CUDA and Nsight Compute: `CUDA_HOME`, `CUDA_PATH`,
     /// `/usr/local/cuda`, and the newest version in `/opt/nvidia/nsight-compute`.
     pub fn of_this_machine() -> Self {
         let mut dirs = absolute(&env::var_os("PATH").unwrap_or_default());
@@ -30,7 +30,7 @@ impl Programs {
         Self { dirs }
     }
 
-    /// Searches these folders only.
+    /// Searches only these folders.
     pub fn in_dirs(dirs: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { dirs: dirs.into_iter().map(Into::into).collect() }
     }
@@ -43,14 +43,14 @@ impl Programs {
     }
 }
 
-/// Environment variable with the Python interpreter; `python3` by default.
+/// Environment variable that sets the Python interpreter; the default is `python3`.
 pub const PYTHON_VARIABLE: &str = "RUNNER_PYTHON";
 
 pub fn python() -> String {
     env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "python3".to_owned())
 }
 
-/// Environment variable with the C++ compiler for references.
+/// Environment variable that sets the C++ compiler for references.
 pub const CXX_VARIABLE: &str = "RUNNER_CXX";
 
 /// C++ compiler for references: [`CXX_VARIABLE`] or the first on the search path.
@@ -64,11 +64,11 @@ pub fn cxx() -> Option<PathBuf> {
         .or_else(|| ["c++", "g++", "clang++"].iter().find_map(|name| path.find(name)))
 }
 
-/// Search path for programs that start others, without relative folders. A relative folder would be in the checkout,
-/// whose files must not be executed.
+/// Search path for programs that start others, without relative folders: one may be in a checkout, whose files must not
+/// be executed.
 pub fn search_path() -> OsString {
     let dirs = absolute(&env::var_os("PATH").unwrap_or_default());
-    // Joining fails only if a folder contains the separator, and these were split at it.
+    // Joining fails only if a folder contains the separator, but these were split at it.
     env::join_paths(dirs).unwrap_or_default()
 }
 

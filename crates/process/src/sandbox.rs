@@ -1,11 +1,11 @@
 //! Confines compilers and references, so that a malicious source gains little and only hashed files are compiled.
 //!
-//! NVRTC reads the toolkit and the hashed files. It opens no file for writing, starts no program and connects to
-//! nothing. nvcc, clang, g++ and references start other programs: these also read and run what the system has
-//! installed, and write to a folder of their own.
+//! NVRTC may read the toolkit and the hashed files. It may not write files, start programs or connect to the network.
+//! nvcc, clang, g++ and references start other programs: these may also read and run what is installed on the system,
+//! and write to their own folder.
 //!
 //! The kernel enforces this through Landlock (Linux 5.13; network connections need 6.7). Without Landlock, only the
-//! limits of memory and file size hold.
+//! limits on memory and file sizes apply.
 
 use std::env;
 use std::io;
@@ -21,17 +21,17 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit, setrlimit};
 
 use crate::programs;
 
-/// Newest Landlock ABI whose rights are all denied, if the kernel supports it.
+/// Newest Landlock ABI. All of its access rights that the kernel supports are denied.
 const NEWEST: ABI = ABI::V6;
 
-/// Memory limit for a compiler, in bytes. The largest templates in use need a quarter of it.
+/// Memory limit of a compiler in bytes. The largest templates in use need a quarter of it.
 const MOST_MEMORY: u64 = 16 << 30;
 
-/// Largest file that a compiler may write, in bytes.
+/// Size limit of a file that a compiler writes, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
 
-/// Where systems keep programs, their libraries and their settings, and the files that report the number of cores and
-/// the memory size.
+/// Where systems keep programs, libraries and settings, plus the files that report the number of cores and the memory
+/// size.
 const SYSTEM_PATHS: [&str; 17] = [
     "/usr",
     "/bin",
@@ -52,7 +52,7 @@ const SYSTEM_PATHS: [&str; 17] = [
     "/proc/meminfo",
 ];
 
-/// Environment variables whose folders compilers search.
+/// Environment variables that name folders for compilers to search.
 const SEARCHED_VARIABLES: [&str; 8] = [
     "PATH",
     "LD_LIBRARY_PATH",
@@ -64,20 +64,20 @@ const SEARCHED_VARIABLES: [&str; 8] = [
     "GCC_EXEC_PREFIX",
 ];
 
-/// Environment variable with nvcc's host compiler.
+/// Environment variable that sets nvcc's host compiler.
 pub const HOST_COMPILER_VARIABLE: &str = "NVCC_CCBIN";
 /// Host compilers that nvcc looks for on the search path if [`HOST_COMPILER_VARIABLE`] is unset.
 pub const HOST_COMPILERS: [&str; 2] = ["g++", "gcc"];
 
-/// Confines this thread and its children to reading below these paths. Files that are already open stay usable. Returns
-/// whether the kernel enforces it.
+/// Restricts this thread and its children to reading below these paths. Files that are already open stay usable.
+/// Returns whether the kernel enforces the restriction.
 pub fn confine<P: AsRef<Path>>(readable: impl IntoIterator<Item = P>) -> Result<bool, RulesetError> {
     let rules = nothing()?.add_rules(path_beneath_rules(readable, AccessFs::ReadFile | AccessFs::ReadDir))?;
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Starts a program from a confined thread, so the program and its children are confined too. They read and run what
-/// the system has installed and `readable`, and write only to `folder`, including temporary files.
+/// Starts a program from a confined thread, so that it and its children are confined too. They may read and run
+/// `readable` and what is installed on the system. They may write only to `folder`, which also holds temporary files.
 pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::Result<Child> {
     command.env("PATH", programs::search_path()).env("TMPDIR", folder);
     // ccache would write outside `folder`.
@@ -91,8 +91,8 @@ pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::
     started.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it failed")))
 }
 
-/// Confines this thread and the programs it starts: they read and run what the system has installed and `readable`, and
-/// write to `folder`.
+/// Confines this thread and the programs that it starts. They may read and run `readable` and what is installed on the
+/// system, and write to `folder`.
 fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetError> {
     // Programs that a compiler starts are confined too, so it may run any file that it may read.
     let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
@@ -107,7 +107,7 @@ fn confine_program(readable: &[PathBuf], folder: &Path) -> Result<(), RulesetErr
     Ok(())
 }
 
-/// A ruleset that grants no rights.
+/// A ruleset that grants no access.
 fn nothing() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
@@ -116,7 +116,7 @@ fn nothing() -> Result<RulesetCreated, RulesetError> {
         .create()
 }
 
-/// Folders that the environment names, and the host compiler's installation.
+/// Folders named by environment variables, and the host compiler's installation.
 fn searched() -> Vec<PathBuf> {
     let folders = SEARCHED_VARIABLES.into_iter().filter_map(env::var_os);
     let folders: Vec<PathBuf> = folders.flat_map(|value| env::split_paths(&value).collect::<Vec<_>>()).collect();
@@ -124,12 +124,12 @@ fn searched() -> Vec<PathBuf> {
     let named = env::var_os(HOST_COMPILER_VARIABLE).map(PathBuf::from);
     let compilers = named.into_iter().chain(HOST_COMPILERS.into_iter().filter_map(|name| path.find(name)));
     let installed: Vec<PathBuf> = compilers.map(|program| installation(&program)).collect();
-    // A relative folder would be in the checkout.
+    // A relative folder would be inside the checkout.
     folders.into_iter().filter(|folder| folder.is_absolute()).chain(installed).collect()
 }
 
-/// Installation folder of a program, with links resolved: the parent of `bin`. For a program elsewhere, or in `bin` of
-/// the home folder, its own folder.
+/// Installation folder of a program: the parent of its `bin` folder, with links resolved. If the program is elsewhere,
+/// or in the home folder's `bin`, the folder that contains it.
 pub fn installation(program: &Path) -> PathBuf {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let folder = real.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -139,20 +139,20 @@ pub fn installation(program: &Path) -> PathBuf {
     }
 }
 
-/// Whether `folder` contains the home folder, and so is not the installation of one program.
+/// Whether `folder` contains the home folder. It is then not the installation folder of a single program.
 pub fn has_home(folder: &Path) -> bool {
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     home.is_some_and(|home| home.canonicalize().unwrap_or(home).starts_with(folder))
 }
 
-/// Whether every compiler may read this folder, as part of the system or of the search path.
+/// Whether every compiler may read this folder because it belongs to the system or to the search path.
 pub fn is_always_readable(folder: &Path) -> bool {
     let mut readable = SYSTEM_PATHS.into_iter().map(PathBuf::from).chain(searched());
     readable.any(|readable| folder.starts_with(readable.canonicalize().unwrap_or(readable)))
 }
 
-/// Limits the memory and file sizes of a program that was just started, and makes it the first to be killed when memory
-/// runs out. Compilation goes on if the system refuses.
+/// Limits the memory and file sizes of a newly started program, and makes it the OOM killer's first choice. If the
+/// system refuses, the program runs without limits.
 pub fn limit_program(program: u32) {
     let Some(pid) = i32::try_from(program).ok().and_then(Pid::from_raw) else { return };
     let _ = prlimit(Some(pid), Resource::Data, at_most(MOST_MEMORY));
@@ -164,18 +164,18 @@ fn at_most(limit: u64) -> Rlimit {
     Rlimit { current: Some(limit), maximum: Some(limit) }
 }
 
-/// Limits the memory and file sizes of this process. Compilation goes on if the system refuses.
+/// Limits the memory and file sizes of this process. If the system refuses, compilation continues without limits.
 pub fn limit() {
     let _ = setrlimit(Resource::Data, at_most(MOST_MEMORY));
     let _ = setrlimit(Resource::Fsize, at_most(LARGEST_FILE));
 }
 
-/// Whether a compiler's errors show that it was denied access.
+/// Whether a compiler's error output shows that it was denied access.
 pub fn is_denied(errors: &str) -> bool {
     ["Permission denied", "Operation not permitted"].iter().any(|denied| errors.contains(denied)) && is_enforced()
 }
 
-/// What to add to a compiler's errors if it was denied access; otherwise empty.
+/// Hint to append to a compiler's error output if it was denied access; otherwise empty.
 pub fn hint(errors: &str) -> &'static str {
     // The assembler's message for an `.incbin` file that it may not read.
     let is_of_incbin = errors.contains("Error: file not found: ") && is_enforced();
@@ -187,7 +187,7 @@ pub fn hint(errors: &str) -> &'static str {
 
 /// Whether compilers are confined on this machine.
 pub fn is_enforced() -> bool {
-    // Confines a throwaway thread only.
+    // Confines only a throwaway thread.
     thread::spawn(|| confine([Path::new("/")])).join().is_ok_and(|confined| confined.is_ok_and(|enforced| enforced))
 }
 

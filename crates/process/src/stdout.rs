@@ -1,6 +1,6 @@
-//! Redirects the process's standard output into memory, below the buffers of Rust and of C.
+//! Redirects the process's standard output into memory, below the buffers of Rust and C.
 //!
-//! Drivers and libraries print to the descriptor itself, so a replacement at a higher level would miss their output.
+//! Drivers and libraries print to the descriptor itself, so redirecting at a higher level would miss their output.
 
 use std::fs::File;
 use std::io;
@@ -8,8 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{MemfdFlags, OFlags};
 
-/// Makes descriptor 1 refer to a file in memory. Returns the original descriptor, now under another number, and the
-/// file.
+/// Points descriptor 1 to an in-memory file. Returns a duplicate of the original descriptor, and the file.
 ///
 /// The file is in append mode, so it may be truncated after a read.
 pub fn redirect() -> io::Result<(OwnedFd, File)> {
@@ -22,15 +21,16 @@ pub fn redirect() -> io::Result<(OwnedFd, File)> {
     Ok((original, File::from(memory)))
 }
 
-/// Makes descriptor 1 refer to `original` again.
+/// Points descriptor 1 to `original` again.
 pub fn restore(original: &OwnedFd) -> io::Result<()> {
     flush_c_streams();
     Ok(rustix::stdio::dup2_stdout(original)?)
 }
 
-/// Flushes C's streams, through which drivers and libraries print. C's `stdout` is fully buffered unless it is a
+/// Flushes C's output streams, which drivers and libraries print to. C's `stdout` is fully buffered unless it is a
 /// terminal.
 pub fn flush_c_streams() {
-    // SAFETY: a null stream asks for every open output stream; `fflush` locks each, so other threads may print.
+    // SAFETY: with a null pointer, `fflush` flushes every open output stream. It locks each, so other threads may
+    // print.
     let _ = unsafe { libc::fflush(std::ptr::null_mut()) };
 }
