@@ -1,23 +1,23 @@
-//! Branches of `#if` that are known not to be compiled.
+//! Removes `#if` branches that are known not to be compiled.
 //!
-//! A condition is decided only by macros that options define, or that no file defines. Where it is not decided, every
-//! branch counts.
+//! A condition is evaluated only if it is a number or tests a single macro, and that macro is defined by an option or
+//! by no file at all. If a condition is undecided, all branches are kept.
 
 use std::collections::BTreeSet;
 
 use crate::source::tokens;
 
-/// Macros by which conditions are decided.
+/// Macros that decide conditions.
 #[derive(Debug, Clone, Default)]
 pub struct Macros {
-    /// Macros that options define.
+    /// Macros defined by options.
     pub given: BTreeSet<String>,
-    /// Macros that some file defines, in whatever branch.
+    /// Macros that a file defines in some branch.
     pub possible: BTreeSet<String>,
 }
 
 impl Macros {
-    /// Adds the macros that a text defines. The guard of a header is no macro that a condition depends on.
+    /// Adds the macros that a file defines, except its include guard.
     pub fn add(&mut self, text: &str) {
         let mut before = None;
         for line in text.lines() {
@@ -39,7 +39,7 @@ impl Macros {
         }
     }
 
-    /// Value of the condition of `#if`, as far as it is a number or asks for one macro.
+    /// Value of an `#if` condition, if it is a number or tests one macro.
     fn condition(&self, text: &str) -> Option<bool> {
         match tokens(text)[..] {
             [number] if number.starts_with(|c: char| c.is_ascii_digit()) => Some(number != "0"),
@@ -50,23 +50,23 @@ impl Macros {
     }
 }
 
-/// Word and operand of a directive.
+/// Splits a directive into its name and operand.
 fn directive(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim_start().strip_prefix('#')?.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
     Some((&rest[..end], rest[end..].trim()))
 }
 
-/// State of one `#if`.
+/// State of an open `#if`.
 struct Branch {
     is_active: bool,
-    /// Whether a branch is known to be compiled.
+    /// Whether a previous branch is known to be compiled.
     is_taken: bool,
     /// Whether all conditions so far are decided.
     is_decided: bool,
 }
 
-/// The text with empty lines in place of branches that are not compiled.
+/// The source with blank lines in place of branches that are not compiled.
 pub fn active(text: &str, macros: &Macros) -> String {
     let mut open: Vec<Branch> = Vec::new();
     let mut out = String::with_capacity(text.len());
@@ -108,7 +108,7 @@ pub fn active(text: &str, macros: &Macros) -> String {
 mod tests {
     use super::*;
 
-    /// Lines that are left, without directives.
+    /// Remaining lines, without directives.
     fn left(text: &str, given: &[&str]) -> Vec<String> {
         let mut macros = Macros { given: given.iter().map(|name| (*name).to_owned()).collect(), ..Macros::default() };
         macros.add(text);

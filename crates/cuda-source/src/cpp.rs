@@ -1,4 +1,4 @@
-//! Identity of a C++ source that is compiled for the host, by the text of everything it includes.
+//! Identifies a C++ source compiled for the host by the content of all files it includes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use runner_types::{hex, sha256_hex};
 /// A source with everything it includes from its own folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hashed {
-    /// SHA-256 of all files; `None` if an include cannot be followed, so more may be included.
+    /// SHA-256 of all files; `None` if an include cannot be followed, so that further files may be included.
     pub digest: Option<String>,
     pub files: Vec<PathBuf>,
 }
 
-/// Digest of a source and of what it includes from its own folder; `None` if an include cannot be followed. Fails if
+/// Digest of a source and everything it includes from its own folder; `None` if an include cannot be followed. Fails if
 /// the source cannot be read.
 pub fn digest(source: &Path) -> io::Result<Option<String>> {
     Ok(read(source)?.digest)
 }
 
-/// Reads a source and what it includes from its own folder. Fails only if the source itself cannot be read.
+/// Reads a source and everything it includes from its own folder. Fails only if the source itself cannot be read.
 pub fn read(source: &Path) -> io::Result<Hashed> {
     let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folders: [PathBuf; 1] = [folder.to_owned()];

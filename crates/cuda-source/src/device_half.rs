@@ -1,8 +1,8 @@
-//! A source without its host half: functions, variables and headers that no kernel can use.
+//! Removes the host half of a source: functions, variables and headers that no kernel can use.
 //!
-//! A published file often calls a framework, a test bench or a library whose headers are not at hand. Its kernels need
-//! none of that. What is removed cannot be named by code of the device, so it cannot change what a kernel means: if
-//! something was needed after all, the compiler reports it as undefined. Every line keeps its number.
+//! A published file often uses a framework, a test bench or a library whose headers are not installed. Its kernels need
+//! none of that. Device code cannot refer to what is removed, so the meaning of a kernel cannot change: if something
+//! was needed after all, the compiler reports it as undefined. Line numbers stay the same.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::includes::literal_length;
 use crate::source::{closing, is_name, tokens};
 
-/// Words by which a declaration belongs to the device, or may.
+/// Keywords that mark a declaration as usable by device code.
 const OF_DEVICE: [&str; 9] = [
     "__device__",
     "__global__",
@@ -23,7 +23,7 @@ const OF_DEVICE: [&str; 9] = [
     "consteval",
 ];
 
-/// Words of declarations that code of the device may use although they are not marked.
+/// Keywords of declarations that device code may use without a marker.
 const OF_BOTH: [&str; 13] = [
     "namespace",
     "typedef",
@@ -40,9 +40,9 @@ const OF_BOTH: [&str; 13] = [
     "asm",
 ];
 
-/// Removes the host half, and the `#include` of these headers. `None` if there is nothing to remove, or if the text's
-/// braces do not match, as where branches of `#if` open different ones. `headers` are texts of the included files,
-/// whose macros may mark functions.
+/// Removes the host half and every `#include` of the `absent` headers. `None` if there is nothing to remove, or if
+/// braces do not match, e.g. because each branch of an `#if` opens one. `headers` holds the included files, whose
+/// macros may mark functions.
 pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<String> {
     let mut markers = BTreeSet::new();
     for text in headers.iter().copied().chain([text]) {
@@ -61,7 +61,7 @@ pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<St
     (half != text).then_some(half)
 }
 
-/// The line ends of a stretch, and its directives.
+/// The newlines and directives of a part of the source.
 fn emptied(text: &str, mask: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
@@ -80,7 +80,7 @@ fn emptied(text: &str, mask: &str) -> String {
     out
 }
 
-/// Adds the macros that stand for a word of the device.
+/// Adds the macros that expand to a device keyword.
 fn add_markers(text: &str, markers: &mut BTreeSet<String>) {
     for line in text.lines() {
         let Some(rest) = line.trim_start().strip_prefix('#') else { continue };
@@ -94,7 +94,7 @@ fn add_markers(text: &str, markers: &mut BTreeSet<String>) {
     }
 }
 
-/// The text with blanks in place of comments, directives and the content of literals. Every byte keeps its place.
+/// The source with comments, directives and contents of literals replaced by spaces. Byte offsets stay the same.
 fn masked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -127,12 +127,12 @@ fn masked(text: &str) -> String {
     out
 }
 
-/// Adds as many blanks as a text has bytes, and its line ends.
+/// Appends a space for each byte of `text`, but keeps newlines.
 fn blank(text: &str, out: &mut String) {
     out.extend(text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
 }
 
-/// Length of a directive with the lines in which it continues, up to a comment that spans lines.
+/// Length of a directive including its continuation lines, up to a multi-line comment.
 fn directive_length(text: &str) -> usize {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -147,7 +147,7 @@ fn directive_length(text: &str) -> usize {
     at
 }
 
-/// Stretches of the masked text that declare something of the host at the level of namespaces.
+/// Ranges of the masked text that hold host declarations at namespace scope. `None` if brackets do not match.
 fn host_declarations(mask: &str, markers: &BTreeSet<String>) -> Option<Vec<Range<usize>>> {
     let words = tokens(mask);
     let place = |word: &str| word.as_ptr() as usize - mask.as_ptr() as usize;
@@ -173,7 +173,7 @@ fn host_declarations(mask: &str, markers: &BTreeSet<String>) -> Option<Vec<Range
             }
             "{" => {
                 let close = closing(&words, at)?;
-                // The body of a function ends it; a type and an initialised variable go on to `;`.
+                // A function ends with its body; a type or an initialized variable continues to the `;`.
                 if !is_function(&words[begin..at]) {
                     at = close + 1;
                     continue;
@@ -196,7 +196,8 @@ fn host_declarations(mask: &str, markers: &BTreeSet<String>) -> Option<Vec<Range
     (open == 0).then_some(found)
 }
 
-/// Whether the brace after these words opens a scope whose declarations are read one by one.
+/// Whether the brace after these words opens a namespace or `extern "C"` block, whose declarations are scanned one by
+/// one.
 fn is_scope(head: &[&str]) -> bool {
     match head {
         ["extern", language] => language.starts_with('"'),
@@ -205,7 +206,7 @@ fn is_scope(head: &[&str]) -> bool {
     }
 }
 
-/// Whether the brace after these words opens the body of a function.
+/// Whether the brace after these words opens a function body.
 fn is_function(head: &[&str]) -> bool {
     let (mut angles, mut brackets) = (0_usize, 0_usize);
     let mut has_parameters = false;
@@ -220,7 +221,7 @@ fn is_function(head: &[&str]) -> bool {
                 brackets += 1;
             }
             ")" => brackets = brackets.saturating_sub(1),
-            // Neither the default of a parameter nor `operator=`.
+            // An initializer, but not a default argument or `operator=`.
             "=" if angles == 0 && brackets == 0 && !has_operator(head, at) => return false,
             _ => {}
         }
@@ -233,7 +234,7 @@ fn has_operator(head: &[&str], at: usize) -> bool {
     head[at.saturating_sub(2)..at].contains(&"operator")
 }
 
-/// Whether a declaration is of the host alone.
+/// Whether only host code can use the declaration.
 fn is_of_host(declaration: &[&str], markers: &BTreeSet<String>) -> bool {
     let has_body = declaration.last() == Some(&"}");
     let end = declaration.iter().position(|word| *word == "{").unwrap_or(declaration.len());
@@ -248,12 +249,12 @@ fn is_of_host(declaration: &[&str], markers: &BTreeSet<String>) -> bool {
     let first = head.iter().position(|word| matches!(*word, "(" | "=" | "[")).unwrap_or(head.len());
     let names = head[..first].iter().filter(|word| is_name(word)).count();
     let parameters = head.iter().position(|word| *word == "(").unwrap_or(head.len());
-    // `template void f<float>(…)` is no template, but an instance of one.
+    // `template void f<float>(…)` is an explicit instantiation, not a template.
     let is_instance = matches!(head, ["template", next, ..] if *next != "<");
     names >= 2 && (is_instance || !head[..parameters].iter().any(|word| OF_BOTH.contains(word)))
 }
 
-/// The text with empty lines in place of those that include these headers.
+/// Blanks the lines that include these headers.
 fn without_includes(text: &str, absent: &[String]) -> String {
     let is_of = |line: &str| {
         let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
@@ -271,7 +272,7 @@ mod tests {
         device_half(text, &["helper.h".to_owned()], &[])
     }
 
-    /// Lines that are left, each with its number.
+    /// Remaining lines with their line numbers.
     fn lines(text: &str) -> Vec<(usize, String)> {
         let half = half(text).unwrap_or_else(|| text.to_owned());
         assert_eq!(half.lines().count(), text.lines().count(), "{half}");

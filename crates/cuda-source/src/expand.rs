@@ -1,25 +1,24 @@
-//! Bodies of kernels with the device functions and macros that they call put in their places.
+//! Inlines the device functions and macros that a kernel calls into its body.
 //!
-//! What a kernel does with its pointers often happens in a function that it calls. Here a call becomes the function's
-//! statements, with its parameters replaced by the arguments, in front of the statement that calls it; a function that
-//! only returns an expression becomes that expression. The result is read for indices and uses, and never compiled: it
-//! has no `return`, and a function that is not found stays a call.
+//! A kernel often uses its pointers in a function that it calls. Here a call becomes the function's statements, with
+//! arguments in place of parameters, inserted before the calling statement. A function that only returns an expression
+//! becomes that expression. The result is only read for indices and uses, never compiled: it has no `return`, and calls
+//! of unknown functions remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::{Brackets, closing, function_at, head, is_name, split};
 
-/// Calls in calls beyond which a function stays a call.
+/// Maximum depth of nested calls to inline.
 const DEEPEST: usize = 6;
 
-/// Tokens beyond which nothing more is put in place.
+/// Maximum number of tokens to insert.
 const LONGEST: usize = 1 << 15;
 
 /// A device function or a macro.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Function {
     template: Vec<String>,
-    /// Names of the parameters.
     parameters: Vec<String>,
     /// Parameters that are pointers.
     pointers: BTreeSet<String>,
@@ -30,12 +29,12 @@ struct Function {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Functions {
     all: BTreeMap<String, Vec<Function>>,
-    /// Macros without parameters that stand for more than one word.
+    /// Object-like macros with more than one token.
     macros: BTreeMap<String, Vec<String>>,
 }
 
 impl Functions {
-    /// Adds the device functions among these words.
+    /// Adds the device functions among these tokens.
     pub fn add(&mut self, words: &[&str]) {
         for (at, word) in words.iter().enumerate() {
             if *word != "__device__" {
@@ -62,7 +61,7 @@ impl Functions {
         }
     }
 
-    /// Adds a macro, by the words of its definition. `is_call` says whether parameters follow its name at once.
+    /// Adds a macro from the tokens of its definition. `is_call` says whether it is function-like.
     pub fn add_macro(&mut self, words: &[&str], is_call: bool) {
         let [name, rest @ ..] = words else { return };
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -83,7 +82,7 @@ impl Functions {
         });
     }
 
-    /// The body with what it calls in place.
+    /// Inlines calls into a kernel's body.
     pub fn expand(&self, body: &[&str]) -> Vec<String> {
         let mut expansion = Expansion { functions: self, count: 0, left: LONGEST };
         let body: Vec<String> = body.iter().map(|word| (*word).to_owned()).collect();
@@ -93,7 +92,7 @@ impl Functions {
 
 struct Expansion<'a> {
     functions: &'a Functions,
-    /// Counts calls, for names that differ.
+    /// Number of calls inlined so far, used to make local names unique.
     count: usize,
     left: usize,
 }
@@ -101,7 +100,7 @@ struct Expansion<'a> {
 impl Expansion<'_> {
     fn body(&mut self, words: &[String], depth: usize) -> Vec<String> {
         let mut out: Vec<String> = Vec::with_capacity(words.len());
-        // Where the current statement begins, and open brackets, each with whether it is that of a condition.
+        // Start of the current statement, and the open parentheses: true for a condition's.
         let mut begin = 0;
         let mut open: Vec<bool> = Vec::new();
         let mut at = 0;
@@ -144,7 +143,7 @@ impl Expansion<'_> {
         out
     }
 
-    /// The function that is called at `at`, its arguments with those of its template first, and where the call ends.
+    /// The function called at `at`, its template and call arguments, and the end of the call.
     fn call(&self, words: &[String], at: usize) -> Option<(Function, Vec<Vec<String>>, usize)> {
         let candidates = self.functions.all.get(&words[at])?;
         let view: Vec<&str> = words[at..].iter().take(512).map(String::as_str).collect();
@@ -171,7 +170,7 @@ impl Expansion<'_> {
         Some((function.clone(), all, at + close + 1))
     }
 
-    /// Statements that take the place of a call, and its value.
+    /// Statements to insert before the call, and the expression that replaces it.
     fn inlined(&mut self, function: &Function, arguments: &[Vec<String>], depth: usize) -> (Vec<String>, Vec<String>) {
         self.count += 1;
         self.left = self.left.saturating_sub(function.body.len());
@@ -218,7 +217,7 @@ impl Expansion<'_> {
     }
 }
 
-/// The words with names replaced.
+/// Replaces names, except those of members.
 fn substituted(words: &[String], replaced: &BTreeMap<&str, Vec<String>>) -> Vec<String> {
     let mut out = Vec::with_capacity(words.len());
     for (at, word) in words.iter().enumerate() {
@@ -231,7 +230,7 @@ fn substituted(words: &[String], replaced: &BTreeMap<&str, Vec<String>>) -> Vec<
     out
 }
 
-/// Names of the variables that these words declare.
+/// Names of the variables declared by these tokens.
 fn locals(words: &[String]) -> Vec<&str> {
     let word = |at: usize| words.get(at).map_or("", String::as_str);
     let is_type = |at: usize| {
@@ -247,18 +246,17 @@ fn locals(words: &[String]) -> Vec<&str> {
     (1..words.len()).filter(is_declared).map(word).collect()
 }
 
-/// Whether a word before `a * b` makes it a product.
+/// Whether the token before `a * b` shows that it is a product, not a declaration.
 fn is_value(before: &str) -> bool {
     !matches!(before, ";" | "{" | "}" | "(" | "const" | "volatile" | "__shared__" | "unsigned")
 }
 
-/// Name of the parameter that these words declare.
+/// Name of the parameter declared by these tokens.
 fn last_name<'a>(words: &[&'a str]) -> Option<&'a str> {
     let end = words.iter().position(|word| matches!(*word, "=" | "[")).unwrap_or(words.len());
     words[..end].iter().rev().find(|word| is_name(word)).copied()
 }
 
-/// Names of a template's parameters.
 fn template_names(words: &[&str]) -> Vec<String> {
     let Some(["<", rest @ ..]) = words.strip_prefix(&["template"]) else { return Vec::new() };
     let mut brackets = Brackets { round: 0, angle: 1 };

@@ -1,23 +1,23 @@
-//! Arithmetic of C++ as far as indices, sizes and launches need it: parsed from tokens, and bounded by intervals.
+//! The part of C++ arithmetic that indices, sizes and launches need: parsed from tokens, and bounded by intervals.
 //!
-//! What is not understood becomes [`Expression::Unknown`], so a caller never takes a wrong value for a right one.
+//! Anything else becomes [`Expression::Unknown`], so that a caller never uses a wrong value.
 
 use crate::source::{closing, is_name};
 
-/// Levels of nesting beyond which an expression is unknown.
+/// Maximum nesting depth of an expression; deeper ones are unknown.
 const DEEPEST: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression {
     Integer(i128),
     Float(f64),
-    /// A variable or a component of one: `n`, `threadIdx.x`. Namespaces are left out.
+    /// A variable or a component of one, without namespaces: `n`, `threadIdx.x`.
     Name(String),
     Binary(Operator, Box<Self>, Box<Self>),
     Call(String, Vec<Self>),
-    /// An element: `x[i]`.
+    /// An array element: `x[i]`.
     Element(String, Box<Self>),
-    /// The two values of `condition ? a : b`.
+    /// `a` and `b` of `condition ? a : b`.
     Choice(Box<Self>, Box<Self>),
     Unknown,
 }
@@ -32,12 +32,12 @@ pub enum Operator {
     ShiftLeft,
     ShiftRight,
     And,
-    /// `|` and `^`, whose results have the same bounds.
+    /// `|` or `^`, whose results have the same bounds.
     Or,
 }
 
 impl Operator {
-    /// The operator as tokens, with how tightly it binds.
+    /// Tokens, precedence and operator.
     const ALL: [(&'static [&'static str], u8, Self); 10] = [
         (&["<", "<"], 3, Self::ShiftLeft),
         (&[">", ">"], 3, Self::ShiftRight),
@@ -70,14 +70,14 @@ impl Operator {
 pub type Interval = (i128, i128);
 
 impl Expression {
-    /// Parses all of these tokens.
+    /// Parses an expression, which must consume all tokens.
     pub fn parse(tokens: &[&str]) -> Self {
         let mut parser = Parser { tokens, at: 0, depth: 0 };
         let parsed = parser.choice();
         if parser.at == tokens.len() { parsed } else { Self::Unknown }
     }
 
-    /// Values that the expression can have if names have the values that `of` gives. `None` if they are not known.
+    /// Bounds of the expression, where `of` gives the bounds of names and elements. `None` if unknown.
     pub fn interval(&self, of: &impl Fn(&Self) -> Option<Interval>) -> Option<Interval> {
         match self {
             Self::Integer(value) => Some((*value, *value)),
@@ -98,7 +98,7 @@ impl Expression {
                 }
             }
             Self::Binary(operator, left, right) => {
-                // A remainder is bounded even if its left side is not.
+                // A remainder is bounded even if its dividend is not.
                 if *operator == Operator::Remainder {
                     let (low, high) = right.interval(of)?;
                     return match left.interval(of) {
@@ -112,7 +112,7 @@ impl Expression {
         }
     }
 
-    /// All names and elements in it.
+    /// Visits the expression and all its subexpressions.
     pub fn visit<'a>(&'a self, visit: &mut impl FnMut(&'a Self)) {
         visit(self);
         match self {
@@ -126,7 +126,7 @@ impl Expression {
         }
     }
 
-    /// The expression with each name replaced by what `of` gives for it.
+    /// Replaces each name by the expression that `of` returns for it.
     #[must_use]
     pub fn replaced(&self, of: &impl Fn(&str) -> Self) -> Self {
         match self {
@@ -142,8 +142,8 @@ impl Expression {
         }
     }
 
-    /// The expression in the language of manifests, where every name is one of the manifest. `None` if the language
-    /// cannot say it.
+    /// The expression in the manifest's language, assuming that every name is defined there. `None` if the language
+    /// cannot express it.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Integer(value) if *value < 0 => Some(format!("({value})")),
@@ -172,7 +172,7 @@ impl Expression {
         }
     }
 
-    /// Dividend and divisor of `(a + b - 1) / b`, however it is written.
+    /// Dividend and divisor, if the expression is a form of `(a + b - 1) / b`.
     pub fn as_ceil_div(&self) -> Option<(&Self, &Self)> {
         use Operator::{Add, Divide, Subtract};
         let Self::Binary(Divide, sum, divisor) = self else { return None };
@@ -183,7 +183,7 @@ impl Expression {
         };
         match &**sum {
             Self::Binary(Add, dividend, rest) if less_one(divisor, rest) => Some((dividend, divisor)),
-            // Parsed from left to right: (a + b) - 1.
+            // Parsed left to right as (a + b) - 1.
             Self::Binary(Subtract, sum, one) if **one == Self::Integer(1) => match &**sum {
                 Self::Binary(Add, dividend, rest) if rest == divisor => Some((dividend, divisor)),
                 _ => None,
@@ -218,7 +218,6 @@ impl Operator {
     }
 }
 
-/// The quotient, rounded up.
 pub const fn ceil_div(a: i128, b: i128) -> i128 {
     (a + b - 1).div_euclid(b)
 }
@@ -240,7 +239,7 @@ impl<'a> Parser<'_, 'a> {
         is_next
     }
 
-    /// An expression with `?:`.
+    /// Parses an expression that may contain `?:`.
     fn choice(&mut self) -> Expression {
         self.depth += 1;
         let parsed = if self.depth > DEEPEST { Expression::Unknown } else { self.condition() };
@@ -251,7 +250,7 @@ impl<'a> Parser<'_, 'a> {
     fn condition(&mut self) -> Expression {
         let first = self.binary(0);
         let mut is_compared = false;
-        // A condition has no value of interest.
+        // Skip a comparison: only the two choices have values of interest.
         while matches!(self.peek(), "<" | ">" | "=" | "!" | "&" | "|") {
             is_compared = true;
             while matches!(self.peek(), "<" | ">" | "=" | "!" | "&" | "|") {
@@ -341,7 +340,7 @@ impl<'a> Parser<'_, 'a> {
         Expression::Unknown
     }
 
-    /// A number, which [`tokens`](crate::source::tokens) splits at points and signs: `1`, `.`, `5e`, `-`, `3f`.
+    /// Parses a number. [`tokens`](crate::source::tokens) splits it at points and signs: `1`, `.`, `5e`, `-`, `3f`.
     fn number(&mut self) -> Expression {
         let mut text = String::new();
         let is_hex = self.peek().starts_with("0x") || self.peek().starts_with("0X");
@@ -368,7 +367,7 @@ impl<'a> Parser<'_, 'a> {
         if is_float {
             return digits.parse().map_or(Expression::Unknown, Expression::Float);
         }
-        // A leading 0 would make it octal.
+        // Octal numbers are left unknown.
         let is_octal = digits.len() > 1 && digits.starts_with('0');
         digits.parse().ok().filter(|_| !is_octal).map_or(Expression::Unknown, Expression::Integer)
     }
@@ -416,7 +415,7 @@ impl<'a> Parser<'_, 'a> {
         Expression::Call(name, arguments)
     }
 
-    /// Components and elements of what was parsed.
+    /// Parses components and elements after a primary expression.
     fn postfix(&mut self, mut parsed: Expression) -> Expression {
         loop {
             if self.peek() == "[" {
@@ -441,7 +440,7 @@ impl<'a> Parser<'_, 'a> {
     }
 }
 
-/// Whether the tokens are the name of a type, as in a cast.
+/// Whether the tokens are a type name, as in a cast.
 fn is_type(tokens: &[&str]) -> bool {
     let is_word = |token: &&str| {
         matches!(
@@ -465,7 +464,7 @@ fn is_type(tokens: &[&str]) -> bool {
     !tokens.is_empty() && tokens.iter().all(is_word)
 }
 
-/// Bytes of a built-in type.
+/// Size of a built-in type in bytes.
 fn size_of(tokens: &[&str]) -> Option<i128> {
     let words: Vec<&str> = tokens.iter().copied().filter(|token| !matches!(*token, "const" | "std" | ":")).collect();
     let long = words.contains(&"long") || words.contains(&"double") || words.contains(&"*");

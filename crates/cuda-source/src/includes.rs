@@ -1,8 +1,8 @@
 //! Files that a CUDA C++ source reads: itself and everything it includes from outside the toolkit.
 //!
-//! The result is a superset: conditionals are not evaluated, so the files of every branch are listed. If an `#include`
-//! names a macro of unknown value, the result is marked incomplete. The toolkit's own headers are left out, since its
-//! version identifies them.
+//! The result is a superset: conditionals are not evaluated, so files of every branch are listed. If an `#include` uses
+//! a macro with an unknown value, the result is marked incomplete. The toolkit's own headers are left out, since the
+//! toolkit version identifies them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -21,16 +21,16 @@ mod header;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
     pub source: Arc<str>,
-    /// Files in the order of discovery, the source first.
+    /// Files in the order in which they are found, starting with the source.
     pub files: Vec<Input>,
-    /// False if an include names a macro of unknown value.
+    /// False if an include uses a macro with an unknown value.
     pub whole: bool,
     /// Included files outside the project. They are not read and not listed in `files`.
     pub outside: Vec<PathBuf>,
 }
 
 impl Inputs {
-    /// Paths of the files that were read, the source first.
+    /// Paths of the files that were read, starting with the source.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().filter_map(|file| Some(&*file.content.as_ref()?.path))
     }
@@ -40,7 +40,7 @@ impl Inputs {
 pub struct Input {
     /// Name in the `#include`; empty for the source itself.
     pub name: String,
-    /// Whether it is included as `<name>`, which may be a header of the toolkit.
+    /// Whether it is included as `<name>` and so may be a toolkit header.
     pub angled: bool,
     /// `None` if the file was not found.
     pub content: Option<Content>,
@@ -48,10 +48,10 @@ pub struct Input {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// Path that the file was read by.
+    /// Path under which the file was read.
     pub path: Arc<Path>,
     pub digest: [u8; 32],
-    /// Text of the file. Bytes that are not UTF-8 are replaced, as NVRTC does.
+    /// Text of the file. Bytes that are not UTF-8 are replaced, as in NVRTC.
     pub text: Arc<str>,
 }
 
@@ -72,7 +72,6 @@ struct Scanned {
 }
 
 impl Include {
-    /// The input that it names. Macros name none.
     fn input(&self, content: Option<Content>) -> Input {
         let (Self::Quoted(name) | Self::Angled(name) | Self::Next(name) | Self::Macro(name)) = self;
         Input { name: name.clone(), angled: !matches!(self, Self::Quoted(_)), content }
@@ -82,28 +81,28 @@ impl Include {
 /// Where to search for included files.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchPath<'a> {
-    /// Folders whose files are followed.
+    /// Folders whose includes are followed.
     pub user: &'a [PathBuf],
     /// Folders whose files are left out.
     pub toolkit: &'a [PathBuf],
 }
 
-/// For some compilers, a carriage return without a newline ends a line.
+/// Some compilers end a line at a carriage return without a newline.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
-/// Directives that read a file. `import` is a GNU extension, `embed` is C++26.
+/// Directives that read a file. `import` is a GNU extension; `embed` is C++26.
 const INCLUDING: [&str; 3] = ["include", "import", "embed"];
 
-/// Macros that options define: `NAME=VALUE`.
+/// Macros defined by options: `NAME=VALUE`.
 pub type Macros<'a> = &'a [String];
 
 impl Scanner {
-    /// A scanner that reads no file outside a project.
+    /// A scanner that reads no file outside the project.
     pub fn confined_to(project: Project) -> Self {
         Self { project, files: Mutex::default() }
     }
 
-    /// Follows the includes of `source` and of the files included before it. Fails if the source cannot be read or is
+    /// Follows the includes of `source` and of files force-included before it. Fails if the source cannot be read or is
     /// outside the project.
     pub fn inputs(
         &self,
@@ -138,7 +137,8 @@ impl Scanner {
         Ok(Inputs { source: Arc::clone(&main.content.text), files: walk.files, whole, outside: walk.outside })
     }
 
-    /// Refuses a source that includes files outside the project, or may do so. The error says which and what to do.
+    /// Rejects a source that includes, or may include, files outside the project. The error names them and says what to
+    /// do.
     pub fn confine(&self, inputs: &Inputs) -> Result<(), String> {
         if let Some(outside) = inputs.outside.first() {
             return Err(format!("it includes a file: {}: {}", self.project.refusal(outside), Project::REMEDY));
@@ -163,10 +163,10 @@ impl Scanner {
         let digest = Sha256::digest(&bytes).into();
         let content = Content { path: Arc::from(path), digest, text: Arc::from(&*text) };
         let mut scanned = Scanned { content, includes: vec![], known: BTreeSet::new(), header_macros: vec![] };
-        // Compilers skip a byte order mark, and some join lines whose backslash is followed by spaces.
+        // Compilers skip a byte order mark, and some join lines even if spaces follow the backslash.
         let joined = joined_lines(text.trim_start_matches('\u{feff}'));
-        // A comment may hide a directive, and a string may look like a comment. So the directives of both readings are
-        // used.
+        // A comment may hide a directive, and a string may look like a comment. So use the directives found with and
+        // without comments.
         scanned.read_directives(&without_comments(&joined));
         scanned.read_directives(&joined);
         let scanned = Arc::new(scanned);
@@ -208,7 +208,7 @@ impl Scanned {
     }
 }
 
-/// State while the includes of one unit are followed.
+/// State while following the includes of one unit.
 struct Walk<'a> {
     scanner: &'a Scanner,
     path: SearchPath<'a>,
@@ -219,12 +219,11 @@ struct Walk<'a> {
     outside: Vec<PathBuf>,
 }
 
-/// Remaining work, the next item last. A list instead of recursion: files may include each other in a chain of any
-/// length.
+/// Pending work; the last item is next. A stack instead of recursion: include chains may be arbitrarily long.
 enum Task {
-    /// Find the files that an include leads to, from a file in this folder.
+    /// Find the files for an include in a file of this folder.
     Follow(Include, Arc<Path>),
-    /// Read a file that an include leads to.
+    /// Read a file found for an include.
     Enter(Include, PathBuf),
 }
 
@@ -252,7 +251,7 @@ impl Walk<'_> {
         }
     }
 
-    /// One task per include of a file. Also remembers the file's macros.
+    /// Records the file's macros and returns one task per include.
     fn includes_of(&mut self, file: &Scanned, dir: &Path) -> Vec<Task> {
         for (name, value) in &file.header_macros {
             self.header_macros.entry(name.clone()).or_default().insert(value.clone());
@@ -261,7 +260,7 @@ impl Walk<'_> {
         file.includes.iter().rev().map(|include| Task::Follow(include.clone(), Arc::clone(&dir))).collect()
     }
 
-    /// Files that an include leads to.
+    /// Files that an include may refer to.
     fn find(&mut self, include: &Include, dir: &Path) -> Vec<PathBuf> {
         let name = match include {
             Include::Macro(name) => {
@@ -283,10 +282,10 @@ impl Walk<'_> {
         found
     }
 
-    /// Reads a file unless that was done before. Returns the tasks for its includes.
+    /// Reads a file that was not read before. Returns the tasks for its includes.
     fn read(&mut self, include: &Include, path: &Path) -> Vec<Task> {
-        // A file is identified by its real path: if `a/../k.cu` and `k.cu` were two files, a cycle of includes would
-        // never end.
+        // Files are identified by their real paths. If `a/../k.cu` and `k.cu` were different files, an include cycle
+        // would never end.
         if !self.seen.insert(real(path)) {
             return Vec::new();
         }
@@ -294,14 +293,14 @@ impl Walk<'_> {
             self.outside.push(path.to_owned());
             return Vec::new();
         }
-        // NVRTC reports a file that cannot be read. Here it becomes part of the key as an absent file.
+        // NVRTC reports an unreadable file. Here it enters the key as an absent file.
         let scanned = self.scanner.scan(path).ok();
         self.files.push(include.input(scanned.as_ref().map(|scanned| scanned.content.clone())));
         scanned.map_or_else(Vec::new, |scanned| self.includes_of(&scanned, path.parent().unwrap_or(Path::new(""))))
     }
 
-    /// Headers that a macro may name: `HEADER`, or `HEADER(name)` for one with a parameter, as in
-    /// `#define HEADER(name) <folder/name>`.
+    /// Headers that a macro may expand to: `HEADER`, or `HEADER(name)` for a macro such as `#define HEADER(name)
+    /// <folder/name>`.
     fn values_of(&self, name: &str) -> BTreeSet<Include> {
         let mut values = self.header_macros.get(name).cloned().unwrap_or_default();
         if let Some((function, argument)) = split_call(name) {
@@ -314,8 +313,8 @@ impl Walk<'_> {
         values
     }
 
-    /// Follows includes that name a macro, for every value that a file or option gives it. Returns false if one has no
-    /// known value.
+    /// Follows includes that use a macro, for every value that a file or an option defines. Returns false if a macro
+    /// has no known value.
     fn follow_computed(&mut self, dir: &Path) -> bool {
         let mut done = BTreeSet::new();
         while let Some(name) = self.computed.iter().find(|name| !done.contains(*name)).cloned() {
@@ -336,7 +335,7 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Joins continued lines as a compiler does: a word may continue in the next line.
+/// Joins continued lines as a compiler does: a word may continue on the next line.
 pub fn joined_lines(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -349,14 +348,14 @@ pub fn joined_lines(text: &str) -> String {
     joined
 }
 
-/// Replaces each comment by a space and keeps newlines.
+/// Replaces each comment by a space, but keeps newlines.
 pub fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['/', '"', '\'']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        // The digit separator of `1'000`, not the beginning of a character literal.
+        // The digit separator in `1'000`, not the start of a character literal.
         if rest.starts_with('\'') && out.ends_with(|c: char| c.is_ascii_alphanumeric()) {
             out.push('\'');
             rest = &rest[1..];
@@ -379,7 +378,7 @@ pub fn without_comments(text: &str) -> String {
     out
 }
 
-/// Length of the literal or single character at the beginning of the text. A literal ends at the end of its line.
+/// Length of the literal or single character at the start of the text. A literal ends no later than its line.
 pub fn literal_length(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, quote @ ('"' | '\''))) = chars.next() else { return 1 };
@@ -440,7 +439,7 @@ mod tests {
             ("inc/b.cuh", "#include \"a.cuh\"\n"),
             ("toolkit/c.cuh", "#include \"never.cuh\"\n"),
         ]);
-        // inc/b.cuh includes a.cuh, which is neither next to it nor in the search path, so it is missing.
+        // inc/b.cuh includes a.cuh, which is neither next to it nor in the search path.
         let (names, whole) = tree.names(&["inc"], &[]);
         assert_eq!(names, ["sub/a.cuh", "near.cuh", "b.cuh", "-a.cuh"]);
         assert!(whole);

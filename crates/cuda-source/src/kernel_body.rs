@@ -1,14 +1,14 @@
-//! What a kernel's body does with its parameters, read from its tokens.
+//! How a kernel's body uses its parameters, read from its tokens.
 //!
 //! Drafts use this to tell inputs from outputs. Nothing is expanded or looked up: a pointer that is passed on, cast or
-//! kept in a variable may be used in any way.
+//! stored in a variable may be used in any way.
 
 use std::collections::BTreeMap;
 
 use crate::reach::{Reach, Setting};
 use crate::source::{LONGEST_HEAD, closing, head, is_name};
 
-/// Maximum number of tokens before an argument in which to look for the function's name.
+/// Maximum number of tokens to search backwards from an argument for the function's name.
 const LONGEST_ARGUMENTS: usize = 256;
 
 /// Functions that take numbers by value.
@@ -17,26 +17,26 @@ const VALUE_FUNCTIONS: [&str; 22] = [
     "min", "pow", "powf", "rsqrtf", "sqrt", "sqrtf", "tanh", "tanhf",
 ];
 
-/// What a kernel does with the elements behind a pointer.
+/// How a kernel uses the elements behind a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// Not visible in the text.
+    /// Cannot be determined from the text.
     #[default]
     Unknown,
-    /// Reads elements and writes none.
+    /// Elements are read but not written.
     Read,
     Written,
-    /// Reads elements, or adds to them, before it writes any.
+    /// Elements are read, or added to, before any is written.
     Updated,
 }
 
-/// Findings about all parameters of a kernel.
+/// Uses of all parameters of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelBody {
     accesses: BTreeMap<String, Access>,
-    /// Dimensions of `threadIdx` and `blockDim` that the body names: 1 to 3.
+    /// Number of dimensions of `threadIdx` and `blockDim` that the body uses: 1 to 3.
     pub thread_dimensions: usize,
-    /// Dimensions of `blockIdx` and `gridDim` that the body names: 1 to 3.
+    /// Number of dimensions of `blockIdx` and `gridDim` that the body uses: 1 to 3.
     pub block_dimensions: usize,
     tokens: Vec<String>,
 }
@@ -75,7 +75,7 @@ enum Use {
     Argument,
     Write,
     Update,
-    /// The pointer itself is passed on, cast or added to.
+    /// The pointer itself is passed on, cast or used in arithmetic.
     Pointer,
 }
 
@@ -119,7 +119,7 @@ impl KernelBody {
         Self { accesses: accesses.collect(), thread_dimensions, block_dimensions, tokens }
     }
 
-    /// How far the kernel reaches with these values.
+    /// Computes how far the kernel reaches with these values.
     pub fn reach(&self, setting: &Setting) -> Reach {
         let tokens: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
         Reach::read(&tokens, setting)
@@ -130,7 +130,7 @@ impl KernelBody {
         self.tokens.iter().any(|token| is_wanted(token))
     }
 
-    /// Function that fetches from a texture object, and the type of its texels: `tex2D`, `float4`.
+    /// The function that fetches from a texture object, and the type of its texels, e.g. `tex2D` and `float4`.
     pub fn fetch(&self, texture: &str) -> Option<(String, String)> {
         let word = |at: usize| self.tokens.get(at).map_or("", String::as_str);
         (0..self.tokens.len()).find_map(|at| {
@@ -146,7 +146,6 @@ impl KernelBody {
     }
 }
 
-/// Use of the pointer at `at`.
 fn use_at(body: &[&str], at: usize) -> Use {
     let before = |count: usize| at.checked_sub(count).map_or("", |place| body[place]);
     let is_element = body.get(at + 1) == Some(&"[");
@@ -177,7 +176,7 @@ fn use_at(body: &[&str], at: usize) -> Use {
     }
 }
 
-/// What an atomic function does with its element.
+/// How an atomic function uses its element.
 fn atomic(function: &str) -> Use {
     if function.starts_with("atomicExch") { Use::Write } else { Use::Update }
 }
@@ -201,7 +200,7 @@ fn use_of_element(body: &[&str], from: usize, mut to: usize) -> Use {
     }
 }
 
-/// Whether the expression at `from` is a whole argument of a function that may take a reference.
+/// Whether the expression at `from` is an entire argument of a function that may take it by reference.
 fn is_argument(body: &[&str], from: usize) -> bool {
     if !matches!(from.checked_sub(1).map(|before| body[before]), Some("," | "(")) {
         return false;
@@ -219,7 +218,8 @@ fn is_argument(body: &[&str], from: usize) -> bool {
     true
 }
 
-/// Whether this is a function name, other than CUDA's by-value functions, or the end of template arguments.
+/// Whether the token before `(` is a function that may take its arguments by reference: any name except CUDA's by-value
+/// functions, or the end of template arguments.
 fn may_take_reference(callee: &str) -> bool {
     let is_word =
         matches!(callee, "if" | "while" | "for" | "switch" | "return" | "sizeof" | "int" | "float" | "double");
@@ -235,7 +235,7 @@ fn access(body: &[&str], uses: &[(usize, Use)]) -> Access {
     match (read, written) {
         (None, None) => Access::Unknown,
         (None, Some(_)) => Access::Written,
-        // The written value may be computed from a read in the same statement.
+        // The written value may depend on a read in the same statement.
         (Some(read), Some(written)) => {
             let end =
                 head(&body[written..]).iter().position(|token| *token == ";").map_or(body.len(), |at| written + at);

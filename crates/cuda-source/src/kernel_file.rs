@@ -1,4 +1,4 @@
-//! A source with the files that it includes, read for what kernels take, do, and are launched with.
+//! Reads a source with the files that it includes: the kernels' parameters, what they do, and how they are launched.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::types::Types;
 
 #[derive(Debug, Clone, Default)]
 pub struct KernelFile {
-    /// Kernels of the file and of the files that it includes, in the order of the text.
+    /// Kernels of the file and of the files that it includes, in source order.
     pub kernels: Vec<Signature>,
     pub host: HostCode,
-    /// Headers that are not found, which may be those of a compiler.
+    /// Headers that were not found. They may belong to a compiler.
     pub absent: Vec<String>,
 }
 
-/// Code without directives and comments, and the directives.
+/// A file's code without directives and comments, and its directives.
 struct Text {
     code: String,
     directives: Vec<String>,
@@ -28,7 +28,7 @@ struct Text {
 }
 
 impl KernelFile {
-    /// Reads a file and what it includes from its own folder and from `include_paths`. `defines` are macros of
+    /// Reads a file and everything it includes from its own folder and from `include_paths`. `defines` are macros from
     /// options: `NAME` or `NAME=VALUE`.
     pub fn read(path: &Path, include_paths: &[PathBuf], defines: &[String]) -> io::Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -73,10 +73,10 @@ impl KernelFile {
             .collect();
         let macros: Vec<Vec<&str>> =
             definitions.iter().filter(|(_, is_call)| !is_call).map(|(words, _)| words.clone()).collect();
-        // What headers define comes before the file that includes them.
+        // Definitions in headers come before the file that includes them.
         let order = || words.iter().skip(1).chain(words.first());
         let mut context = Context { types: Types::default(), functions: Functions::default() };
-        // Lengths of arrays in structs are constants, which may be of any file.
+        // Array lengths in structs are constants that any file may define.
         let plain: Vec<&str> = order().flatten().copied().collect();
         let directives: Vec<&str> = texts.iter().rev().flat_map(|text| &text.directives).map(String::as_str).collect();
         let constants = HostCode::read(&plain, &directives, main).constants;

@@ -1,7 +1,7 @@
-//! Launches that a source's host code makes: grid, block, shared memory, arguments, and how much it allocates.
+//! Launches in a source's host code: grid, block, shared memory, arguments and allocation sizes.
 //!
-//! The code is read once, in the order of the text. A variable has the last value that is an expression of constants;
-//! one that the command line may replace keeps its default. What is not understood stays unknown.
+//! The code is read once, in source order. A variable has its last value that is an expression of constants; one that
+//! the command line may override keeps its default. Anything else stays unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,35 +10,35 @@ use crate::signature::joined;
 use crate::source::split;
 use crate::source::{MOST_DECLARATIONS, closing, is_name, tokens};
 
-/// Definitions that are followed from one to the next.
+/// Maximum length of a chain of definitions.
 const DEEPEST: usize = 16;
 
-/// A launch with expressions of the host's variables.
+/// A launch whose sizes are expressions of host variables.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Launch {
-    /// Kernel without namespaces and template arguments.
+    /// Kernel name without namespaces and template arguments.
     pub kernel: String,
     /// Template arguments as written, with constants replaced: `float, 16`.
     pub template: Option<String>,
-    /// Line of the source, from 1.
+    /// 1-based line number in the source.
     pub line: usize,
     pub grid: Vec<Expression>,
     pub block: Vec<Expression>,
     pub shared: Option<Expression>,
     pub arguments: Vec<Argument>,
-    /// Values of the host's variables that are constants or have a default.
+    /// Values of host variables that are constant or have a default.
     pub values: BTreeMap<String, i128>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Argument {
     pub value: Expression,
-    /// Bytes that are allocated for it.
+    /// Number of bytes allocated for the argument.
     pub bytes: Option<Expression>,
 }
 
 impl Launch {
-    /// Value of an expression of the host's variables, if it is an integer.
+    /// Evaluates an expression of host variables; `None` unless it is a single integer.
     pub fn integer(&self, expression: &Expression) -> Option<i128> {
         let value = |name: &Expression| match name {
             Expression::Name(name) => self.values.get(name).map(|value| (*value, *value)),
@@ -48,16 +48,16 @@ impl Launch {
     }
 }
 
-/// What a source's code outside of kernels says.
+/// Constants and launches in a source's code outside kernels.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostCode {
-    /// Integer constants: macros, and variables outside of functions.
+    /// Integer constants: macros, and variables outside functions.
     pub constants: BTreeMap<String, i128>,
     pub launches: Vec<Launch>,
 }
 
 impl HostCode {
-    /// Reads words and directives. `text` is the file whose lines are named.
+    /// Reads tokens and directives. Line numbers refer to `text`.
     pub(crate) fn read(tokens: &[&str], directives: &[&str], text: &str) -> Self {
         let mut reader = Reader { tokens, ..Reader::default() };
         for directive in directives {
@@ -75,7 +75,7 @@ impl HostCode {
     }
 }
 
-/// Line of the first launch of a kernel; 0 without one.
+/// Line of a kernel's first launch; 0 if there is none.
 fn line_of(text: &str, kernel: &str) -> usize {
     let is_launch = |line: &str| {
         line.match_indices(kernel).any(|(at, _)| {
@@ -86,13 +86,13 @@ fn line_of(text: &str, kernel: &str) -> usize {
     text.lines().position(is_launch).map_or(0, |at| at + 1)
 }
 
-/// Places of a launch in the tokens.
+/// Token ranges of a launch's parts.
 #[derive(Debug, Clone)]
 struct Call {
     at: usize,
     kernel: String,
     template: Option<(usize, usize)>,
-    /// Ranges of the grid, the block, the shared memory.
+    /// Grid, block and shared memory.
     configuration: Vec<(usize, usize)>,
     arguments: Vec<(usize, usize)>,
 }
@@ -100,12 +100,12 @@ struct Call {
 #[derive(Debug, Default)]
 struct Reader<'t, 'a> {
     tokens: &'t [&'a str],
-    /// Values of each variable, with the place of the assignment; 0 for macros.
+    /// Values of each variable, with the token index of the assignment; 0 for macros.
     values: BTreeMap<String, Vec<(usize, Expression)>>,
-    /// Components of each `dim3`.
+    /// Components of each `dim3`, with the token index of the assignment.
     dimensions: BTreeMap<String, Vec<(usize, Vec<Expression>)>>,
     allocated: BTreeMap<String, Vec<(usize, Expression)>>,
-    /// Elements of arrays of pointers to arguments.
+    /// Elements of arrays that hold pointers to arguments.
     pointers: BTreeMap<String, Vec<(usize, usize)>>,
     global: BTreeSet<String>,
     calls: Vec<Call>,
@@ -151,7 +151,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Place after the kernel or device function at `at`; of a variable, only after the word.
+    /// Index after the kernel or device function at `at`; for a variable, the index after the keyword.
     fn after_function(&self, at: usize) -> usize {
         let Some(name) = crate::source::function_at(&self.tokens[at + 1..]) else { return at + 1 };
         let open = at + 1 + name + 1;
@@ -162,7 +162,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Ranges of the arguments in the brackets at `open`.
+    /// Ranges of the arguments in the parentheses at `open`.
     fn ranges(&self, open: usize) -> Vec<(usize, usize)> {
         let Some(close) = closing(self.tokens, open) else { return Vec::new() };
         self.split_range(open + 1, close)
@@ -251,7 +251,7 @@ impl<'a> Reader<'_, 'a> {
         self.allocated.entry((*name).to_owned()).or_default().push((at, bytes));
     }
 
-    /// `kernel<T, 16><<<grid, block, shared>>>(arguments)`, whose `<<<` is at `at`.
+    /// Reads `kernel<T, 16><<<grid, block, shared>>>(arguments)`, whose `<<<` is at `at`.
     fn chevrons(&mut self, at: usize) {
         let Some(length) = self.tokens[at..].windows(3).position(|part| part == [">", ">", ">"]) else { return };
         let end = at + length;
@@ -287,7 +287,7 @@ impl<'a> Reader<'_, 'a> {
         self.calls.push(call);
     }
 
-    /// Last name of a range: the kernel of `(void *)kernel`.
+    /// Last name in a range, e.g. the kernel in `(void *)kernel`.
     fn last_name(&self, (begin, end): (usize, usize)) -> Option<&'a str> {
         self.tokens[begin..end].iter().rev().find(|token| is_name(token)).copied()
     }
@@ -301,7 +301,7 @@ impl<'a> Reader<'_, 'a> {
         let [kernel, grid, block, arguments, ref rest @ ..] = ranges[..] else { return };
         let Some(kernel) = self.last_name(kernel) else { return };
         let pointers = self.last_name(arguments).and_then(|name| self.pointers.get(name)).cloned().unwrap_or_default();
-        // `&n` is an argument's address.
+        // An argument is passed by its address: `&n`.
         let argument = |(begin, end): (usize, usize)| (begin + usize::from(self.tokens[begin] == "&"), end);
         let arguments = pointers.into_iter().filter(|(begin, end)| begin < end).map(argument).collect();
         let configuration = [grid, block].into_iter().chain(rest.first().copied()).collect();
@@ -347,7 +347,7 @@ impl<'a> Reader<'_, 'a> {
         Launch { values, ..Launch::default() }.integer(&expanded)
     }
 
-    /// Last value of a variable before `at` that is understood; else the first after it.
+    /// Last known value of a variable before `at`, or else the first one after it.
     fn definition(&self, name: &str, at: usize) -> Option<&Expression> {
         let is_known = |value: &&(usize, Expression)| {
             let mut is_known = true;
@@ -355,7 +355,7 @@ impl<'a> Reader<'_, 'a> {
                 is_known &= match part {
                     Expression::Unknown | Expression::Element(..) | Expression::Choice(..) => false,
                     Expression::Call(function, _) => matches!(function.as_str(), "min" | "max" | "ceil_div"),
-                    // `n = n / 2` in a loop.
+                    // Skip `n = n / 2`, as in a loop.
                     Expression::Name(other) => other != name,
                     _ => true,
                 };
@@ -371,7 +371,7 @@ impl<'a> Reader<'_, 'a> {
             .map(|(_, value)| value)
     }
 
-    /// The expression with variables replaced by their definitions, down to those that have a value.
+    /// Replaces variables by their definitions, except those with an integer value, which are added to `values`.
     fn expanded(
         &self,
         expression: &Expression,
@@ -414,7 +414,7 @@ impl<'a> Reader<'_, 'a> {
         all.iter().rev().find(|(place, _)| *place < at).or_else(|| all.first()).map(|(_, parts)| parts)
     }
 
-    /// Sides of a grid or a block.
+    /// Dimensions of a grid or a block.
     fn sides(&self, range: (usize, usize), at: usize) -> Vec<Expression> {
         let tokens = &self.tokens[range.0..range.1];
         match tokens {

@@ -1,4 +1,4 @@
-//! What can be known of a CUDA source without compiling it.
+//! What can be learned from a CUDA source without compiling it.
 
 mod conditionals;
 pub mod cpp;

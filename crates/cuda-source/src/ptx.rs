@@ -1,37 +1,36 @@
 //! Names and parameters of the kernels in a PTX module, without their instructions.
 //!
-//! Separate from `ptx-parser`, which parses whole modules: drafts, checks and the compile stage need only the heads of
-//! kernels.
+//! Separate from `ptx-parser`, which parses whole modules: drafts, checks and the compile stage need only the kernels'
+//! headers.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Name as launches use it.
+    /// Name by which the kernel is launched.
     pub name: String,
     pub parameters: Vec<Parameter>,
-    /// Required threads per block (`.reqntid`), along x, y and z.
+    /// Required block size (`.reqntid`) along x, y and z.
     pub threads: Option<[u32; 3]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// Name in the module.
     pub name: String,
-    /// Type, such as `u32`, `f64` or `b8`.
+    /// Type, e.g. `u32`, `f64` or `b8`.
     pub kind: String,
-    /// Whether the module declares it as a pointer (`.ptr`).
+    /// Whether the module declares the parameter as a pointer (`.ptr`).
     pub is_pointer: bool,
-    /// Length of an array, which is how structs are passed; otherwise 1.
+    /// Array length; 1 for a scalar. Structs are passed as byte arrays.
     pub count: u64,
 }
 
-/// Kernels of a module, in the order of the text.
+/// Kernels of a module, in source order.
 pub fn entries(text: &str) -> Vec<Entry> {
     let text = crate::includes::without_comments(text);
     let after = text.split(".entry").skip(1);
     after.filter_map(|after| entry(&after[..after.find(['{', ';']).unwrap_or(after.len())])).collect()
 }
 
-/// Kernel from its name, parameters and directives.
+/// Parses a kernel's name, parameters and directives.
 fn entry(head: &str) -> Option<Entry> {
     let (name, rest) = match head.split_once('(') {
         Some((name, rest)) => (name, rest.split_once(')')?),

@@ -1,73 +1,73 @@
-//! How far a kernel reaches: which elements its threads index, and how many threads that takes.
+//! How far a kernel reaches: which elements its threads access, and how many threads that takes.
 //!
-//! The body is read once from top to bottom with an interval for every local variable. Conditions narrow these where
-//! they hold, and loops widen what they change. So `if (x < columns && y < rows) out[y * columns + x] = …` reaches
-//! `rows * columns` elements of `out` and takes `columns` by `rows` threads. Nothing is expanded or looked up.
+//! The body is read once from top to bottom, with an interval for every local variable. Conditions narrow intervals
+//! where they hold, and loops widen those of the variables they change. So `if (x < columns && y < rows) out[y *
+//! columns + x] = …` reaches `rows * columns` elements of `out` and needs `columns` by `rows` threads. Nothing is
+//! expanded or looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expression::{Expression, Interval, Operator};
 use crate::source::{closing, is_name};
 
-/// Stands for "no upper bound". Products of it with sizes still fit an `i128`.
+/// Stands for "no upper bound". Its products with sizes still fit in an `i128`.
 const UNBOUNDED: i128 = 1 << 100;
 
-/// Indices from here on are not known.
+/// Higher indices count as unknown.
 const HIGHEST: i128 = 1 << 88;
 
-/// Levels of nesting beyond which statements are not read.
+/// Maximum nesting depth of statements; deeper ones are ignored.
 const DEEPEST: usize = 64;
 
-/// Values with which a body is read.
+/// Values assumed while reading a body.
 #[derive(Debug, Clone, Default)]
 pub struct Setting {
-    /// Parameters by value, template arguments, constants of the file.
+    /// By-value parameters, template arguments and constants of the file.
     pub values: BTreeMap<String, i128>,
-    /// Pointers, with the values of their elements where they are integers.
+    /// Pointers, with the bounds of their elements if these are integers.
     pub pointers: BTreeMap<String, Option<Interval>>,
     pub block: [i128; 3],
-    /// `None` for a grid that is sought.
+    /// `None` if the grid is to be determined.
     pub grid: [Option<i128>; 3],
 }
 
-/// Elements of an array that a kernel indexes.
+/// Elements of an array that a kernel accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
-    /// One more than the highest index that is known.
+    /// Highest known index plus one.
     pub known: i128,
-    /// Whether other indices are not known.
+    /// Whether there are accesses with an unknown index.
     pub is_open: bool,
 }
 
-/// Findings about a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reach {
-    /// Of each pointer that is indexed.
+    /// Extent of each pointer that is accessed.
     pub extents: BTreeMap<String, Extent>,
-    /// Threads, or blocks if `per_block`, that each dimension of the grid must have in all; `None` without a guard.
+    /// Number of threads (blocks if `per_block`) that the grid needs in each dimension; `None` if no guard limits it.
     pub spans: [Option<i128>; 3],
-    /// Dimensions in which a block works on an item of its own, such as a row, instead of an item per thread.
+    /// Dimensions in which a block works on one item, such as a row, instead of one item per thread.
     pub per_block: [bool; 3],
-    /// Values that limit an index or a loop.
+    /// Values that bound an index or a loop.
     pub limits: BTreeSet<String>,
-    /// Of these, the values that limit what one block's threads share among them.
+    /// The subset of `limits` compared with an index that depends only on the thread, not on the block.
     pub inner_limits: BTreeSet<String>,
     /// Values that indices are multiplied or divided by.
     pub factors: BTreeSet<String>,
-    /// Values that must be multiples, since they are divided without rounding up.
+    /// Values that are divided without rounding up, and so must be multiples of the divisor.
     pub divided: BTreeSet<String>,
-    /// Pointers whose elements are indices, with what they index.
+    /// Pointers whose elements are used as indices, with the pointers that they index.
     pub indices: BTreeMap<String, BTreeSet<String>>,
-    /// Threads per block that constants of the body stand for.
+    /// Block size implied by constants in the body.
     pub threads: [Option<i128>; 3],
-    /// Elements per block in a dimension whose threads loop over a tile.
+    /// Elements per block in a dimension in which threads loop over a tile.
     pub tile: [Option<i128>; 3],
-    /// Elements of the dynamic shared array, with the type's words.
+    /// Element type of the dynamic shared array, as tokens, and its extent.
     pub shared: Option<(Vec<String>, Extent)>,
 }
 
 impl Reach {
-    /// Reads the tokens between the braces of a kernel.
+    /// Reads the tokens between a kernel's braces.
     pub fn read(body: &[&str], setting: &Setting) -> Self {
         let mut walk = Walk::new(body, setting);
         walk.block(0, body.len());
@@ -75,19 +75,20 @@ impl Reach {
     }
 }
 
-/// What is known of a local variable.
+/// Known facts about a local variable.
 #[derive(Debug, Clone, Default)]
 struct Local {
     interval: Option<Interval>,
-    /// Bits 0 to 2: dimensions of the block's index. Bits 3 to 5: of the thread's.
+    /// Bits 0 to 2: dimensions of `blockIdx` that it depends on. Bits 3 to 5: dimensions of `threadIdx`.
     depends: u8,
-    /// Pointers whose elements it comes from.
+    /// Pointers from whose elements it is computed.
     loaded: BTreeSet<String>,
-    /// An array of the kernel and the first element, for a pointer into it, with the elements per step.
+    /// For a pointer into an array of the kernel: the array, the offset, and the number of array elements per pointer
+    /// increment.
     pointer: Option<(String, Option<Interval>, i128)>,
-    /// Counts assignments, to tell a narrowed value from a new one.
+    /// Number of the last assignment, to tell a narrowed value from a new one.
     version: usize,
-    /// The dimension of `threadIdx` that it is a copy of.
+    /// Dimension of `threadIdx` of which it is a copy.
     thread: Option<usize>,
 }
 
@@ -101,9 +102,9 @@ struct Walk<'t, 'a, 's> {
     dynamic: Option<String>,
     /// Extents of static shared arrays.
     arrays: BTreeMap<String, Vec<i128>>,
-    /// Steps and ends of loops with constants.
+    /// Steps and ends of loops with constant bounds.
     strides: Vec<(i128, i128)>,
-    /// Dimensions in which block and thread together are an index.
+    /// Dimensions with an index computed from block and thread together.
     joint: [bool; 3],
 }
 
@@ -151,7 +152,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
         for axis in 0..3 {
             self.found.per_block[axis] &= !self.joint[axis];
-            // A tile that fewer threads loop over: 32 rows in steps of 8.
+            // A tile over which fewer threads loop: 32 rows in steps of 8.
             let step = self.strides.iter().find(|(_, end)| Some(*end) == self.found.threads[axis]);
             if let (1, Some((step, end))) = (axis, step) {
                 self.found.tile[axis] = Some(*end);
@@ -168,7 +169,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Reads the statement at `at`; gives the place after it.
+    /// Reads the statement at `at`; returns the index after it.
     fn statement(&mut self, at: usize, end: usize) -> usize {
         self.depth += 1;
         let after = if self.depth > DEEPEST { end } else { self.read_statement(at, end) };
@@ -183,7 +184,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
     fn read_statement(&mut self, at: usize, end: usize) -> usize {
         let body = self.body;
         let Some(token) = body.get(at).filter(|_| at < end) else { return end };
-        // `if constexpr`, and labels such as `#pragma` are gone before.
+        // `if constexpr`. Directives such as `#pragma` were already removed.
         let open = if body.get(at + 1) == Some(&"constexpr") { at + 2 } else { at + 1 };
         let has_condition = body.get(open) == Some(&"(");
         match *token {
@@ -222,12 +223,12 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Place after the statement at `at`, without reading it.
+    /// Index after the statement at `at`, without reading it.
     fn extent_of_statement(&self, at: usize, end: usize) -> usize {
         if self.body.get(at) == Some(&"{") { self.close(at, end) } else { self.end_of_expression(at, end) }
     }
 
-    /// Place of the `;` that ends the statement at `at`.
+    /// Index of the `;` that ends the statement at `at`.
     fn end_of_expression(&self, mut at: usize, end: usize) -> usize {
         while at < end && !matches!(self.body[at], ";" | "}") {
             at = if matches!(self.body[at], "(" | "[" | "{") { self.close(at, end) } else { at };
@@ -255,7 +256,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         after
     }
 
-    /// Remembers a loop of constants: `j < 32; j += 8`.
+    /// Records a loop with constant bounds: `j < 32; j += 8`.
     fn stride(&mut self, condition: &[&str], step: &[&str]) {
         let [_, "<", bound @ ..] = condition else { return };
         let [_, "+", "=", by @ ..] = step else { return };
@@ -271,7 +272,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Widens what a loop changes step by step.
+    /// Widens the intervals of variables that a loop increments or decrements.
     fn widen(&mut self, tokens: &[&str], condition: &[&str]) {
         for (at, token) in tokens.iter().enumerate() {
             let next = |count: usize| tokens.get(at + count).copied().unwrap_or("");
@@ -293,7 +294,8 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
                 local.version = self.assigned;
             }
             if let Some((low, high)) = local.interval {
-                // What shrinks ends at 0 where the loop's condition says so, and a local pointer is not followed.
+                // A decreasing variable in the loop's condition is assumed to stop at 0. The offset of an increasing
+                // pointer becomes unknown.
                 let end = if condition.contains(token) { low.min(0) } else { -UNBOUNDED };
                 local.interval = Some((if shrinks { end } else { low }, if grows { UNBOUNDED } else { high }));
             }
@@ -303,7 +305,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Undoes what conditions narrowed, and joins what was assigned.
+    /// Undoes narrowing by conditions, and joins assigned values with earlier ones.
     fn restore(&mut self, before: &BTreeMap<String, Local>) {
         for (name, old) in before {
             let Some(local) = self.locals.get_mut(name) else { continue };
@@ -321,7 +323,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
 
     /// Reads a declaration, an assignment or an expression.
     fn declare(&mut self, tokens: &[&str]) {
-        // `i < n ? x[i] : 0`: the branches are read as if the condition held.
+        // `i < n ? x[i] : 0`: read the branches as if the condition held.
         match tokens.iter().position(|token| *token == "?") {
             Some(question) => {
                 let begin = begin_of_condition(&tokens[..question]);
@@ -404,7 +406,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         self.locals.insert((*name).to_owned(), local);
     }
 
-    /// Remembers the extents of a static array.
+    /// Records the dimensions of a static array.
     fn array(&mut self, tokens: &[&str]) {
         let Some(first) = tokens.iter().position(|token| *token == "[").filter(|at| *at > 0) else { return };
         let mut extents = Vec::new();
@@ -420,7 +422,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// What an initialiser gives.
+    /// Facts about the value of an initializer.
     fn value(&mut self, tokens: &[&str]) -> Local {
         let address = tokens.first() == Some(&"&");
         let parsed = Expression::parse(if address { &tokens[1..] } else { tokens });
@@ -465,7 +467,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         })
     }
 
-    /// Of what the expression depends.
+    /// Threads, blocks and loaded elements that the expression depends on.
     fn depends(&self, expression: &Expression) -> Local {
         let mut all = Local::default();
         expression.visit(&mut |part| match part {
@@ -485,7 +487,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         all
     }
 
-    /// Notes what the expression shows of sizes and blocks.
+    /// Records what the expression reveals about sizes and blocks.
     fn note(&mut self, expression: &Expression) {
         use Operator::{Add, Divide, Multiply, Remainder};
         let mut factors = Vec::new();
@@ -524,7 +526,8 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Axis of `blockIdx.x * blockDim.x + threadIdx.x`: the block is multiplied by a number of threads, not by a size.
+    /// Axis of a sum such as `blockIdx.x * blockDim.x + threadIdx.x`, in which the block index is multiplied by a block
+    /// size rather than a problem size.
     fn joint(&self, product: &Expression, thread: &Expression) -> Option<usize> {
         let Expression::Binary(Operator::Multiply, ..) = product else { return None };
         let (of_product, of_thread) = (self.depends(product).depends, self.depends(thread).depends);
@@ -539,7 +542,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         (!has_size).then_some(axis)
     }
 
-    /// Axis and threads of `blockIdx.x * 32 + threadIdx.x`, if a constant stands for `blockDim.x`.
+    /// Axis and block size of `blockIdx.x * 32 + threadIdx.x`, where a constant replaces `blockDim.x`.
     fn tile(&self, product: &Expression, thread: &Expression) -> Option<(usize, i128)> {
         let Expression::Binary(Operator::Multiply, one, other) = product else { return None };
         let Expression::Name(thread) = thread else { return None };
@@ -559,7 +562,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         (is_constant && low == high && (1..=1024).contains(&low)).then_some((axis, low))
     }
 
-    /// Narrows what the condition limits; negated, for what follows `if (condition) return;`.
+    /// Applies the bounds that a condition implies. `negated` is for the code after `if (condition) return;`.
     fn narrow(&mut self, condition: &[&str], negated: bool) {
         let mut depth = 0_usize;
         let (mut parts, mut begin, mut is_other) = (Vec::new(), 0, false);
@@ -579,7 +582,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
             }
         }
         parts.push(&condition[begin.min(condition.len())..]);
-        // Of `a || b`, neither need hold.
+        // Neither side of `a || b` is certain to hold.
         if is_other {
             return;
         }
@@ -628,7 +631,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
                 }
             });
         }
-        // The smaller side first; `strict` if they differ.
+        // The smaller side comes first; `strict` if equality is excluded.
         let (small, large, strict) = match (part[at], has_equal, negated) {
             ("<", equal, false) => (&left, &right, !equal),
             ("<", equal, true) => (&right, &left, equal),
@@ -652,7 +655,8 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Narrows an expression that is at most `high`. `is_guard` if it says how many threads are meant to be.
+    /// Applies the bound that an expression is at most `high`. `is_guard` means that the bound shows how many threads
+    /// are intended.
     fn at_most(&mut self, expression: &Expression, high: i128, is_guard: bool) {
         let depends = self.depends(expression);
         let is_index = depends.loaded.is_empty() && is_guard && high < HIGHEST;
@@ -681,7 +685,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
                     }
                     _ => {}
                 }
-                // `blockIdx.x * blockDim.x + threadIdx.x` is an index without a name.
+                // `blockIdx.x * blockDim.x + threadIdx.x` is an index that is not stored in a variable.
                 let is_whole = depends.depends & 0b111 != 0 && depends.depends >> 3 != 0;
                 let mut named = false;
                 expression.visit(&mut |part| {
@@ -721,7 +725,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Notes every index in these tokens.
+    /// Records every access in these tokens.
     fn scan(&mut self, tokens: &[&str]) {
         for (at, token) in tokens.iter().enumerate() {
             let before = |count: usize| at.checked_sub(count).map_or("", |place| tokens[place]);
@@ -782,7 +786,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         }
     }
 
-    /// Notes a block's index that is used for the block as a whole.
+    /// Records a block index that is used without a thread index.
     fn note_block(&mut self, tokens: &[&str], at: usize) {
         let Some([".", axis]) = tokens.get(at + 1..at + 3) else { return };
         let Some(axis) = ["x", "y", "z"].iter().position(|name| name == axis) else { return };
@@ -794,7 +798,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
         self.found.per_block[axis] |= is_alone && !tid;
     }
 
-    /// Takes the threads of a block from a shared array with an element for each thread.
+    /// Derives the block size from a shared array with one element per thread.
     fn threads_of(&mut self, tokens: &[&str], (open, close): (usize, usize), extents: &[i128]) {
         let thread = |tokens: &[&str]| match Expression::parse(tokens) {
             Expression::Name(name) => self.locals.get(&name).and_then(|local| local.thread),
@@ -807,7 +811,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
             [rows, columns] if tokens.get(close + 1) == Some(&"[") => {
                 let Some(end) = closing(tokens, close + 1) else { return };
                 let order = (thread(&tokens[open + 1..close]), thread(&tokens[close + 2..end]));
-                // A column more avoids bank conflicts.
+                // An extra column avoids bank conflicts.
                 let columns = if *columns == rows + 1 { *rows } else { *columns };
                 if order == (Some(1), Some(0)) && rows * columns <= 1024 {
                     self.found.threads[0].get_or_insert(columns);
@@ -819,7 +823,7 @@ impl<'t, 'a, 's> Walk<'t, 'a, 's> {
     }
 }
 
-/// Where the condition before a `?` begins: after an assignment, a comma or a bracket that is still open.
+/// Start of the condition before a `?`: after an assignment, a comma or an open bracket.
 fn begin_of_condition(before: &[&str]) -> usize {
     let mut depth = 0_usize;
     for at in (0..before.len()).rev() {
@@ -836,7 +840,8 @@ fn begin_of_condition(before: &[&str]) -> usize {
     0
 }
 
-/// Offset of the pointer at `at`, if it is the first argument of an atomic function or read by `*`.
+/// Offset from the pointer at `at`, if it is dereferenced by `*` or is the first argument of an atomic function or
+/// `__ldg`.
 fn atomic_offset(tokens: &[&str], at: usize) -> Option<Expression> {
     let before = |count: usize| at.checked_sub(count).map_or("", |place| tokens[place]);
     let is_argument = before(1) == "(" && (before(2).starts_with("atomic") || before(2) == "*" || before(2) == "__ldg");
@@ -855,7 +860,7 @@ fn atomic_offset(tokens: &[&str], at: usize) -> Option<Expression> {
     }
 }
 
-/// Whether the pointer at `at` only begins another pointer: `const float *row = x + i * n`.
+/// Whether the pointer at `at` is only used to initialize another pointer: `const float *row = x + i * n`.
 fn is_initialiser(tokens: &[&str], at: usize) -> bool {
     let begin = tokens[..at].iter().rposition(|token| *token == "=");
     begin.is_some_and(|begin| {
@@ -865,7 +870,7 @@ fn is_initialiser(tokens: &[&str], at: usize) -> bool {
     }) || (tokens.get(at + 1..at + 3) == Some(&["+", "="]))
 }
 
-/// Numbers in an element of the vector type that is cast to.
+/// Number of components of the vector type in a cast; 1 for other types.
 fn components(tokens: &[&str]) -> i128 {
     let end = tokens.iter().position(|token| matches!(*token, ">" | ")")).unwrap_or(tokens.len());
     let name = tokens[..end].iter().find(|token| crate::source::is_vector_name(token));
@@ -880,7 +885,7 @@ mod tests {
     const ROWS: i128 = 1009;
     const COLUMNS: i128 = 2003;
 
-    /// A body with a matrix of `rows` by `columns`, and 32 by 8 threads.
+    /// Reads a body for a matrix of `rows` by `columns` and a block of 32 by 8 threads.
     fn read(body: &str, grid: [Option<i128>; 3]) -> Reach {
         let values = [("rows", ROWS), ("columns", COLUMNS), ("TILE", 32)];
         let setting = Setting {

@@ -1,6 +1,6 @@
 //! Parameters of the kernels that a CUDA C++ source defines, read from its text.
 //!
-//! Macros are not expanded and types are not looked up: a parameter keeps the words that the source has for its type.
+//! Macros are not expanded and types are not looked up: a parameter's type consists of the tokens in the source.
 
 use crate::expand::Functions;
 use crate::kernel_body::KernelBody;
@@ -14,14 +14,14 @@ use crate::types::{Field, Types};
 pub struct Signature {
     /// Function name without namespaces.
     pub name: String,
-    /// Namespaces around it, outermost first; those without a name are left out.
+    /// Enclosing namespaces, outermost first; unnamed ones are left out.
     pub namespaces: Vec<String>,
-    /// Template parameters; empty for a function that is not a template.
+    /// Template parameters; empty if the function is not a template.
     pub template: Vec<TemplateParameter>,
     pub parameters: Vec<Parameter>,
-    /// What the kernel does with its parameters; `None` for a declaration without a body.
+    /// How the kernel uses its parameters; `None` for a declaration without a body.
     pub body: Option<KernelBody>,
-    /// Whether the file itself defines it, instead of an included file.
+    /// Whether the file itself, rather than an included file, defines the kernel.
     pub own: bool,
 }
 
@@ -29,7 +29,6 @@ pub struct Signature {
 pub struct TemplateParameter {
     /// Parameter as written in the source: `typename T`, `int B = 4`.
     pub text: String,
-    /// Name, such as `T`.
     pub name: String,
     pub default: Option<String>,
 }
@@ -41,25 +40,25 @@ pub struct Parameter {
     pub name: Option<String>,
     /// Type without `const` and pointers: `float`, `unsigned long long`, `T`.
     pub base: String,
-    /// Levels of pointers; an array counts as one.
+    /// Number of pointer levels; an array counts as one.
     pub pointers: usize,
-    /// Whether the pointee is `const`, or the value itself.
+    /// Whether the pointee, or a by-value parameter itself, is `const`.
     pub is_const: bool,
-    /// Whether it is a C++ reference, which no launch can pass.
+    /// Whether it is a C++ reference, which a launch cannot pass.
     pub is_reference: bool,
-    /// Fields, if it is a struct or points to one.
+    /// Fields, if the type is a struct or a pointer to one.
     pub fields: Vec<Field>,
     /// Whether its type is a name that neither the file nor an included one defines.
     pub is_undefined: bool,
 }
 
 impl Signature {
-    /// Name with its namespaces: `mine::scale`.
+    /// Qualified name: `mine::scale`.
     pub fn path(&self) -> String {
         self.namespaces.iter().chain([&self.name]).map(String::as_str).collect::<Vec<_>>().join("::")
     }
 
-    /// Types of the parameters: `const float *, float *, int`.
+    /// Parameter types: `const float *, float *, int`.
     pub fn types(&self) -> String {
         self.parameters.iter().map(Parameter::type_text).collect::<Vec<_>>().join(", ")
     }
@@ -73,7 +72,7 @@ impl Signature {
 }
 
 impl Parameter {
-    /// Type as a declaration without names has it: `const float *`.
+    /// Type as in a declaration without a name: `const float *`.
     pub fn type_text(&self) -> String {
         let constant = if self.is_const && self.pointers > 0 { "const " } else { "" };
         let stars = if self.pointers > 0 { format!(" {}", "*".repeat(self.pointers)) } else { String::new() };
@@ -82,16 +81,16 @@ impl Parameter {
     }
 }
 
-/// What the types and calls of kernels stand for.
+/// Definitions of the types and functions that kernels use.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     pub types: Types,
     pub functions: Functions,
 }
 
-/// Kernels among the words of a file.
+/// Finds the kernels among a file's tokens.
 pub(crate) fn scan(tokens: &[&str], own: bool, context: &Context) -> Vec<Signature> {
-    // A name for each open brace that belongs to a namespace.
+    // One entry per open brace: the name if it opens a namespace.
     let mut open: Vec<Option<&str>> = Vec::new();
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -112,7 +111,7 @@ pub(crate) fn scan(tokens: &[&str], own: bool, context: &Context) -> Vec<Signatu
     found
 }
 
-/// Name of the namespace whose brace follows these tokens; `None` for another brace.
+/// Name of the namespace whose brace follows these tokens; `None` if it is another brace.
 fn namespace<'a>(before: &[&'a str]) -> Option<&'a str> {
     match before {
         [.., "namespace", name] if is_name(name) => Some(name),
@@ -120,8 +119,8 @@ fn namespace<'a>(before: &[&'a str]) -> Option<&'a str> {
     }
 }
 
-/// Names of a function's parameters without a default, empty for unnamed ones. `None` if the text does not define the
-/// function outside namespaces and classes.
+/// Names of a function's parameters that have no default; unnamed ones are empty. `None` if the text does not define
+/// the function outside namespaces and classes.
 pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     let (code, _) = without_directives(text);
     let tokens = tokens(&code);
@@ -149,7 +148,7 @@ pub fn parameters_of(text: &str, function: &str) -> Option<Vec<String>> {
     None
 }
 
-/// The kernel whose `__global__` is at `at`.
+/// Parses the kernel whose `__global__` is at `at`.
 fn signature(tokens: &[&str], at: usize, own: bool, context: &Context) -> Option<Signature> {
     let name = at + 1 + function_at(&tokens[at + 1..])?;
     let close = name + 1 + closing(head(&tokens[name + 1..]), 0)?;
@@ -176,7 +175,7 @@ fn signature(tokens: &[&str], at: usize, own: bool, context: &Context) -> Option
     })
 }
 
-/// Namespaces that a definition names before the kernel: `void mine::scale(…)`.
+/// Namespaces that qualify the kernel's name in its definition: `void mine::scale(…)`.
 fn qualifiers(before: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut before = before;
@@ -189,7 +188,7 @@ fn qualifiers(before: &[&str]) -> Vec<String> {
     found
 }
 
-/// Tokens between the braces that follow a kernel's parameters, or up to the next kernel if the braces are not closed;
+/// Tokens between the braces after a kernel's parameters. If the braces are not closed, tokens up to the next kernel.
 /// `None` for a declaration.
 fn body<'t, 'a>(after: &'t [&'a str]) -> Option<&'t [&'a str]> {
     let after = after.strip_prefix(&["{"])?;
@@ -206,7 +205,7 @@ fn body<'t, 'a>(after: &'t [&'a str]) -> Option<&'t [&'a str]> {
     Some(&after[..end.unwrap_or(after.len())])
 }
 
-/// Parameters of the template header that begins here.
+/// Parameters of the template header at the start.
 fn template(tokens: &[&str]) -> Vec<TemplateParameter> {
     let Some(rest) = tokens.strip_prefix(&["template", "<"]) else { return Vec::new() };
     let mut brackets = Brackets { round: 0, angle: 1 };
@@ -226,7 +225,7 @@ fn template(tokens: &[&str]) -> Vec<TemplateParameter> {
     split(&rest[..end.unwrap_or(rest.len())]).into_iter().map(parameter).collect()
 }
 
-/// The parameter that these words declare.
+/// Parses the declaration of a parameter.
 pub(crate) fn parameter(tokens: &[&str]) -> Parameter {
     let declared = tokens.iter().position(|token| *token == "=").map_or(tokens, |at| &tokens[..at]);
     let first_pointer = declared.iter().position(|token| *token == "*");
@@ -266,12 +265,12 @@ pub(crate) fn parameter(tokens: &[&str]) -> Parameter {
     }
 }
 
-/// Whether a word is a built-in integer type and so never a parameter's name.
+/// Whether a word is part of a built-in integer type, and so never a parameter's name.
 fn is_type_word(token: &str) -> bool {
     matches!(token, "signed" | "unsigned" | "char" | "short" | "int" | "long" | "float" | "double" | "bool")
 }
 
-/// The tokens as a person writes them: a blank between words and before a pointer.
+/// Formats tokens in the usual style: a space between words and before a pointer.
 pub fn joined(tokens: &[&str]) -> String {
     let mut text = String::new();
     for token in tokens {

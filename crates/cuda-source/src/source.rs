@@ -14,10 +14,10 @@ use runner_types::SourceForm;
 
 const MOST_FILES: usize = 256;
 
-/// Maximum number of declarations of kernels, variables and functions to read in one file.
+/// Maximum number of kernel, variable and function declarations to read per file.
 pub const MOST_DECLARATIONS: usize = 1 << 13;
 
-/// Maximum number of tokens before a declaration's body. Longer heads are cut off.
+/// Maximum number of tokens before a declaration's body. Longer ones are cut off.
 pub const LONGEST_HEAD: usize = 1 << 12;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct CudaSource {
     /// Names of `__global__` functions, without namespaces and template arguments.
     pub kernels: BTreeSet<String>,
     pub variables: BTreeSet<String>,
-    /// Names of functions declared `extern "C"`, singly or in a block.
+    /// Names of functions declared `extern "C"`, individually or in a block.
     pub host_functions: BTreeSet<String>,
     /// Whether the source may define more than the scan found.
     pub incomplete: bool,
@@ -43,7 +43,7 @@ impl CudaSource {
                 let text = regular::read(path).unwrap_or_default();
                 let entries = ptx::entries(&String::from_utf8_lossy(&text));
                 source.kernels = entries.into_iter().map(|entry| entry.name).collect();
-                // Its variables are not read.
+                // Variables of a PTX module are not read.
                 source.incomplete = source.kernels.is_empty();
                 return source;
             }
@@ -54,7 +54,7 @@ impl CudaSource {
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         let user: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(include_paths.iter().cloned()).collect();
-        // The toolkit is not known yet, so a `<name>` that is not found may be one of its headers.
+        // The toolkit is not known yet, so a missing `<name>` may be one of its headers.
         let Ok(inputs) = scanner.inputs(path, &[], &[], SearchPath { user: &user, toolkit: &[] }) else {
             source.incomplete = true;
             return source;
@@ -76,7 +76,7 @@ impl CudaSource {
             |directive: &String| directive.starts_with("define") && makes.iter().any(|m| directive.contains(m));
         self.incomplete |= directives.iter().any(makes_some);
         let tokens = tokens(&code);
-        // Depths of the blocks that begin with `extern "C" {`.
+        // Nesting depths of open `extern "C" {` blocks.
         let mut blocks = Vec::new();
         let (mut depth, mut begins, mut left) = (0_usize, false, MOST_DECLARATIONS);
         for (at, token) in tokens.iter().enumerate() {
@@ -126,14 +126,14 @@ pub fn without_directives(text: &str) -> (String, Vec<String>) {
     (code, directives)
 }
 
-/// Splits a text into identifiers, numbers, literals, and all other characters one by one.
+/// Splits source text into identifiers, numbers, literals, and single characters.
 pub fn tokens(text: &str) -> Vec<&str> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(c) = rest.chars().next() {
         let length = match c {
-            // A number may have `'` between its digits.
+            // Digits may be separated by `'`.
             c if c.is_ascii_digit() => rest.find(|c| !part(c) && c != '\'').unwrap_or(rest.len()),
             c if part(c) => rest.find(|c| !part(c)).unwrap_or(rest.len()),
             '"' | '\'' => literal_length(rest),
@@ -149,12 +149,12 @@ pub fn is_name(token: &str) -> bool {
     token.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
 }
 
-/// Name before the parameters of the function that begins here.
+/// Name of the function declared here.
 fn function_name(tokens: &[&str]) -> Option<String> {
     function_at(tokens).map(|at| tokens[at].to_owned())
 }
 
-/// Index of the name before the parameters of the function that begins here. Skips attributes with arguments.
+/// Index of the name of the function declared here. Skips attributes with arguments.
 pub fn function_at(tokens: &[&str]) -> Option<usize> {
     let tokens = head(tokens);
     let mut at = 0;
@@ -174,7 +174,7 @@ pub fn function_at(tokens: &[&str]) -> Option<usize> {
     None
 }
 
-/// Name before `[`, `=`, `;` or `{` of the variable that begins here; `None` for a function.
+/// Name of the variable declared here, which precedes `[`, `=`, `;` or `{`; `None` for a function.
 fn variable_name(tokens: &[&str]) -> Option<String> {
     let tokens = head(tokens);
     let mut name = None;
@@ -194,7 +194,7 @@ fn variable_name(tokens: &[&str]) -> Option<String> {
     None
 }
 
-/// At most [`LONGEST_HEAD`] tokens, the limit for one declaration.
+/// The first [`LONGEST_HEAD`] tokens, the limit for one declaration.
 pub fn head<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
     &tokens[..tokens.len().min(LONGEST_HEAD)]
 }
@@ -213,7 +213,7 @@ pub fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     None
 }
 
-/// Whether this is a vector type of several numbers, such as `float4`.
+/// Whether this is a vector type with several components, e.g. `float4`.
 pub fn is_vector_name(token: &str) -> bool {
     let scalar = token.strip_suffix(['2', '3', '4']).unwrap_or("");
     matches!(
@@ -235,7 +235,7 @@ pub fn is_vector_name(token: &str) -> bool {
     ) || matches!(token, "__nv_bfloat162" | "nv_bfloat162")
 }
 
-/// Numbers of open brackets.
+/// Counts open brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Brackets {
     pub round: i32,
@@ -247,7 +247,7 @@ impl Brackets {
         match token {
             "(" | "[" | "{" => self.round += 1,
             ")" | "]" | "}" => self.round -= 1,
-            // Within other brackets it may be a comparison.
+            // Inside other brackets, `<` may be a comparison.
             "<" if self.round == 0 => self.angle += 1,
             ">" if self.round == 0 => self.angle -= 1,
             _ => {}
@@ -255,7 +255,7 @@ impl Brackets {
     }
 }
 
-/// Parts between commas outside brackets; empty for no tokens.
+/// Splits at commas outside brackets; empty for no tokens.
 pub fn split<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     let mut brackets = Brackets::default();
     let is_comma = |token: &&str| {

@@ -1,4 +1,4 @@
-//! Adds up counts by the lines of an author's sources, for records and reports.
+//! Sums counts per line of the author's sources, for records and reports.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use runner_files::regular;
 use runner_types::{CompileUnit, CountedLine, CounterInfo, Counters};
 
-/// Maximum number of lines to keep per case: those with the largest shares of its counts.
+/// Maximum number of lines to keep per case. The lines with the largest shares of its counts are kept.
 const MOST_LINES: usize = 64;
 
 const LONGEST_TEXT: usize = 120;
 
-/// Adds up counts by the lines of the author's files. `counts` names each file by the compiler's path; other files are
-/// left out.
+/// Sums counts per line of the author's files. `counts` refers to files by the compiler's paths; other files are left
+/// out.
 pub fn gather_lines<'c>(
     units: &[&CompileUnit],
     counts: impl IntoIterator<Item = ((&'c str, u32), &'c Counters)>,
@@ -57,7 +57,7 @@ fn keep_largest(mut lines: Vec<CountedLine>) -> Vec<CountedLine> {
     lines
 }
 
-/// Name of an author's file and its lines.
+/// Name and lines of a file, if it is one of the author's.
 fn read_own(unit: &CompileUnit, path: &str) -> Option<(String, Vec<String>)> {
     let own = unit.find_own(path)?;
     let text = regular::read_data(&own, regular::LONGEST_DATA).ok()?;
@@ -113,7 +113,7 @@ mod tests {
             file: "k.cu".to_owned(),
             line: number,
             text: String::new(),
-            // Line 3 has the fewest instructions, and all atomics.
+            // Line 3 has the fewest instructions but all atomics.
             counters: match number {
                 3 => counters(&[("inst_executed", 1.0), ("global_atomics", 1.0)]),
                 _ => counters(&[("inst_executed", f64::from(1000 + number))]),

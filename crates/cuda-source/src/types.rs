@@ -1,4 +1,4 @@
-//! Types that sources define: names of other types, and structs with their fields.
+//! Type aliases and structs that sources define.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::expression::Expression;
 use crate::signature::{Parameter, parameter};
 use crate::source::{closing, is_name, split};
 
-/// Names of types that are followed from one to the next, and structs in structs.
+/// Maximum length of a chain of aliases, and maximum depth of nested structs.
 const DEEPEST: usize = 8;
 
 /// Beginnings of types that the toolkit defines.
@@ -19,15 +19,15 @@ pub struct Field {
     /// Type without `const` and pointers.
     pub base: String,
     pub pointers: usize,
-    /// Elements, if it is an array.
+    /// Array length, if it is an array.
     pub count: Option<i128>,
-    /// Fields, if it is a struct.
+    /// Fields, if its type is a struct.
     pub fields: Vec<Self>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct Types {
-    /// Words of the type that a name stands for.
+    /// Aliased types as tokens, by alias.
     names: BTreeMap<String, Vec<String>>,
     structs: BTreeMap<String, Vec<Field>>,
     /// Names that structs, classes and other types of the files have.
@@ -35,7 +35,7 @@ pub struct Types {
 }
 
 impl Types {
-    /// Adds the types that a text and its macros define. Of two definitions, the first counts.
+    /// Adds the types that tokens and macros define. If a type is defined twice, the first definition counts.
     pub fn add(&mut self, words: &[&str], macros: &[Vec<&str>], constants: &BTreeMap<String, i128>) {
         for definition in macros {
             if let [name, value @ ..] = &definition[..]
@@ -100,7 +100,7 @@ impl Types {
         }
     }
 
-    /// The struct whose name begins here, if it is a definition.
+    /// Adds the struct whose name begins here, if this is its definition.
     fn structure(&mut self, words: &[&str], constants: &BTreeMap<String, i128>) -> Option<()> {
         let end = words.iter().position(|word| matches!(*word, "{" | ";" | "=" | ")" | "*" | ","))?;
         let base = words[..end].iter().position(|word| *word == ":").unwrap_or(end);
@@ -111,7 +111,7 @@ impl Types {
         Some(())
     }
 
-    /// The parameter with names of types replaced, unless they are those of its template.
+    /// Replaces aliases in a parameter's type, except names of template parameters, and finds its fields.
     pub fn resolve(&self, parameter: &mut Parameter, template: &[&str]) {
         let Parameter { base, pointers, fields, is_undefined, .. } = parameter;
         if !template.contains(&base.as_str()) {
@@ -122,7 +122,7 @@ impl Types {
         }
     }
 
-    /// The words with names of types replaced by what they stand for.
+    /// Replaces aliases by the types that they stand for.
     pub fn replaced(&self, words: &[&str]) -> Vec<String> {
         let mut out = Vec::with_capacity(words.len());
         for word in words {
@@ -155,7 +155,7 @@ impl Types {
     }
 }
 
-/// Fields in the body of a struct; functions and types in it are none.
+/// Fields in a struct's body, without member functions and nested types.
 fn fields(body: &[&str], constants: &BTreeMap<String, i128>) -> Vec<Field> {
     let mut found = Vec::new();
     let mut begin = 0;
@@ -164,7 +164,7 @@ fn fields(body: &[&str], constants: &BTreeMap<String, i128>) -> Vec<Field> {
         match body[at] {
             "{" | "(" | "[" => {
                 let Some(close) = closing(body, at) else { break };
-                // The body of a function, after which no `;` follows.
+                // A function body, which no `;` follows.
                 if body[at] == "{" && body.get(close + 1) != Some(&";") && body[begin..at].contains(&"(") {
                     begin = close + 1;
                 }
@@ -182,7 +182,7 @@ fn fields(body: &[&str], constants: &BTreeMap<String, i128>) -> Vec<Field> {
     found
 }
 
-/// Fields of one declaration: `float *a, b[4]`.
+/// Fields in one declaration: `float *a, b[4]`.
 fn declared(words: &[&str], constants: &BTreeMap<String, i128>) -> Vec<Field> {
     if words.iter().any(|word| matches!(*word, "static" | "using" | "typedef" | "friend" | "(" | "{" | "operator")) {
         return Vec::new();
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::source::tokens;
 
-    /// Base and pointers of a parameter, and its fields as `name: base*[count]`.
+    /// Base type and pointers of a parameter, and its fields as `name: base*[count]`.
     fn resolved(text: &str, macros: &[&str], declaration: &str) -> (String, Vec<String>) {
         let mut types = Types::default();
         let macros: Vec<Vec<&str>> = macros.iter().map(|text| tokens(text)).collect();

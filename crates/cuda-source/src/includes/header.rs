@@ -1,9 +1,9 @@
-//! The header that an `#include` names, directly or through a macro.
+//! The header named by an `#include`, directly or through a macro.
 
-/// Longest header name in bytes. A longer one is not a path.
+/// Maximum length of a header name in bytes. Anything longer is not a path.
 const LONGEST_NAME: usize = 4096;
 
-/// A header that an `#include` or a `__has_include` names.
+/// A header named by an `#include` or a `__has_include`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Include {
     Quoted(String),
@@ -13,7 +13,7 @@ pub(super) enum Include {
     Macro(String),
 }
 
-/// Parses `"name"` or `<name>` at the beginning of the text.
+/// Parses `"name"` or `<name>` at the start of the text.
 pub(super) fn header_name(text: &str) -> Option<Include> {
     let text = text.trim_start();
     let (rest, end, make): (&str, u8, fn(String) -> Include) = match text.strip_prefix('"') {
@@ -24,19 +24,19 @@ pub(super) fn header_name(text: &str) -> Option<Include> {
     Some(make(rest[..length].to_owned()))
 }
 
-/// Name and value of a macro whose value is a header name. The name keeps a parameter: `HEADER(name)`.
+/// Name and value of a macro that is defined as a header name. A parameter is part of the name: `HEADER(name)`.
 pub(super) fn definition(operand: &str) -> Option<(String, Include)> {
     let (name, value) = operand.trim_start().split_once(char::is_whitespace)?;
     Some((name.to_owned(), header_name(value)?))
 }
 
-/// Splits `NAME(argument)`, the use or the definition of a macro with one parameter.
+/// Splits `NAME(argument)`, which is a call or definition of a macro with one parameter.
 pub(super) fn split_call(text: &str) -> Option<(&str, &str)> {
     let (name, argument) = text.strip_suffix(')')?.split_once('(')?;
     (!argument.contains(['(', ','])).then_some((name.trim_end(), argument.trim()))
 }
 
-/// The header's name with the macro's argument instead of its parameter.
+/// The header name with the macro's argument in place of its parameter.
 pub(super) fn substitute(include: &Include, parameter: &str, argument: &str) -> Include {
     let replace = |name: &str| {
         let mut out = String::new();
@@ -54,7 +54,7 @@ pub(super) fn substitute(include: &Include, parameter: &str, argument: &str) -> 
     };
     match include {
         Include::Angled(name) => Include::Angled(replace(name)),
-        // A string contains no parameters.
+        // Parameters in a string are not replaced.
         other => other.clone(),
     }
 }
