@@ -1,8 +1,8 @@
 //! Drafts a manifest from the kernels of a source, for `runner try` and `runner init`.
 //!
-//! Pointers become buffers, as long as the kernels reach; integers become sizes that differ from each other, and other
-//! numbers values that do. What a kernel reads before it writes it is also an input. All kernels get the same buffers,
-//! and the outputs of each are compared with those of the first.
+//! Pointers become buffers as long as the kernels need; integers become sizes, all different, and other numbers also
+//! become distinct values. If a kernel reads a buffer before writing it, the buffer is also an input. All kernels get
+//! the same buffers, and their outputs are compared with the first kernel's.
 
 mod argument;
 mod record;
@@ -27,16 +27,16 @@ use runner_lang::diagnostics::nearest;
 
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Source as the manifest names it.
+    /// Source path for the manifest.
     pub source: String,
-    /// Source as messages name it.
+    /// Source path for messages.
     pub file: String,
-    /// Kernel as the manifest names it: `scale<4>`.
+    /// Kernel name for the manifest: `scale<4>`.
     pub kernel: String,
     pub signature: Signature,
-    /// Integer constants of the source.
+    /// Integer constants in the source.
     pub constants: BTreeMap<String, i128>,
-    /// Launch of the kernel that the source itself makes.
+    /// Launch of the kernel in the source itself.
     pub launch: Option<Launch>,
 }
 
@@ -45,37 +45,38 @@ pub struct Request {
     pub name: String,
     /// Kernels to compare; the first is the baseline.
     pub kernels: Vec<Wanted>,
-    /// Expressions of the sizes. By default, sizes that suit a GPU and the simulator.
+    /// Values of the size `n`, as expressions. By default, sizes that suit a GPU and the simulator.
     pub n: Vec<String>,
-    /// Threads per block: one text for all kernels or one for each, with commas between dimensions. By default those of
-    /// the source's launch, or that its constants name, or 256.
+    /// Threads per block: one string for all kernels or one per kernel, with comma-separated dimensions. The default is
+    /// the block size of the source's launch, the block size implied by the kernel's constants, or 256.
     pub block: Vec<String>,
-    /// Blocks, in the form of `block`. By default those of the source's launch, or one thread per element.
+    /// Blocks per grid, in the same form as `block`. The default is the grid of the source's launch, or one thread per
+    /// element.
     pub grid: Vec<String>,
-    /// Bytes of dynamic shared memory: one expression for all kernels or one for each.
+    /// Bytes of dynamic shared memory: one expression for all kernels or one per kernel.
     pub shared: Vec<String>,
-    /// Folders of headers, as the manifest names them.
+    /// Include folders, as written in the manifest.
     pub include_paths: Vec<String>,
     /// Macros: `NAME` or `NAME=VALUE`.
     pub defines: Vec<String>,
-    /// Options `--arg NAME=VALUE`.
+    /// Values of `--arg`: `NAME=VALUE`.
     pub arguments: Vec<String>,
-    /// Permitted relative difference of floats; `None` for the element type's default.
+    /// Relative tolerance for floats; `None` for the element type's default.
     pub tolerance: Option<f64>,
-    /// What else the user should know.
+    /// Further information for the user.
     pub notes: Vec<String>,
 }
 
-/// A manifest that is not yet text.
+/// A manifest before it is written as text.
 #[derive(Debug, Clone)]
 pub struct Draft {
     name: String,
     n: Vec<String>,
-    /// Default sizes for a GPU and for the simulator.
+    /// Default values of `n` for a GPU and for the simulator.
     defaults: [String; 2],
     sizes: Vec<Size>,
     places: Vec<DraftParameter>,
-    /// Names of the parameters in the first kernel, in the order of `places`.
+    /// Parameter names in the first kernel, in the order of `places`.
     parameters: Vec<String>,
     variants: Vec<Variant>,
     tolerance: Option<f64>,
@@ -92,12 +93,12 @@ struct Variant {
     block: Vec<String>,
     grid: Vec<String>,
     shared: Option<String>,
-    /// Where the launch comes from, for the user.
+    /// Where the launch comes from, for messages.
     origin: Option<String>,
 }
 
 impl Draft {
-    /// Fails with every fault, each with what to do.
+    /// On failure, returns all faults, each with what to do.
     pub fn new(request: &Request) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let types: Vec<Vec<(String, String)>> =
@@ -180,12 +181,11 @@ impl Draft {
         self.variants.first().map(|variant| variant.name.as_str())
     }
 
-    /// Whether there is more than one kernel.
     pub fn compares(&self) -> bool {
         self.variants.len() > 1
     }
 
-    /// Parameter behind a buffer, as its kernel names it, and the buffer's length.
+    /// The first kernel's parameter name for a buffer, and the buffer's length.
     pub fn length_of(&self, buffer: &str) -> Option<(&str, &str)> {
         let (position, place) = self.places.iter().enumerate().find(|(_, place)| place.name == buffer)?;
         match &place.what {
@@ -194,7 +194,7 @@ impl Draft {
         }
     }
 
-    /// Other values for integers that a kernel may need to be a number of threads, each by its parameter.
+    /// Alternative values for integers that a kernel may require to be a thread count, each with the parameter's name.
     pub fn integers(&self) -> Vec<(String, String)> {
         let threads: Option<i64> = self
             .variants
@@ -210,12 +210,12 @@ impl Draft {
         all.collect()
     }
 
-    /// Arguments and what they consist of.
+    /// All arguments, including the fields of structs.
     fn parts(&self) -> Vec<&DraftParameter> {
         self.places.iter().flat_map(DraftParameter::parts).collect()
     }
 
-    /// Lines that describe the argument assumed for each parameter, and where launches come from.
+    /// Lines that describe the argument assumed for each parameter and the origin of each launch.
     pub fn assumptions(&self) -> Vec<String> {
         let sizes = self.sizes.iter().filter_map(|size| Some(format!("{} = {}", size.name, size.text.as_ref()?)));
         let launches = self.variants.iter().filter_map(|variant| variant.origin.clone());
@@ -235,7 +235,7 @@ fn unused(wanted: &Wanted) -> Vec<String> {
 /// Template arguments of a kernel by parameter: the requested ones, then defaults.
 fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String, String)> {
     let Wanted { file, kernel, signature, .. } = wanted;
-    // `k<float>(const float *, int)` names an overload.
+    // `k<float>(const float *, int)` selects an overload.
     let named = kernel.split('(').next().filter(|_| kernel.ends_with(')')).unwrap_or(kernel);
     let given: Vec<String> = match named.split_once('<') {
         Some((_, rest)) => {
@@ -263,8 +263,8 @@ fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String,
     values
 }
 
-/// Arguments for a kernel's template: those of a launch that mean something outside of it, then defaults, then what a
-/// name suggests.
+/// Suggested template arguments for a kernel: from a launch if they make sense outside it, else defaults, else guessed
+/// from the parameter's name.
 pub fn template_guess(signature: &Signature, launched: &[String]) -> Vec<String> {
     let is_known = |value: &String| {
         let is_number = value.starts_with(|c: char| c.is_ascii_digit());
@@ -288,7 +288,7 @@ fn example(parameter: &TemplateParameter) -> &'static str {
     }
 }
 
-/// Reports the kernels whose number of parameters differs from the first's.
+/// Reports kernels that have a different number of parameters from the first.
 fn differing_counts(request: &Request, faults: &mut Vec<String>) {
     let Some((first, others)) = request.kernels.split_first() else { return };
     let count = |wanted: &Wanted| wanted.signature.parameters.len();
@@ -306,7 +306,7 @@ fn differing_counts(request: &Request, faults: &mut Vec<String>) {
     }
 }
 
-/// What the user asked for each parameter, by position.
+/// Parsed `--arg` options by parameter position.
 fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
     let names = |position: usize| {
         let parameters = request.kernels.iter().filter_map(move |wanted| wanted.signature.parameters.get(position));
@@ -336,7 +336,7 @@ fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
     wishes
 }
 
-/// Renames the parameter if its name is not allowed for a buffer or already in use.
+/// Renames the parameter if its name is already in use or is not allowed for a buffer.
 fn unique(mut place: DraftParameter, before: &[DraftParameter], sizes: &Sizes) -> DraftParameter {
     let is_free = |name: &str| {
         let is_shared = before.iter().any(|other| other.name == name && other.has_name());
@@ -352,7 +352,7 @@ fn unique(mut place: DraftParameter, before: &[DraftParameter], sizes: &Sizes) -
     place
 }
 
-/// What an option says for each kernel: once for all, or once for each.
+/// Value of an option for each kernel: given once for all, or once per kernel.
 fn for_each(request: &Request, option: &str, texts: &[String], faults: &mut Vec<String>) -> Vec<Option<Vec<String>>> {
     let count = request.kernels.len();
     if texts.len() > 1 && texts.len() != count {
@@ -390,7 +390,7 @@ fn variants(request: &Request, sizes: &Sizes) -> Vec<Variant> {
     found
 }
 
-/// Splits at commas outside of brackets.
+/// Splits at commas outside brackets.
 fn parts(text: &str) -> Vec<String> {
     let mut depth = 0;
     let is_comma = |c: char| {
@@ -404,7 +404,7 @@ fn parts(text: &str) -> Vec<String> {
     text.split(is_comma).map(|part| part.trim().to_owned()).collect()
 }
 
-/// Name of the kernel, with its source if another source has a kernel of the same name.
+/// Variant name for a kernel. It includes the source if another source has a kernel with the same name.
 fn name_of(request: &Request, wanted: &Wanted) -> String {
     let shared = |other: &Wanted| other.kernel == wanted.kernel && other.source != wanted.source;
     if request.kernels.iter().any(shared) {

@@ -2,21 +2,21 @@
 
 use runner_types::ElementType;
 
-/// Namespaces of the fixed-width types.
+/// Namespaces that may precede a fixed-width type.
 const NAMESPACES: [&str; 2] = ["cuda::std::", "std::"];
 
-/// Element type of a number or of the components of a vector such as `float4`; `None` for any other type.
+/// Element type of a number, or of the components of a vector such as `float4`; `None` for any other type.
 pub fn element(base: &str) -> Option<ElementType> {
     let name = NAMESPACES.iter().find_map(|namespace| base.strip_prefix(namespace)).unwrap_or(base);
     named(name).or_else(|| integer(name)).or_else(|| component(name))
 }
 
-/// Whether the type is a vector instead of a number.
+/// Whether the type is a vector rather than a number.
 pub fn is_vector(base: &str) -> bool {
     named(base).or_else(|| integer(base)).is_none() && component(base).is_some()
 }
 
-/// Numbers in a value of the type: 4 of `float4`, 1 of a type that is no vector.
+/// Number of components: 4 for `float4`, 1 for a type that is not a vector.
 pub fn components(base: &str) -> i128 {
     let last = base.chars().next_back().and_then(|c| c.to_digit(10));
     last.filter(|_| is_vector(base)).map_or(1, i128::from)
@@ -40,7 +40,7 @@ fn named(name: &str) -> Option<ElementType> {
     })
 }
 
-/// Parses `unsigned long long` and the like, whose words may come in any order. `long` has 64 bits, as on Linux.
+/// Parses integer types such as `unsigned long long`, whose words may be in any order. `long` has 64 bits, as on Linux.
 fn integer(name: &str) -> Option<ElementType> {
     let words: Vec<&str> = name.split(' ').collect();
     if !words.iter().all(|word| matches!(*word, "signed" | "unsigned" | "char" | "short" | "int" | "long")) {
@@ -59,7 +59,7 @@ fn integer(name: &str) -> Option<ElementType> {
     })
 }
 
-/// Component of a CUDA vector type: u32 for `uint4`.
+/// Component type of a CUDA vector type: u32 for `uint4`.
 fn component(name: &str) -> Option<ElementType> {
     match name {
         "half2" | "__half2" => return Some(ElementType::F16),

@@ -1,6 +1,6 @@
-//! Finds the files that a manifest names, and scans each CUDA C++ source once.
+//! Finds the files that a manifest refers to, and scans each CUDA C++ source once.
 //!
-//! Validation asks here for the places of a name, for kernels and for signatures. One cache serves all variants, which
+//! Validation uses this to look up file locations, kernels and signatures. All variants share one cache, since they
 //! often share sources.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub struct Files {
     folder: PathBuf,
     project: Project,
     scanner: Scanner,
-    /// Package folders by their names in the manifest; `None` for packages missing from the cache.
+    /// Package folders by package name; `None` for packages missing from the cache.
     packages: BTreeMap<String, Option<PathBuf>>,
     /// Scanned sources by file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
@@ -52,8 +52,9 @@ impl Files {
         self.packages.insert(name.to_owned(), None);
     }
 
-    /// Where to look for a source or a folder of headers: in the package that the prefix `NAME:` names, or else in
-    /// `kernels/` next to the manifest's folder, then in that folder. Empty for a package that is not in the cache.
+    /// Where to look for a source or an include folder. With the prefix `NAME:`, in that package; otherwise in
+    /// `kernels/` next to the manifest's folder, then in the manifest's folder. Empty for a package that is not in the
+    /// cache.
     pub fn places(&self, name: &str) -> Vec<PathBuf> {
         if let Some((package, path)) = name.split_once(':')
             && let Some(folder) = self.packages.get(package)
@@ -75,31 +76,31 @@ impl Files {
         &self.project
     }
 
-    /// Path of a file named relative to the manifest's folder.
+    /// Path of a file whose name is relative to the manifest's folder.
     pub fn path_beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Definitions of a source and of the files it includes, also from `include_paths`.
+    /// Definitions in a source and the files that it includes, searched in `include_paths` too.
     pub fn source(&mut self, path: &Path, include_paths: &[PathBuf]) -> Rc<CudaSource> {
         let scanner = &self.scanner;
         let read = || Rc::new(CudaSource::read(path, include_paths, scanner));
         Rc::clone(self.sources.entry((path.to_owned(), include_paths.to_vec())).or_insert_with(read))
     }
-    /// Kernels of a source with their parameters; empty if it cannot be read.
+    /// Kernels of a source with their parameters; empty if the source cannot be read.
     pub fn signatures(&mut self, path: &Path) -> Rc<Vec<Signature>> {
         let read = || Rc::new(KernelFile::read(path, &[], &[]).unwrap_or_default().kernels);
         Rc::clone(self.signatures.entry(path.to_owned()).or_insert_with(read))
     }
 }
 
-/// Lists the places where a file was looked for, as a hint.
+/// Hint that lists the places where a file was looked for.
 pub fn looked_for(places: &[PathBuf]) -> String {
     let places: Vec<String> = places.iter().map(|place| format!("`{}`", place.display())).collect();
     format!("looked for {}", places.join(" and "))
 }
 
-/// System error in lower case, without its number.
+/// The system's error message in lower case, without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

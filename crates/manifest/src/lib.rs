@@ -1,4 +1,4 @@
-//! Reads TOML into a validated `Manifest`, and reports every fault at its place.
+//! Reads TOML into a validated `Manifest`, and reports every fault with its location.
 //!
 //! The text is read into raw types that mirror the file, and these are then validated. Nothing here expands the matrix,
 //! uses a device or compiles a source. [`draft`] goes the other way: from the kernels of a source to the text of a

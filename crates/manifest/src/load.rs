@@ -24,7 +24,7 @@ const LONGEST: u64 = 8 << 20;
 
 const HINT: &str = "name a manifest, a TOML file such as experiments/reduce.toml";
 
-/// Reads and validates a manifest within its own project. The error contains every fault, each with its place.
+/// Reads and validates a manifest within its own project. The error contains every fault with its location.
 pub fn load(path: &Path) -> Result<Manifest, Diagnostics> {
     load_within(path, Project::from_manifest(path))
 }
@@ -48,8 +48,8 @@ pub fn load_within(path: &Path, project: Project) -> Result<Manifest, Diagnostic
     parse_within(&source(text), project)
 }
 
-/// The manifest that a wrong path may mean: the same name with the extension `.toml`, or the nearest name in the
-/// folder.
+/// The manifest that a wrong path probably refers to: the same name with the extension `.toml`, or the most similar
+/// name in the folder.
 fn intended(path: &Path) -> Option<PathBuf> {
     let with_extension = path.with_extension("toml");
     if with_extension.is_file() {
@@ -63,13 +63,12 @@ fn intended(path: &Path) -> Option<PathBuf> {
     nearest(with_extension.file_name()?.to_str()?, manifests).map(|name| path.with_file_name(name))
 }
 
-/// Validates the text of a manifest. Files are looked up relative to its path, in its own project.
+/// Validates a manifest's text. Files are looked up relative to its path, within its own project.
 pub fn parse(source: &Arc<SourceText>) -> Result<Manifest, Diagnostics> {
     parse_within(source, Project::from_manifest(&source.path))
 }
 
-/// Published packages that a manifest names, including those not yet in the cache. Empty if the manifest cannot be
-/// read.
+/// Published packages that a manifest uses, including those not in the cache yet. Empty if the manifest cannot be read.
 pub fn packages(path: &Path) -> Vec<PackageSpec> {
     let text = regular::read_up_to(path, LONGEST).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let source = Arc::new(SourceText { path: path.to_owned(), text: text.unwrap_or_default() });
@@ -82,12 +81,12 @@ pub fn packages(path: &Path) -> Vec<PackageSpec> {
     validate(&raw, &source, Project::from_manifest(path), reader.found).0.packages
 }
 
-/// Validates the text of a manifest whose files are in `project`.
+/// Validates a manifest's text. Files must be in `project`.
 pub fn parse_within(source: &Arc<SourceText>, project: Project) -> Result<Manifest, Diagnostics> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if let Some(first) = errors.first() {
         let is_toml = source.path.extension().is_some_and(|extension| extension == "toml");
-        // If the file is not meant as TOML, the first fault is enough.
+        // If the file is probably not TOML, the first fault is enough.
         let items = if is_toml {
             errors.iter().take(MOST_SYNTAX_FAULTS).map(syntax).collect()
         } else {

@@ -1,4 +1,5 @@
-//! What to pass for each kernel parameter in a drafted manifest: a buffer or a number, by its type or by `--arg`.
+//! Chooses the argument for each kernel parameter in a drafted manifest: a buffer or a number, depending on its type or
+//! on `--arg`.
 
 use super::record::{RecordField, elements, record};
 use super::sizes::Sizes;
@@ -9,7 +10,6 @@ use runner_cuda_source::kernel_body::Access;
 use runner_cuda_source::signature::Parameter;
 use runner_types::ElementType;
 
-/// Use of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     In,
@@ -42,7 +42,7 @@ pub enum Fill {
     Uniform(String, String),
 }
 
-/// Parsed `--arg` option.
+/// A parsed `--arg` value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
     role: Option<Role>,
@@ -52,12 +52,12 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// Number or length that is wanted.
+    /// Requested number or length.
     pub fn value(&self) -> Option<&str> {
         self.value.as_deref()
     }
 
-    /// Parses options such as `in:0..n:n/256`, whose parts come in any order.
+    /// Parses a value such as `in:0..n:n/256`, whose parts may come in any order.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut wish = Self::default();
         for part in text.split(':').map(str::trim) {
@@ -103,25 +103,25 @@ pub enum What {
     Number {
         value: String,
     },
-    /// Both values of a bool, one after the other.
+    /// A bool that takes both values, one after the other.
     Switch,
-    /// Components of a vector by value.
+    /// A vector passed by value, with its components.
     Vector {
         values: Vec<String>,
     },
-    /// A texture object, of a buffer of this type.
+    /// A texture object over a buffer with this texel type.
     Texture {
         texels: String,
         texture: Texture,
         seed: usize,
     },
-    /// A struct by value.
+    /// A struct passed by value.
     Record {
         fields: Vec<RecordField>,
     },
 }
 
-/// A texture as small as any that a kernel may clamp its coordinates to.
+/// A small texture of a fixed size, since a kernel may clamp its coordinates.
 #[derive(Debug, Clone)]
 pub struct Texture {
     pub kind: &'static str,
@@ -129,7 +129,7 @@ pub struct Texture {
 }
 
 impl Texture {
-    /// The texture that a function fetches from.
+    /// A texture that this function can fetch from.
     fn of(function: &str) -> Self {
         let (kind, size): (_, &[&'static str]) = match function {
             "tex1Dfetch" => ("linear", &["4096"]),
@@ -143,7 +143,7 @@ impl Texture {
         Self { kind, size: size.to_vec() }
     }
 
-    /// Texels of all faces and layers.
+    /// Total number of texels, as an expression.
     pub fn len(&self) -> String {
         if self.kind == "cube" { "6 * 64 * 64".to_owned() } else { self.size.join(" * ") }
     }
@@ -154,7 +154,7 @@ impl DraftParameter {
         matches!(self.what, What::Buffer { .. })
     }
 
-    /// Whether the manifest has something of this name.
+    /// Whether the manifest declares a buffer or axis with this name.
     pub const fn has_name(&self) -> bool {
         matches!(self.what, What::Buffer { .. } | What::Switch | What::Texture { .. })
     }
@@ -163,7 +163,7 @@ impl DraftParameter {
         matches!(self.what, What::Buffer { role, .. } if role.is_output())
     }
 
-    /// This and what it consists of.
+    /// This parameter and, for a struct, its fields.
     pub fn parts(&self) -> Vec<&Self> {
         let mut found = vec![self];
         if let What::Record { fields } = &self.what {
@@ -172,7 +172,7 @@ impl DraftParameter {
         found
     }
 
-    /// Describes the assumption for the user: `in = f32[n], input, uniform from 0 to 1`.
+    /// Describes the assumed argument to the user: `in = f32[n], input, uniform from 0 to 1`.
     pub fn assumption(&self) -> String {
         let Self { name, element, what } = self;
         match what {
@@ -207,8 +207,8 @@ impl DraftParameter {
     }
 }
 
-/// Values of floats: they differ from each other and from what kernels use by themselves, and ascend, since a lower
-/// bound usually comes before the upper one.
+/// Values for float parameters. They differ from each other and from constants that kernels often use. They ascend,
+/// since a lower bound usually comes before the upper one.
 pub const FLOATS: [f64; 8] = [0.375, 0.625, 0.75, 0.875, 0.9375, 0.96875, 1.125, 1.375];
 
 /// Arguments of all parameters. `types` holds the template arguments of each kernel.
@@ -318,7 +318,8 @@ fn place(
     Ok(DraftParameter { name, element, what })
 }
 
-/// Float that the file's launch passes, unless it would hide what the kernel does with it.
+/// Float that the source's launch passes, unless it is 0, 1 or -1 or passed twice: such a value can hide what the
+/// kernel does with it.
 fn launched(wanted: &Wanted, position: usize) -> Option<f64> {
     let arguments = &wanted.launch.as_ref()?.arguments;
     let value = |position: usize| match arguments.get(position).map(|argument| &argument.value) {
@@ -331,7 +332,7 @@ fn launched(wanted: &Wanted, position: usize) -> Option<f64> {
     (!is_plain && !is_shared).then_some(own)
 }
 
-/// Use of the buffer behind a non-const pointer, from what the kernel bodies do with it.
+/// Role of the buffer behind a non-const pointer, according to the kernels' bodies.
 fn role(request: &Request, position: usize) -> Role {
     let access = |wanted: &Wanted| {
         let name = wanted.signature.parameters.get(position)?.name.as_deref()?;
@@ -346,7 +347,8 @@ fn role(request: &Request, position: usize) -> Role {
     }
 }
 
-/// Random numbers of both signs whose sums do not cancel. Indices stay within what they index, if that is known.
+/// Random numbers of both signs whose sums do not cancel. Indices stay within the buffer that they index, if its length
+/// is known.
 fn default_fill(request: &Request, element: ElementType, (is_index, last): (bool, Option<&str>)) -> Fill {
     let is_root = |token: &str| {
         ["sqrt", "log", "pow", "asin", "acos", "lgamma"]
@@ -373,7 +375,7 @@ fn element_of(parameter: &Parameter, types: &[(String, String)]) -> Option<Eleme
     element(base).or_else(|| Some(elements(&parameter.fields).filter(|_| parameter.pointers > 0)?.0))
 }
 
-/// Element type, or why it is unknown and what to do.
+/// Element type, or an error that says why it is unknown and what to do.
 fn known(
     wanted: &Wanted,
     parameter: &Parameter,

@@ -1,4 +1,5 @@
-//! Structs of drafts: one by value has a value for each field, and a buffer of them is a buffer of numbers.
+//! Structs in drafts. A struct passed by value gets a value for each field; a buffer of structs becomes a buffer of
+//! numbers.
 
 use super::argument::{DraftParameter, FLOATS, Fill, Role, What};
 use super::sizes::SMALL;
@@ -8,23 +9,23 @@ use runner_cuda_source::signature::Parameter;
 use runner_cuda_source::types::Field;
 use runner_types::ElementType;
 
-/// Values of integers in structs whose names are those of sizes.
+/// Values of integer fields that are named like sizes.
 const SIZES: [i64; 4] = [61, 53, 47, 43];
 
-/// Number of the components of a vector.
+/// Names of vector components.
 const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
-/// A field of a struct by value.
+/// A field of a struct that is passed by value.
 #[derive(Debug, Clone)]
 pub struct RecordField {
     pub name: String,
     pub value: DraftParameter,
-    /// Elements, if it is an array.
+    /// Array length, if it is an array.
     pub count: Option<i128>,
 }
 
-/// Element type and elements per struct of a buffer that holds structs with these fields; `None` if that is not known,
-/// or if they hold addresses.
+/// Element type of a buffer that holds structs with these fields, and number of elements per struct. `None` if unknown,
+/// or if the structs contain pointers.
 pub fn elements(fields: &[Field]) -> Option<(ElementType, i128)> {
     let mut kinds = Vec::new();
     let (bytes, _) = layout(fields, &mut kinds)?;
@@ -33,14 +34,14 @@ pub fn elements(fields: &[Field]) -> Option<(ElementType, i128)> {
     let is_uniform = kinds.iter().all(|kind| *kind == first) && bytes % size(first) == 0;
     let element = match bytes % 4 {
         _ if is_uniform => first,
-        // Small numbers, which are harmless as floats, too.
+        // Small integers are harmless even if they are read as floats.
         0 => ElementType::U32,
         _ => ElementType::U8,
     };
     Some((element, bytes / size(element)))
 }
 
-/// Size and alignment of a struct, with the types of its numbers.
+/// Size and alignment of a struct. Appends the element types of its fields to `kinds`.
 fn layout(fields: &[Field], kinds: &mut Vec<ElementType>) -> Option<(i128, i128)> {
     let (mut bytes, mut widest) = (0_i128, 1);
     for field in fields {
@@ -49,7 +50,7 @@ fn layout(fields: &[Field], kinds: &mut Vec<ElementType>) -> Option<(i128, i128)
             Some(element) => {
                 kinds.push(element);
                 let (size, count) = (i128::try_from(element.size()).ok()?, components(&field.base));
-                // Vectors of three are aligned as one number.
+                // Three-component vectors have the alignment of one component.
                 (size * count, if count == 3 { size } else { (size * count).min(16) })
             }
             None if !field.fields.is_empty() => layout(&field.fields, kinds)?,
@@ -63,7 +64,7 @@ fn layout(fields: &[Field], kinds: &mut Vec<ElementType>) -> Option<(i128, i128)
     Some(((bytes + widest - 1) / widest * widest, widest))
 }
 
-/// Integers of the structs that a kernel takes by value, under the names that its body has for them: `p.width`.
+/// Integer fields of by-value struct parameters, named as in the kernel's body: `p.width`.
 pub fn integers(parameters: &[Parameter]) -> Vec<(String, i64)> {
     let mut found = Vec::new();
     for parameter in parameters.iter().filter(|parameter| parameter.pointers == 0) {
@@ -88,8 +89,8 @@ fn integer(place: usize, field: &Field) -> i64 {
     }
 }
 
-/// Fields of a struct that is passed by value, with buffers named after `owner`. Fails with the field that cannot be
-/// passed.
+/// Fields of a struct that is passed by value; buffer names start with `owner`. On failure, returns the name of the
+/// field that cannot be passed.
 pub fn record(owner: &str, fields: &[Field], seed: usize) -> Result<Vec<RecordField>, String> {
     let of_field = |(place, field): (usize, &Field)| {
         let name = format!("{owner}_{}", field.name);

@@ -1,8 +1,8 @@
-//! Sizes, launches and lengths of a draft.
+//! Chooses the sizes, launches and buffer lengths of a draft.
 //!
-//! Sizes differ from each other and are no powers of two, so that a kernel that mixes them up, or that is wrong at an
-//! edge, gives another result. A size that kernels do not compare with an index must be a multiple of the block. How
-//! long buffers are and how many threads it takes is what the bodies reach with such sizes.
+//! Sizes differ from each other and are not powers of two, so that a kernel that mixes them up, or that is wrong at an
+//! edge, gives a different result. A size that no kernel compares with an index must be a multiple of the block size.
+//! Buffer lengths and grids follow from how far the kernels' bodies reach with such sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,51 +17,51 @@ use runner_cuda_source::signature::Signature;
 use runner_lang::{Program, Scope};
 use runner_types::Value;
 
-/// Dimensions of a kernel's grid, as far as its body shows them.
+/// Number of grid dimensions that the kernel's body uses.
 fn dimensions(wanted: &Wanted) -> usize {
     wanted.signature.body.as_ref().map_or(1, |body| body.thread_dimensions.max(body.block_dimensions))
 }
 
-/// Stand-ins for sizes while bodies are read. They are so far apart from constants of kernels, and from multiples of
-/// each other, that an extent tells which sizes it is made of.
+/// Stand-ins for sizes while bodies are read. They are so far from kernel constants, and from multiples of each other,
+/// that an extent shows which sizes it was computed from.
 const STAND_INS: [i128; 6] = [1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099];
 
-/// Stand-ins for sizes that are multiples of a block.
+/// Stand-ins for sizes that must be multiples of a block.
 const WHOLE_STAND_INS: [i128; 6] = [1_028_096, 1_052_672, 1_077_248, 1_101_824, 1_110_016, 1_134_592];
 
-/// Values of integers that are no sizes: they differ from each other and from what kernels use by themselves.
+/// Values for integers that are not sizes. They differ from each other and from constants that kernels often use.
 pub const SMALL: [i64; 6] = [3, 5, 7, 11, 13, 17];
 
-/// Largest number that counts as a constant of the kernel instead of a share of a size.
+/// Largest number that counts as a constant of the kernel rather than a fraction of a size.
 const LARGEST_CONSTANT: i128 = 3000;
 
-/// Constants from here on may be sizes.
+/// Smallest constant that may be a size.
 const SMALLEST_SIZE: i128 = 64;
 
-/// A size by which buffers and launches grow.
+/// A size that determines buffer lengths and launches.
 #[derive(Debug, Clone)]
 pub struct Size {
     /// Name in the manifest.
     pub name: String,
-    /// Expression of the first size; `None` for the first size, which is the axis.
+    /// The size as an expression of the first one; `None` for the first size, which is the axis.
     pub text: Option<String>,
     stand_in: i128,
 }
 
-/// Sizes of a draft and what follows from them.
+/// Sizes of a draft, and the values, lengths and launches that depend on them.
 #[derive(Debug, Clone, Default)]
 pub struct Sizes {
     pub all: Vec<Size>,
-    /// Value of each parameter that is an integer.
+    /// Value of each integer parameter, by position.
     pub values: BTreeMap<usize, String>,
-    /// Length of each parameter that is a pointer, in elements of its type.
+    /// Length of each pointer parameter's buffer, in elements of its type.
     pub lens: BTreeMap<usize, String>,
-    /// Parameters whose elements are indices, with the length of what they index if that is only read.
+    /// Parameters whose elements are indices. If the indexed buffers are only read, with the largest index.
     pub indices: BTreeMap<usize, Option<String>>,
     pub shapes: Vec<Shape>,
-    /// Sizes of the axis for a GPU and for the simulator.
+    /// Default values of the axis for a GPU and for the simulator.
     pub defaults: [String; 2],
-    /// Value that the file itself has for the axis and that must stay.
+    /// Value of the axis in the source, if it must not change.
     pub kept: Option<i128>,
 }
 
@@ -72,16 +72,16 @@ pub struct Shape {
     pub grid: Vec<String>,
     /// Bytes of dynamic shared memory.
     pub shared: Option<String>,
-    /// What was taken from the launch in the file.
+    /// Parts taken from the source's launch.
     pub taken: Vec<&'static str>,
 }
 
-/// What the command line says about sizes.
+/// Values given on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Given<'a> {
-    /// Expressions of parameters by position.
+    /// Expressions for parameters, by position.
     pub values: BTreeMap<usize, String>,
-    /// Blocks and grids for each kernel.
+    /// Block sizes of each kernel.
     pub blocks: Vec<Option<Vec<String>>>,
     pub grids: Vec<Option<Vec<String>>>,
     pub shared: Vec<Option<String>>,
@@ -89,11 +89,11 @@ pub struct Given<'a> {
     pub types: &'a [Vec<(String, String)>],
 }
 
-/// What an integer is to the kernels.
+/// Meaning of an integer parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meaning {
     Size,
-    /// At least as long as a row: the largest size.
+    /// Length of a row in memory. The largest size is used, so that it is at least the row's width.
     Pitch,
     Number(i64),
     Text(String),
@@ -104,16 +104,16 @@ struct Plan<'a> {
     given: &'a Given<'a>,
     meanings: BTreeMap<usize, Meaning>,
     sizes: Vec<Size>,
-    /// Size of each parameter that is one.
+    /// Index into `sizes` for each parameter that is a size.
     of: BTreeMap<usize, usize>,
-    /// Values of integers while bodies are read.
+    /// Values of integer parameters while bodies are read.
     stand_ins: BTreeMap<usize, i128>,
-    /// Sizes that must be multiples of a block.
+    /// Parameters whose size must be a multiple of a block.
     whole: BTreeSet<usize>,
     kept: BTreeMap<usize, i128>,
 }
 
-/// The first of these launches whose block is the one that constants of the kernel stand for, if they stand for one.
+/// The first launch whose block size agrees with the one implied by the kernel's constants, if any.
 pub fn fitting(signature: &Signature, constants: &BTreeMap<String, i128>, launches: &[&Launch]) -> Option<Launch> {
     let fits = |launch: &&&Launch| {
         let Some(body) = &signature.body else { return true };
@@ -132,7 +132,7 @@ pub fn fitting(signature: &Signature, constants: &BTreeMap<String, i128>, launch
     launches.iter().find(fits).map(|launch| (*launch).clone())
 }
 
-/// Finds sizes, launches and lengths for these kernels.
+/// Chooses sizes, launches and lengths for these kernels.
 pub fn sizes(kernels: &[Wanted], given: &Given<'_>) -> Sizes {
     let mut plan = Plan {
         kernels,
@@ -154,7 +154,7 @@ impl Plan<'_> {
         self.kernels.iter().map(|wanted| wanted.signature.parameters.len()).max().unwrap_or(0)
     }
 
-    /// The parameter at a position, if it is an integer of each kernel that has it.
+    /// Whether the parameter is an integer in every kernel that has it.
     fn is_integer(&self, position: usize) -> bool {
         self.kernels.iter().enumerate().all(|(kernel, wanted)| {
             wanted.signature.parameters.get(position).is_some_and(|parameter| {
@@ -223,7 +223,7 @@ impl Plan<'_> {
         parameters.iter().position(|parameter| parameter.name.as_deref() == Some(name))
     }
 
-    /// Finds what each integer is, and which sizes must be whole.
+    /// Determines the meaning of each integer, and which sizes must be multiples of a block.
     fn understand(&mut self) {
         let integers: Vec<usize> = (0..self.positions()).filter(|position| self.is_integer(*position)).collect();
         for (place, position) in integers.iter().enumerate() {
@@ -284,12 +284,12 @@ impl Plan<'_> {
         self.keep();
     }
 
-    /// The file's launch of a kernel.
+    /// The source's launch of a kernel.
     fn launch(&self, kernel: usize) -> Option<&Launch> {
         self.kernels[kernel].launch.as_ref()
     }
 
-    /// Variable of the host that a launch passes for a parameter.
+    /// Host variable that a launch passes for a parameter.
     fn host_name(launch: &Launch, position: usize) -> Option<&str> {
         match launch.arguments.get(position).map(|argument| &argument.value) {
             Some(Expression::Name(name)) => Some(name),
@@ -314,7 +314,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Keeps the file's value of sizes that its launch depends on in a way that is not a number of blocks.
+    /// Keeps the source's value of a size on which its launch depends in any way except through the number of blocks.
     fn keep(&mut self) {
         let mut kept = BTreeMap::new();
         for kernel in 0..self.kernels.len() {
@@ -342,7 +342,7 @@ impl Plan<'_> {
                     found
                 };
                 let is_of_block = mentions(&launch.block) || mentions(launch.shared.as_slice());
-                // The kernel also has the same size as a constant.
+                // The kernel also uses a constant with the same value.
                 let is_constant = value >= SMALLEST_SIZE
                     && self.kernels[kernel].constants.iter().any(|(name, other)| {
                         *other == value && body.is_some_and(|body| body.mentions(|token| token == name))
@@ -418,7 +418,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether blocks or threads count something for which no parameter is the size.
+    /// Whether blocks or threads count something whose size is not a parameter.
     fn needs_rows(&self, positions: &[usize]) -> bool {
         let Some(reach) = self.reach(0, [256, 1, 1], [None; 3], &BTreeMap::new()) else { return false };
         let inner = positions.iter().filter(|position| {
@@ -428,7 +428,7 @@ impl Plan<'_> {
         reach.per_block[0] && reach.spans[0].is_none() && inner.count() == positions.len() && !positions.is_empty()
     }
 
-    /// A further size as an expression of the first: larger, smaller, and so on.
+    /// Further size as an expression of the first one; larger and smaller ones alternate.
     fn further(&self, place: usize, is_whole: bool) -> String {
         match (place, is_whole) {
             (1, false) => "n + n / 8 + 1".to_owned(),
@@ -441,12 +441,12 @@ impl Plan<'_> {
         }
     }
 
-    /// What whole sizes are multiples of.
+    /// Number of which whole sizes are multiples.
     fn grain(&self) -> usize {
         if self.kernels.iter().any(|wanted| dimensions(wanted) == 1) { 256 } else { 32 }
     }
 
-    /// Names of the manifest with their stand-ins.
+    /// Sizes by their manifest names, with their stand-ins.
     fn scope(&self, block: &[i128]) -> Scope {
         let mut scope = Scope::new();
         let mut set = |name: &str, value: i128| {
@@ -471,7 +471,7 @@ impl Plan<'_> {
             let grid = self.grid(kernel, *sides, block.len(), &mut shape);
             let none = BTreeMap::new();
             let mut reach = self.reach(kernel, *sides, grid.map(Some), &none).unwrap_or_default();
-            // Indices that are only read with can point anywhere.
+            // Indices that are only used for reading may have any value.
             let inputs = |targets: &BTreeSet<String>| {
                 targets.iter().all(|name| {
                     self.position(kernel, name)
@@ -531,7 +531,7 @@ impl Plan<'_> {
         found
     }
 
-    /// Threads per block of each kernel: as text, as numbers, and what was taken from a launch.
+    /// Block size of each kernel as text and as numbers, and the parts taken from a launch.
     fn blocks(&self) -> Vec<(Vec<String>, [i128; 3], Vec<&'static str>)> {
         let shown = |block: &[i128]| block.iter().map(ToString::to_string).collect::<Vec<_>>();
         let own = |kernel: usize| -> Option<Vec<i128>> {
@@ -571,7 +571,7 @@ impl Plan<'_> {
             .collect()
     }
 
-    /// Blocks of a kernel as numbers; their text goes into the shape.
+    /// Grid of a kernel as numbers; its text is stored in `shape`.
     fn grid(&self, kernel: usize, sides: [i128; 3], block_dimensions: usize, shape: &mut Shape) -> [i128; 3] {
         let reach = self.reach(kernel, sides, [None; 3], &BTreeMap::new()).unwrap_or_default();
         let body = self.kernels[kernel].signature.body.as_ref();
@@ -592,7 +592,7 @@ impl Plan<'_> {
             shape.taken.push("grid");
             return found;
         }
-        // Threads of one block.
+        // The kernel only uses the threads of one block.
         let is_of_grid = |token: &str| token == "blockIdx" || token.contains("grid");
         if body.is_some_and(|body| body.mentions(|token| token == "threadIdx") && !body.mentions(is_of_grid)) {
             shape.grid = vec!["1".to_owned()];
@@ -618,7 +618,7 @@ impl Plan<'_> {
         grid
     }
 
-    /// Elements that each dimension of the grid covers.
+    /// Number of elements that each grid dimension covers.
     fn spans(&self, kernel: usize, reach: &Reach, dimensions: usize) -> [i128; 3] {
         let mut free: Vec<i128> = self.sizes.iter().map(|size| size.stand_in).collect();
         let inner: Vec<i128> = reach
@@ -636,12 +636,12 @@ impl Plan<'_> {
                 *span = Some(chosen.unwrap_or(first));
             }
         }
-        // A guard that leaves out the last elements, as in `i < n - 1`, takes no other grid.
+        // A guard that excludes the last elements, as in `i < n - 1`, does not change the grid.
         let near = |span: i128| self.sizes.iter().map(|size| size.stand_in).find(|size| (size - span).abs() <= 16);
         spans.map(|span| span.map_or(1, |span| near(span).unwrap_or(span)))
     }
 
-    /// The grid of the file's launch, if it still fits when sizes change.
+    /// Grid of the source's launch, if it still fits when sizes change.
     fn launched_grid(&self, kernel: usize, reach: &Reach) -> Option<Vec<String>> {
         let launch = self.launch(kernel)?;
         let texts: Vec<String> =
@@ -656,7 +656,8 @@ impl Plan<'_> {
         (mentions || strides || is_kept || (reach.spans == [None; 3] && self.of.is_empty())).then_some(texts)
     }
 
-    /// An expression of the host in the manifest's names; variables that no kernel gets become their values.
+    /// Translates a host expression to the manifest's names. Variables that are not passed to the kernel are replaced
+    /// by their values.
     fn of_host(&self, kernel: usize, expression: &Expression) -> Option<Expression> {
         let launch = self.launch(kernel)?;
         let replaced = expression.replaced(&|name| {
@@ -668,7 +669,7 @@ impl Plan<'_> {
                 None => launch.values.get(name).map_or(Expression::Unknown, |value| Expression::Integer(*value)),
             }
         });
-        // A number is easier to read than the constants that it comes from.
+        // If no name is left, a number is easier to read than an expression.
         let mut names = 0;
         replaced.visit(&mut |part| names += usize::from(matches!(part, Expression::Name(_))));
         let whole = (names == 0).then(|| launch.integer(&replaced)).flatten();
@@ -692,17 +693,17 @@ impl Plan<'_> {
         let base = self.base(kernel, &words.join(" "));
         let size = crate::element::element(&base).map_or(8, bytes_of) * components(&base);
         let elements = if extent.known > 0 { extent.known } else { sides.iter().product() };
-        // What blocks hold in shared memory does not grow with the sizes, or it would not fit.
+        // Shared memory per block must not grow with the sizes, or it would not fit.
         shape.shared = match self.describe(elements, *sides) {
             Some(text) => Some(format!("{size} * ({text})")),
             None => Some((size * elements.min(LARGEST_CONSTANT)).to_string()),
         };
     }
 
-    /// Elements that the grid's threads cover, as a default length.
+    /// Number of elements that the grid's threads cover, used as the default length.
     fn covered(&self, grid: &[i128; 3], sides: [i128; 3]) -> String {
         let parts = (0..3).filter(|axis| grid[*axis] > 1).map(|axis| {
-            // The largest size that needs these blocks.
+            // The size that results in this number of blocks.
             let fits = |size: &&Size| ceil_div(size.stand_in, sides[axis]) == grid[axis] || size.stand_in == grid[axis];
             self.sizes
                 .iter()
@@ -741,7 +742,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Length that the file allocates for a parameter.
+    /// Length that the source allocates for a parameter.
     fn allocated(&self, position: usize) -> Option<String> {
         (0..self.kernels.len()).find_map(|kernel| {
             let launch = self.launch(kernel)?;
@@ -749,7 +750,7 @@ impl Plan<'_> {
             let base = self.base(kernel, &self.kernels[kernel].signature.parameters.get(position)?.base);
             let size = bytes_of(crate::element::element(&base)?);
             let bytes = self.of_host(kernel, bytes)?;
-            // A length that no size is part of would not follow them.
+            // A length without any size in it would not change with the sizes.
             let mut names = 0;
             bytes.visit(&mut |part| names += usize::from(matches!(part, Expression::Name(_))));
             let is_kept = self.of.keys().all(|position| self.kept.contains_key(position));
@@ -758,7 +759,7 @@ impl Plan<'_> {
         })
     }
 
-    /// What lengths are made of: the sizes, and values that the user gives.
+    /// Terms for lengths: the sizes and the values that the user gave.
     fn terms(&self) -> Vec<(String, i128)> {
         let sizes = self.sizes.iter().map(|size| (size.name.clone(), size.stand_in));
         let given = self.meanings.iter().filter_map(|(position, meaning)| match meaning {
@@ -768,10 +769,10 @@ impl Plan<'_> {
         sizes.chain(given.filter(|(_, value)| *value > 1)).collect()
     }
 
-    /// An expression of the sizes for a number that came from their stand-ins.
+    /// Expresses a number that was computed from stand-ins by the sizes' names.
     fn describe(&self, value: i128, sides: [i128; 3]) -> Option<String> {
         let terms = self.terms();
-        // Without sizes that vary, every number is what it will be.
+        // If no size varies, every number is final.
         if self.of.is_empty() && terms.len() > self.sizes.len() {
             return Some(value.to_string());
         }
@@ -819,7 +820,8 @@ impl Plan<'_> {
                 return Some(format!("round_up({shown}, {divisor})"));
             }
         }
-        // Two factors with a rim: (rows + 2) * (columns + 2); blocks of one with elements of another.
+        // Two factors with a margin, such as `(rows + 2) * (columns + 2)`, or the blocks of one size times the elements
+        // of another.
         for size in &self.sizes {
             for rim in -16..=16 {
                 let side = size.stand_in + rim;
@@ -836,12 +838,12 @@ impl Plan<'_> {
                 }
             }
         }
-        // Enough in any case: the next product.
+        // The next larger product is always enough.
         let next = products.iter().filter(|(product, _)| *product >= value).min_by_key(|(product, _)| *product);
         next.map(|(_, places)| text(places))
     }
 
-    /// How many sizes are multiplied in an expression.
+    /// Number of sizes that are multiplied in an expression.
     fn degree(&self, text: &str) -> usize {
         text.split(|c: char| !c.is_alphanumeric() && c != '_')
             .filter(|word| self.sizes.iter().any(|size| size.name == *word))
@@ -849,7 +851,7 @@ impl Plan<'_> {
             .max(1)
     }
 
-    /// First size on a GPU and on the simulator.
+    /// Default values of the first size for a GPU and for the simulator.
     fn defaults(&self, degree: usize) -> [String; 2] {
         let is_whole = !self.whole.is_empty() || self.of.is_empty();
         let narrow = (0..self.positions()).filter(|position| self.of.contains_key(position)).any(|position| {
@@ -872,7 +874,7 @@ impl Plan<'_> {
             true if self.grain() == 256 => "3 * 2**8".to_owned(),
             true if exponent >= 7 => format!("2**{exponent} - 2**5"),
             true => "3 * 2**5".to_owned(),
-            // Primes, most of them.
+            // Mostly primes.
             false => format!(
                 "2**{exponent} - {}",
                 match exponent {
@@ -886,12 +888,11 @@ impl Plan<'_> {
     }
 }
 
-/// Value of an expression of manifests, if it is a number.
+/// Evaluates a manifest expression; `None` unless it is a number.
 fn evaluate(text: &str, scope: &Scope) -> Option<i128> {
     Program::parse(text).ok()?.evaluate_i64(scope).ok().map(i128::from)
 }
 
-/// Bytes of one element.
 fn bytes_of(element: runner_types::ElementType) -> i128 {
     i128::try_from(element.size()).unwrap_or(1)
 }
@@ -900,7 +901,7 @@ fn grouped(text: &str) -> String {
     if text.contains(' ') && !text.ends_with(')') { format!("({text})") } else { text.to_owned() }
 }
 
-/// Elements in so many bytes.
+/// Number of elements in `bytes`, as an expression.
 fn elements(bytes: &Expression, size: i128) -> Option<String> {
     use runner_cuda_source::expression::Operator::Multiply;
     if let Expression::Binary(Multiply, one, other) = bytes {
@@ -928,13 +929,13 @@ fn elements(bytes: &Expression, size: i128) -> Option<String> {
     }
 }
 
-/// Whether a name is that of a row's length in memory.
+/// Whether the name suggests the length of a row in memory.
 fn is_pitch(name: &str) -> bool {
     let name = name.to_lowercase();
     name.starts_with("ld") || name.contains("pitch") || name.contains("stride")
 }
 
-/// Whether a name is that of a small number.
+/// Whether the name suggests a small number.
 fn is_small(name: &str) -> bool {
     let name = name.to_lowercase();
     let words = [
@@ -965,7 +966,7 @@ fn is_small(name: &str) -> bool {
     words.iter().any(|word| name.contains(word)) || matches!(name.as_str(), "r" | "c0" | "val" | "bias")
 }
 
-/// Whether a name is that of a size.
+/// Whether the name suggests a size.
 pub fn is_size(name: &str) -> bool {
     let lower = name.to_lowercase();
     let words = ["size", "len", "num", "count", "row", "col", "width", "height", "dim", "elem", "batch", "total"];

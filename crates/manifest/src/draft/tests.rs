@@ -1,4 +1,4 @@
-//! Drafts are read back as manifests.
+//! Checks that drafts are valid manifests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ __global__ void volume(const float *in, float *out, int n) { out[threadIdx.z] = 
 template <int N> __global__ void needs(const float *in, float *out, unsigned n) {}
 ";
 
-/// Draft for kernels of the source, as text without and with comments.
+/// Drafts a manifest for these kernels, without and with comments.
 fn draft(kernels: &[&str], change: impl FnOnce(&mut Request)) -> Result<[String; 2], Vec<String>> {
     draft_of(SOURCE, kernels, change)
 }
@@ -120,7 +120,7 @@ fn what_a_kernel_reads_first_has_a_content_and_what_it_only_reads_is_no_output()
     ] {
         assert!(text.contains(part), "{part}\nis not in:\n{text}");
     }
-    // An explicit request wins.
+    // An explicit request takes precedence.
     let [text, _] = draft(&["saxpy"], |request| request.arguments = vec!["y=out".into()]).unwrap_or_default();
     assert!(text.contains("access = \"out\"") && !text.contains("inout"), "{text}");
 }
@@ -139,7 +139,7 @@ fn sizes_differ_and_buffers_are_as_long_as_the_kernels_reach() {
     }
     let [text, _] = draft(&["transpose"], |request| request.block = vec!["32,8".into()]).unwrap_or_default();
     assert!(text.contains("grid   = [\"ceil_div(columns, 32)\", \"ceil_div(n, 8)\"]"), "{text}");
-    // What the user says about one size, the others and the lengths follow.
+    // If the user sets one size, the other sizes and the lengths follow.
     let [text, _] =
         draft(&["transpose"], |request| request.arguments = vec!["columns=3 * n".into()]).unwrap_or_default();
     assert!(text.contains("len    = \"n * (3 * n)\"") && text.contains("ceil_div((3 * n), 16)"), "{text}");

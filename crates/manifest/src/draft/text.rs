@@ -1,6 +1,6 @@
 //! Writes a draft as TOML.
 //!
-//! `runner init` adds comments for the person who goes on from there; `runner try` needs none.
+//! `runner init` adds comments for the person who will edit it; `runner try` needs none.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ impl Draft {
         self.compiler(out);
     }
 
-    /// Writes what all variants are compiled with.
+    /// Writes the compiler keys that apply to all variants.
     fn compiler(&self, out: &mut Writer) {
         let paths: Vec<String> = self.include_paths.iter().map(|path| quoted(path)).collect();
         let defines: Vec<String> =
@@ -110,8 +110,8 @@ impl Draft {
         out.line(checks.collect::<Vec<_>>().join("\n").trim_end());
     }
 
-    /// Writes the least work, assuming that every element is touched once. It is a comment, since no signature shows
-    /// the work.
+    /// Writes the minimum number of bytes, assuming that every element is touched once. Written as a comment, since a
+    /// signature does not show the work.
     fn work(&self, out: &mut Writer) {
         let size = |place: &DraftParameter| match &place.what {
             What::Buffer { len, .. } => Some(format!("{} * ({len})", place.element.size())),
@@ -146,7 +146,7 @@ impl Draft {
     }
 }
 
-/// The argument in a list of `args`.
+/// Formats an entry of `args`.
 fn argument(DraftParameter { name, element, what }: &DraftParameter) -> String {
     match what {
         What::Buffer { .. } => quoted(name),
@@ -202,7 +202,7 @@ fn buffer(out: &mut Writer, DraftParameter { name, element, what }: &DraftParame
     out.line(&format!("access = \"{}\"", role.name()));
 }
 
-/// The text as a TOML string.
+/// Quotes text as a TOML string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
@@ -224,7 +224,7 @@ impl Writer {
         }
     }
 
-    /// Writes an empty line, followed by `comment` if comments are on.
+    /// Writes an empty line, followed by `comment` if comments are enabled.
     fn gap(&mut self, comment: &str) {
         self.line("");
         self.comment(comment);

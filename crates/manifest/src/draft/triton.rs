@@ -1,7 +1,7 @@
 //! Drafts a manifest for a kernel compiled by Triton, from an entry of Triton's cache.
 //!
-//! The entry holds metadata, PTX and intermediate code (`.ttir`). Only the intermediate code knows the types behind
-//! pointers.
+//! The entry contains metadata, PTX and intermediate code (`.ttir`). Only the intermediate code contains the pointee
+//! types.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use super::argument::Role;
 use runner_cuda_source::ptx::{self, Entry};
 use runner_cuda_source::source::is_name;
 
-/// Threads of a warp on every GPU that Triton compiles PTX for.
+/// Warp size of every GPU for which Triton generates PTX.
 const WARP: u64 = 32;
 
-/// Entry of Triton's cache.
+/// An entry of Triton's cache.
 #[derive(Debug, Clone, Copy)]
 pub struct TritonKernel<'a> {
     /// Content of `NAME.json`.
@@ -30,14 +30,14 @@ pub struct TritonKernel<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     name: String,
-    /// Element type as the manifest names it.
+    /// Element type as written in the manifest.
     element: String,
-    /// Use of the buffer; `None` for a number.
+    /// Role of the buffer; `None` for a number.
     role: Option<Role>,
 }
 
 impl TritonKernel<'_> {
-    /// Manifest whose variant runs this kernel from `source`. The error says what is missing.
+    /// A manifest whose variant runs this kernel from `source`. The error says what is missing.
     pub fn manifest(&self, experiment: &str, source: &str) -> Result<String, String> {
         let metadata: Value =
             serde_json::from_str(self.metadata).map_err(|e| format!("the metadata is not JSON: {e}"))?;
@@ -89,7 +89,7 @@ impl TritonKernel<'_> {
             );
         }
         let mut arguments: Vec<String> = parameters.iter().map(argument).collect();
-        // Triton adds pointers to scratch memory of its own, which this kernel does not use.
+        // Triton appends pointers to its own scratch memory, which this kernel does not use.
         arguments.resize(entry.parameters.len().max(arguments.len()), "\"null\"".to_owned());
         let shared = number("shared").unwrap_or(0);
         let _ = write!(
@@ -116,7 +116,7 @@ fn argument(parameter: &Parameter) -> String {
     }
 }
 
-/// Parameters from the PTX, where the pointees have no type.
+/// Parameters according to the PTX, which has no pointee types.
 fn of_entry(entry: &Entry) -> Vec<Parameter> {
     let parameter = |(at, parameter): (usize, &ptx::Parameter)| Parameter {
         name: format!("arg{at}"),
@@ -151,7 +151,7 @@ fn parameters(ttir: &str) -> Vec<Parameter> {
     found
 }
 
-/// Parts of a list up to its closing parenthesis, split at commas outside brackets.
+/// Items of a list up to its closing parenthesis, split at commas outside brackets.
 fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut found) = (0, 0, Vec::new());
     for (at, c) in list.char_indices() {
@@ -172,7 +172,7 @@ fn parts(list: &str) -> Vec<&str> {
     found
 }
 
-/// Manifest name of an MLIR type.
+/// Manifest name for an MLIR type.
 fn element(kind: &str) -> &str {
     match kind {
         "f16" | "bf16" | "f32" | "f64" | "i8" | "i16" | "i32" | "i64" => kind,
@@ -180,7 +180,7 @@ fn element(kind: &str) -> &str {
     }
 }
 
-/// Widest range of indices in the code: the elements per program.
+/// Widest index range in the code: the number of elements per program.
 fn tile(ttir: &str) -> u64 {
     let ends = ttir.split("tt.make_range {end = ").skip(1);
     ends.filter_map(|rest| rest.split(' ').next()?.parse().ok()).max().unwrap_or(1)
@@ -196,7 +196,7 @@ struct Uses {
 impl Uses {
     fn scan(ttir: &str) -> Self {
         let mut uses = Self::default();
-        // Value → the parameter that it points into.
+        // Maps each value to the parameter that it points into.
         let mut roots: BTreeMap<String, String> = BTreeMap::new();
         for line in ttir.lines() {
             for pair in line.split_once("iter_args(").map_or("", |(_, rest)| rest).split(", ") {
@@ -221,7 +221,7 @@ impl Uses {
         uses
     }
 
-    /// Use of a pointer; `inout` if unknown.
+    /// Role of a pointer; `inout` if unknown.
     fn role(&self, name: &str) -> Role {
         let has = |list: &[String]| list.iter().any(|known| known == name);
         match (has(&self.loaded), has(&self.stored)) {
@@ -232,7 +232,7 @@ impl Uses {
     }
 }
 
-/// Parameter that a value points into; the value itself if unknown.
+/// The parameter that a value points into, or the value itself if unknown.
 fn root(roots: &BTreeMap<String, String>, value: &str) -> String {
     roots.get(value).map_or(value, String::as_str).to_owned()
 }
