@@ -17,14 +17,14 @@ use runner_lang::diagnostics::Diagnostic;
 use runner_lang::diagnostics::nearest;
 use runner_types::Span;
 
-/// A value with its place in the file.
+/// A value with its location in the file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct At<T> {
     pub value: T,
     pub span: Span,
 }
 
-/// Value of a required key. Empty if it is missing or wrong, which has then been reported.
+/// Value of a required key. `None` if the key is missing or invalid, which has then been reported.
 #[derive(Debug, Clone)]
 pub struct Required<T>(pub Option<T>);
 
@@ -34,7 +34,7 @@ impl<T> Default for Required<T> {
     }
 }
 
-/// A table with user-chosen keys, in the order of the file.
+/// A table with user-chosen keys, in file order.
 #[derive(Debug, Clone)]
 pub struct Named<T>(pub Vec<(At<String>, T)>);
 
@@ -44,26 +44,26 @@ impl<T> Default for Named<T> {
     }
 }
 
-/// A key of a later version. It is refused, so that it is not mistaken for one that has an effect.
+/// A key that only later versions support. It is rejected rather than ignored, since it would have no effect.
 pub type Later = (&'static str, &'static str);
 
 /// A key that belongs elsewhere, and what to write instead.
 pub type Instead = (&'static str, &'static str);
 
-/// Maximum number of faults to keep; others are only counted.
+/// Maximum number of faults to keep; any more are only counted.
 const MOST_FAULTS: usize = 1000;
 
-/// Faults found while reading, and what validation needs to avoid reporting their consequences.
+/// Faults found while reading, and what validation needs so as not to report their consequences.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub faults: Vec<Diagnostic>,
     /// Number of faults beyond the limit.
     pub omitted: usize,
-    /// Keys with a refused value, by the start of their table.
+    /// Keys with a rejected value, by the start of their table.
     pub refused: BTreeSet<(usize, &'static str)>,
-    /// Entries with a refused value in tables with user-chosen keys, such as axes.
+    /// Entries with a rejected value in tables with user-chosen keys, such as axes.
     pub dropped: BTreeSet<String>,
-    /// First and last byte of each table. A table's span covers only its header.
+    /// End of each table by its start. A table's own span covers only its header.
     pub extents: BTreeMap<usize, usize>,
 }
 
@@ -84,7 +84,7 @@ pub struct Reader<'a> {
     path: Vec<String>,
 }
 
-/// Path component of an array entry.
+/// Path component for an array entry.
 const ENTRY: &str = "[]";
 
 impl<'a> Reader<'a> {
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         keys.join(".")
     }
 
-    /// The current value as messages name it.
+    /// Name of the current value in messages.
     fn subject(&self) -> String {
         let entry = self.path.last().is_some_and(|key| key == ENTRY);
         format!("{}`{}`", if entry { "an entry of " } else { "" }, self.here())
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Reports a value of the wrong type; always `None`.
+    /// Reports a value of the wrong type. Always returns `None`.
     pub fn wrong_type<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let found = describe(value.get_ref());
         let message = format!("{} must be {expected}, found {found}", self.subject());
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads one of a fixed set of words, or reports any other.
+    /// Reads one of a fixed set of words; reports any other word.
     pub fn word<T: DeserializeOwned>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let DeValue::String(text) = value.get_ref() else { return self.wrong_type(value, expected) };
         let word: StrDeserializer<'_, serde::de::value::Error> = text.as_ref().into_deserializer();
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         T::deserialize(word).ok().or_else(|| self.wrong_value(value.span(), &rule()))
     }
 
-    /// Reports a value out of bounds; always `None`.
+    /// Reports an invalid value. Always returns `None`.
     pub fn wrong_value<T>(&mut self, span: Span, rule: &str) -> Option<T> {
         let message = format!("{} {rule}", self.subject());
         self.found.push(Diagnostic::at(span, message));
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Names the kind of a value: `a string`, `an array`.
+/// Describes the type of a value: `a string`, `an array`.
 fn describe(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -149,19 +149,19 @@ fn describe(value: &DeValue<'_>) -> &'static str {
 }
 
 pub trait Read: Sized + Clone {
-    /// Expected type as messages name it: `a string`.
+    /// Name of the expected type in messages: `a string`.
     const EXPECTED: &'static str;
 
-    /// Place of the value, or of its first entry, for types that keep their place.
+    /// Location of the value or of its first entry, for types that keep it.
     fn place(&self) -> Option<Span> {
         None
     }
 
-    /// Reads the value, or reports why it cannot.
+    /// Reads the value; on failure, reports why.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// Reads a type whose values are words, by its serde names.
+/// Reads an enumeration from words, using its serde names.
 macro_rules! read_word {
     ($type:ty, $expected:expr) => {
         impl Read for $type {
@@ -175,7 +175,7 @@ macro_rules! read_word {
 }
 pub(crate) use read_word;
 
-/// Reads an enumeration whose variant depends on the kind of the value.
+/// Reads an enumeration whose variant depends on the TOML type of the value.
 macro_rules! read_by_kind {
     ($type:ty, $expected:expr; $( $($kind:ident)|+ => $variant:ident ),+) => {
         impl Read for $type {
@@ -194,17 +194,17 @@ pub(crate) use read_by_kind;
 
 /// A type that can be a field of a [`table!`].
 pub trait Slot: Default + Clone {
-    /// Adds the keys that have a value, with the places of the values.
+    /// Adds the keys that are set, with the locations of their values.
     fn given(&self, key: &'static str, given: &mut Vec<(&'static str, Span)>);
 
-    /// The field's value or, if it has none, the `shared` one.
+    /// The field's own value, or else the `shared` one.
     #[must_use]
     fn or_shared(self, shared: &Self) -> Self;
 
     /// Adds the keys that the field reads from its table.
     fn keys(key: &'static str, keys: &mut Vec<&'static str>);
 
-    /// Reads the field's value from the table. `owner` is the span of the table; `None` for the document.
+    /// Reads the field's value from the table. `owner` is the table's span; `None` for the whole document.
     fn take(key: &'static str, table: &DeTable<'_>, owner: Option<&Span>, reader: &mut Reader<'_>) -> Self;
 }
 
@@ -267,7 +267,7 @@ pub fn missing(key: &str, owner: Option<&Span>, place: &str) -> Diagnostic {
 
 /// A table with a fixed set of keys.
 pub trait Table: Sized + Clone {
-    /// The given keys, with the places of their values.
+    /// The keys that are set, with the locations of their values.
     fn given(&self) -> Vec<(&'static str, Span)>;
 
     /// The table, with missing keys taken from `shared`.
@@ -308,7 +308,7 @@ pub trait Table: Sized + Clone {
     }
 }
 
-/// Last byte of a value and of everything in it.
+/// End of a value, including everything nested in it.
 fn end(value: &Spanned<DeValue<'_>>) -> usize {
     let inside = match value.get_ref() {
         DeValue::Table(table) => table.iter().map(|(key, value)| key.span().end.max(end(value))).max(),
@@ -340,7 +340,8 @@ fn unknown_key(key: &Spanned<Cow<'_, str>>, known: &[&str], later: Option<&Later
     Diagnostic::at(key.span(), format!("unknown key `{name}` in {place}")).label("unknown key").hint(hint)
 }
 
-/// Key of a field. A field named like a keyword begins with `r#`, or ends with `_` if `r#` is not allowed.
+/// Key of a field. If the key is a Rust keyword, the field has the prefix `r#`, or the suffix `_` if `r#` is not
+/// allowed.
 pub fn key_of(field: &'static str) -> &'static str {
     field.trim_start_matches("r#").trim_end_matches('_')
 }
@@ -421,7 +422,7 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// A table whose keys are written directly in the table that has this field.
+/// A table whose keys are written directly in the enclosing table.
 #[derive(Debug, Clone, Default)]
 pub struct Inline<T>(pub T);
 
@@ -474,7 +475,7 @@ impl<T: Read> Read for Vec<T> {
         let DeValue::Array(items) = value.get_ref() else {
             return reader.wrong_type(value, Self::EXPECTED);
         };
-        // A wrong entry has been reported and is left out; the others are still checked.
+        // Skip an invalid entry, which has been reported, and check the others.
         Some(reader.read_below(ENTRY, |reader| items.iter().filter_map(|item| T::read(item, reader)).collect()))
     }
 }
@@ -518,7 +519,7 @@ impl<T: Read> Read for Named<T> {
     }
 }
 
-/// The wrappers do not appear in the schema, since the file contains no spans.
+/// Leaves the wrappers out of the schema, since the file contains no spans.
 macro_rules! transparent_schema {
     ($wrapper:ident) => {
         impl<T: JsonSchema> JsonSchema for $wrapper<T> {

@@ -1,6 +1,6 @@
 //! The JSON Schema of the manifest, generated from the raw types.
 //!
-//! The generated schema is then adapted to TOML, which has no null, and refuses empty texts.
+//! The generated schema is then adapted to TOML, which has no null, and made to reject empty strings.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::raw::RawManifest;
 
-/// The schema as stored in the repository: JSON with an indent of two spaces and a final newline.
+/// The schema as stored in the repository: JSON with two-space indentation and a final newline.
 pub fn schema() -> String {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<RawManifest>();
     RecursiveTransform(without_null).transform(&mut schema);
@@ -17,7 +17,7 @@ pub fn schema() -> String {
     format!("{:#}\n", schema.as_value())
 }
 
-/// Refuses an empty string. A value that may be empty, such as a macro's, also accepts numbers.
+/// Rejects empty strings. A value that also accepts numbers, such as a macro's, may be empty.
 fn never_empty(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let narrowed = ["enum", "pattern", "minLength"].iter().any(|key| object.contains_key(*key));
@@ -26,7 +26,7 @@ fn never_empty(schema: &mut Schema) {
     }
 }
 
-/// Drops null, which TOML does not have: an optional key may be absent, but not null.
+/// Removes null, which TOML does not have: an optional key may be absent, but not null.
 fn without_null(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -41,7 +41,7 @@ fn without_null(schema: &mut Schema) {
     if let [Value::Object(only)] = choices.as_slice() {
         let only = only.clone();
         object.remove("anyOf");
-        // In draft 7, keywords next to a `$ref` are ignored.
+        // In draft 7, keywords next to `$ref` are ignored.
         if only.contains_key("$ref") && !object.is_empty() {
             object.insert("allOf".to_owned(), Value::Array(vec![Value::Object(only)]));
         } else {

@@ -19,7 +19,7 @@ use runner_types::{
 
 const EVERY_KEY: &str = include_str!("tests/every_key.toml");
 
-/// Every key of `[packages]`. It is separate because a manifest whose packages are not in the cache does not load.
+/// Every key of `[packages]`. Kept separate, because a manifest whose packages are not in the cache does not load.
 const PACKAGES: &str = "[packages.mine]\ncrate = \"my-kernels\"\nversion = \"0.9.1\"\nlicense = \"MIT\"\nbytes = 4096\n\
                         sha256 = \"00000000000000000000000000000000000000000000000000000000000000ff\"\n\
                         [packages.yours]\nwheel = \"your_kernels\"\nversion = \"1.0+cu130\"\n\
@@ -32,7 +32,7 @@ const SOURCE: &str = "#include \"parts.cuh\"\n__device__ unsigned int ticket;\n\
                       template <typename T, int U> __global__ void first(T*) {}\n\
                       extern \"C\" __global__ void second(float*) {}\n";
 
-/// A user's folder: `experiments/`, `kernels/`, a data file and headers.
+/// A user's project: `experiments/`, `kernels/`, a data file and headers.
 fn folder(manifest: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, bytes: &[u8]| {
@@ -154,7 +154,7 @@ fn the_manual_describes_every_key_of_the_schema() {
     }
 }
 
-/// Every key of every table of the schema.
+/// All keys of all tables in the schema.
 fn keys(schema: &serde_json::Value) -> BTreeSet<String> {
     let tables = schema["definitions"].as_object().unwrap().values().chain([schema]);
     tables.filter_map(|table| table["properties"].as_object()).flat_map(|keys| keys.keys().cloned()).collect()
@@ -399,7 +399,7 @@ fn an_expression_knows_its_place_whatever_quotes_it_has() {
     let folder = folder(manifest);
     let manifest = load(&folder);
     let places: Vec<&str> = manifest.lets.iter().map(|l| &manifest.source.text[l.value.span.clone()]).collect();
-    // With an escape the file does not contain the text itself, so the span is that of the whole string.
+    // A string with an escape differs from its source text, so the span covers the whole string.
     assert_eq!(places, ["1 + 1", "2 + 2", "3 + 3", "4 + 4", "5", "\"\\u0036 + 6\""]);
     assert_eq!(text(&manifest.lets[5].value), "6 + 6");
 }
@@ -407,7 +407,7 @@ fn an_expression_knows_its_place_whatever_quotes_it_has() {
 #[test]
 fn the_hash_is_that_of_the_text() {
     let manifest = load(&folder(SMALLEST));
-    // The hash was computed by sha256sum.
+    // Computed by sha256sum.
     assert_eq!(manifest.hash, "a6b6c7b7ef299425d80f2efe6e13dca386da4701278bf7c314bc76f8442d85f8");
 }
 

@@ -1,6 +1,6 @@
-//! Checks the raw manifest and builds the `Manifest` from it.
+//! Checks the raw manifest and builds a `Manifest` from it.
 //!
-//! Checking continues after a fault. An empty expression takes the place of a missing one, and later checks skip it. A
+//! Checking continues after a fault. A missing expression is replaced by an empty one, which later checks skip. A
 //! manifest with faults is never returned to the user.
 
 mod axes;
@@ -41,7 +41,7 @@ use runner_types::{SourceText, Span, can_name_experiment, sha256_hex};
 
 pub use names::may_name_buffer;
 
-/// Builds the manifest. Also returns its faults and the number of those left out; the manifest is valid only if there
+/// Builds the manifest. Also returns its faults and the number of faults left out; the manifest is valid only if there
 /// are none.
 pub fn validate(
     raw: &RawManifest,
@@ -107,7 +107,7 @@ pub fn validate(
     (manifest, ctx.into_faults())
 }
 
-/// Checks the template's path. The file is read when a run begins: a base that is only compared needs none.
+/// Checks the template's path. The file is not read until a run begins: a base that is only compared needs none.
 fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
     let At { value: path, span } = raw.template.as_ref()?;
     if Path::new(path).is_absolute() {
@@ -121,7 +121,7 @@ fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
 
 fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {
     let name = raw.name.0.clone().unwrap_or_default();
-    // A missing name was reported when it was read.
+    // A missing name was already reported.
     if raw.name.0.is_some() && !can_name_experiment(&name.value) {
         ctx.fault(
             Diagnostic::at(name.span.clone(), format!("`{}` cannot name an experiment", name.value))

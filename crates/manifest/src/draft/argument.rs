@@ -121,7 +121,7 @@ pub enum What {
     },
 }
 
-/// A small texture of a fixed size, since a kernel may clamp its coordinates.
+/// A small texture whose size does not depend on the sizes of buffers.
 #[derive(Debug, Clone)]
 pub struct Texture {
     pub kind: &'static str,

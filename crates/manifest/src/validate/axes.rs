@@ -1,4 +1,4 @@
-//! Validates axes: lists of values of one kind, written out or generated.
+//! Validates axes: lists of values of the same type, written out or generated.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use runner_files::npy;
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::{Span, Value};
 
-/// Maximum number of values of all axes together. A plan may not have more cells, and more values would only fill
+/// Maximum number of values of all axes together. A plan may not have more cells, so more values would only waste
 /// memory.
 const MOST_VALUES: i64 = 1_000_000;
 
-/// Axes of a table, in the order of the file.
+/// Axes of a table, in file order.
 pub fn axes(ctx: &mut Context, raw: Option<&Named<At<RawAxis>>>) -> Vec<Axis> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries.iter().map(|(name, raw)| axis(ctx, name, raw)).collect()
@@ -41,7 +41,7 @@ fn axis(ctx: &mut Context, name: &At<String>, raw: &At<RawAxis>) -> Axis {
     }
 }
 
-/// Reports the first value whose kind differs from that of the first value.
+/// Reports the first value whose type differs from the first value's.
 fn one_kind(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
     let Some((first, rest)) = values.split_first() else { return };
     let Some(other) = rest.iter().find(|(value, _)| value.kind() != first.0.kind()) else { return };
@@ -63,7 +63,7 @@ fn distinct(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
     for (value, span) in values {
         if let Some(first) = seen.insert(value.to_string(), span) {
             let fault = Diagnostic::at(span.clone(), format!("axis `{name}` has the value `{value}` twice"));
-            // All values of a range have the same place.
+            // All values of a range have the same location.
             ctx.fault(if first == span { fault } else { fault.label("again").related(first.clone(), "first") });
         }
     }
@@ -93,7 +93,7 @@ fn made(ctx: &mut Context, name: &str, raw: &At<RawAxis>, table: &RawAxisTable) 
     listed.filter_map(|Expr(expression)| Some((integer(ctx, name, expression)?, expression.span.clone()))).collect()
 }
 
-/// Length of the array in a file along a dimension.
+/// Extent of a file's array along a dimension.
 fn extent(ctx: &mut Context, file: &At<String>, dimension: u64) -> Option<(Value, Span)> {
     let path = ctx.files.path_beside(&file.value);
     if !ctx.is_inside(&path, &file.span) {
@@ -129,7 +129,7 @@ fn powers(ctx: &mut Context, name: &str, steps: &At<Vec<At<i64>>>) -> Vec<(Value
     exponents.into_iter().map(|exponent| (Value::Int(1 << exponent), steps.span.clone())).collect()
 }
 
-/// `first, first + step, …` up to `last`, which is included if a step reaches it.
+/// `first, first + step, …` up to `last`, which is included only if a step reaches it.
 fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -> Vec<i64> {
     let numbers: Vec<i64> = steps.value.iter().map(|at| at.value).collect();
     let (first, last, step) = match numbers.as_slice() {
@@ -159,7 +159,7 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
     (0..=(last - first) / step).map(|i| first + i * step).collect()
 }
 
-/// Value of an integer expression without names.
+/// Value of an integer expression that contains no names.
 fn integer(ctx: &mut Context, name: &str, expression: &runner_experiment::Expression) -> Option<Value> {
     if let Some(used) = expression.names().iter().next() {
         let message = format!("a value of axis `{name}` cannot depend on `{used}`");

@@ -1,7 +1,7 @@
-//! Validates what each variant does: launches, an operation of the driver, or a reference on the host.
+//! Validates each variant's body: launches, a driver operation, or a reference on the host.
 //!
-//! Bodies come after all declarations, since a body may use shared buffers and its checks may expect another variant's
-//! result.
+//! Bodies are validated after all declarations, since a body may use shared buffers and its checks may expect another
+//! variant's result.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ fn is_sample(blocks: &At<RawBlocks>) -> bool {
     blocks.value == RawBlocks::Sample
 }
 
-/// What the sanitizer ignores in a variant.
+/// Sanitizer findings to ignore in a variant.
 fn unsanitized(ctx: &mut Context, given: &At<RawSanitize>) -> Option<Unsanitized> {
     let RawSanitize { off, reason } = &given.value;
     let off = off.0.as_ref()?;
@@ -82,7 +82,7 @@ fn unsanitized(ctx: &mut Context, given: &At<RawSanitize>) -> Option<Unsanitized
     }
 }
 
-/// Differences of a variant on each backend.
+/// Backend-specific settings of a variant.
 fn on_backends(
     ctx: &mut Context,
     raw: Option<&Named<At<RawVariantOn>>>,
@@ -109,7 +109,7 @@ fn on_backends(
     on
 }
 
-/// Ways in which the variant is expected to fail. `wrong` needs a check.
+/// Ways in which the variant is expected to fail. `wrong` requires a check.
 fn fails(
     ctx: &mut Context,
     raw: &At<RawVariant>,
@@ -134,7 +134,7 @@ fn fails(
     entries.into_iter().map(|(entry, _)| entry).collect()
 }
 
-/// Ways to fail, each with its place. Conditions may use only axes, since judging a failure knows a case by its axes.
+/// Expected failures with their locations. Conditions may use only axes, since a failed case is identified by its axes.
 fn expected_failures(
     ctx: &mut Context,
     raw: &RawFails,
@@ -179,7 +179,7 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
         given_kind("host", fields.host.is_some()),
     ];
     let given: Vec<&str> = kinds.into_iter().flatten().collect();
-    // An entry of a sequence inherits what it leaves out from the variant, including the kernel.
+    // An entry of a sequence inherits omitted keys, including the kernel, from the variant.
     if given.len() != 1 && given != ["kernel", "launch"] {
         let name = variant.name.text();
         let message = format!("variant `{name}` needs exactly one of `kernel`, `launch`, `builtin`, `host` and `cpu`");
@@ -205,12 +205,12 @@ fn body(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, decl
     }
     match given.as_slice() {
         ["kernel" | "launch"] | ["kernel", "launch"] => launches::launches(ctx, raw, variant, declared),
-        // A key of a later version or a refused value, already reported.
+        // A key of a later version or a rejected value, already reported.
         _ => empty_body(),
     }
 }
 
-/// Placeholder for a missing or wrong body, which has been reported.
+/// Placeholder for a missing or invalid body, which has been reported.
 fn empty_body() -> BodySpec {
     BodySpec::Launches { rounds: None, launches: Vec::new(), steps: None }
 }

@@ -1,4 +1,4 @@
-//! Validates buffers: type, length, initial content, access.
+//! Validates buffers: type, length, initial contents, access.
 
 use super::context::{BESIDE, Context, Names, integers, written};
 use super::declared::{Declared, DeclaredVariant};
@@ -16,7 +16,7 @@ use runner_types::{Access, ElementType, Span, Value};
 
 const SEED: u64 = 1;
 
-/// Buffers of a table, in the order of the file. [`check`] checks the names that they use.
+/// Buffers of a table, in file order. [`check`] checks the names that they use.
 pub fn buffers(ctx: &mut Context, raw: Option<&Named<At<RawBuffer>>>) -> Vec<BufferSpec> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries.iter().map(|(name, raw)| buffer(ctx, name, raw)).collect()
@@ -41,7 +41,7 @@ fn buffer(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> BufferSp
     }
 }
 
-/// Length, which a file or a list in `fill` may determine.
+/// Length of a buffer. A file or a list in `fill` may determine it.
 fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expression {
     if let Some(Expr(len)) = &raw.value.len {
         return len.clone();
@@ -64,7 +64,7 @@ fn length(ctx: &mut Context, name: &At<String>, raw: &At<RawBuffer>) -> Expressi
     Expression::missing()
 }
 
-/// Resolves fills that equal or depend on another buffer's.
+/// Resolves fills that are copies of, or depend on, another buffer's.
 pub fn link(ctx: &mut Context, buffers: &mut [BufferSpec], shared: &[BufferSpec]) {
     let known: Vec<BufferSpec> = buffers.iter().chain(shared).cloned().collect();
     for buffer in buffers {
@@ -124,7 +124,7 @@ fn fill_spec(ctx: &mut Context, buffer: &str, raw: &At<RawFill>) -> Option<FillS
     }
 }
 
-/// Content 0, 1, 2, …
+/// Contents 0, 1, 2, …
 fn iota(word: &Expression) -> FillSpec {
     let number = |value| Expression::integer(value, word.span.clone());
     FillSpec::Iota { start: number(0), step: number(1) }
@@ -194,7 +194,7 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
         }
         return structured(StructureSpec::Permutation);
     }
-    // The rest is taken from the other buffer later.
+    // The remaining parameters are later taken from the other buffer.
     if let Some(rows) = &table.csr_columns {
         let (begins, nonzeros, columns) = (Expression::missing(), Expression::missing(), Expression::missing());
         return structured(StructureSpec::CsrColumns { rows: rows.value.clone(), begins, nonzeros, columns });
@@ -212,7 +212,7 @@ fn fill_table(ctx: &mut Context, buffer: &str, table: &RawFillTable, span: &Span
     table.raw.as_ref().map(|file| FillSpec::Raw(raw_file(ctx, file)))
 }
 
-/// A file without a format. Reports one that cannot be read. The plan looks up names with placeholders.
+/// A file without a format. Reports an unreadable one, unless the name has placeholders, which the plan fills in.
 pub fn raw_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     if name.names().is_empty() {
         let path = ctx.files.path_beside(name.text());
@@ -241,7 +241,7 @@ pub fn npy_file(ctx: &mut Context, Text(name): &Text) -> FileSpec {
     spec
 }
 
-/// Checks the names that buffers use, for every variant that needs the buffer.
+/// Checks the names that buffers use, for every variant that uses the buffer.
 pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
     let checked = named::in_checks(raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default());
     for buffer in &declared.buffers {
@@ -265,7 +265,7 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, declared: &Declared) {
     }
 }
 
-/// Whether the elements of a buffer are vectors, at any point of the axes.
+/// Whether the buffer's elements are vectors at any point of the axes.
 pub fn is_vector(buffer: &BufferSpec, axes: &[Axis]) -> bool {
     let texts = written(&buffer.element, axes, Style::Names).unwrap_or_default();
     texts.iter().any(|(_, text)| ElementType::of_vector(text.trim()).is_some())
@@ -273,7 +273,7 @@ pub fn is_vector(buffer: &BufferSpec, axes: &[Axis]) -> bool {
 
 fn check_one(ctx: &mut Context, buffer: &BufferSpec, scopes: &[&Names], axes: &[Axis]) {
     let types = element_types(ctx, &buffer.element, (scopes, axes), true);
-    // A file has several elements for each vector of the buffer, so the plan compares their numbers.
+    // A file stores several elements per vector, so the plan compares the lengths.
     if let Some(FillSpec::Npy(file)) = buffer.fill.as_ref().filter(|_| !is_vector(buffer, axes)) {
         fits_file(ctx, file, buffer, &types, axes);
     }
@@ -320,8 +320,8 @@ pub fn fits_file(ctx: &mut Context, file: &FileSpec, buffer: &BufferSpec, types:
     ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));
 }
 
-/// Types that a template gives, if only axes determine them, or the component types if `vectors` are allowed. Reports a
-/// text that is not a type.
+/// Types that a template evaluates to, if it uses only axes. If `vectors` are allowed, their component types. Reports a
+/// string that is not a type.
 pub fn element_types(
     ctx: &mut Context,
     template: &Template,
@@ -347,7 +347,7 @@ pub fn element_types(
     types
 }
 
-/// Hint: the element type that a C type corresponds to, or the list of all element types.
+/// Hint with the element type that corresponds to a C type, or with all element types.
 fn type_hint(text: &str) -> String {
     let meant = ElementType::ALL.iter().copied().find(|element| element.cpp_name() == text).or(match text {
         "char" | "int8_t" => Some(ElementType::I8),

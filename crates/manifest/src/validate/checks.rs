@@ -1,4 +1,4 @@
-//! Validates `check` and `work`, both shared ones and those of a variant.
+//! Validates `check` and `work`, both shared ones and those of single variants.
 
 use super::buffers;
 use super::context::{Context, Names};
@@ -16,7 +16,7 @@ use runner_types::{Access, INDEX, Span};
 
 pub type Checks = (Vec<CheckSpec>, Option<PrintedSpec>);
 
-/// Checks for the variants without checks of their own.
+/// Checks for the variants that define none themselves.
 pub fn shared_checks(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> Checks {
     let without_own = declared.variants.iter().filter(|variant| !variant.on_host && variant.own_checks.is_none());
     let entries = raw.check.as_ref().map(OneOrMany::as_slice).unwrap_or_default();
@@ -74,18 +74,18 @@ fn tolerance(ctx: &mut Context, raw: &RawTolerance) -> ToleranceSpec {
     }
 }
 
-/// Checks the names of a reference expression in every variant. Returns the buffers that it uses.
+/// Checks the names in a reference expression in every variant. Returns the buffers that it uses.
 pub fn reference(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'_>) -> Vec<Use> {
     uses(ctx, reference, of, None)
 }
 
-/// Checks the names of a reference expression. `given` is a name that need not be a buffer.
+/// Like [`reference`], but `given` is a name that need not be a buffer.
 fn uses(ctx: &mut Context, reference: &Reference, of: CheckedVariants<'_>, given: Option<&str>) -> Vec<Use> {
     let (CheckedVariants { declared, variants }, scopes) = (of, of.scopes());
     ctx.known(reference, &scopes);
     let mut used = Vec::new();
     for name in reference.buffers() {
-        // Such a name may be a number instead of a buffer.
+        // Such a name may be a number rather than a buffer.
         if reference.either().contains(name) && scopes.iter().all(|scope| scope.known.contains(name)) {
             continue;
         }
@@ -199,7 +199,7 @@ fn golden(ctx: &mut Context, file: &FileSpec, actual: &Reference, of: CheckedVar
     }
 }
 
-/// `[work]` for the variants without `work` of their own.
+/// `[work]` for the variants that define none themselves.
 pub fn shared_work(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> WorkSpec {
     let scopes = declared.scopes(|variant| !variant.has_own_work);
     raw.work.as_ref().map(|at| work(ctx, &at.value, &scopes)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Validates `[[claim]]`: the claims about the results.
+//! Validates `[[claim]]`.
 
 use super::context::{Context, Names};
 use super::declared::Declared;
@@ -9,7 +9,7 @@ use runner_lang::claim::{ClaimFunction, Measured};
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::{Claim, CounterInfo, Regime, VOCABULARY};
 
-/// Claims whose names all exist: a misspelt claim would stay undecided for ever.
+/// Claims whose names all exist: a claim with a misspelt name would stay undecided forever.
 pub fn claims(
     ctx: &mut Context,
     raw_manifest: &RawManifest,
@@ -40,7 +40,7 @@ pub fn claims(
 fn names(ctx: &mut Context, that: &ClaimText, result: &Measured, measure: &MeasureSpec, declared: &Declared) {
     let place_of = |span: &std::ops::Range<usize>| place(&that.text, &that.span, span.clone());
     for case in &result.cases {
-        // `sum[bx=32, by=8]` is the variant `sum` with values of the compared axes, which only the plan knows.
+        // `sum[bx=32, by=8]` is the variant `sum` at a point of the compared axes, which only the plan knows.
         let variant = case.name.split_once('[').map_or(case.name.as_str(), |(variant, _)| variant);
         declared.require_variant(ctx, variant, place_of(&case.at));
     }
@@ -52,7 +52,7 @@ fn names(ctx: &mut Context, that: &ClaimText, result: &Measured, measure: &Measu
     }
 }
 
-/// Checks that a claim about a rate has work to divide by.
+/// Checks that the work is defined if a claim is about a rate.
 fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifest, declared: &Declared) {
     let needs_bytes = matches!(result.function, ClaimFunction::Bandwidth | ClaimFunction::FractionOfPeak);
     let is_stated = raw.work.is_some() || declared.variants.iter().any(|variant| variant.has_own_work);
@@ -63,7 +63,7 @@ fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifes
     }
 }
 
-/// Checks a condition on groups, which may name only the shared axes that are not compared.
+/// Checks a condition on groups, which may use only shared axes that are not compared.
 fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declared: &Declared) {
     let known = declared.axes.iter().map(|axis| axis.name.clone()).filter(|name| !compare.contains(name)).collect();
     if let Some(name) = condition.names().iter().find(|name| compare.contains(name)) {

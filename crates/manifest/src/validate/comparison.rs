@@ -1,4 +1,4 @@
-//! Validates the rules for comparisons: the experiment's `threshold`, and `[[accept]]`.
+//! Validates the rules for comparisons with a base: the experiment's `threshold`, and `[[accept]]`.
 
 use super::context::{Context, Names};
 use super::declared::Declared;
@@ -8,7 +8,7 @@ use crate::read::At;
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::{Acceptance, ComparisonRules};
 
-/// Largest growth that may be accepted: to eleven times the base.
+/// Largest growth that can be accepted: to eleven times the base.
 const MOST_ACCEPTED: f64 = 10.0;
 
 pub fn rules(ctx: &mut Context, raw: &RawManifest, declared: &Declared) -> ComparisonRules {

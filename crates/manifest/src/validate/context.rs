@@ -1,7 +1,7 @@
-//! State that all validation shares: the files, the faults found so far, and the checks of names.
+//! State shared by all validation: the files, the faults found so far, and the checks of names.
 //!
-//! Every fault goes through here, so that a fault in a shared line is reported once, and not again through its
-//! consequences.
+//! Every fault is reported through this module, so that a fault in a shared line is reported only once, and its
+//! consequences are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,27 +17,27 @@ use runner_lang::template::Style;
 use runner_lang::{Function, Parsed, Scope};
 use runner_types::{BackendKind, Span, Value};
 
-/// Maximum number of points of the axes at which to evaluate a template.
+/// Maximum number of axis points at which to evaluate a template.
 const MOST_POINTS: usize = 4096;
 
 pub const BESIDE: &str = "the path is relative to the manifest's folder";
 
-/// Block size that `block = "occupancy"` selects, for expressions of `grid`.
+/// Block size selected by `block = "occupancy"`, for expressions in `grid`.
 pub const OCCUPANCY_BLOCK: &str = "occupancy_block";
 
-/// Index of a launch's repetition, from 0, for expressions of a launch with `repeat`.
+/// 0-based index of a launch's repetition, for expressions of a launch with `repeat`.
 pub const NTH: &str = "nth";
 
-/// Name of the variant, in `exclude` and `--filter`.
+/// Name of the variant, for `exclude` and `--filter`.
 pub const VARIANT: &str = "variant";
 
-/// Names that expressions of one variant may use.
+/// Names that a variant's expressions may use.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     /// The variant's name as written in the manifest; `None` for the shared names.
     pub variant: Option<String>,
     pub known: BTreeSet<String>,
-    /// Bindings without a value in this variant, each with the name that is missing.
+    /// Bindings that have no value in this variant, each with the missing name.
     pub broken: BTreeMap<String, String>,
 }
 
@@ -56,19 +56,19 @@ impl Context {
     }
 
     pub fn fault(&mut self, fault: Diagnostic) {
-        // A shared line is checked once per variant but reported once.
+        // A shared line is checked once per variant but reported only once.
         if !self.found.faults.contains(&fault) {
             self.found.push(fault);
         }
     }
 
-    /// Reports a file, named relative to the manifest's folder, that cannot be read.
+    /// Reports an unreadable file, by its name relative to the manifest's folder.
     pub fn unreadable(&mut self, path: &Path, at: &Span, error: &io::Error) {
         let message = format!("cannot read `{}`: {}", path.display(), reason(error));
         self.fault(Diagnostic::at(at.clone(), message).hint(BESIDE));
     }
 
-    /// Whether a file is in the project. Reports one that is not.
+    /// Whether a file is in the project. Reports it if not.
     pub fn is_inside(&mut self, path: &Path, at: &Span) -> bool {
         let is_inside = self.files.project().has(path);
         if !is_inside {
@@ -78,7 +78,7 @@ impl Context {
         is_inside
     }
 
-    /// The faults, and the number of those left out.
+    /// The faults, and the number of faults left out.
     pub fn into_faults(self) -> (Vec<Diagnostic>, usize) {
         (self.found.faults, self.found.omitted)
     }
@@ -90,12 +90,12 @@ impl Context {
         self.found.faults.iter().any(|fault| fault.span.as_ref().is_some_and(inside))
     }
 
-    /// Whether this key of a table has a refused value.
+    /// Whether the value of this key in the table was rejected.
     pub fn refused(&self, table: &Span, key: &'static str) -> bool {
         self.found.refused.contains(&(table.start, key))
     }
 
-    /// The backend of this name. Reports an unknown one.
+    /// The backend with this name. Reports an unknown one.
     pub fn backend(&mut self, name: &str, span: &Span) -> Option<BackendKind> {
         match name {
             "cuda" => Some(BackendKind::Cuda),
@@ -107,7 +107,7 @@ impl Context {
         }
     }
 
-    /// Reports an unknown name, with the nearest known name as a hint.
+    /// Reports an unknown name, with the most similar known name as a hint.
     pub fn unknown<'c>(
         &mut self,
         span: Span,
@@ -127,14 +127,14 @@ impl Context {
         self.fault(fault);
     }
 
-    /// Reports the names in an expression or template that one of `scopes` does not define.
+    /// Reports names in an expression or template that any of `scopes` lacks.
     pub fn known<T: Parsed>(&mut self, text: &Located<T>, scopes: &[&Names]) {
         for name in text.names() {
             self.name(name, text.place_of(name), scopes);
         }
     }
 
-    /// Reports a name that one of `scopes` does not define.
+    /// Reports a name that any of `scopes` lacks.
     pub fn name(&mut self, name: &str, at: Span, scopes: &[&Names]) {
         let Some(lacking) = scopes.iter().find(|scope| !scope.known.contains(name)) else { return };
         if name == OCCUPANCY_BLOCK {
@@ -158,7 +158,7 @@ impl Context {
             return self.fault(fault);
         }
         self.undefined.insert(name.to_owned());
-        // The name is defined, and the fault in its definition has been reported.
+        // The name has a definition, whose fault has been reported.
         if self.found.dropped.contains(name) {
             return;
         }
@@ -171,7 +171,7 @@ impl Context {
         self.fault(fault);
     }
 
-    /// Reports a binding without a value in a variant, unless the missing name was already reported.
+    /// Reports a binding that has no value in a variant, unless the missing name was already reported.
     fn broken(&mut self, name: &str, root: &str, at: Span, scope: &Names) {
         if self.undefined.contains(root) {
             return;
@@ -197,8 +197,8 @@ impl Context {
     }
 }
 
-/// Integer values of an expression over all points of the axes that it names. Empty if it names anything else, has a
-/// value of another kind, or has too many points.
+/// Integer values of an expression over all points of the axes that it uses. Empty if it uses other names, has a value
+/// of another type, or has too many points.
 pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     if expression.is_missing() {
         return Vec::new();
@@ -211,8 +211,8 @@ pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     values.unwrap_or_default()
 }
 
-/// A template evaluated at every point of the axes that it names, with the point. `None` if it names anything else or
-/// has too many points.
+/// A template's value at every point of the axes that it uses, with the point. `None` if it uses other names or has too
+/// many points.
 pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
     if template.is_missing() {
         return None;
@@ -221,7 +221,7 @@ pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(
     points.into_iter().map(|scope| template.render(&scope, style).ok().map(|text| (scope, text))).collect()
 }
 
-/// Every point of the axes with these names. The last axis changes fastest.
+/// All points of the axes with these names. The last axis varies fastest.
 fn points(names: &BTreeSet<String>, axes: &[Axis]) -> Option<Vec<Scope>> {
     let mut points = vec![Scope::new()];
     let named: Vec<&Axis> = axes.iter().filter(|axis| names.contains(&axis.name)).collect();

@@ -1,6 +1,6 @@
-//! Declarations of a manifest: the shared axes, bindings and buffers, and those of each variant.
+//! Declarations of a manifest: the axes, bindings and buffers that are shared, and those of each variant.
 //!
-//! They are collected before any body is checked, since bodies, checks and claims may name any of them.
+//! They are collected before any body is checked, since bodies, checks and claims may use any of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ pub struct Declared {
     pub lets: Vec<LetBinding>,
     pub buffers: Vec<BufferSpec>,
     pub variants: Vec<DeclaredVariant>,
-    /// Compiler for kernels of variants that name none.
+    /// Default kernel compiler of the variants.
     pub compiler: KernelCompiler,
     pub has_checks: bool,
-    /// Names that every variant has. If there is no variant, shared expressions are checked with them.
+    /// Names available to every variant. If there are no variants, shared expressions are checked against them.
     pub shared: Names,
 }
 
@@ -34,18 +34,18 @@ pub struct DeclaredVariant {
     pub names: Names,
     /// Names of the variant at all points of its axes.
     pub expanded: Vec<String>,
-    /// Buffers that its body uses.
+    /// Buffers used by its body.
     pub uses: BTreeSet<String>,
-    /// Whether it is timed on the host: it then writes no buffer and is not checked.
+    /// Whether it is timed on the host; if so, it writes no buffer and is not checked.
     pub on_host: bool,
     pub has_own_work: bool,
     /// Whether it has `fails`.
     pub expects_failure: bool,
-    /// Buffers that its own checks use; `None` if the shared checks apply.
+    /// Buffers used by its own checks; `None` if the shared checks apply.
     pub own_checks: Option<BTreeSet<String>>,
 }
 
-/// Variants that a check applies to, and the declarations of the manifest.
+/// The variants to which a check applies, and the manifest's declarations.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedVariants<'d> {
     pub declared: &'d Declared,
@@ -59,7 +59,7 @@ impl<'d> CheckedVariants<'d> {
 }
 
 impl Declared {
-    /// Names of each variant that `wanted` accepts; the shared names if there is no variant.
+    /// Names of each variant that `wanted` accepts, or the shared names if there are no variants.
     pub fn scopes(&self, wanted: impl Fn(&DeclaredVariant) -> bool) -> Vec<&Names> {
         if self.variants.is_empty() {
             return vec![&self.shared];
@@ -67,12 +67,12 @@ impl Declared {
         self.variants.iter().filter(|variant| wanted(variant)).map(|variant| &variant.names).collect()
     }
 
-    /// Names of all variants after expansion.
+    /// Names of all variants, expanded over their axes.
     pub fn variant_names(&self) -> impl Iterator<Item = &str> + Clone {
         self.variants.iter().flat_map(|variant| &variant.expanded).map(String::as_str)
     }
 
-    /// Reports a name that no variant has, unless the names of a variant are not known.
+    /// Reports a name that no variant has, unless some variants' names are unknown.
     pub fn require_variant(&self, ctx: &mut Context, name: &str, place: Span) {
         let are_known = self.variants.iter().all(|variant| !variant.expanded.is_empty());
         if are_known && !self.variant_names().any(|known| known == name) {
@@ -80,7 +80,7 @@ impl Declared {
         }
     }
 
-    /// Axes that a template of `variant` may name, with their values on all backends and in a search.
+    /// Axes that a template of `variant` may use, with their values on all backends and in a search.
     pub fn axes_of(&self, variant: Option<&DeclaredVariant>) -> Vec<Axis> {
         let mut axes = self.axes.clone();
         for axis in &mut axes {
@@ -95,7 +95,7 @@ impl Declared {
         axes
     }
 
-    /// Buffers that a variant can use, its own first.
+    /// Buffers that a variant can use, starting with its own.
     pub fn buffers_of<'d>(&'d self, variant: &'d DeclaredVariant) -> impl Iterator<Item = &'d BufferSpec> + Clone {
         let shared = self.buffers.iter().filter(|buffer| !variant.has_own_buffer(&buffer.name));
         variant.buffers.iter().chain(shared)
@@ -103,7 +103,7 @@ impl Declared {
 }
 
 impl DeclaredVariant {
-    /// The variant's own buffer of this name, or else the shared one.
+    /// The variant's own buffer with this name, or else the shared one.
     pub fn buffer<'d>(&'d self, shared: &'d [BufferSpec], name: &str) -> Option<&'d BufferSpec> {
         self.buffers.iter().chain(shared).find(|buffer| buffer.name == name)
     }

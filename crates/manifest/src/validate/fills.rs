@@ -1,4 +1,4 @@
-//! Validates the numbers of fills: kinds, bounds, and whether the buffer's type can hold them.
+//! Validates the numbers in fills: types, bounds, and whether the buffer's type can represent them.
 //!
 //! Separate from `buffers`, because a number can be checked only once the names of all variants are known.
 
@@ -47,7 +47,7 @@ pub fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[Ele
                 fitting(ctx, buffer, element, types, scopes);
             }
         }
-        // Checked with the buffer whose fill it is.
+        // Checked with the buffer that it refers to.
         FillSpec::Like { .. } => {}
         FillSpec::Structured { structure, .. } => check_structure(ctx, buffer, structure, types, scopes),
     }
@@ -80,7 +80,7 @@ fn check_structure(
             number(ctx, a, scopes);
             number(ctx, b, scopes);
         }
-        // The columns are checked with the buffer of the rows.
+        // The columns are checked with the buffer that contains the rows.
         StructureSpec::Permutation | StructureSpec::CsrColumns { .. } => {}
     }
 }
@@ -105,7 +105,7 @@ fn as_f64(value: &Value) -> Option<f64> {
     }
 }
 
-/// Value of a constant that must fit every one of `types`.
+/// Value of a constant that all of `types` must be able to represent.
 fn fitting(
     ctx: &mut Context,
     buffer: &str,
@@ -133,7 +133,8 @@ fn fits(value: &Value, element: ElementType) -> bool {
     }
 }
 
-/// Whether the nearest value of a float type is finite: texts of the largest value are rounded, as in `3.4028235e38`.
+/// Whether the nearest value of a float type is finite: the largest value is often written rounded, e.g.
+/// `3.4028235e38`.
 fn rounds_to_finite(value: f64, element: ElementType) -> bool {
     match element {
         ElementType::F16 => half::f16::from_f64(value).is_finite(),

@@ -1,7 +1,7 @@
 //! Validates functions in Python and C++ that compute expected values.
 //!
-//! Nothing is run here. The parameters are read from the text of the script or source, so that a wrong name is found
-//! before anything runs.
+//! Nothing is executed. The parameters are read from the source text, so that a wrong name is found before anything
+//! runs.
 
 use super::context::Context;
 use super::declared::CheckedVariants;
@@ -93,7 +93,7 @@ pub fn function(
     Some(FunctionSpec { path, function: function.to_owned(), parameters, text: text.value.clone() })
 }
 
-/// What to pass for the parameter of this name.
+/// Value to pass for a parameter, selected by its name.
 fn parameter(ctx: &mut Context, name: &str, span: &Span, of: CheckedVariants<'_>) -> Option<FunctionParameter> {
     let CheckedVariants { declared, variants } = of;
     let buffers: Vec<Use> = variants
@@ -118,7 +118,7 @@ fn parameter(ctx: &mut Context, name: &str, span: &Span, of: CheckedVariants<'_>
     Expression::parse(name, span.clone()).ok().map(FunctionParameter::Value)
 }
 
-/// Parameters without a default of a top-level function of a script; `None` if there is no such function.
+/// Parameters without a default of a top-level function in a script; `None` if there is no such function.
 fn parameters(script: &str, function: &str) -> Option<Vec<String>> {
     let begins = |line: &str| {
         line.strip_prefix("def ").is_some_and(|rest| {

@@ -1,6 +1,6 @@
 //! Dependencies among bindings, and the cycles in them.
 //!
-//! Separate from `lets`, which reports the cycles: this is a graph algorithm that knows no messages.
+//! Separate from `lets`, which reports the cycles: this is only a graph algorithm, without messages.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Graph<'b> {
     needs: Vec<Vec<usize>>,
 }
 
-/// A binding on the search path, with the index of its next dependency.
+/// A binding on the search path, with the position of its next dependency.
 #[derive(Debug)]
 struct Visit {
     at: usize,
@@ -30,9 +30,9 @@ impl<'b> Graph<'b> {
         Self { names, needs }
     }
 
-    /// Sets of bindings that depend on each other, and bindings that depend on themselves.
+    /// Sets of mutually dependent bindings, including single bindings that depend on themselves.
     ///
-    /// Tarjan's algorithm, without recursion: a chain of bindings may be longer than the stack is deep.
+    /// Tarjan's algorithm without recursion: a chain of bindings could overflow the stack.
     pub fn components(&self) -> Vec<Vec<&'b str>> {
         let count = self.names.len();
         let (mut order, mut lowest, mut is_open) = (vec![usize::MAX; count], vec![0; count], vec![false; count]);

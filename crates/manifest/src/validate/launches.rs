@@ -30,7 +30,7 @@ mod steps;
 use sources::{compiled_already, linked, source_file, unlinked};
 pub use steps::no_graph;
 
-/// Shared input for all checks of one launch.
+/// Input shared by all checks of a variant's launches.
 struct LaunchContext<'a> {
     /// Span of the variant's table.
     span: &'a Span,
@@ -48,12 +48,12 @@ pub fn meaningless(ctx: &mut Context, raw: &RawLaunch, kind: &str) {
     }
 }
 
-/// The first source, which has the kernel.
+/// The first source, which contains the kernel.
 fn first(sources: &OneOrMany<At<String>>) -> Option<&At<String>> {
     sources.as_slice().first()
 }
 
-/// The launch keys that are given, except `kernel`, which decides the kind of the variant.
+/// The launch keys that are set, except `kernel`, which determines the kind of variant.
 fn places(raw: &RawLaunch) -> impl Iterator<Item = (&'static str, Span)> {
     raw.given().into_iter().filter(|(key, _)| *key != "kernel")
 }
@@ -98,7 +98,7 @@ pub fn host(
     HostSpec { source, function: function.clone(), args, libraries, compile }
 }
 
-/// Launches of a variant in order, with the loops around them.
+/// Launches of a variant in order, and the loops around them.
 pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVariant, declared: &Declared) -> BodySpec {
     let shared = &raw.value.kernel.0;
     let axes = declared.axes_of(Some(variant));
@@ -113,7 +113,7 @@ pub fn launches(ctx: &mut Context, raw: &At<RawVariant>, variant: &DeclaredVaria
         let message = format!("variant `{}` launches nothing", variant.name.text());
         ctx.fault(Diagnostic::at(sequence.span.clone(), message));
     }
-    // The variant's `repeat` applies to the sequence; an entry may have its own.
+    // The variant's `repeat` applies to the whole sequence; an entry may have its own.
     let shared = &mut shared.clone();
     let rounds = shared.repeat.take().map(|Expr(rounds)| rounds);
     let mut names = place.names.clone();
@@ -241,7 +241,8 @@ fn defined(
     }
 }
 
-/// Name without scopes, arguments and types: `reduce` for `ns::reduce<int, 4>` and `reduce(const int *, int)`.
+/// Name without scopes, template arguments and parameter types: `reduce` for `ns::reduce<int, 4>` and `reduce(const int
+/// *, int)`.
 fn plain_name(expression: &str) -> &str {
     let before = expression.split(['<', '(']).next().unwrap_or(expression);
     before.rsplit("::").next().unwrap_or(before).trim().trim_start_matches('&')
@@ -319,7 +320,7 @@ fn extent(ctx: &mut Context, key: &str, raw: &At<RawExtent>, scopes: &[&Names]) 
     }
 }
 
-/// Reports constant settings that are out of bounds.
+/// Reports constant settings that are out of range.
 fn numbers<'s>(
     ctx: &mut Context,
     place: &LaunchContext<'_>,
@@ -341,7 +342,7 @@ fn numbers<'s>(
     }
 }
 
-/// Reports a constant expression that is not an integer within bounds.
+/// Reports a constant expression that is not an integer in range.
 fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: &RangeInclusive<u64>, what: &str) {
     ctx.known(expression, scopes);
     let Some(value) = ctx.constant(expression) else { return };
@@ -357,7 +358,7 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
     ctx.fault(Diagnostic::at(expression.span.clone(), message));
 }
 
-/// Validates an argument. `is_laid_out` tells whether the kernels' compiler knows the field offsets of structs.
+/// Validates an argument. `is_laid_out` says whether the kernels' compiler knows the field offsets of structs.
 fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg, is_laid_out: bool) -> ArgSpec {
     if matches!(argument.value, ArgSpec::Named(_)) && !is_laid_out {
         let message =
@@ -396,7 +397,7 @@ fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg, i
     argument.value.clone()
 }
 
-/// The buffer of this name. Reports a missing one.
+/// The buffer with this name. Reports a missing one.
 fn buffer_of<'a>(ctx: &mut Context, place: &LaunchContext<'a>, span: &Span, name: &str) -> Option<&'a BufferSpec> {
     let found = place.variant.buffer(&place.declared.buffers, name);
     if found.is_none() {
@@ -405,7 +406,7 @@ fn buffer_of<'a>(ctx: &mut Context, place: &LaunchContext<'a>, span: &Span, name
     found
 }
 
-/// Checks an address that must be known before the run: one within a buffer or in a struct.
+/// Checks an address that must be known before the run: a buffer plus an offset, or an address in a struct.
 fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str) {
     if buffer_of(ctx, place, span, name).is_some_and(|buffer| buffer.allocate != Allocation::Once) {
         let message = format!(
@@ -417,7 +418,7 @@ fn address(ctx: &mut Context, place: &LaunchContext<'_>, span: &Span, name: &str
     }
 }
 
-/// Compiler of a launch that names none: the experiment's, or nvcc if only nvcc has one of the options.
+/// Compiler of a launch that sets none: the experiment's, or nvcc if only nvcc supports one of the options.
 fn default_compiler(place: &LaunchContext<'_>, raw: &RawLaunch) -> KernelCompiler {
     let is_for_nvcc = |option: &Text| {
         let is_allowed = |compiler: KernelCompiler| compiler.check_option(option.0.text()).is_ok();
@@ -448,8 +449,8 @@ fn compile(ctx: &mut Context, place: &LaunchContext<'_>, raw: &RawLaunch, compil
     spec
 }
 
-/// Reports a compiler option that is not allowed, both as written and with axis values filled in. Options that depend
-/// on a binding are checked before they are passed to the compiler.
+/// Reports a compiler option that is not allowed, both as written and with axis values substituted. Options that use a
+/// binding are checked before they are passed to the compiler.
 fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compiler: KernelCompiler) {
     ctx.known(option, &[place.names]);
     for (_, text) in written(option, &place.axes, Style::Cpp).unwrap_or_default() {
@@ -462,7 +463,7 @@ fn option(ctx: &mut Context, place: &LaunchContext<'_>, option: &Template, compi
 fn include_path(ctx: &mut Context, path: &At<String>) -> Option<PathBuf> {
     let places = ctx.files.places(&path.value);
     let found = places.iter().find(|place| place.is_dir()).cloned();
-    // If there is no place to look, the package has been reported.
+    // Without places to look, the package is missing and has been reported.
     if found.is_none() && !places.is_empty() {
         let hint = looked_for(&places);
         let message = format!("there is no folder `{}`", path.value);

@@ -10,13 +10,13 @@ use crate::read::Named;
 use runner_experiment::LetBinding;
 use runner_lang::diagnostics::Diagnostic;
 
-/// Largest set of interdependent bindings in which to search every cycle.
+/// Largest set of mutually dependent bindings in which to search for every cycle.
 const MOST_SEARCHED: usize = 16;
 
-/// Maximum number of bindings of a cycle to name in a message.
+/// Maximum number of bindings of a cycle to list in a message.
 const MOST_SHOWN: usize = 8;
 
-/// Bindings of a table, in the order of the file.
+/// Bindings of a table, in file order.
 pub fn bindings(raw: Option<&Named<Expr>>) -> Vec<LetBinding> {
     let entries = raw.map(|named| named.0.as_slice()).unwrap_or_default();
     entries
@@ -55,7 +55,7 @@ pub fn broken(base: &BTreeSet<String>, layers: &[&[LetBinding]]) -> BTreeMap<Str
     broken
 }
 
-/// Checks the bindings of every variant, on every backend.
+/// Checks every variant's bindings on every backend.
 pub fn check(ctx: &mut Context, declared: &Declared) {
     let replaced = declared.on.values().flat_map(|on| &on.lets);
     for binding in declared.lets.iter().chain(replaced) {
@@ -77,13 +77,13 @@ pub fn check(ctx: &mut Context, declared: &Declared) {
     }
 }
 
-/// Layers between the shared bindings and a variant's: none, and the overrides of each backend.
+/// Layers between the shared bindings and a variant's: an empty one, and each backend's overrides.
 pub fn layers(declared: &Declared) -> Vec<&[LetBinding]> {
     let nothing: &[LetBinding] = &[];
     std::iter::once(nothing).chain(declared.on.values().map(|on| on.lets.as_slice())).collect()
 }
 
-/// Checks a shared binding. It may use names that only some variants have, but not names that no variant has.
+/// Checks a shared binding. It may use names that only some variants have, but not names that none has.
 fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     for name in binding.value.names() {
         let has = |scope: &&Names| scope.known.contains(name) || scope.broken.contains_key(name);
@@ -93,13 +93,13 @@ fn shared(ctx: &mut Context, binding: &LetBinding, scopes: &[&Names]) {
     }
 }
 
-/// Bindings of all layers. Later layers replace bindings of earlier ones.
+/// Bindings of all layers. Later layers override earlier ones.
 fn merged<'b>(layers: &[&'b [LetBinding]]) -> Bindings<'b> {
     layers.iter().copied().flatten().map(|binding| (&*binding.name, &binding.value)).collect()
 }
 
-/// Reports every cycle once, from its first binding in the file. In a large set of interdependent bindings, reports
-/// only the shortest cycle through the first.
+/// Reports every cycle once, starting at its first binding in the file. For a large set of mutually dependent bindings,
+/// reports only the shortest cycle through the first one.
 fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
     for component in Graph::new(bindings).components() {
         let inside: BTreeSet<&str> = component.iter().copied().collect();
@@ -115,7 +115,7 @@ fn cycles(ctx: &mut Context, bindings: &Bindings<'_>) {
     }
 }
 
-/// Depth-first path from `at` back to `start` through bindings in `inside`, each at most once.
+/// Depth-first search for a path from `at` back to `start` that visits bindings in `inside` at most once.
 fn walk<'b>(
     bindings: &'b Bindings<'b>,
     (start, inside): (&str, &BTreeSet<&str>),
@@ -138,7 +138,7 @@ fn walk<'b>(
     None
 }
 
-/// Shortest cycle through `start`, breadth first.
+/// Shortest cycle through `start`, found breadth-first.
 fn shortest<'b>(bindings: &'b Bindings<'b>, start: &'b str, inside: &BTreeSet<&str>) -> Vec<&'b str> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
@@ -162,8 +162,8 @@ fn shortest<'b>(bindings: &'b Bindings<'b>, start: &'b str, inside: &BTreeSet<&s
 }
 
 fn report(ctx: &mut Context, bindings: &Bindings<'_>, cycle: &[&str]) {
-    // Every binding of the cycle finds it. Starting at the first one in the file makes these reports equal, so one
-    // remains.
+    // Every binding of the cycle finds it. Rotating the cycle to its first binding in the file makes these reports
+    // equal, so only one remains.
     let first = cycle.iter().enumerate().min_by_key(|(_, name)| bindings[*name].span.start).map_or(0, |(at, _)| at);
     let ordered: Vec<&str> = (0..cycle.len()).map(|i| cycle[(first + i) % cycle.len()]).collect();
     let shown = ordered.len().min(MOST_SHOWN);

@@ -1,4 +1,4 @@
-//! Validates `[matrix]`, the compared axes, and the baseline: everything that selects or groups points.
+//! Validates `[matrix]`, the compared axes and the baseline: everything that selects or groups points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,15 +32,14 @@ pub fn matrix(ctx: &mut Context, raw: Option<&At<RawMatrix>>, declared: &Declare
     Matrix { zip, exclude, include }
 }
 
-/// Validates a condition on cells. It applies to the variants that have all its names, and at least one variant must
-/// have them.
+/// Validates a condition on cells. It applies to the variants that have all its names, and there must be at least one.
 fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
     let mut scopes: Vec<Names> = declared.scopes(|_| true).into_iter().cloned().collect();
     for scope in &mut scopes {
         scope.known.insert(VARIANT.to_owned());
     }
     if !scopes.iter().any(|scope| when.names().is_subset(&scope.known)) {
-        // With the names of all variants known, the only faults are names that no variant has.
+        // Against the names of all variants together, only names that no variant has are faults.
         let known = scopes.iter().flat_map(|scope| scope.known.iter().cloned()).collect();
         let all = Names { known, ..Names::default() };
         if when.names().is_subset(&all.known) {
@@ -59,7 +58,7 @@ fn axis_names(axes: &[Axis]) -> impl Iterator<Item = &str> + Clone {
     axes.iter().map(|axis| axis.name.as_str())
 }
 
-/// Reports names that are not a shared axis, and repeated names.
+/// Reports names that are not shared axes, and repeated names.
 fn shared_axes(ctx: &mut Context, names: &[At<String>], axes: &[Axis]) {
     for (index, name) in names.iter().enumerate() {
         if !axes.iter().any(|axis| axis.name == name.value) {
@@ -98,7 +97,7 @@ fn lengths(ctx: &mut Context, list: &At<Vec<At<String>>>, axes: &[Axis], backend
         list.value.iter().filter_map(|name| axes.iter().find(|axis| axis.name == name.value)).collect();
     let Some((first, rest)) = zipped.split_first() else { return };
     let Some(other) = rest.iter().find(|axis| axis.values.len() != first.values.len()) else { return };
-    // A refused value makes the list shorter, and has been reported.
+    // The list is shorter because of a rejected value, which has been reported.
     if ctx.faulty(&first.span) || ctx.faulty(&other.span) {
         return;
     }
@@ -133,7 +132,7 @@ fn include(ctx: &mut Context, point: &At<Named<At<Literal>>>, axes: &[Axis]) -> 
     values
 }
 
-/// Reports a value whose kind differs from the axis'.
+/// Reports a value whose type differs from the axis.
 fn same_kind(ctx: &mut Context, axis: &Axis, value: &At<Literal>) {
     let Some(first) = axis.values.first() else { return };
     let given = &value.value.0;
@@ -162,7 +161,7 @@ pub fn baseline(
             (variant, at, table.span.clone())
         }
     };
-    // The baseline may name a variant whose own name has a fault.
+    // The baseline may refer to a variant whose own name has a fault.
     if !declared.variants.is_empty() {
         declared.require_variant(ctx, &variant.value, variant.span.clone());
     }
@@ -174,7 +173,7 @@ pub fn baseline(
     Some(Baseline { variant: variant.value, at, span })
 }
 
-/// Whether each variant is compared with the one before it. An explicit `true` must have an effect in the report.
+/// Whether each variant is compared with the previous one. Reports an explicit `true` without effect.
 pub fn steps(ctx: &mut Context, raw: &RawExperiment) -> bool {
     let Some(steps) = &raw.steps else { return true };
     let lacks = if raw.baseline.is_none() {
@@ -257,7 +256,7 @@ fn lacking(
     ctx.fault(Diagnostic::at(span.clone(), message).hint(hint));
 }
 
-/// Value as written in TOML.
+/// Formats a value as TOML.
 fn quoted(value: &Value) -> String {
     match value {
         Value::Str(_) | Value::Type(_) => format!("\"{value}\""),

@@ -8,7 +8,7 @@ use runner_lang::diagnostics::Diagnostic;
 use runner_lang::diagnostics::nearest;
 use runner_types::{CounterInfo, Regime};
 
-/// Maximum number of processes that may measure a group. Each takes the time of a whole measurement.
+/// Maximum number of processes that may measure a group. Each takes as long as a whole measurement.
 const MOST_PROCESSES: u32 = 64;
 
 fn standard() -> MeasureSpec {
@@ -52,7 +52,7 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
     }
     spec.warmup = raw.warmup.as_ref().map_or(spec.warmup, |at| at.value);
     spec.max_samples = raw.max_samples.as_ref().map_or(spec.max_samples, |at| at.value);
-    // A short run may give only `max_samples`.
+    // A manifest for short runs may set only `max_samples`.
     let fewest = spec.min_samples.min(spec.max_samples);
     spec.min_samples = raw.min_samples.as_ref().map_or(fewest, |at| at.value);
     if spec.min_samples > spec.max_samples {
@@ -63,7 +63,7 @@ pub fn measure(ctx: &mut Context, raw: Option<&At<RawMeasure>>) -> MeasureSpec {
     spec
 }
 
-/// Number of processes, limited to what a run can start.
+/// Number of processes, limited to [`MOST_PROCESSES`].
 fn processes(ctx: &mut Context, at: &At<u32>) -> Option<u32> {
     if !(1..=MOST_PROCESSES).contains(&at.value) {
         let message = format!("`measure.processes` must be between 1 and {MOST_PROCESSES}, found {}", at.value);
@@ -97,7 +97,7 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
     regimes
 }
 
-/// Converts a percentage above 0 and below `most` to a fraction; `most` is a fraction too.
+/// Converts a percentage to a fraction, which must be above 0 and below `most`.
 pub fn percentage(ctx: &mut Context, key: &str, raw: &At<RawPrecision>, most: f64) -> Option<f64> {
     let fraction = match &raw.value {
         RawPrecision::Fraction(fraction) => Some(*fraction),
@@ -118,7 +118,7 @@ pub fn percentage(ctx: &mut Context, key: &str, raw: &At<RawPrecision>, most: f6
     Some(fraction)
 }
 
-/// Duration in seconds.
+/// Parses a duration to seconds.
 fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
     let text = raw.value.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -139,7 +139,7 @@ fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
     seconds
 }
 
-/// Names of metrics. Only the form is checked: which metrics exist depends on the GPU.
+/// Names of metrics. Only the syntax is checked: which metrics exist depends on the GPU.
 fn metrics(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for metric in &list.value {
@@ -161,7 +161,7 @@ fn metrics(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<String> {
     names
 }
 
-/// Whether a text has the form of a metric: `unit__quantity`, usually followed by roll-ups such as `.sum` or
+/// Whether a string has the form of a metric: `unit__quantity`, usually followed by roll-ups such as `.sum` or
 /// `.avg.pct_of_peak_sustained_active`.
 fn is_metric(name: &str) -> bool {
     let word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

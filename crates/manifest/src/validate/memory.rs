@@ -1,4 +1,4 @@
-//! Validates what happens to a buffer's memory before every launch, and when it is allocated.
+//! Validates when a buffer's memory is allocated, and what happens to it before every launch.
 
 use super::context::Context;
 use crate::raw::{Expr, RawBuffer, RawFill, RawFillTable, RawManifest};
@@ -6,7 +6,7 @@ use crate::read::At;
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::{Access, Allocation, Regime, Vary};
 
-/// Checks memory that every run allocates: it has no content before the run and cannot be checked after it.
+/// Checks memory that is allocated in every run: it has no contents before the run and cannot be checked after it.
 pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Allocation {
     let Some(given) = fields.allocate.as_ref().filter(|given| given.value != Allocation::Once) else {
         return Allocation::Once;
@@ -23,12 +23,12 @@ pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, acce
     given.value
 }
 
-/// Checks that `vary` has an effect: the content is the same for every seed, and its order matters.
+/// Checks that `vary` has an effect: the contents must be the same for every seed, and their order must matter.
 pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> Option<Vary> {
     let given = fields.vary.as_ref()?;
     let refusal = match fields.fill.as_ref().map(|fill| &fill.value) {
         None => Some(("has no `fill`", "only `in` and `inout` buffers have content before a launch")),
-        // Reported as a fill that no kernel would see.
+        // Reported as a fill that no kernel can read.
         Some(_) if matches!(access, Access::Out | Access::Scratch) => None,
         Some(RawFill::Constant(Expr(expression))) if expression.text() != "iota" => {
             Some(("has equal elements", "vary other buffers, or fill it with `iota` or at random"))
@@ -48,12 +48,12 @@ pub fn varied(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: 
     Some(given.value)
 }
 
-/// Whether the content of a table is the same for every seed.
+/// Whether a fill's contents are the same for every seed.
 const fn is_fixed(table: &RawFillTable) -> bool {
     table.iota.is_some() || table.npy.is_some() || table.raw.is_some() || table.safetensors.is_some()
 }
 
-/// Checks that poisoned memory keeps something between launches and has no content of its own.
+/// Checks `poison`: the memory must be kept between launches and must not have initial contents.
 pub fn poisoned(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: Access) -> bool {
     let Some(given) = fields.poison.as_ref().filter(|given| given.value) else { return false };
     let is_fresh = fields.allocate.as_ref().is_some_and(|given| given.value != Allocation::Once);
@@ -90,7 +90,7 @@ pub fn agree(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access: A
     }
 }
 
-/// Refuses allocations in every run if no regime times them.
+/// Rejects buffers that are allocated in every run if no regime times the allocation.
 pub fn allocations_are_timed(ctx: &mut Context, raw: &RawManifest, regimes: &[Regime]) {
     let shared = raw.buffers.iter();
     let own = raw.variant.0.iter().flatten().filter_map(|variant| variant.value.buffers.as_ref());

@@ -1,13 +1,13 @@
-//! Collects the buffers that bodies and checks name, from the raw manifest.
+//! Collects the buffers used by bodies and checks, from the raw manifest.
 //!
-//! It runs before bodies are validated: only buffers in use are checked with a variant's names.
+//! This happens before bodies are validated: only used buffers are checked with a variant's names.
 
 use std::collections::BTreeSet;
 
 use crate::raw::{Arg, Expr, RawCheck, RawExpect, RawLaunch, RawLaunchEntry, RawVariant, Ref};
 use crate::read::At;
 
-/// Buffers that a body of any kind uses.
+/// Buffers used by a body of any kind.
 pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
     let mut entries = Vec::new();
     let mut others = BTreeSet::new();
@@ -26,7 +26,7 @@ pub fn in_body(raw: &RawVariant) -> BTreeSet<String> {
     args.chain(copied).chain(host).chain(others).collect()
 }
 
-/// Collects the launches of a step, and the buffers that it names itself. Names in a condition need not be buffers.
+/// Collects the launches of a step, and the buffers that it uses itself. Names in a condition need not be buffers.
 fn in_step<'r>(entry: &'r RawLaunchEntry, launches: &mut Vec<&'r RawLaunch>, named: &mut BTreeSet<String>) {
     launches.push(&entry.kernel.0);
     let pairs = entry.swap.iter().chain(&entry.copy).flat_map(|pair| &pair.value);

@@ -1,6 +1,6 @@
 //! Names of axes, bindings and buffers: which are allowed, and which are in use.
 //!
-//! All three share one namespace, also with device attributes, since an expression may use any of them.
+//! They share one namespace with each other and with device attributes, since an expression may use any of them.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-/// Names in use, with their places.
+/// Names in use, with their locations.
 #[derive(Debug, Clone, Default)]
 pub struct Taken(BTreeMap<String, (Kind, Span)>);
 
@@ -54,7 +54,7 @@ impl Taken {
         }
     }
 
-    /// Removes names of one kind, which a variant may define again.
+    /// Removes names of one kind, which a variant may then redefine.
     pub fn remove(&self, kind: Kind, names: impl Fn(&str) -> bool) -> Self {
         let kept = self.0.iter().filter(|(name, (other, _))| *other != kind || !names(name));
         Self(kept.map(|(name, entry)| (name.clone(), entry.clone())).collect())
@@ -73,10 +73,10 @@ pub fn may_name_buffer(name: &str) -> bool {
     unusable(Kind::Buffer, name).is_none()
 }
 
-/// Reason to refuse words such as `if`.
+/// Reason to reject words such as `if`.
 const RESERVED: &str = "has a name that is reserved in expressions";
 
-/// Why a name is not allowed.
+/// Reason why a name is not allowed.
 fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
     if !is_name(name) {
         return Some("is not a valid name: use letters, digits and `_`, beginning with a letter");
@@ -97,7 +97,8 @@ fn unusable(kind: Kind, name: &str) -> Option<&'static str> {
         return Some("has the name of the null pointer in `args`");
     }
     if kind == Kind::Buffer {
-        // In arguments and checks a buffer's name cannot be confused with a type or a function: `sum(sum)` is clear.
+        // In arguments and checks, a buffer's name cannot be confused with a type or a function: `sum(sum)` is
+        // unambiguous.
         let readable = reference::parse(name).is_ok_and(|program| program.bare() == Some(name));
         return (!readable).then_some(RESERVED);
     }

@@ -1,4 +1,4 @@
-//! Validates the packages of a manifest, and finds the folders that they are unpacked in.
+//! Validates a manifest's packages, and finds the folders into which they are unpacked.
 
 use crate::raw::{RawManifest, RawPackage};
 use crate::read::At;
@@ -8,7 +8,7 @@ use runner_files::cache_folder::package_folder;
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::Span;
 
-/// The packages. Adds the folders of those in the cache to the project.
+/// Validates the packages. Adds the folders of packages in the cache to the project.
 pub fn packages(ctx: &mut Context, raw: &RawManifest) -> Vec<PackageSpec> {
     let mut packages = Vec::new();
     for (name, package) in raw.packages.iter().flat_map(|packages| &packages.0) {
@@ -42,7 +42,7 @@ fn spec(ctx: &mut Context, name: &str, raw: &At<RawPackage>) -> Option<PackageSp
             return None;
         }
     };
-    // Missing keys were reported when they were read.
+    // Missing keys were already reported.
     let (version, sha256) = (version.0.as_ref()?, sha256.0.as_ref()?);
     let is_word = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,6 +1,6 @@
 //! Validates checks of printed output: lines in the manifest, or a file of lines.
 //!
-//! The lines of a case depend on its axes. Here only the files are checked, at every point of the axes.
+//! A case's lines depend on its axes. Here only the files are checked, at every point of the axes.
 
 use super::context::{Context, written};
 use super::declared::{CheckedVariants, DeclaredVariant};
@@ -12,7 +12,7 @@ use runner_lang::diagnostics::Diagnostic;
 use runner_lang::template::Style;
 use runner_types::Span;
 
-/// Check of printed lines among `entries`, with its names checked in `variants`. At most one is allowed.
+/// The check of printed lines among `entries`, with its names checked in each variant. At most one is allowed.
 pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<'_>) -> Option<PrintedSpec> {
     let mut of_lines = entries.iter().filter_map(|entry| Some((entry, entry.value.printed.as_ref()?)));
     let (entry, raw) = of_lines.next()?;
@@ -38,7 +38,7 @@ pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<
     }
 }
 
-/// Reports other keys in a check of printed lines: lines are compared only with lines.
+/// Reports other keys in a check of printed lines, which they do not apply to.
 fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
     let others = [
         ("actual", raw.actual.as_ref().map(|actual| actual.0.span.clone())),

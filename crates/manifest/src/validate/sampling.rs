@@ -1,7 +1,7 @@
 //! Validates variants of which the simulator runs only a sample of the blocks.
 //!
-//! The results of such a variant are incomplete. Its checks may compare only elements that a block wrote, and no other
-//! check may expect its results.
+//! Such a variant's results are incomplete. Its checks may compare only elements that a block wrote, and no other check
+//! may expect its results.
 
 use super::context::Context;
 use super::declared::{Declared, DeclaredVariant};
@@ -9,7 +9,7 @@ use crate::raw::{RawBlocks, RawManifest};
 use runner_experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpec, VariantSpec};
 use runner_lang::diagnostics::Diagnostic;
 
-/// Checks that variants have in common.
+/// The checks shared by all variants.
 pub struct Shared<'a> {
     pub checks: &'a [CheckSpec],
     pub printed: Option<&'a PrintedSpec>,
@@ -50,7 +50,7 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, variants: &[VariantSpec], dec
     }
 }
 
-/// Why a body cannot be sampled.
+/// Why a body's blocks cannot be sampled.
 fn body(body: &BodySpec) -> Option<&'static str> {
     let BodySpec::Launches { rounds, launches, steps } = body else {
         return Some("it launches no kernel");
@@ -71,7 +71,7 @@ fn body(body: &BodySpec) -> Option<&'static str> {
     }
 }
 
-/// The variant whose check expects the results of this one.
+/// The variant whose check expects this variant's results.
 fn compared_with<'v>(
     declared: &DeclaredVariant,
     variants: &'v [VariantSpec],

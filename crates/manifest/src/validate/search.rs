@@ -1,4 +1,4 @@
-//! Validates `[search]`: names of strategies, and numbers in their bounds.
+//! Validates `[search]`: names of strategies, and numbers with bounds.
 
 use search::Budget;
 use search::strategy::NAMES;
@@ -41,7 +41,7 @@ pub fn search(ctx: &mut Context, raw: Option<&At<RawSearch>>, declared: &Declare
     }
 }
 
-/// Names of objectives, each once. Only an open device tells whether it can measure them.
+/// Names of objectives, without repetitions. Whether they can be measured is known only once the device is open.
 fn objectives(ctx: &mut Context, raw: Option<&OneOrMany<At<String>>>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for At { value: name, span } in raw.map_or(&[][..], OneOrMany::as_slice) {
@@ -58,7 +58,7 @@ fn budget(ctx: &mut Context, at: &At<RawBudget>) -> Option<String> {
         RawBudget::Count(count) => count.to_string(),
         RawBudget::Share(share) => share.clone(),
     };
-    // A number in quotes is not a TOML number.
+    // A quoted number is not a TOML number.
     let is_share = matches!(at.value, RawBudget::Count(_)) || text.trim_end().ends_with('%');
     if !is_share || text.parse::<Budget>().is_err() {
         let message = format!("`search.budget` must be a number of configurations or a share of them, found `{text}`");

@@ -1,13 +1,13 @@
-//! The use of a buffer in an expression.
+//! Checks which buffers an expression uses, by their access.
 
 use super::Context;
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::{Access, Span};
 
-/// A used buffer: its name, its access, and the place of the name.
+/// Name and access of a used buffer, and the location of the name.
 pub type Use = (String, Access, Span);
 
-/// Reports buffers whose content before the launch is not defined by the manifest.
+/// Reports buffers whose contents before the launch are not defined by the manifest.
 pub fn before_launch(ctx: &mut Context, used: &[Use]) {
     for (name, access, at) in used {
         let what = match access {

@@ -1,6 +1,6 @@
 //! Collects the declarations of a manifest and its variants, and checks their names.
 //!
-//! This is the first pass of validation. The bodies of variants follow in `bodies`, with all names known.
+//! This is the first pass of validation. `bodies` then validates the variants' bodies, with all names known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ fn take_all<T>(ctx: &mut Context, taken: &mut Taken, kind: Kind, raw: Option<&Na
     }
 }
 
-/// Collects the axes, device attributes, and the bindings that have a value.
+/// Collects the axes, the device attributes, and the bindings that have a value.
 fn names(
     variant: Option<String>,
     declared: &Declared,
@@ -152,7 +152,7 @@ fn keys<T>(named: Option<&Named<T>>) -> Vec<String> {
     named.iter().flat_map(|named| &named.0).map(|(name, _)| name.value.clone()).collect()
 }
 
-/// Names of the variant at all points of its axes. The name must use all of its axes and nothing else.
+/// Names of the variant at all points of its axes. The template must use all of the variant's axes and nothing else.
 fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> Vec<String> {
     let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
     ctx.known(name, &[names]);
@@ -171,7 +171,7 @@ fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> V
     points.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Reports a name that two variants, or two points of one variant, share.
+/// Reports a name shared by two variants, or by two points of one variant.
 fn unique(ctx: &mut Context, declared: &Declared) {
     let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
     for variant in &declared.variants {

@@ -1,4 +1,4 @@
-//! Validates launch attributes: the cluster, and the buffer that stays in the L2.
+//! Validates launch attributes: the cluster size, and the buffer to keep in L2.
 
 use super::super::context::Context;
 use super::{LaunchContext, buffer_of, whole};
@@ -8,7 +8,7 @@ use runner_experiment::Expression;
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::Persist;
 
-/// Validates the blocks per cluster, in one to three dimensions.
+/// Validates the number of blocks per cluster, in one to three dimensions.
 pub fn cluster(ctx: &mut Context, place: &LaunchContext<'_>, raw: Option<&At<Vec<Expr>>>) -> Option<Vec<Expression>> {
     let dims = raw?;
     if !(1..=3).contains(&dims.value.len()) && !ctx.faulty(&dims.span) {
@@ -21,7 +21,7 @@ pub fn cluster(ctx: &mut Context, place: &LaunchContext<'_>, raw: Option<&At<Vec
     Some(dims.value.iter().map(|Expr(dim)| dim.clone()).collect())
 }
 
-/// Buffer to keep in the L2; `None` if its name was refused.
+/// The buffer to keep in L2; `None` if its name was rejected.
 pub fn persist(
     ctx: &mut Context,
     place: &LaunchContext<'_>,

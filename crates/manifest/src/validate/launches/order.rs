@@ -1,6 +1,6 @@
-//! Finds arguments in the wrong order by comparing the buffers of a launch with the parameters in the kernel's source.
+//! Finds arguments in the wrong order by comparing a launch's buffers with the kernel's parameters in its source.
 //!
-//! Only certain mistakes are reported: a type may be a macro, and memory may be read as another type on purpose.
+//! Only unambiguous mistakes are reported: a type may be a macro, and memory may be read as another type on purpose.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use runner_lang::diagnostics::Diagnostic;
 use runner_lang::template::Style;
 use runner_types::{Access, ElementType, SourceForm};
 
-/// A buffer that a launch passes, with its parameter.
+/// A buffer passed by a launch, with its parameter.
 struct Passed<'a> {
     buffer: &'a BufferSpec,
     parameter: &'a Parameter,
-    /// Element type that the parameter points to, if it is one.
+    /// Element type that the parameter points to, if known.
     wanted: Option<ElementType>,
     has: Option<ElementType>,
 }
@@ -33,13 +33,13 @@ pub fn check(ctx: &mut Context, place: &LaunchContext<'_>, launches: &[LaunchSpe
     }
     let moves = steps.is_some_and(|steps| steps.iter().any(|step| !matches!(step, StepSpec::Launch(_))));
     let known = signatures.iter().all(Option::is_some);
-    // Writes and renames of other steps are not followed.
+    // Writes and swaps in other steps are not followed.
     if known && !moves {
         never_written(ctx, launches, &passed);
     }
 }
 
-/// Kernel of a launch, if the source has one of this name with as many parameters as arguments.
+/// The launch's kernel, if the source has one with this name and the right number of parameters.
 fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
     if SourceForm::from_path(&launch.source) != SourceForm::Cuda || launch.source == Path::new("") {
         return None;
@@ -54,7 +54,7 @@ fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
 
 fn passed<'a>(place: &LaunchContext<'a>, launch: &LaunchSpec, kernel: Option<&'a Signature>) -> Vec<Passed<'a>> {
     let Some(kernel) = kernel else { return Vec::new() };
-    // One point of the axes is enough: an exchange shows at each.
+    // One point of the axes is enough: a mix-up is visible at each.
     let points = written(&launch.kernel, &place.axes, Style::Cpp).unwrap_or_default();
     let (scope, name) = points.into_iter().next().unwrap_or((Scope::new(), launch.kernel.text().to_owned()));
     let pairs = launch.args.iter().zip(&kernel.parameters).filter(|(_, parameter)| parameter.pointers == 1);
@@ -68,7 +68,7 @@ fn passed<'a>(place: &LaunchContext<'a>, launch: &LaunchSpec, kernel: Option<&'a
         .collect()
 }
 
-/// Type in an instance of a template: `float` for `T` of `reduce<float, 4>`.
+/// Type in a template instance: `float` for `T` in `reduce<float, 4>`.
 fn argument_of(kernel: &Signature, instance: &str, base: &str) -> String {
     let arguments = instance.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map(|(inside, _)| inside);
     let place = kernel.template.iter().position(|parameter| parameter.name == base);
@@ -80,14 +80,14 @@ fn element_of(template: &Template, scope: &Scope) -> Option<ElementType> {
     template.render(scope, Style::Names).ok()?.trim().parse().ok()
 }
 
-/// Whether a buffer's type cannot be meant for a pointer: a float for an integer, or another size. Bytes may be
-/// anything.
+/// Whether a buffer cannot be meant for a pointer: one is a float and the other an integer, or the sizes differ. Byte
+/// types match anything.
 fn disagrees(has: Option<ElementType>, wanted: Option<ElementType>) -> bool {
     let (Some(has), Some(wanted)) = (has, wanted) else { return false };
     wanted.size() > 1 && has.size() > 1 && (has.size() != wanted.size() || has.is_float() != wanted.is_float())
 }
 
-/// Reports two buffers whose types fit only if they are exchanged.
+/// Reports two buffers whose types fit only if they are swapped.
 fn exchanged(ctx: &mut Context, launch: &LaunchSpec, passed: &[Passed<'_>]) {
     for (place, one) in passed.iter().enumerate() {
         let wrong = |other: &&Passed<'_>| {
@@ -112,7 +112,7 @@ fn exchanged(ctx: &mut Context, launch: &LaunchSpec, passed: &[Passed<'_>]) {
     }
 }
 
-/// Reports an `out` buffer that every launch passes to a pointer to `const`: nothing can write it.
+/// Reports an `out` buffer that every launch passes as a pointer to `const`, so that nothing can write it.
 fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passed<'_>>]) {
     let all = || launches.iter().zip(passed).flat_map(|(launch, passed)| passed.iter().map(move |one| (launch, one)));
     for (launch, one) in all() {

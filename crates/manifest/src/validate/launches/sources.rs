@@ -1,4 +1,4 @@
-//! Validates the sources of a launch: their files, and the keys that do not apply to them.
+//! Validates a launch's sources: their files, and keys that do not apply to them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use runner_files::regular;
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::{KernelCompiler, SourceForm};
 
-/// Compiler keys, which have no meaning for code that is already compiled.
+/// Compiler keys, which do not apply to precompiled code.
 const OF_COMPILER: [&str; 8] =
     ["defines", "options", "include_paths", "debug", "max_registers", "relocatable", "pending_launches", "compiler"];
 
-/// Reports `relocatable` with a compiler whose code is not linked.
+/// Reports `relocatable` with a compiler whose output is not linked.
 pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
     let Some(relocatable) =
         raw.compile.0.relocatable.as_ref().filter(|at| at.value && compiler == KernelCompiler::Clang)
@@ -28,7 +28,7 @@ pub fn unlinked(ctx: &mut Context, raw: &RawLaunch, compiler: KernelCompiler) {
     ctx.fault(Diagnostic::at(relocatable.span.clone(), message).hint("write `compiler = \"nvrtc\"`"));
 }
 
-/// Reports compiler keys for code that is already compiled.
+/// Reports compiler keys for precompiled code.
 pub fn compiled_already(ctx: &mut Context, raw: &RawLaunch) {
     let Some(source) = raw
         .source
@@ -64,10 +64,10 @@ pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[Path
         return found.clone();
     }
     if places.is_empty() {
-        // The package has been reported.
+        // The missing package has been reported.
         return PathBuf::new();
     }
-    // A folder, a pipe, a device or a link that leads nowhere.
+    // A folder, a pipe, a device or a dangling link.
     if let Some(found) = places.iter().find(|path| path.is_symlink() || path.exists()) {
         if !found.exists() || ctx.is_inside(found, &source.span) {
             let why = regular::open(found).err().map(|error| reason(&error)).unwrap_or_default();
@@ -82,7 +82,7 @@ pub fn source_file(ctx: &mut Context, source: &At<String>, include_paths: &[Path
     PathBuf::new()
 }
 
-/// Checks the sources that are linked with the first. Only NVRTC's code is linked.
+/// Checks the sources to link with the first one. Only code compiled by NVRTC is linked.
 pub fn linked(ctx: &mut Context, raw: &RawLaunch, compile: &mut CompileSpec) {
     let Some(sources) = &raw.source else { return };
     if let OneOrMany::Many(list) = sources

@@ -1,4 +1,4 @@
-//! Validates the steps of a sequence: launches, loops, and operations on buffers between launches.
+//! Validates the steps of a sequence: launches, loops, and buffer operations between launches.
 
 use super::super::context::{Context, NTH, Names};
 use super::super::lets;
@@ -52,7 +52,7 @@ fn step(
     }
 }
 
-/// Reports keys that have no meaning in a step of this kind; `None` is a launch.
+/// Reports keys that do not apply to a step of this kind; `None` is a launch.
 fn only_of(ctx: &mut Context, entry: &At<RawLaunchEntry>, kind: Option<&str>) {
     for (key, span) in entry.value.given() {
         let applies = match key {
@@ -143,7 +143,7 @@ fn times(ctx: &mut Context, place: &LaunchContext<'_>, entry: &At<RawLaunchEntry
     }
 }
 
-/// Validates the condition of a loop, which reads the first element of at least one buffer.
+/// Validates the condition of a loop, which must read the first element of at least one buffer.
 fn check_until(ctx: &mut Context, place: &LaunchContext<'_>, condition: &Expression) {
     let mut names = place.names.clone();
     let buffers: Vec<_> = place.declared.buffers_of(place.variant).map(|buffer| buffer.name.clone()).collect();
@@ -181,7 +181,7 @@ fn pair(ctx: &mut Context, place: &LaunchContext<'_>, fields: &RawLaunchEntry, k
     Some(StepSpec::Swap(first.value.clone(), second.value.clone()))
 }
 
-/// Reports a buffer that a step cannot write: an input, or one whose address it does not know.
+/// Reports a buffer that a step cannot write: an input, or one whose address is not known.
 fn writable(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>, what: &str) {
     let Some(buffer) = buffer_of(ctx, place, &name.span, &name.value) else { return };
     let (problem, hint) = if buffer.access == Access::In {
@@ -197,8 +197,8 @@ fn writable(ctx: &mut Context, place: &LaunchContext<'_>, name: &At<String>, wha
     ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
 }
 
-/// Checks what loops with a condition need. Their launches must be in one stream, and no later step may depend on which
-/// buffer a name refers to.
+/// Checks the requirements of loops with a condition: their launches must be in one stream, and no later step may
+/// depend on which buffer a name refers to.
 pub fn conditions(ctx: &mut Context, span: &Span, steps: &[StepSpec], launches: &[LaunchSpec]) {
     if !steps.iter().any(StepSpec::has_condition) {
         return;
@@ -228,14 +228,14 @@ fn swaps(steps: &[StepSpec]) -> bool {
     })
 }
 
-/// Whether a step is or contains a loop with a condition and a swap.
+/// Whether a step is or contains a loop that has a condition and a swap.
 fn swaps_until(step: &StepSpec) -> bool {
     let StepSpec::Loop(inner) = step else { return false };
     (matches!(inner.times, Times::Until { .. }) && swaps(&inner.steps)) || inner.steps.iter().any(swaps_until)
 }
 
-/// Reports loops whose condition or launches use the iteration's index, if graphs are timed: a graph keeps the
-/// arguments of the iteration that it was made from.
+/// If graphs are timed, reports conditional loops that use the iteration index: a graph keeps the arguments of the
+/// iteration from which it was captured.
 pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime]) {
     if !regimes.contains(&Regime::Graph) {
         return;
@@ -251,7 +251,7 @@ pub fn no_graph(ctx: &mut Context, variants: &[VariantSpec], regimes: &[Regime])
     }
 }
 
-/// Condition of a loop that uses the index of its iterations.
+/// Condition of a loop that uses its iteration index.
 fn indexed_condition<'a>(steps: &'a [StepSpec], launches: &[LaunchSpec]) -> Option<&'a Expression> {
     steps.iter().find_map(|step| match step {
         StepSpec::Loop(inner) => match &inner.times {
@@ -264,7 +264,7 @@ fn indexed_condition<'a>(steps: &'a [StepSpec], launches: &[LaunchSpec]) -> Opti
     })
 }
 
-/// Whether a loop's own steps use the index of its iterations.
+/// Whether a loop's own steps use its iteration index.
 fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
     let uses = |value: &Expression| value.names().contains(NTH);
     let part = |part: &ArgSpec| match part {
@@ -277,7 +277,7 @@ fn uses_index(spec: &LoopSpec, launches: &[LaunchSpec]) -> bool {
     let argument = |argument: &ArgSpec| argument.parts().into_iter().any(part);
     spec.lets.iter().any(|binding| uses(&binding.value))
         || spec.steps.iter().any(|step| match step {
-            // In a launch with `repeat`, the index counts its own repetitions.
+            // In a launch with `repeat`, `nth` counts the launch's own repetitions.
             StepSpec::Launch(index) => {
                 let launch = launches.get(*index).filter(|launch| launch.repeat.is_none());
                 launch.is_some_and(|launch| launch.args.iter().any(argument))
