@@ -50,7 +50,7 @@ pub fn read_groups(dir: &Path, experiment: &Experiment, shard: Shard) -> Result<
             .collect::<Option<Vec<_>>>()
             .filter(|_| start <= end)
     };
-    groups().ok_or_else(|| JobError::Invalid { path, why: format!("it has no groups of shard {shard}") })
+    groups().ok_or_else(|| JobError::Invalid { path, why: format!("it has no groups for shard {shard}") })
 }
 
 /// Unsealed content of a file. Older versions wrote it without a seal; it then starts with a zero word.

@@ -103,7 +103,7 @@ fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
         None => FLAGS.contains(&word.as_str()),
     };
     match words.iter().find(|word| !is_known(word)) {
-        Some(word) => Err(D::Error::custom(format!("`{}` cannot be an option of a job", word.escape_debug()))),
+        Some(word) => Err(D::Error::custom(format!("`{}` is not allowed as an option of a job", word.escape_debug()))),
         None => Ok(words),
     }
 }
@@ -113,7 +113,7 @@ fn revision<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
     let name = Option::<String>::deserialize(deserializer)?;
     match name {
         Some(name) if name.starts_with('-') || name.contains(char::is_control) => {
-            Err(D::Error::custom(format!("`{}` cannot name a revision", name.escape_debug())))
+            Err(D::Error::custom(format!("`{}` is not a valid revision", name.escape_debug())))
         }
         name => Ok(name),
     }
@@ -135,22 +135,22 @@ pub struct Work {
 
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    #[error("{} has no {JOB_FILE}: name a folder that `runner submit` has written", .0.display())]
+    #[error("{} has no {JOB_FILE}: pass a folder written by `runner submit`", .0.display())]
     NoJob(PathBuf),
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{} is damaged: {source}", path.display())]
     Damaged { path: PathBuf, source: serde_json::Error },
     #[error(
-        "{} is of version {found}, this program reads {VERSION}: use the runner that submitted the job",
+        "{} has version {found}, but this program reads version {VERSION}: use the `runner` that submitted the job",
         path.display()
     )]
     Version { path: PathBuf, found: u32 },
     /// A file whose content is invalid.
-    #[error("{}: {why}; name a folder that `runner submit` has written", path.display())]
+    #[error("{}: {why}; pass a folder written by `runner submit`", path.display())]
     Invalid { path: PathBuf, why: String },
     /// A symbolic link in place of a folder of the job.
-    #[error("{} is a symbolic link, and a job has a folder there: remove the link", .0.display())]
+    #[error("{} is a symbolic link, but a job needs a folder there: remove the link", .0.display())]
     Link(PathBuf),
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -182,7 +182,7 @@ impl Job {
         let job: Self = read_json(&path)?;
         let mut names = BTreeSet::new();
         if let Some(twice) = job.experiments.iter().find(|experiment| !names.insert(&experiment.name)) {
-            return Err(JobError::Invalid { path, why: format!("there are two experiments `{}`", twice.name) });
+            return Err(JobError::Invalid { path, why: format!("two experiments are named `{}`", twice.name) });
         }
         if let Some(large) = job.experiments.iter().find(|experiment| experiment.seconds.len() > MOST_SHARDS) {
             return Err(JobError::Invalid {
@@ -194,11 +194,11 @@ impl Job {
         {
             return Err(JobError::Invalid {
                 path,
-                why: format!("`{}` has no number of cases for each shard", odd.name),
+                why: format!("`{}` must have one number of cases per shard", odd.name),
             });
         }
         if job.id.is_empty() || !job.id.chars().all(|c| c.is_ascii_hexdigit()) {
-            let why = format!("`{}` cannot be the identity of a job", job.id.escape_debug());
+            let why = format!("`{}` is not a valid job id", job.id.escape_debug());
             return Err(JobError::Invalid { path, why });
         }
         Ok(job)

@@ -94,28 +94,31 @@ fn faults(settings: &Settings, given: &[String]) -> Vec<String> {
         faults.extend(odd.map(|factor| format!("{key}: {factor} is not between 1 and {LARGEST_FACTOR}")));
     }
     if settings.memory_factor.is_some() && settings.memory.is_none() {
-        faults.push("memory_factor: there is no `memory` that it multiplies".to_owned());
+        faults.push(
+            "memory_factor: it multiplies `memory`, which is not set: set `memory` or remove `memory_factor`"
+                .to_owned(),
+        );
     }
     let notify: Vec<String> = settings.notify.iter().cloned().collect();
     for (key, lines) in [("modules", &settings.modules), ("setup", &settings.setup), ("notify", &notify)] {
         let broken = lines.iter().filter(|line| line.contains(['\n', '\r', '\0']));
-        faults.extend(broken.map(|line| format!("{key}: {line:?} is more than one line")));
+        faults.extend(broken.map(|line| format!("{key}: expected a single line, found {line:?}")));
     }
     let scheduler = settings.scheduler;
     let mut unsupported = scheduler.unsupported_keys().to_vec();
     if scheduler.queue().is_none() {
         unsupported.extend(OF_QUEUES);
     }
-    let other = if unsupported.contains(&"extra") { "" } else { ", or write the option that it has into `extra`" };
+    let other = if unsupported.contains(&"extra") { "" } else { ", or put the scheduler's own option into `extra`" };
     let unknown = unsupported.iter().filter(|key| given.iter().any(|given| given == *key));
-    faults.extend(unknown.map(|key| format!("{key}: {scheduler} has nothing of this kind: leave it out{other}")));
+    faults.extend(unknown.map(|key| format!("{key}: {scheduler} does not support this setting: remove it{other}")));
     let absent = scheduler.needs().iter().filter(|key| !given.iter().any(|given| given == *key));
-    faults.extend(absent.map(|key| format!("{key}: {scheduler} needs it, in {SETTINGS_FILE}")));
+    faults.extend(absent.map(|key| format!("{key}: {scheduler} requires this setting: add it to {SETTINGS_FILE}")));
     let gpus = settings.gpus.as_deref().filter(|gpus| !scheduler.knows_models() && gpus.parse::<u32>().is_err());
-    faults.extend(gpus.map(|gpus| format!("gpus: {scheduler} wants a number here, not {gpus:?}")));
+    faults.extend(gpus.map(|gpus| format!("gpus: {scheduler} requires a number, found {gpus:?}")));
     for (key, memory) in [("memory", &settings.memory), ("collect.memory", &settings.collect.memory)] {
         let odd = memory.as_deref().filter(|text| size(text).is_none_or(|(number, _)| number.parse::<u64>().is_err()));
-        faults.extend(odd.map(|text| format!("{key}: {text:?} is not a size: write for example 32G or 500M")));
+        faults.extend(odd.map(|text| format!("{key}: {text:?} is not a size: write e.g. 32G or 500M")));
     }
     faults
 }
@@ -125,17 +128,16 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn unfit(key: &str, value: &str) -> Option<String> {
-    (value.is_empty() || !is_plain(value))
-        .then(|| format!("{key}: {value:?} has characters that an option of the scheduler cannot hold"))
+    if value.is_empty() {
+        return Some(format!("{key}: the value is empty: set it or remove the key"));
+    }
+    (!is_plain(value)).then(|| format!("{key}: {value:?} has characters that are not allowed in a scheduler option"))
 }
 
 fn unfit_option(key: &str, option: &str) -> Option<String> {
     let fits = option.starts_with('-') && is_plain(option);
-    (!fits).then(|| {
-        format!(
-            "{key}: {option:?} is not an option of the scheduler: write for example --exclusive or --reservation=name"
-        )
-    })
+    (!fits)
+        .then(|| format!("{key}: {option:?} is not a scheduler option: write e.g. --exclusive or --reservation=name"))
 }
 
 #[cfg(test)]

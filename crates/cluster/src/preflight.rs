@@ -12,16 +12,16 @@ const LEAST_FREE: f64 = 0.9;
 pub fn faults(health: &Health, name: &str, driver: Option<&str>) -> Vec<String> {
     let mut faults = Vec::new();
     if health.name != name {
-        faults.push(format!("the GPU is {}, not {name}", health.name));
+        faults.push(format!("the GPU is {}, expected {name}", health.name));
     }
     let version = health.driver.as_deref().unwrap_or("of unknown version");
     if let Some(expected) = driver.filter(|expected| !version.starts_with(*expected)) {
-        faults.push(format!("the driver is {version}, not {expected}"));
+        faults.push(format!("the driver is {version}, expected {expected}"));
     }
     if let Some((total, free)) = health.memory
         && (free.0 as f64) < LEAST_FREE * total.0 as f64
     {
-        faults.push(format!("only {} of {} are free", bytes(free.0), bytes(total.0)));
+        faults.push(format!("only {} of {} GPU memory are free", bytes(free.0), bytes(total.0)));
     }
     if let Some(processes) = health.processes.filter(|processes| *processes > 0) {
         faults.push(format!("other processes use the GPU: {processes}"));
@@ -39,8 +39,8 @@ pub fn faults(health: &Health, name: &str, driver: Option<&str>) -> Vec<String> 
 const fn words(reason: ThrottleReason) -> &'static str {
     match reason {
         ThrottleReason::PowerCap => "power limit",
-        ThrottleReason::HardwareSlowdown => "slowdown by the hardware",
-        ThrottleReason::SyncBoost => "a slower GPU of its group",
+        ThrottleReason::HardwareSlowdown => "hardware slowdown",
+        ThrottleReason::SyncBoost => "boost clock synchronized with a slower GPU",
         ThrottleReason::Temperature | ThrottleReason::HardwareTemperature => "temperature",
         ThrottleReason::PowerBrake => "power brake",
     }
@@ -80,9 +80,9 @@ mod tests {
         };
         let found = faults(&sick, "NVIDIA A100-SXM4-80GB", Some("570"));
         let expected = [
-            "the GPU is NVIDIA H100 80GB HBM3, not NVIDIA A100-SXM4-80GB",
-            "the driver is 580.159.04, not 570",
-            "only 40 GiB of 80 GiB are free",
+            "the GPU is NVIDIA H100 80GB HBM3, expected NVIDIA A100-SXM4-80GB",
+            "the driver is 580.159.04, expected 570",
+            "only 40 GiB of 80 GiB GPU memory are free",
             "other processes use the GPU: 2",
             "the GPU is throttled: power brake",
             "its memory has had uncorrected errors: 3",

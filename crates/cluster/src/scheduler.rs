@@ -179,7 +179,7 @@ impl Placement {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    #[error("cannot run {program}: {why}; run this where the scheduler's commands are, on a login node")]
+    #[error("cannot run {program}: {why}; run this on a login node, where the scheduler's commands are installed")]
     Missing { program: String, why: String },
     #[error("{program} failed: {why}")]
     Failed {
@@ -191,7 +191,7 @@ pub enum QueueError {
 
 /// A path or word that cannot be quoted for a shell.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} cannot be an argument of a shell command: rename it")]
+#[error("{0:?} cannot be quoted for a shell: rename it")]
 pub struct ScriptError(String);
 
 #[derive(Debug, Clone, PartialEq, Eq)]

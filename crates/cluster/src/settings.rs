@@ -106,7 +106,7 @@ impl TryFrom<String> for Seconds {
 
     fn try_from(text: String) -> Result<Self, String> {
         let duration = humantime::parse_duration(&text)
-            .map_err(|error| format!("{text:?} is not a duration ({error}): write for example 10min or 2h"))?;
+            .map_err(|error| format!("{text:?} is not a duration ({error}): write e.g. 10min or 2h"))?;
         Ok(Self(duration.as_secs()))
     }
 }

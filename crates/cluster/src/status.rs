@@ -81,7 +81,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         let (state, why) = if journal.is_some() || is_searched() {
             (State::Done, String::new())
         } else if let Some(mark) = outdated(&folder).filter(applies_not) {
-            let why = if mark.is_rerun { "it is to be run again" } else { "code or inputs have changed" };
+            let why = if mark.is_rerun { "marked for a rerun" } else { "code or inputs have changed" };
             (State::Outdated, why.to_owned())
         } else {
             match (task, queue) {
@@ -107,7 +107,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
             State::Done | State::Outdated => None,
             // A task that logged its end has also written the end of its journal.
             _ if log().last().is_some_and(|line| line.event == TaskEvent::Finished) => {
-                damage(&folder).or_else(|| Some("its journal has no end".to_owned()))
+                damage(&folder).or_else(|| Some("its journal has no end record".to_owned()))
             }
             // If a later task is still pending, it may replace the damaged results.
             _ if state.is_missing() => damage(&folder),
@@ -163,9 +163,9 @@ fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission)
     let Some(collect) = submission.collect.as_deref() else { return (State::Unsubmitted, String::new()) };
     let (state, why) = explain((queue, known), submission, collect, &[]);
     if state.is_missing() {
-        (State::Unsubmitted, format!("the job {collect} that was to send it: {why}"))
+        (State::Unsubmitted, format!("job {collect}, which was to submit it: {why}"))
     } else {
-        (State::Queued, "it is sent when those before it have ended".to_owned())
+        (State::Queued, "it is submitted once earlier tasks have ended".to_owned())
     }
 }
 
@@ -193,24 +193,24 @@ fn explain(
     let on = |nodes: &str| if nodes.is_empty() { String::new() } else { format!(" on {nodes}") };
     let (state, why, last) = match (own.map(|line| &line.event), sighting, outcome) {
         (Some(TaskEvent::Requeued { .. }), ..) => {
-            (State::Queued, "it asked to be started again".to_owned(), "waited when it was seen last".to_owned())
+            (State::Queued, "it asked to be restarted".to_owned(), "waiting when last seen".to_owned())
         }
         (Some(_), ..) => {
             let place = on(last_node(log));
-            (State::Running, place.trim_start().to_owned(), format!("ran{place} when it was seen last"))
+            (State::Running, place.trim_start().to_owned(), format!("running{place} when last seen"))
         }
         (None, Some(Sighting { seen, .. }), Some(Outcome::Ended(word))) => {
             return (State::Failed, joined([format!("{word}{}", on(&seen.nodes)), said]));
         }
         (None, Some(Sighting { seen, .. }), Some(Outcome::Runs)) => {
             let place = on(&seen.nodes);
-            (State::Running, place.trim_start().to_owned(), format!("ran{place} when it was seen last"))
+            (State::Running, place.trim_start().to_owned(), format!("running{place} when last seen"))
         }
         (None, Some(Sighting { seen, .. }), _) => {
-            (State::Queued, seen.reason.clone(), "waited when it was seen last".to_owned())
+            (State::Queued, seen.reason.clone(), "waiting when last seen".to_owned())
         }
         (None, None, _) if id.is_empty() => {
-            let why = "it is not known whether the scheduler has it".to_owned();
+            let why = "it is unknown whether the scheduler has accepted it".to_owned();
             (State::Queued, why.clone(), why)
         }
         (None, None, _) => {
@@ -248,7 +248,7 @@ fn explain_by_log(submission: &Submission, log: &[Attempt]) -> (State, String) {
         return (State::Failed, "cancelled".to_owned());
     }
     match log.last().map(|attempt| &attempt.event) {
-        None => (State::Queued, "it has not begun".to_owned()),
+        None => (State::Queued, "it has not started".to_owned()),
         Some(TaskEvent::Started { node, .. }) => (State::Running, format!("on {node}, unless it was killed")),
         Some(_) => (State::Failed, last_words(log)),
     }
@@ -349,7 +349,7 @@ mod tests {
             assert_eq!(state(seen, 601), State::Lost, "{seen:?}");
         }
         let words = explained(&[view(USER, Some((0, "PENDING")), 601)], &[]).1;
-        assert_eq!(words, "waited when it was seen last");
+        assert_eq!(words, "waiting when last seen");
     }
 
     #[test]
@@ -375,7 +375,7 @@ mod tests {
         // 00:10:00 is 600 s after the submission.
         assert_eq!(one(Some((0, "PENDING")), 0, &began), (State::Running, "on n2".to_owned()));
         assert_eq!(one(None, 1200, &began).0, State::Running);
-        assert_eq!(one(None, 1201, &began), (State::Lost, "ran on n2 when it was seen last".to_owned()));
+        assert_eq!(one(None, 1201, &began), (State::Lost, "running on n2 when last seen".to_owned()));
         // The scheduler's state takes precedence over an end in the task's log.
         let stopped = [began[0].clone(), line("10:05", TaskEvent::Stopped { why: "warned".to_owned() })];
         assert_eq!(one(Some((604, "CANCELLED")), 604, &stopped).0, State::Failed);

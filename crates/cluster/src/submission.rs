@@ -108,7 +108,7 @@ impl Submission {
         let is_name =
             |id: &str| id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(|c| c.is_ascii_graphic());
         let unnamed = submission.ids().find(|id| !is_name(id));
-        let why = why.or_else(|| unnamed.map(|id| format!("`{}` cannot name an array", id.escape_debug())));
+        let why = why.or_else(|| unnamed.map(|id| format!("`{}` is not a valid array id", id.escape_debug())));
         why.map_or(Ok(submission), |why| Err(JobError::Invalid { path, why }))
     }
 

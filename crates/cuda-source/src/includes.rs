@@ -146,8 +146,8 @@ impl Scanner {
         if inputs.whole || !self.project.is_limited() {
             return Ok(());
         }
-        Err("an #include names a macro that has no known value here, so the file may be outside of the project: write \
-             its name, or, if you trust the source, allow all files with --allow-outside"
+        Err("an #include uses a macro whose value is unknown, so the file may be outside the project: write the file's \
+             name, or, if you trust the source, allow all files with --allow-outside"
             .to_owned())
     }
 

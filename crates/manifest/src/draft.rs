@@ -142,7 +142,7 @@ impl Draft {
             && !places.iter().flat_map(DraftParameter::parts).any(DraftParameter::is_output)
         {
             faults.push(
-                "no parameter is an output, so that nothing can be compared: the pointers are const; name one with \
+                "no parameter is an output, so nothing can be compared: all pointers are const; mark an output with \
                  --arg NAME=out"
                     .to_owned(),
             );
@@ -252,13 +252,13 @@ fn template_arguments(wanted: &Wanted, faults: &mut Vec<String>) -> Vec<(String,
     let header: Vec<&str> = signature.template.iter().map(|parameter| parameter.text.as_str()).collect();
     if values.len() < signature.template.len() {
         faults.push(format!(
-            "{file}: `{kernel}` is a template <{}>: name its arguments, as in -k '{}<{}>'",
+            "{file}: `{kernel}` is a template <{}>: pass its arguments, as in -k '{}<{}>'",
             header.join(", "),
             signature.name,
             template_guess(signature, &[]).join(", ")
         ));
     } else if signature.template.is_empty() && kernel.contains('<') {
-        faults.push(format!("{file}: `{}` is not a template: name it without <…>", signature.name));
+        faults.push(format!("{file}: `{}` is not a template: remove <…>", signature.name));
     }
     values
 }
@@ -298,8 +298,8 @@ fn differing_counts(request: &Request, faults: &mut Vec<String>) {
             format!("`{}` takes {} ({})", wanted.kernel, count(wanted), texts.join(", "))
         };
         faults.push(format!(
-            "the kernels have different numbers of parameters: {}, {}; name kernels that take the same with -k, or \
-             write a manifest",
+            "the kernels have different numbers of parameters: {}, {}; select kernels with the same parameters with \
+             -k, or write a manifest",
             shown(first),
             shown(other)
         ));
@@ -316,7 +316,7 @@ fn wishes(request: &Request, faults: &mut Vec<String>) -> Vec<Wish> {
     let mut wishes = vec![Wish::default(); count];
     for argument in &request.arguments {
         let Some((name, value)) = argument.split_once('=') else {
-            faults.push(format!("--arg {argument}: a parameter and its value are expected, as in --arg n=1024"));
+            faults.push(format!("--arg {argument}: expected NAME=VALUE, as in --arg n=1024"));
             continue;
         };
         let Some(position) = (0..count).find(|position| names(*position).any(|known| known == name.trim())) else {
@@ -357,7 +357,7 @@ fn for_each(request: &Request, option: &str, texts: &[String], faults: &mut Vec<
     let count = request.kernels.len();
     if texts.len() > 1 && texts.len() != count {
         faults.push(format!(
-            "{option} is given {} times for {count} kernels: once for all, or once for each",
+            "{option} is given {} times for {count} kernels: give it once for all, or once per kernel",
             texts.len()
         ));
     }

@@ -83,8 +83,7 @@ pub fn spawn(command: &mut Command, readable: &[PathBuf], folder: &Path) -> io::
     // ccache would write outside `folder`.
     command.env("CCACHE_DISABLE", "1");
     let confined = || {
-        confine_program(readable, folder)
-            .map_err(|error| io::Error::other(format!("it cannot be confined: {error}")))?;
+        confine_program(readable, folder).map_err(|error| io::Error::other(format!("confinement failed: {error}")))?;
         command.spawn()
     };
     let started = thread::scope(|scope| scope.spawn(confined).join());
@@ -182,7 +181,7 @@ pub fn hint(errors: &str) -> &'static str {
     if !is_of_incbin && !is_denied(errors) {
         return "";
     }
-    "; a compiler may read only the source and the files that `#include` names in it, and its own"
+    "; a compiler may read only its own files, the source, and the files included with `#include`"
 }
 
 /// Whether compilers are confined on this machine.

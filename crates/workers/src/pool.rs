@@ -208,8 +208,7 @@ impl Pool {
                 GroupEnd::GivenUp(why) => {
                     given_up += 1;
                     if given_up == GROUPS_GIVEN_UP {
-                        end =
-                            RunEnd::Environment(format!("the worker fails again and again outside of any case: {why}"));
+                        end = RunEnd::Environment(format!("the worker keeps failing outside of any case: {why}"));
                     }
                 }
                 GroupEnd::NoWorker(why) => end = RunEnd::Environment(no_worker(&why)),
@@ -490,7 +489,7 @@ fn attempt(
             Received::Reply(Reply::Lost { message }) => return Attempt::Broken(Fault::Lost(message)),
             Received::Reply(Reply::Failed { message }) => return Attempt::Broken(Fault::Refused(message)),
             Received::Reply(Reply::Ready(_) | Reply::Surveyed { .. }) => {
-                return Attempt::Broken(Fault::Malformed("an answer to no request, in the middle of a group".into()));
+                return Attempt::Broken(Fault::Malformed("a reply without a request, during a group".into()));
             }
             Received::Malformed(why) => return Attempt::Broken(Fault::Malformed(why)),
             Received::Closed => return Attempt::Broken(Fault::Exited),
@@ -525,7 +524,7 @@ fn survey(
         Received::Reply(Reply::Lost { message }) => format!("lost its device ({message})"),
         Received::Reply(_) => "answered with another reply".to_owned(),
         Received::Malformed(why) => format!("sent an invalid reply ({why})"),
-        Received::TimedOut => format!("gave no answer within {} s", limit.as_secs_f64()),
+        Received::TimedOut => format!("sent no reply within {} s", limit.as_secs_f64()),
         Received::Closed => {
             let exit = worker.reap();
             format!("{}{}", exit.how, exit.stderr)
@@ -552,7 +551,7 @@ fn during(activity: Activity) -> &'static str {
 fn no_worker(why: &StartError) -> String {
     match why {
         StartError::Killed(message) => message.clone(),
-        why => format!("the worker could not be started again: {why}"),
+        why => format!("the worker could not be restarted: {why}"),
     }
 }
 

@@ -213,7 +213,7 @@ impl Queue for Slurm {
             let excluded = run(&["scontrol", "show", "hostnames", &nodes])?;
             if !all.lines().any(|node| !excluded.lines().any(|other| other.trim() == node.trim())) {
                 // With no other node left, the task would wait forever.
-                let why = format!("no other node of {partition} is left");
+                let why = format!("no other node is left in partition {partition}");
                 return Err(QueueError::Failed { program: "scontrol requeue".to_owned(), why });
             }
         }

@@ -61,7 +61,9 @@ impl Wish {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut wish = Self::default();
         for part in text.split(':').map(str::trim) {
-            let again = |known: bool| if known { Err(format!("`{part}` says the same twice")) } else { Ok(()) };
+            let again = |known: bool| {
+                if known { Err(format!("`{part}` sets something that an earlier part already sets")) } else { Ok(()) }
+            };
             if part.is_empty() {
                 return Err("a part is empty; write a number, a length, or in, out, inout or scratch".to_owned());
             } else if let Some((_, role)) = Role::ALL.into_iter().find(|(name, _)| *name == part) {
@@ -72,7 +74,8 @@ impl Wish {
                 again(wish.fill.replace(Fill::Iota).is_some())?;
             } else if let Some((low, high)) = part.split_once("..") {
                 for end in [low, high] {
-                    end.parse::<f64>().map_err(|_| format!("`{end}` in `{part}` is not a number, as in 0..255"))?;
+                    end.parse::<f64>()
+                        .map_err(|_| format!("`{end}` in `{part}` is not a number: write a range such as 0..255"))?;
                 }
                 again(wish.fill.replace(Fill::Uniform(low.to_owned(), high.to_owned())).is_some())?;
             } else {
@@ -243,14 +246,14 @@ fn place(
         kernels.filter_map(|(wanted, types)| Some((wanted, types, wanted.signature.parameters.get(position)?)))
     };
     let Some((first, first_types, parameter)) = parameters().next() else {
-        return Err("no kernel is named".to_owned());
+        return Err("no kernel is given: select one with -k".to_owned());
     };
     let name = parameter.name.clone().unwrap_or_else(|| format!("arg{position}"));
     if parameter.pointers == 0 && !parameter.is_reference && !parameter.fields.is_empty() && wish.element.is_none() {
         let fields = record(&name, &parameter.fields, 100 * (position + 1)).map_err(|field| {
             format!(
-                "{}: field `{field}` of parameter `{}` has a type that is not understood; write a manifest with \
-                 `runner init`, and the struct as `{{ {field} = … }}`",
+                "{}: field `{field}` of parameter `{}` has an unknown type; write a manifest with \
+                 `runner init`, and set the struct to `{{ {field} = … }}`",
                 first.file, parameter.text
             )
         })?;
@@ -275,8 +278,8 @@ fn place(
             && (wish.element.is_some() || element_of(other, types) == Some(element));
         if !same {
             return Err(format!(
-                "parameter {} differs: `{}` of {}, `{}` of {}; kernels that are compared take the same types in the \
-                 same order",
+                "parameter {} has different types: `{}` in {}, `{}` in {}; compared kernels must take the same \
+                 types in the same order",
                 position + 1,
                 parameter.text,
                 first.kernel,
@@ -287,7 +290,10 @@ fn place(
     }
     let is_input = parameters().any(|(.., parameter)| parameter.is_const);
     if parameter.pointers == 0 && (wish.role.is_some() || wish.fill.is_some()) {
-        return Err(format!("--arg {name}: `{}` is a number and no buffer: --arg {name}=1024", parameter.text));
+        return Err(format!(
+            "--arg {name}: `{}` is a number, not a buffer: write e.g. --arg {name}=1024",
+            parameter.text
+        ));
     }
     let what = if parameter.pointers > 0 {
         let default = sizes.lens.get(&position).cloned().unwrap_or_else(|| "n".to_owned());
@@ -402,8 +408,8 @@ fn known(
              a struct, write its fields in the manifest that `runner init` makes"
         )),
         None => Err(format!(
-            "{place} has a type that is not understood: name the type of its elements, as in --arg {name}=f32, or \
-             count bytes, as in --arg {name}=u8:16*n"
+            "{place} has an unknown type: set the type of its elements, as in --arg {name}=f32, or count bytes, as in \
+             --arg {name}=u8:16*n"
         )),
     }
 }
@@ -422,8 +428,7 @@ mod tests {
         };
         assert_eq!(Wish::parse("in:i32:-1..5:n / 4"), Ok(expected.clone()));
         assert_eq!(Wish::parse("n / 4 : -1..5:in: i32"), Ok(expected));
-        for (text, why) in [("in:out", "says the same twice"), ("0..n", "is not a number"), ("in:", "a part is empty")]
-        {
+        for (text, why) in [("in:out", "already sets"), ("0..n", "is not a number"), ("in:", "a part is empty")] {
             assert!(Wish::parse(text).is_err_and(|said| said.contains(why)), "{text}");
         }
     }

@@ -211,7 +211,7 @@ fn what_is_not_understood_is_named_with_the_option_to_use() {
     refused(
         &["old", "doubles"],
         &[],
-        &["parameter 1 differs: `const float *in` of old, `const double *in` of doubles"],
+        &["parameter 1 has different types: `const float *in` in old, `const double *in` in doubles"],
     );
     refused(&["needs", "old"], &[], &["`needs` is a template <int N>", "-k 'needs<4>'"]);
     refused(&["generic", "old"], &[], &["-k 'generic<float, 4>'"]);
@@ -219,7 +219,7 @@ fn what_is_not_understood_is_named_with_the_option_to_use() {
     let structs = ["--arg config=u32:n", "--arg things=f32", "is a reference"];
     refused(&["structs"], &[], &structs);
     refused(&["old"], &["inn=in"], &["no kernel has a parameter `inn`; did you mean `in`?"]);
-    refused(&["old"], &["n"], &["--arg n: a parameter and its value are expected"]);
+    refused(&["old"], &["n"], &["--arg n: expected NAME=VALUE"]);
     refused(&["old"], &["n=out"], &["`unsigned n` is a number"]);
     refused(&["old", "old"], &["out=in"], &["no parameter is an output", "--arg NAME=out"]);
 }

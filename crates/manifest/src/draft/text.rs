@@ -40,7 +40,9 @@ impl Draft {
         self.work(&mut out);
         for (at, variant) in self.variants.iter().enumerate() {
             if at == 0 {
-                out.gap("One way to write the kernel each. A grid or a block has one to three expressions.");
+                out.gap(
+                    "Each variant is one way to write the kernel. `grid` and `block` take one to three expressions.",
+                );
             } else {
                 out.gap("");
             }
@@ -62,7 +64,7 @@ impl Draft {
             out.line(&format!("{} = [0, 1]", place.name));
         }
         if given.is_empty() && default[0] != default[1] {
-            out.gap("The simulator runs every thread on the host: smaller sizes count the same things.");
+            out.gap("The simulator runs every thread on the host, so it gets smaller sizes.");
             out.line(&format!("[on.sim.axes]\nn = {{ int = [{}] }}", sizes(&default[1..])));
         }
         let further: Vec<String> = self
@@ -71,7 +73,7 @@ impl Draft {
             .filter_map(|size| Some(format!("{} = {}", size.name, quoted(size.text.as_ref()?))))
             .collect();
         if !further.is_empty() {
-            out.gap("Sizes that differ, so that a kernel that mixes them up is found wrong.");
+            out.gap("The sizes differ, so that a kernel that mixes them up gives wrong results.");
             out.line(&format!("[let]\n{}", further.join("\n")));
         }
         self.compiler(out);
@@ -99,7 +101,7 @@ impl Draft {
         if self.variants.len() < 2 {
             return;
         }
-        out.gap("Every result must be that of the baseline. Better is a reference: expect = \"2 * x + y\".");
+        out.gap("Every result must equal the baseline's. A reference is better: expect = \"2 * x + y\".");
         let tolerance = self.tolerance.map(|rel| format!("tolerance = {{ rel = {rel:?} }}\n")).unwrap_or_default();
         let baseline = quoted(&self.variants[0].name);
         let checks = self.parts().into_iter().filter(|place| place.is_output()).map(|place| {
@@ -119,7 +121,7 @@ impl Draft {
         };
         let bytes: Vec<String> = self.places.iter().filter_map(size).collect();
         if out.commented && !bytes.is_empty() {
-            out.gap("The fewest bytes that must be moved: with it, the report has rates and the share of the peak.");
+            out.gap("Minimum number of bytes to move. With it, the report shows rates and the fraction of peak.");
             out.line(&format!("# [work]\n# bytes = {}", quoted(&bytes.join(" + "))));
         }
     }
@@ -185,7 +187,7 @@ fn buffer(out: &mut Writer, DraftParameter { name, element, what }: &DraftParame
         (true, false) => {
             "An input: random numbers. `access` can be in, out, inout (filled again before every launch) or scratch."
         }
-        (false, true) => "An output: every element is poisoned before a launch, so that a missing write is seen.",
+        (false, true) => "An output: every element is poisoned before a launch, so that a missing write is detected.",
         (true, true) => "An input that is also an output: it is filled again before every launch.",
         (false, false) => "",
     });

@@ -59,8 +59,8 @@ impl TritonKernel<'_> {
         // Writing to a String cannot fail.
         let _ = write!(
             text,
-            "# A kernel that Triton compiled. To edit: the sizes, what the buffers hold, the grid, and what is \
-             expected.\n\
+            "# A kernel compiled by Triton. Edit the sizes, the contents of the buffers, the grid, and the expected \
+             results.\n\
              [experiment]\nname  = \"{experiment}\"\ntitle = \"{}, compiled by Triton {version}\"\n\n\
              [axes]\nn = {{ int = [\"2**16\"] }}\n",
             entry.name,
@@ -83,7 +83,7 @@ impl TritonKernel<'_> {
         if let Some(output) = parameters.iter().find(|parameter| parameter.role.is_some_and(Role::is_output)) {
             let _ = write!(
                 text,
-                "\n# Without a check, results are unchecked. A reference, another variant or a file can be expected:\n\
+                "\n# Without a check, results are unchecked. `expect` takes a reference, another variant or a file:\n\
                  # [check]\n# actual = \"{0}\"\n# expect = {{ npy = \"{0}.npy\" }}\n",
                 output.name
             );

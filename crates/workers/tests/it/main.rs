@@ -269,8 +269,7 @@ fn a_worker_that_dies_outside_any_case_costs_its_group_and_not_the_next() {
 fn a_worker_that_keeps_dying_outside_any_case_ends_the_run() {
     let groups = vec![group(0, &["dies_between"]), group(1, &["hangs_between"]), group(2, &["a"])];
     let run = run_limited(groups, |limits| limits.silence = Duration::from_secs(3));
-    let why =
-        "the worker fails again and again outside of any case: the worker sent nothing for 3 s outside of any case";
+    let why = "the worker keeps failing outside of any case: the worker sent nothing for 3 s outside of any case";
     assert_eq!(run.end, RunEnd::Environment(why.into()));
     assert_eq!(run.names(), [("dies_between", "crashed"), ("hangs_between", "crashed"), ("a", "not_run")]);
 }
@@ -286,7 +285,7 @@ fn a_device_that_needs_a_moment_after_a_crash_gets_it() {
 fn a_device_that_stays_broken_ends_the_run_with_every_case_accounted_for() {
     let groups = vec![group(0, &["a", "breaks_the_device", "b"]), group(1, &["c"])];
     let run = run_limited(groups, |limits| limits.restart = Duration::from_millis(800));
-    let why = "the worker could not be started again: the device is resting";
+    let why = "the worker could not be restarted: the device is resting";
     assert_eq!(run.end, RunEnd::Environment(why.into()));
     let rows = [("breaks_the_device", "crashed"), ("a", "not_run"), ("b", "not_run"), ("c", "not_run")];
     assert_eq!(run.names(), rows);

@@ -74,7 +74,7 @@ fn a_refusal_is_told_in_the_devices_words_and_costs_no_worker() {
 #[test]
 fn a_worker_that_hangs_dies_or_loses_its_device_is_told_and_replaced() {
     let hung = survey_within(Duration::from_millis(500), "hangs").unwrap_err().to_string();
-    assert_eq!(hung, "the worker gave no answer within 0.5 s while it measured the device");
+    assert_eq!(hung, "the worker sent no reply within 0.5 s while it measured the device");
     let died = survey("aborts").unwrap_err().to_string();
     assert!(died.starts_with("the worker was killed by SIGABRT (it aborted itself)"), "{died}");
     let lost = survey("loses").unwrap_err().to_string();
