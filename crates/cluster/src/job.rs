@@ -157,7 +157,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Whether a file is missing. It may only be delayed by a shared file system.
+    /// Whether a file is missing. On a shared file system, it may still appear.
     pub fn is_absent(&self) -> bool {
         match self {
             Self::NoJob(_) => true,

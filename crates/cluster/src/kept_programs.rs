@@ -104,7 +104,7 @@ mod tests {
         fs::write(&list, text).unwrap();
         remove_unused_programs(jobs.path());
         assert_eq!([named.exists(), unnamed.exists(), young.exists()], [true, false, true]);
-        // The job is gone. Another one keeps the program again before its own snapshot is written.
+        // The old job is gone. A new job has kept the program but not written its snapshot yet.
         fs::remove_dir_all(job).unwrap();
         keep("a", Duration::ZERO);
         remove_unused_programs(jobs.path());

@@ -52,7 +52,7 @@ pub fn project_code(layer: &Table) -> Option<String> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// Merges layers, of which the first takes precedence, and reports all invalid values together.
+/// Merges layers and reports all invalid values together. Earlier layers take precedence.
 pub fn resolve(layers: impl IntoIterator<Item = Table>) -> Result<Settings, SettingsError> {
     let mut merged = Table::new();
     for layer in layers {

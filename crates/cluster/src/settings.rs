@@ -28,7 +28,7 @@ pub struct Settings {
     pub image: Option<String>,
     /// Kubernetes: persistent volume claim for the shared volume.
     pub claim: Option<String>,
-    /// Kubernetes: mount point of the shared volume with the job's folder, the cache and the program.
+    /// Kubernetes: mount point of the shared volume that holds the job's folder, the cache and the program.
     pub mount: Option<String>,
     /// Slurm's `--partition`; the queue of other schedulers.
     pub partition: Option<String>,
@@ -76,7 +76,7 @@ pub struct Settings {
     pub collect: CollectSettings,
 }
 
-/// Settings of the job that collects the results. Unset values are those of the tasks, but without GPUs and nodes.
+/// Settings of the job that collects the results. Partition, account and QoS default to the tasks' settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CollectSettings {

@@ -51,7 +51,7 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
-    /// Whether a file is missing. It may only be delayed by a shared file system.
+    /// Whether a file is missing. On a shared file system, it may still appear.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::File(error) if error.is_absent())
     }

@@ -47,7 +47,7 @@ pub struct Retry {
 pub struct Array {
     /// The scheduler's id; `None` until it has answered.
     pub id: Option<String>,
-    /// Task that array index 0 runs.
+    /// Index of the task that array index 0 runs.
     pub first: usize,
     pub count: usize,
     /// When the array was submitted, in seconds since 1970.

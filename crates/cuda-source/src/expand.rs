@@ -217,7 +217,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Replaces names, except those of members.
+/// Replaces names, but not member names after a `.`.
 fn substituted(words: &[String], replaced: &BTreeMap<&str, Vec<String>>) -> Vec<String> {
     let mut out = Vec::with_capacity(words.len());
     for (at, word) in words.iter().enumerate() {

@@ -415,7 +415,7 @@ impl<'a> Parser<'_, 'a> {
         Expression::Call(name, arguments)
     }
 
-    /// Parses components and elements after a primary expression.
+    /// Parses component and element accesses after a primary expression.
     fn postfix(&mut self, mut parsed: Expression) -> Expression {
         loop {
             if self.peek() == "[" {

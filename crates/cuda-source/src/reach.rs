@@ -88,7 +88,7 @@ struct Local {
     pointer: Option<(String, Option<Interval>, i128)>,
     /// Number of the last assignment, to tell a narrowed value from a new one.
     version: usize,
-    /// Dimension of `threadIdx` of which it is a copy.
+    /// The dimension of `threadIdx` that it copies.
     thread: Option<usize>,
 }
 

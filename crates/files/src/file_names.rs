@@ -36,7 +36,7 @@ pub fn hyphenated(text: &str) -> String {
     name.trim_end_matches('-').to_owned()
 }
 
-/// Slug plus digits of the hash, which tell apart strings with the same slug.
+/// Slug followed by hash digits, which distinguish strings with the same slug.
 pub fn hashed_slug(text: &str) -> String {
     with_hash(&slug(text), text)
 }

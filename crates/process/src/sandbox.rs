@@ -138,7 +138,7 @@ pub fn installation(program: &Path) -> PathBuf {
     }
 }
 
-/// Whether `folder` contains the home folder. It is then not the installation folder of a single program.
+/// Whether `folder` contains the home folder, so that it cannot be the installation folder of a single program.
 pub fn has_home(folder: &Path) -> bool {
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     home.is_some_and(|home| home.canonicalize().unwrap_or(home).starts_with(folder))

@@ -34,7 +34,7 @@ pub type Compile<'a> = &'a (dyn Fn(&[CompileUnit], OnCompiled<'_>) + Sync);
 pub struct Work<'a> {
     /// Remaining groups in plan order.
     pub groups: Vec<ResolvedGroup>,
-    /// Everything besides the cases that the results depend on.
+    /// Everything that the results depend on, besides the cases.
     pub environment: &'a Environment,
     /// Results of an earlier run.
     pub held: &'a Held,

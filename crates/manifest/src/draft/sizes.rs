@@ -314,7 +314,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Keeps the source's value of a size on which its launch depends in any way except through the number of blocks.
+    /// Keeps the source's value of each size that a launch cannot follow by changing only its grid.
     fn keep(&mut self) {
         let mut kept = BTreeMap::new();
         for kernel in 0..self.kernels.len() {
@@ -418,7 +418,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether blocks or threads count something whose size is not a parameter.
+    /// Whether each block works on a row, but the number of rows is not a parameter.
     fn needs_rows(&self, positions: &[usize]) -> bool {
         let Some(reach) = self.reach(0, [256, 1, 1], [None; 3], &BTreeMap::new()) else { return false };
         let inner = positions.iter().filter(|position| {
@@ -441,7 +441,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Number of which whole sizes are multiples.
+    /// Divisor of the sizes that must be multiples of a block.
     fn grain(&self) -> usize {
         if self.kernels.iter().any(|wanted| dimensions(wanted) == 1) { 256 } else { 32 }
     }
@@ -769,7 +769,7 @@ impl Plan<'_> {
         sizes.chain(given.filter(|(_, value)| *value > 1)).collect()
     }
 
-    /// Expresses a number that was computed from stand-ins by the sizes' names.
+    /// Rewrites a number computed from stand-ins as an expression of the sizes.
     fn describe(&self, value: i128, sides: [i128; 3]) -> Option<String> {
         let terms = self.terms();
         // If no size varies, every number is final.
@@ -868,7 +868,7 @@ impl Plan<'_> {
             _ => [6, 4],
         };
         exponents.map(|exponent| match is_whole {
-            // An odd number of blocks of any size.
+            // Multiples of the block size that are not powers of two.
             true if exponent >= 16 => format!("2**{exponent} - 2**12"),
             true if exponent >= 10 && self.grain() == 256 => format!("2**{exponent} - 2**8"),
             true if self.grain() == 256 => "3 * 2**8".to_owned(),

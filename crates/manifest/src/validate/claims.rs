@@ -9,7 +9,7 @@ use runner_lang::claim::{ClaimFunction, Measured};
 use runner_lang::diagnostics::Diagnostic;
 use runner_types::{Claim, CounterInfo, Regime, VOCABULARY};
 
-/// Claims whose names all exist: a claim with a misspelt name would stay undecided forever.
+/// Validates the claims. All names must exist: a claim with a misspelt name would stay undecided forever.
 pub fn claims(
     ctx: &mut Context,
     raw_manifest: &RawManifest,

@@ -39,7 +39,7 @@ fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
         scope.known.insert(VARIANT.to_owned());
     }
     if !scopes.iter().any(|scope| when.names().is_subset(&scope.known)) {
-        // Against the names of all variants together, only names that no variant has are faults.
+        // Checked against the names of all variants together, so that only names that no variant has are reported.
         let known = scopes.iter().flat_map(|scope| scope.known.iter().cloned()).collect();
         let all = Names { known, ..Names::default() };
         if when.names().is_subset(&all.known) {

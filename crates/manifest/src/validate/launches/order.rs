@@ -54,7 +54,7 @@ fn signature(ctx: &mut Context, launch: &LaunchSpec) -> Option<Signature> {
 
 fn passed<'a>(place: &LaunchContext<'a>, launch: &LaunchSpec, kernel: Option<&'a Signature>) -> Vec<Passed<'a>> {
     let Some(kernel) = kernel else { return Vec::new() };
-    // One point of the axes is enough: a mix-up is visible at each.
+    // One point of the axes is enough, since a mix-up is visible at every point.
     let points = written(&launch.kernel, &place.axes, Style::Cpp).unwrap_or_default();
     let (scope, name) = points.into_iter().next().unwrap_or((Scope::new(), launch.kernel.text().to_owned()));
     let pairs = launch.args.iter().zip(&kernel.parameters).filter(|(_, parameter)| parameter.pointers == 1);
