@@ -215,7 +215,7 @@ impl Script {
 pub struct Part<'a> {
     pub job: &'a Job,
     pub folder: &'a Path,
-    /// Number of the submission.
+    /// 1-based number of the submission.
     pub number: u32,
     /// Index of the first task.
     pub first: usize,

@@ -390,7 +390,7 @@ fn describe(status: ExitStatus) -> String {
     format!("was killed by {name}")
 }
 
-/// The end of a worker's standard error.
+/// Collects the last lines of a worker's standard error.
 #[derive(Debug)]
 struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,

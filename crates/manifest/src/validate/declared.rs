@@ -39,7 +39,7 @@ pub struct DeclaredVariant {
     /// Whether it is timed on the host; if so, it writes no buffer and is not checked.
     pub on_host: bool,
     pub has_own_work: bool,
-    /// Whether it has `fails`.
+    /// Whether its cases are expected to fail.
     pub expects_failure: bool,
     /// Buffers used by its own checks; `None` if the shared checks apply.
     pub own_checks: Option<BTreeSet<String>>,
