@@ -1,8 +1,8 @@
 //! Charts as SVG: this module computes the geometry, and the template draws it.
 //!
-//! A chart draws its own background, so that its text is readable on any page. Data colours have a middle lightness and
-//! are never the only mark: series have markers and dashes, cells have numbers. Coordinates have one decimal, so that
-//! the bytes are stable.
+//! A chart draws its own background, so that its text is readable on any page. Data colours are of medium lightness and
+//! never the only distinction: series also have markers and dashes, and cells have numbers. Coordinates are rounded to
+//! one decimal, so that the output is stable byte for byte.
 
 mod bars;
 mod lines;
@@ -50,7 +50,7 @@ pub struct Drawing {
     pub is_part: bool,
 }
 
-/// A text at a position. `class` is one of the template's style sheet.
+/// Text at a position. `class` is a class of the template's style sheet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Label {
     pub x: String,
@@ -90,7 +90,7 @@ pub struct Path {
     pub width: &'static str,
 }
 
-/// A marker: a filled outline.
+/// Marker, drawn as a filled outline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mark {
     pub outline: String,
@@ -102,7 +102,7 @@ pub const LEFT: f64 = 68.0;
 pub const TOP: f64 = 52.0;
 pub const BOTTOM: f64 = 50.0;
 
-/// A coordinate as text.
+/// Formats a coordinate.
 pub fn f(value: f64) -> String {
     let text = format!("{value:.1}");
     if text == "-0.0" { "0.0".to_owned() } else { text }
@@ -116,7 +116,7 @@ pub fn rule(from: (f64, f64), to: (f64, f64), class: &'static str) -> Rule {
     Rule { x1: f(from.0), y1: f(from.1), x2: f(to.0), y2: f(to.1), class, stroke: None }
 }
 
-/// Approximate width of a text. The fonts are the reader's.
+/// Approximate width of text: the reader's fonts are unknown.
 fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2
 }
@@ -125,13 +125,13 @@ fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
     texts.map(text_width).fold(0.0, f64::max)
 }
 
-/// Label of a tick on a value axis.
+/// Tick label of a value axis.
 pub fn tick_text(value: f64) -> String {
     let rounded = (value * 1e9).round() / 1e9;
     rounded.to_string()
 }
 
-/// Labels of ticks on a size axis: powers of two as `2^24` if the greatest is long as a number.
+/// Tick labels of a size axis: powers of two as `2^24` if the largest would have too many digits.
 fn size_texts(ticks: &[f64]) -> Vec<String> {
     const LONG: f64 = 65_536.0;
     const SHORT: f64 = 1024.0;

@@ -1,4 +1,4 @@
-//! Claims of the manifest, with the verdict of the results.
+//! The manifest's claims and their verdicts.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use runner_types::Records;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claims {
-    /// Counts in words, such as `2 held, 1 broken`.
+    /// Counts in words, such as `1 broken, 2 held`.
     pub counts: String,
     /// One line per judged claim, broken ones first.
     pub lines: Vec<ClaimLine>,
@@ -18,7 +18,7 @@ pub struct Claims {
     pub unjudged: Vec<Unjudged>,
 }
 
-/// Claims that cannot be judged, and why.
+/// Claims that cannot be judged for the same reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Unjudged {
     pub why: String,
@@ -62,7 +62,7 @@ fn unjudged(claims: &[&JudgedClaim]) -> Vec<Unjudged> {
     reasons
 }
 
-/// Every state that occurs, the worst first: `2 held, 1 broken`.
+/// Counts the claims in each state, worst first: `1 broken, 2 held`.
 pub fn counts(judged: &[JudgedClaim]) -> String {
     let states = [ClaimState::Broken, ClaimState::Undecided, ClaimState::Held, ClaimState::NotApplicable];
     let count = |state: ClaimState| judged.iter().filter(|claim| claim.state == state).count();
@@ -100,7 +100,7 @@ pub fn line(judged: &JudgedClaim) -> ClaimLine {
     }
 }
 
-/// The values that decide, or why there are none.
+/// The values that decided the verdict, or why there are none.
 pub fn detail(judged: &JudgedClaim) -> String {
     let Some(group) = judged.decisive() else {
         let reasons: Vec<String> = judged.unjudged.iter().map(|(why, _)| why.clone()).collect();
@@ -132,14 +132,14 @@ fn place(group: &ClaimGroup, of: usize) -> String {
     format!(" at {}", parts.join(", "))
 }
 
-/// The left side, and the right side unless it is a plain number in the claim's text.
+/// Value of the left side, and of the right side unless the claim already states it as a number.
 fn values(judged: &JudgedClaim, group: &ClaimGroup) -> String {
     let left = range(&group.left);
     let is_written = judged.claim.text.ends_with(|c: char| c.is_ascii_digit());
     if is_written && group.right.is_exact() { left } else { format!("{left} against {}", range(&group.right)) }
 }
 
-/// Writes a range like `4.21 (4.18 to 4.25)`, and an exact number in full.
+/// Formats a range as `4.21 (4.18 to 4.25)`, and an exact number in full.
 fn range(range: &Range) -> String {
     if range.is_exact() {
         return exact(range.point);

@@ -9,19 +9,19 @@ use runner_types::Records;
 /// Computes the content of a cell from a row.
 type CellOf<T> = fn(&Context<'_>, &Row<'_>) -> T;
 
-/// A column of the tables of results.
+/// A column of the results tables.
 pub struct Column {
-    /// Name in `results.csv`; empty if it is not there.
+    /// Name in `results.csv`; empty if the column is not in it.
     pub name: &'static str,
     /// Description for the manual.
     pub about: &'static str,
-    /// Cell in `results.csv`: a number in full precision, or a text.
+    /// Cell in `results.csv`: a number in full precision, or a string.
     pub exact: CellOf<String>,
     /// Whether `results.csv` has the column.
     pub is_known: fn(&Records) -> bool,
-    /// Column in `report.md`, if it is there.
+    /// Column in `report.md`, if shown there.
     pub table: Option<InTable>,
-    /// Column in `report.html`, if it is there. Its title is the same as in `report.md`.
+    /// Column in `report.html`, if shown there, under the same title as in `report.md`.
     pub page: Option<InPage>,
 }
 
@@ -33,18 +33,18 @@ pub struct InTable {
 
 /// A column in the table of `report.html`.
 pub struct InPage {
-    /// Name of the column in links to the page.
+    /// Name of the column in URLs of the page.
     pub key: &'static str,
-    /// Size of the unit in filters, in the unit of the values.
+    /// Size of the unit that filters use, in units of the values.
     pub unit: fn(&Context<'_>) -> Option<f64>,
     pub cell: InPageCell,
 }
 
 /// Cells of a column in `report.html`, whose rows are cases only.
 pub enum InPageCell {
-    /// One of few texts.
+    /// A string with few distinct values.
     Text(CellOf<String>),
-    /// A value to sort by, with its text.
+    /// Sort key and its text.
     Number(CellOf<Option<(f64, String)>>),
 }
 
@@ -64,7 +64,7 @@ impl Column {
         Self { table: Some(InTable { head, cell }), ..self }
     }
 
-    /// Shows the column in `report.html` too, as numbers.
+    /// Shows the column in `report.html` too, as a number.
     pub const fn in_page(
         self,
         key: &'static str,
@@ -74,7 +74,7 @@ impl Column {
         Self { page: Some(InPage { key, unit, cell: InPageCell::Number(cell) }), ..self }
     }
 
-    /// Shows the column in `report.html` too, as one of few texts.
+    /// Shows the column in `report.html` too, as a string with few distinct values.
     pub const fn in_page_as_text(self, key: &'static str, cell: CellOf<String>) -> Self {
         Self { page: Some(InPage { key, unit: |_| None, cell: InPageCell::Text(cell) }), ..self }
     }

@@ -24,7 +24,7 @@ pub static CASE: &[Column] = &[
     Column::new("variant", "variant, after expansion of its own axes", |_, r| r.record.case.key.variant.clone())
         .in_table(
             |c| {
-                // If one variant is compared with itself over the axes, its name carries no information.
+                // If a variant is only compared with itself over the axes, its name carries no information.
                 let header = &c.records.header;
                 let is_alone = header.axes.iter().any(|axis| axis.compared) && header.variants.len() == 1;
                 text("variant", if is_alone { WhenCommon } else { Keep })
@@ -90,7 +90,7 @@ pub static TIME: &[Column] = &[
     Column::new("samples", "number of samples", |_, r| show(r.record.result.as_ref().map(|result| result.samples))),
 ];
 
-/// Composition of samples and state of the machine.
+/// How samples were taken, and the state of the machine.
 pub static SAMPLES: &[Column] = &[
     Column::new("runs_per_sample", "number of runs that a sample averages", |_, r| {
         show(r.result().map(|result| result.launches))
@@ -132,7 +132,7 @@ pub static SAMPLES: &[Column] = &[
     .if_known(has_sm_clock),
 ];
 
-/// Least work, and the rate of its bytes.
+/// Minimum work, and the rate at which its bytes are moved.
 pub static WORK: &[Column] = &[
     Column::new("work_bytes", "minimum number of bytes that the case must move", |_, r| {
         show(r.case().and_then(|case| case.work.bytes))
@@ -163,7 +163,7 @@ pub static OPERATIONS: &[Column] =
         )
         .in_page("arithmetic", |_| Some(1e9), |_, r| flops_per_second(r).zip(gflops(r.record, r.result())))];
 
-/// Position below the measured roof.
+/// Position relative to the measured roofline.
 pub static ROOF: &[Column] = &[
     Column::new("ceiling_fraction", "share of the roofline, 0 to 1; only if the machine was measured", |c, r| {
         let ceilings = c.records.environment.machine.ceilings;
@@ -267,7 +267,7 @@ pub static RATIOS: &[Column] = &[
     .if_known(reaches_further),
 ];
 
-/// Launches: their shapes, and what the compiler made of the kernels.
+/// Shapes of the launches, and resources of the compiled kernels.
 pub static LAUNCH: &[Column] = &[
     Column::new("launch", "0-based index of the launch in its sequence; on `launch` rows", |_, r| show(r.part))
         .in_table(|_| number("launches", WhenEmpty), |_, r| Cell::maybe(repetitions(r))),
@@ -418,7 +418,7 @@ fn show<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Writes a number in full; empty for `None`.
+/// Formats a number in full precision; empty for `None`.
 pub fn full(value: Option<f64>) -> String {
     show(value.filter(|value| value.is_finite()))
 }
@@ -457,12 +457,13 @@ fn share_of_peak(context: &Context<'_>, row: &Row<'_>) -> Option<String> {
     percent_of_peak(row.record, row.result()?, context.records.environment.device.peak_bandwidth()?)
 }
 
-/// A text that is a number, with its value.
+/// A numeric string, with its value as sort key.
 fn sortable(text: Option<String>) -> Option<(f64, String)> {
     text.and_then(|text| Some((text.parse().ok()?, text)))
 }
 
-/// Rank of the operations per second: lowest (most important) if they are the basis, highest if memory is the bound.
+/// Rank of the column of operations per second: lowest (most important) if they are the basis, highest if memory is the
+/// bound.
 fn rank_of_operations(context: &Context<'_>) -> u8 {
     let is_arithmetic = |i: &usize| bound::is_arithmetic(context.records, &context.records.cases[*i]);
     match context.group {
@@ -481,7 +482,7 @@ fn bound(context: &Context<'_>, row: &Row<'_>) -> Option<&'static str> {
     analyse::bound(&row.case()?.work, ceilings).map(wording::bound)
 }
 
-/// Writes a part of the speedup over the baseline, which is 1 for the baseline itself.
+/// Formats a part of the speedup over the baseline, which is 1 for the baseline itself.
 fn speedup_or_one(row: &Row<'_>, part: fn(&Ratio) -> Option<f64>) -> String {
     if row.is_baseline && row.result().is_some() {
         return "1".to_owned();
@@ -494,7 +495,7 @@ fn point_and_text(context: &Context<'_>, row: &Row<'_>, ratio: Option<&Ratio>) -
     Some((ratio.speedup.point, marked(context.records, row.result()?, ratio)))
 }
 
-/// Whether there is an interval that covers other processes.
+/// Whether some interval covers variation between processes.
 fn reaches_further(records: &Records) -> bool {
     let results = records.cases.iter().filter_map(|record| record.result.as_ref());
     let mut ratios = results.flat_map(|result| result.against_baseline.iter().chain(&result.against_previous));

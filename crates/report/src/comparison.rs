@@ -28,17 +28,17 @@ pub use markdown::{MOST_CHARACTERS, markdown};
 pub use terminal::terminal;
 pub(super) use view::View;
 
-/// A comparison with the places of the compared reports.
+/// A comparison, and where its reports came from.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
     /// Comparison of every pair of reports.
     pub comparison: &'a Comparison,
     /// Base and new, as the user named them.
     pub names: &'a [String; 2],
-    /// Base and new for readers: a commit, or a name.
+    /// Base and new as shown to readers: a commit, or a name.
     pub labels: &'a [String; 2],
     /// Where the reports of each pair were read from.
     pub places: &'a [[String; 2]],
-    /// Sentences about what could not be run of the base.
+    /// Sentences about the parts of the base that could not be run.
     pub faults: &'a [String],
 }

@@ -1,9 +1,9 @@
-//! Configurations over parallel axes, one per parameter: shows what the good ones have in common.
+//! Configurations over parallel axes, one per parameter, to show what the good ones have in common.
 
 use super::chart::{COLOURS, Drawing, LEFT, Path, TOP, f, rule, text};
 use super::{RenderError, Templates};
 
-/// A parameter with the texts of its values, in order.
+/// A parameter and its values in order, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
     pub name: String,
@@ -19,14 +19,14 @@ pub struct Configuration {
     pub ratio: f64,
 }
 
-/// Colours and widths of lines, each for configurations up to a ratio.
+/// Line colours and widths, each for configurations up to a ratio.
 const KINDS: [(f64, &str, &str, &str); 4] = [
     (1.0, COLOURS[2], "3", "best"),
     (1.05, COLOURS[0], "1.6", "within 5 %"),
     (1.25, COLOURS[3], "1", "within 25 %"),
     (f64::INFINITY, "#8b949e", "0.4", "others"),
 ];
-/// Maximum number of lines to draw. More would be a grey area.
+/// Maximum number of lines to draw; more would blur into a grey area.
 const MOST: usize = 1000;
 const TALL: f64 = 320.0;
 const NARROWEST: f64 = 90.0;
@@ -95,7 +95,7 @@ mod tests {
         let axes = [axis("x", &["1", "2", "4"]), axis("y", &["a", "b"])];
         let line = |x, y, ratio| Configuration { places: vec![x, y], ratio };
         let drawing = draw("Title", &axes, &[line(0, 1, 1.0), line(2, 0, 2.0), line(1, 1, 1.2)]);
-        // The axes are 90 apart from 68, and 320 tall from 392 upwards.
+        // Axes start at x = 68, 90 apart, and extend 320 upwards from y = 392.
         let drawn: Vec<(&str, &str)> =
             drawing.paths[..3].iter().map(|path| (path.points.as_str(), path.width)).collect();
         assert_eq!(

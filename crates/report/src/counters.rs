@@ -1,7 +1,7 @@
 //! Counters by theme: one row per case, one column per counter, each count with its ratio to the baseline's.
 //!
-//! A count has no unit of time and no interval. Counters outside the themes follow under a heading of their own, so
-//! that no count is missing.
+//! Counts have neither a time unit nor an interval. Counters outside the themes follow under their own heading, so that
+//! no count is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use runner_lang::format;
 use runner_results::analyse::{self, GroupSummary, Summary};
 use runner_types::{BackendKind, CaseRecord, CounterInfo, CounterTheme, CounterUnit, Records, VOCABULARY};
 
-/// The headings in the order in which the report has the tables: the themes of the vocabulary, with wide ones in parts.
+/// Headings in table order: the themes of the vocabulary, with wide ones split into parts.
 const HEADINGS: [&str; 12] = [
     "Instructions",
     "Pipelines",
@@ -50,7 +50,7 @@ fn heading(info: &CounterInfo) -> &'static str {
 /// Counters whose ratios are summarised over all groups.
 const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
 
-/// Logarithm of the ratio below which counts are called the same.
+/// Log ratio below which counts are called the same.
 const SAME: f64 = 0.01;
 
 /// Counters of one theme in one group.
@@ -61,7 +61,7 @@ pub struct Counted {
     pub common: String,
     /// Empty if the rows share all values.
     pub table: Table,
-    /// Counters for which the table has no room.
+    /// Counters that did not fit in the table.
     pub left_out: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ pub fn counted(records: &Records, group: &GroupSummary, width: usize) -> Vec<Cou
         .collect()
 }
 
-/// Whether a count of the PTX is that of the machine code in every row.
+/// Whether a PTX counter equals its machine-code counterpart in every row.
 fn repeats(rows: &[&CaseRecord], name: &str) -> bool {
     let of_ptx = |info: &&CounterInfo| info.of_ptx() == Some(name);
     let machine = VOCABULARY.iter().find(of_ptx).map(|info| info.name);
@@ -100,7 +100,7 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], w
     let counts_nothing = |name: &&&str| rows.iter().all(|row| value(row, name).is_none_or(|count| count == 0.0));
     let (nothing, names): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| counts_nothing(name));
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
-    // The first counters of a theme say most.
+    // The first counters of a theme are the most informative.
     let columns = names.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenCommon).ranked(rank));
     table.columns.extend(columns);
     for row in rows {
@@ -123,11 +123,11 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], w
     Counted { title, common: common.join(" · "), table, left_out }
 }
 
-/// A count with its ratio, such as `1088 (0.5×)`. Percentages, and counts that are zero for the baseline, have no
-/// ratio.
+/// A count with its ratio, such as `1088 (0.5×)`. There is no ratio for percentages, or if the baseline's count is
+/// zero.
 fn with_ratio(row: &CaseRecord, baseline: Option<&CaseRecord>, name: &str) -> Option<String> {
     let value = value(row, name)?;
-    // An estimate from a sample of the blocks.
+    // Marks an estimate from a sample of the blocks.
     let about = if row.sample().is_some() { "~" } else { "" };
     let shown = match CounterInfo::named(name).map(|info| info.unit) {
         Some(CounterUnit::Percent) => return Some(format!("{about}{} %", format::count(value))),
@@ -179,26 +179,25 @@ fn mean_ratio(records: &Records, summary: &Summary, variant: &str, name: &str) -
     runner_stats::geometric_mean(&ratios.collect::<Vec<f64>>())
 }
 
-/// The variant with the least of a counter relative to the baseline, the first of equals; `None` without ratios.
+/// Variant with the smallest count relative to the baseline, the first on ties; `None` without ratios.
 pub fn fewest<'a>(records: &'a Records, summary: &Summary, name: &str) -> Option<(&'a str, f64)> {
     let means = records.header.variants.iter().filter_map(|v| Some((&**v, mean_ratio(records, summary, v, name)?)));
     means.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// How often a contender has a count of another.
+/// Ratio of one contender's count to another's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Multiple {
-    /// Counter that decides.
     pub counter: &'static str,
     pub contender: String,
     /// Geometric mean over the groups.
     pub ratio: f64,
-    /// Baseline, or the first contender if there is none.
+    /// The baseline, or the first contender if there is none.
     pub of: String,
 }
 
-/// The count that differs most from the baseline's, or from the first contender's without a baseline; `None` if no count
-/// that decides differs.
+/// The count that differs most from the baseline's, or from the first contender's without a baseline; `None` if no
+/// deciding count differs.
 pub fn greatest_difference(records: &Records, summary: &Summary) -> Option<Multiple> {
     let mut ratios: BTreeMap<(&'static str, String, String), Vec<f64>> = BTreeMap::new();
     for group in &summary.groups {

@@ -1,6 +1,6 @@
-//! Writes `results.csv`, which is tidy and in full precision.
+//! Writes `results.csv` as tidy data in full precision.
 //!
-//! One row per case and regime; a sequence of launches has one more per launch, marked in the column `row`. Line
+//! One row per case and regime; a sequence of launches has one more row per launch, marked in the column `row`. Line
 //! endings follow RFC 4180. A cell without a value is empty.
 
 use rayon::prelude::*;
@@ -15,14 +15,14 @@ use super::row::{Context, Row};
 use super::units;
 use runner_types::{CaseRecord, Records};
 
-/// Records whose rows one core writes at a time.
+/// Number of records that one core turns into rows at a time.
 const ROWS_AT_ONCE: usize = 1024;
 
-/// Columns after the axes, and after the counters.
+/// Columns between the axes and the counters.
 const AFTER_AXES: [&[column::Column]; 8] = [OUTCOME, LAUNCH, TIME, SAMPLES, WORK, OPERATIONS, ROOF, RATIOS];
 const AFTER_COUNTERS: [&[column::Column]; 3] = [ERROR, ENERGY, NOTES];
 
-/// Name of a column, and its cell in a row.
+/// Name of a column, and the function that computes its cell.
 type Column<'a> = (String, Box<dyn Fn(&Row<'_>) -> String + Send + Sync + 'a>);
 
 pub fn csv(records: &Records) -> Result<String, RenderError> {
@@ -69,7 +69,7 @@ fn rows(records: &Records, cases: &[CaseRecord], columns: &[Column<'_>]) -> Resu
     table(rows.map(|row| columns.iter().map(move |(_, cell)| cell(&row))))
 }
 
-/// A table of texts as CSV.
+/// Formats rows of strings as CSV.
 pub(super) fn table<C: IntoIterator<Item = String>>(rows: impl IntoIterator<Item = C>) -> Result<String, RenderError> {
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
@@ -87,7 +87,7 @@ fn axis_column(name: &str) -> Column<'_> {
     (format!("axis.{name}"), Box::new(value))
 }
 
-/// Counts of the launch on a launch's row, those of the whole body on a case's row.
+/// A column of counts: of the launch in a launch's row, of the whole body in a case's row.
 fn counter_column(name: &str) -> Column<'_> {
     let count = move |row: &Row<'_>| {
         let counters = match row.part {

@@ -1,5 +1,5 @@
-//! A device as text: what the driver reports, the peaks computed from it, and how much must be in flight by Little's
-//! law.
+//! A device as text: what the driver reports, the peaks computed from it, and how many bytes must be in flight by
+//! Little's law.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use runner_lang::format::bytes;
 use runner_results::analyse::{ArithmeticInFlight, MEMORY_LATENCY, MemoryInFlight, warps_for};
 use runner_types::{DeviceId, DeviceInfo, Dim3};
 
-/// Describes one device: its properties, the limits of a launch, the peaks, and what hides latency.
+/// Describes one device: its properties, launch limits, peaks, and what it takes to hide latency.
 pub fn device(id: &DeviceId, info: &DeviceInfo) -> String {
     let mut lines = Lines(String::new());
     let uuid = id.uuid.as_ref().map(|uuid| format!(", {uuid}")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Escapes text for each form of output, so that it is shown and never interpreted.
 //!
 //! Names and messages come from manifests, kernels, compilers and records that others wrote. All functions show control
-//! characters as symbols, as [`visible`] does.
+//! characters as symbols, like [`visible`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ pub fn markdown(text: &str) -> String {
             '_' if !(is_word(before) && is_word(next)) => escaped.push_str("\\_"),
             '<' => escaped.push_str("&lt;"),
             '&' if is_word(next) || next == Some('#') => escaped.push_str("&amp;"),
-            // GitHub and GitLab would notify the person of that name.
+            // GitHub and GitLab would notify the person with that name.
             '@' if !is_word(before) && is_word(next) => escaped.push_str("@&#8203;"),
             '#' | '+' | '-' | '>' if before.is_none() => {
                 escaped.push('\\');
@@ -40,7 +40,7 @@ pub fn markdown(text: &str) -> String {
     escaped
 }
 
-/// Escapes a sentence in which backticks enclose code. A single backtick is text.
+/// Escapes a sentence in which backticks enclose code. An unpaired backtick is text.
 pub fn prose(text: &str) -> String {
     sentence(text, markdown, code, "\\`")
 }
@@ -50,7 +50,7 @@ pub fn prose_html(text: &str) -> String {
     sentence(text, html, |part| format!("<code>{}</code>", html(part)), "`")
 }
 
-/// Escapes a sentence; `backtick` replaces a single backtick.
+/// Escapes a sentence; `backtick` replaces an unpaired backtick.
 fn sentence(text: &str, plain: fn(&str) -> String, code: fn(&str) -> String, backtick: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut sentence = String::with_capacity(text.len());
@@ -73,13 +73,13 @@ pub fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// A code span in a table cell. No code span can contain a backslash before a bar: whether the bar ends the cell
-/// depends on the renderer.
+/// A code span in a table cell. If the text has a backslash before a bar, a code span cannot be used: whether the bar
+/// ends the cell depends on the renderer.
 pub fn table_code(text: &str) -> String {
     if text.contains("\\|") { entities(text) } else { code(text).replace('|', "\\|") }
 }
 
-/// Writes inline code whose punctuation Markdown cannot interpret.
+/// Escapes all punctuation as entities, so that Markdown interprets none of it.
 fn entities(text: &str) -> String {
     let mut escaped = String::from("<code>");
     for c in visible(text).chars() {
@@ -103,7 +103,7 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Markdown of the manifest's author, unescaped.
+/// Markdown by the manifest's author, unescaped.
 pub fn lines(text: &str) -> String {
     visible_lines(text).into_owned()
 }
@@ -112,12 +112,12 @@ pub fn html(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Escapes text of several lines, or of a quoted attribute, for SVG, XML and HTML.
+/// Escapes multi-line text or a quoted attribute, for SVG, XML and HTML.
 pub fn xml(text: &str) -> String {
     visible_lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A CSV cell. A text that a spreadsheet would run as a formula gets an apostrophe; a number stays one.
+/// A CSV cell. A string that a spreadsheet would run as a formula gets an apostrophe; a number is unchanged.
 pub fn cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     let shown = visible_lines(text);

@@ -1,6 +1,6 @@
 //! A run as lines of JSON, for `run --json`. `docs/reference/events.md` describes every line.
 //!
-//! A case is reported when its group has ended, because its speedup is known only then.
+//! A case is reported when its group has ended, because its speedup is not known earlier.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use runner_types::{
     Value,
 };
 
-/// Format version, raised when a field changes its meaning or is removed.
+/// Format version, raised when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
 
 type Axes<'a> = BTreeMap<&'a str, &'a Value>;
@@ -108,16 +108,16 @@ struct Speedup {
     reproducible_interval: Option<[f64; 2]>,
 }
 
-/// Turns the events of a run into lines, in order.
+/// Turns the events of a run into lines.
 #[derive(Debug, Default)]
 pub struct EventLines {
     begun: Option<Event>,
-    /// Groups that have started but not ended, with their events.
+    /// Groups in progress, with their events so far.
     open: Vec<(GroupKey, Vec<Event>)>,
 }
 
 impl EventLines {
-    /// Lines of one event, each with its line ending; most events have none.
+    /// Lines for one event, each with its line ending; most events have none.
     pub fn observe(&mut self, event: &Event) -> String {
         match event {
             Event::RunStarted { header, environment, cases, groups, .. } => {
@@ -126,7 +126,7 @@ impl EventLines {
             }
             Event::CasesPlanned { todo, held } => text(&Line::Planned { to_run: todo.len(), kept: held.len() }),
             Event::GroupStarted { key, cases, .. } => {
-                // A group starts again if its worker has died.
+                // A group restarts if its worker has died.
                 if let Some((_, events)) = self.open.iter_mut().find(|(open, _)| open == key) {
                     events.push(event.clone());
                     return String::new();
@@ -158,7 +158,7 @@ impl EventLines {
         match event {
             // Settled without running: excluded, not compiled, or not run after an interrupt.
             Event::CaseSettled { .. } => self.finished(std::slice::from_ref(event)),
-            // A profiler counted, in a pass after all groups.
+            // Counted by a profiler, in a pass after all groups.
             Event::CaseCounted { counters, .. } => {
                 text(&Line::CaseCounted { variant: &case.key.variant, axes: axes(&case.key.axes), counters })
             }
@@ -186,13 +186,13 @@ pub fn compared(compared: Compared<'_>) -> Result<String, RenderError> {
     Ok(text(&Line::Compared { comparison }))
 }
 
-/// Last lines of a run: its claims, and how it ended. A shard has a journal in `dir`, and no report.
+/// Last lines of a run: its claims, and how it ended. A shard has only a journal in `dir` and no report.
 pub fn end(records: &Records, dir: &Path, has_report: bool, exit_code: u8) -> String {
     let judged = analyse::claims(records);
     let claims = judged.iter().map(|judged| Line::Claim {
         claim: &judged.claim.text,
         condition: judged.claim.condition.as_deref(),
-        // Programs have read this name since the first version of the lines.
+        // This name has been part of the format since its first version.
         state: match judged.state {
             ClaimState::NotApplicable => "not applicable",
             state => claims::name(state),
@@ -228,7 +228,7 @@ fn run_started<'a>(header: &'a RunHeader, environment: &'a Environment, (cases, 
     }
 }
 
-/// Line of a case, whose records differ in the regime.
+/// Line of a case, from its records, one per regime.
 fn case_finished(records: &[CaseRecord]) -> Option<Line<'_>> {
     let first = records.first()?;
     Some(Line::CaseFinished {
@@ -274,6 +274,6 @@ fn axes(axes: &[(String, Value)]) -> Axes<'_> {
 }
 
 fn text(line: &Line<'_>) -> String {
-    // Every line has text for keys, so it can be written as JSON.
+    // All keys are strings, so serialisation cannot fail.
     serde_json::to_string(line).map_or_else(|_| String::new(), |text| visible_json(&text).into_owned() + "\n")
 }

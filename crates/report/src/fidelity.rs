@@ -1,4 +1,4 @@
-//! The page that compares simulated counters with those of hardware.
+//! Page that compares simulated counters with measured ones.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use runner_lang::format;
 use runner_results::analyse::{Agreement, CLOSE, Cause, Compared, Fidelity};
 use runner_types::{CounterInfo, CounterTheme};
 
-/// Counters that are exactly equal if the machine code has the same accesses as the PTX.
+/// Counters that match exactly if the machine code makes the same accesses as the PTX.
 const EXACT: [&str; 4] = ["gld_requests", "gld_sectors", "gst_requests", "gst_sectors"];
 
 /// Maximum number of variants with the same difference to list; further ones are counted.
@@ -19,7 +19,7 @@ const MOST_NAMES: usize = 6;
 /// Input of the page's template.
 #[derive(Debug, Serialize)]
 pub struct Page {
-    /// Counts within this many percent are close.
+    /// Maximum difference of counts that are called close, in percent.
     close: String,
     exact: Vec<&'static str>,
     overview: Table,
@@ -33,7 +33,7 @@ struct Experiment {
     title: String,
     /// Sources of the counts, and the cases without a counterpart.
     facts: Vec<String>,
-    /// Tables of the counters, one per theme, with one row per variant and one column per counter.
+    /// Counter tables, one per theme, with one row per variant and one column per counter.
     grids: Vec<Grid>,
     differences: Table,
 }
@@ -43,7 +43,7 @@ struct Grid {
     title: &'static str,
     /// Counters that are equal in all variants.
     equal: Vec<&'static str>,
-    /// Counters that differ in some variant; without columns if there are none.
+    /// Counters that differ in some variant; has no columns if there are none.
     table: Table,
 }
 
@@ -139,7 +139,7 @@ fn grid(fidelity: &Fidelity, title: &'static str, theme: CounterTheme) -> Option
     (!all.is_empty()).then_some(Grid { title, equal, table })
 }
 
-/// Marks how the hardware's count compares with the simulator's in the worst case: `=`, `≈ 0.972×`, `≠ 0.521×`.
+/// Marks how the hardware's count compares with the simulator's, in the worst case: `=`, `≈ 0.972×`, `≠ 0.521×`.
 fn mark(compared: &Compared) -> String {
     match compared.agreement {
         Agreement::Equal => "=".to_owned(),

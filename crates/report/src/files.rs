@@ -1,4 +1,4 @@
-//! The files of a report: renders them, writes them, and compares them with what is there.
+//! The files of a report: renders them, writes them, and compares them with those on disk.
 //!
 //! `runner report --check` uses the comparison, which relies on rendering being a pure function of the records.
 
@@ -15,43 +15,42 @@ use runner_results::journal::{
 };
 use runner_types::{Records, sha256_hex};
 
-/// The report for readers.
+/// Report for readers.
 pub const REPORT_FILE: &str = "report.md";
 
-/// The table for programs.
+/// Table for programs.
 pub const RESULTS_FILE: &str = "results.csv";
 
-/// Counts by source line, written only if a run counted them.
+/// Counts per source line, written only if the run recorded them.
 pub const LINES_FILE: &str = "lines.csv";
 
 pub const PLOTS_DIR: &str = "plots";
 
-/// Folder of source pages, which `show` writes. They are not part of the report.
+/// Folder of source pages that `show` writes. They are not part of the report.
 pub const SOURCE_DIR: &str = "source";
 
-/// Files that a run leaves in a report's folder and that do not belong into git.
+/// Files that a run leaves in a report's folder and that do not belong in git.
 const LOCAL_FILES: [&str; 4] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html"];
 
-/// Journal of a search.
 const SEARCH_JOURNAL: &str = "search.jsonl";
 
-/// Files next to the report of a search's finalists, and in a subfolder for each size if there are several. They are made
-/// from the journal of the search, and the last two from the records.
+/// Files next to the report of a search's finalists, and in one subfolder per size if there are several. All are made
+/// from the search's journal, except the last two, which are made from the records.
 const SEARCH_FILES: [&str; 7] =
     ["search.md", "search.csv", "search.json", "search.svg", "search.html", "dispatch.json", "dispatch.h"];
 
-/// SHA-256 of each of [`SEARCH_FILES`] and of [`SEARCH_JOURNAL`], in the format of `sha256sum`. The journal is not
-/// committed, and pages of a search need its plan, so they cannot be made again to be compared.
+/// SHA-256 of each of [`SEARCH_FILES`] and of [`SEARCH_JOURNAL`], in the format of `sha256sum`. These files cannot be
+/// regenerated for a comparison: the journal is not committed, and the pages need the search's plan.
 const SEARCH_SUMS: &str = "search.sums";
 
-/// Longest quote of a line in a message, in characters.
+/// Maximum length of a line quoted in a message, in characters.
 const LONGEST_QUOTE: usize = 120;
 
-/// Every file of a report, by its path within the folder, in the order of writing. The records come first, since the
-/// others can be made from them.
+/// Every file of a report, by its path within the folder, in the order in which they are written. The records come
+/// first, since the others can be made from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::load(records.header.template.as_ref())?;
-    // The page takes one core as long as the tables take the others.
+    // The page takes one core about as long as the tables take the others.
     let (page, tables) = rayon::join(
         || page::page(records, &templates),
         || Ok::<_, RenderError>((journal::records_text(records)?, csv::csv(records)?)),
@@ -72,32 +71,32 @@ pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     Ok(files)
 }
 
-/// A difference between a report's folder and what the records give.
+/// A difference between a report's folder and what the records produce.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Deviation {
     #[error("{}: missing", .0.display())]
     Missing(PathBuf),
-    /// A file of a search is not the one that `tune` wrote.
+    /// A search file is not the one that `tune` wrote.
     #[error(
         "{}: differs from what the search wrote: `runner tune` with --resume and the same options writes it again",
         .0.display()
     )]
     Search(PathBuf),
-    /// The report does not have this file.
+    /// The report should not have this file.
     #[error("{}: not a file of this report", .0.display())]
     Extra(PathBuf),
-    /// A line differs, and perhaps others after it.
+    /// The first line that differs; later ones may differ too.
     #[error(
         "{}:{line}: differs\n    in the file:  {}\n    from records: {}",
         path.display(), shown(found.as_deref()), shown(made.as_deref())
     )]
     Differs {
         path: PathBuf,
-        /// Number of the first line that differs, from 1.
+        /// Number of the first differing line, 1-based.
         line: usize,
         /// Line in the file; `None` past its end.
         found: Option<String>,
-        /// Line that the records give.
+        /// Line that the records produce; `None` past the end.
         made: Option<String>,
     },
 }
@@ -107,7 +106,7 @@ fn shown(line: Option<&str>) -> &str {
     line.unwrap_or("(the end of the file)")
 }
 
-/// Compares the report in `dir` with what `records` give. Writes nothing.
+/// Compares the report in `dir` with what `records` produce. Writes nothing.
 pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, RenderError> {
     let files = files(records)?;
     let mut found = Vec::new();
@@ -130,7 +129,7 @@ pub fn deviations(dir: &Path, records: &Records) -> Result<Vec<Deviation>, Rende
     Ok(found)
 }
 
-/// Folders of a report that have files of a search: the folder itself or, with several sizes, its subfolders as well.
+/// Folders of a report that contain search files: the folder itself and, with several sizes, its subfolders.
 fn search_folders(dir: &Path) -> Result<Vec<PathBuf>, RenderError> {
     let refused = |source| RenderError::Read { path: dir.to_owned(), source };
     let mut folders = vec![dir.to_owned()];
@@ -145,7 +144,7 @@ fn search_folders(dir: &Path) -> Result<Vec<PathBuf>, RenderError> {
     Ok(folders)
 }
 
-/// Compares the files of a search in a folder with their checksums. The journal is local and may be missing.
+/// Compares the search files in a folder with their checksums. The journal is local and may be missing.
 fn search_deviations(folder: &Path) -> Result<Vec<Deviation>, RenderError> {
     let path = folder.join(SEARCH_SUMS);
     let sums = regular::read_text(&path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
@@ -171,7 +170,7 @@ fn search_deviations(folder: &Path) -> Result<Vec<Deviation>, RenderError> {
     Ok(found)
 }
 
-/// Writes the checksums of the files of a search in a folder.
+/// Writes the checksums of the search files in a folder.
 pub fn write_search_sums(folder: &Path) -> Result<(), WriteError> {
     let mut sums = Vec::new();
     for name in [SEARCH_JOURNAL].iter().chain(&SEARCH_FILES) {
@@ -185,13 +184,13 @@ pub fn write_search_sums(folder: &Path) -> Result<(), WriteError> {
     atomic::write(&folder.join(SEARCH_SUMS), sums.concat().as_bytes())
 }
 
-/// Whether a search leaves a file of this name.
+/// Whether a search writes a file of this name.
 fn is_of_search(name: &Path) -> bool {
     [SEARCH_JOURNAL, SEARCH_SUMS].iter().chain(&SEARCH_FILES).any(|other| name == Path::new(other))
 }
 
 fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
-    // Lines include their endings, which may be all that differs.
+    // Lines include their endings, which may be the only difference.
     let (mut of_file, mut of_records) = (found.split_inclusive('\n'), made.split_inclusive('\n'));
     let mut line = 1;
     loop {
@@ -206,12 +205,12 @@ fn first_difference(path: PathBuf, found: &str, made: &str) -> Deviation {
     }
 }
 
-/// Character at which two lines begin to differ.
+/// Index of the first character at which two lines differ.
 fn difference_at(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-/// The line or, if it is long, the part around the character `at`.
+/// The line or, if it is long, an excerpt around character `at`.
 fn excerpt(line: &str, at: usize) -> String {
     let (text, no_end) = line.strip_suffix('\n').map_or((line, " (without a line feed)"), |text| (text, ""));
     let length = text.chars().count();
@@ -222,7 +221,7 @@ fn excerpt(line: &str, at: usize) -> String {
     format!("{start}{}{end}{no_end}", part.replace('\r', "\\r"))
 }
 
-/// Unknown files in a folder and below it, without local ones.
+/// Unknown files in a folder and its subfolders, except local ones.
 fn others_in(
     dir: &Path,
     within: &Path,
@@ -247,11 +246,11 @@ fn others_in(
     Ok(())
 }
 
-/// Writes the report into `dir`, which is locked, each file whole or not at all. Removes charts of the previous report
+/// Writes the report into the locked folder `dir`, each file whole or not at all. Removes charts of the previous report
 /// that the new one does not have.
 ///
 /// Everything is rendered before the first file is written, so a rendering error leaves the old report unchanged. A
-/// folder of charts that is a link is refused.
+/// `plots` folder that is a symbolic link is refused.
 pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<(), RenderError> {
     let files = files(records)?;
     let plots = dir.join(PLOTS_DIR);
@@ -260,7 +259,7 @@ pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<()
         return Err(RenderError::Write(WriteError { action: "write to", path: plots, source }));
     }
     atomic::remove_unfinished(&plots);
-    // A page that cannot be read names no charts.
+    // If the old page cannot be read, no old charts are known.
     let before = regular::read_text(&dir.join(REPORT_FILE)).unwrap_or_default();
     for (path, text) in &files {
         atomic::write(&dir.join(path), text.as_bytes())?;
@@ -273,7 +272,7 @@ pub fn write_all(dir: &Path, _lock: &FolderLock, records: &Records) -> Result<()
     Ok(())
 }
 
-/// Files in `plots/` that a page shows.
+/// Files in `plots/` that a page references.
 fn charts_of(page: &str) -> BTreeSet<&str> {
     let link = format!("({PLOTS_DIR}/");
     let after = page.split(&link).skip(1);
@@ -285,8 +284,8 @@ fn charts_of(page: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Removes charts of the previous page that the new report does not have. Other files in the folder are the user's. A
-/// chart that cannot be removed is not an error of the report.
+/// Removes charts of the previous page that the new report does not have. Other files in the folder are the user's.
+/// Failing to remove a chart is not an error.
 fn remove_charts(dir: &Path, before: &BTreeSet<&str>, files: &[(PathBuf, String)]) {
     let page = files.iter().find(|(path, _)| path == Path::new(REPORT_FILE)).map_or("", |(_, text)| text.as_str());
     let shown = charts_of(page);

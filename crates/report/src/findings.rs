@@ -1,7 +1,7 @@
-//! Sentences at the top of a report: what is the best, by how much, how sure that is, and whether results are correct.
+//! Sentences at the top of a report: what is best, by how much, how certain that is, and whether the results are
+//! correct.
 //!
-//! The terminal shows the same sentences. They are built from parts, since names are escaped differently in each
-//! output.
+//! The terminal shows the same sentences. They are built from parts, since each output escapes names differently.
 
 use super::bound::{group_text, is_arithmetic};
 use super::counters::Multiple;
@@ -15,16 +15,16 @@ use runner_results::analyse::{
 };
 use runner_types::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
 
-/// The parts of one sentence.
+/// One sentence, in parts.
 pub type Finding = Vec<Cell>;
 
 /// Maximum number of names to list; further ones are counted.
 const MOST_NAMES: usize = 5;
 
-/// Sentences of the summary. `constant` are the axes with one value throughout.
+/// Sentences of the summary. `constant` has the axes with only one value.
 pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Vec<Finding> {
     let mut findings = results(records, summary, constant);
-    // A count of instructions is not an answer by itself.
+    // An instruction count is not an answer by itself.
     let lone = if is_lone_count(records, &findings) { findings.pop() } else { None };
     let is_answer = findings.is_empty();
     findings.push(vec![
@@ -43,7 +43,7 @@ pub fn findings(records: &Records, summary: &Summary, constant: &[(String, Value
     findings
 }
 
-/// The main result in one sentence, for a list of reports. Where no result is decided, it is the count that differs most.
+/// The main result in one sentence, for a list of reports. If no result is decided, it is the count that differs most.
 pub fn main_finding(records: &Records) -> Finding {
     let summary = analyse::summary(records);
     let constant = overview::constant_axes(records, &summary);
@@ -104,13 +104,13 @@ fn results(records: &Records, summary: &Summary, constant: &[(String, Value)]) -
     findings
 }
 
-/// Whether the only result is a count of instructions, which does not say what is fast.
+/// Whether the only result is an instruction count, which does not tell what is fast.
 fn is_lone_count(records: &Records, findings: &[Finding]) -> bool {
     let has_results = records.cases.iter().any(|record| record.result.is_some());
     !has_results && matches!(findings, [only] if only.iter().any(|cell| cell.text.contains(FEWEST[0].2)))
 }
 
-/// Finding for an experiment of expected failures: its cases end as the manifest says.
+/// Finding for an experiment whose cases were expected to fail, and did.
 fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     let (ended, of) = (expected_failures.as_expected(), expected_failures.of);
     let lead = match of {
@@ -132,7 +132,7 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     vec![Cell::plain(format!("{lead} as expected")).strong_if(true), Cell::plain(rest)]
 }
 
-/// Findings about the results that are the closest to their reference, and the furthest off.
+/// Findings about the most and the least accurate results.
 fn exactness(errors: &[analyse::Exactness], constant: &[(String, Value)]) -> Vec<Finding> {
     let (Some(first), Some(last)) = (errors.first(), errors.last()) else { return Vec::new() };
     let as_good: Vec<&str> = errors.iter().take_while(|e| e.ulp <= first.ulp).map(|e| e.contender.as_str()).collect();
@@ -167,11 +167,11 @@ fn listed(names: &[&str]) -> Finding {
     parts
 }
 
-/// The most informative counters without times, each with the statement about the variant that has least.
+/// The most informative counters without times, each with a phrase about the variant that has the smallest count.
 const FEWEST: [(&str, &str, &str); 2] =
     [("inst_executed", "executes", "warp instructions"), ("gld_sectors", "loads", "sectors")];
 
-/// The variant with the least of a counter, relative to the baseline.
+/// Finding about the variant with the smallest count, relative to the baseline.
 fn fewest(records: &Records, summary: &Summary, (name, does, what): (&str, &str, &str)) -> Option<Finding> {
     let (variant, mean) = counters::fewest(records, summary, name)?;
     let (baseline, _) = records.header.baseline.as_ref()?;
@@ -191,7 +191,7 @@ fn fewest(records: &Records, summary: &Summary, (name, does, what): (&str, &str,
 #[derive(Debug, Clone, Copy)]
 struct Superlative {
     basis: Basis,
-    /// Whether a variant without a check was faster somewhere. The best is then only the best of those with a check.
+    /// Whether an unchecked variant was faster in some group. The best is then only the best of the checked ones.
     is_outrun: bool,
 }
 
@@ -216,7 +216,7 @@ impl Superlative {
     }
 }
 
-/// Whether a variant without a check takes less time for its work than the best of the group.
+/// Whether an unchecked variant needs less time for its work than the best of the group.
 fn is_outrun(records: &Records, group: &GroupSummary, best: &Best) -> bool {
     let cost = |record: &CaseRecord| {
         let result = record.result.as_ref().filter(|r| r.regime == best.regime && r.unit == r.regime.unit())?;
@@ -229,7 +229,7 @@ fn is_outrun(records: &Records, group: &GroupSummary, best: &Best) -> bool {
     least.zip(cost(&records.cases[best.index])).is_some_and(|(least, best)| least < best)
 }
 
-/// Finding for a single group: its best cell with every number.
+/// Finding for a single group: its best cell with all its numbers.
 fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) -> Finding {
     let record = &records.cases[best.index];
     let mut finding = vec![
@@ -243,7 +243,8 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
     finding
 }
 
-/// Describes what was reached: `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured ceiling)`.
+/// Describes the time and rate reached: `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured
+/// ceiling)`.
 pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> String {
     let Some(result) = &record.result else { return String::new() };
     let unit = time_unit(records, &group.members);
@@ -256,14 +257,14 @@ pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord)
     format!("{time}{rate}{shares}")
 }
 
-/// The rate that limits the job: operations if it is bound by arithmetic, otherwise bytes.
+/// The rate that limits the job: operations if arithmetic bounds it, otherwise bytes.
 fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     let bytes = || bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
     let operations = || gflops(record, Some(result)).map(|rate| format!("{rate} GFLOP/s"));
     if is_arithmetic(records, record) { operations() } else { bytes().or_else(operations) }
 }
 
-/// Share of the data sheet's bandwidth, for jobs that are not bound by arithmetic.
+/// Percentage of the data-sheet bandwidth, for jobs that arithmetic does not bound.
 pub fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
     let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
     percent_of_peak(record, result, peak)
@@ -299,7 +300,7 @@ fn tied(records: &Records, best: &Best) -> Finding {
     said
 }
 
-/// Finding for several groups: the contender that is the best in most of them, its mean speedup, and the highest rate.
+/// Finding for several groups: the contender that is best in most of them, its mean speedup, and the highest rate.
 fn leader(
     records: &Records,
     summary: &Summary,
@@ -310,7 +311,7 @@ fn leader(
     let ranked = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host);
     let mean = |s: &Standing| s.speedup.map_or(0.0, |range| range.geomean.point);
     let order = |s: &Standing| (s.alone + s.tied, s.alone);
-    // Reversed, since `max_by` returns the last of equals.
+    // Reversed, since `max_by` returns the last of several maxima.
     let most = ranked.rev().max_by(|a, b| order(a).cmp(&order(b)).then(mean(a).total_cmp(&mean(b))));
     let Some(leader) = most else { return Vec::new() };
     let as_good = summary.standings.iter().filter(|s| s.regime == regime && !s.on_host && order(s) == order(leader));
@@ -364,7 +365,7 @@ fn mean_gain(records: &Records, leader: &Standing, decided: &[(&GroupSummary, &B
     ]
 }
 
-/// In how many groups the leader won: `is the fastest in 30 of 35 groups, tied in the other 5`.
+/// Number of groups that the leader won: `is the fastest in 30 of 35 groups, tied in the other 5`.
 fn won(leader: &Standing, of: usize, superlative: Superlative) -> String {
     let best = superlative.words(false);
     match (leader.alone, leader.tied) {
@@ -403,7 +404,8 @@ fn highest_rate(records: &Records, decided: &[(&GroupSummary, &Best)]) -> Option
     Some(finding)
 }
 
-/// How bad the worst is, over all groups; `None` if that is the baseline, which the best was compared with.
+/// How far behind the worst contender is, over all groups; `None` if that is the baseline, which the best was already
+/// compared with.
 fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(String, Value)]) -> Option<Finding> {
     let furthest = decided.iter().filter_map(|(group, best)| {
         let cost = |i: usize| {
@@ -433,7 +435,7 @@ fn worst(records: &Records, decided: &[(&GroupSummary, &Best)], constant: &[(Str
     ])
 }
 
-/// How many steps of a ladder gain, which gains most, and which lose. The chart of gains has all steps.
+/// How many steps of a ladder are gains, which is the largest, and which are losses. The chart of gains has all steps.
 fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
     let steps = ladder(summary, regime)?;
     let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
@@ -466,7 +468,7 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     let sound = || records.cases.iter().filter(|r| matches!(r.outcome.name(), "measured" | "unstable"));
     let unchecked = sound().filter(|r| r.verdict != Verdict::Pass).count();
     let matching = sound().count() - unchecked;
-    // With wrong results, "every result" would include them.
+    // With wrong results, "every result" would be false.
     let failed = summary.failures.iter().any(|i| !matches!(records.cases[*i].outcome, Outcome::NotRun { .. }));
     let verb = match (is_timed, unchecked) {
         (_, 1..) if let Some(reference) = only_reference(records).filter(|_| matching > 0) => {
@@ -491,8 +493,7 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
     format!("{done} of {of} cases {verb}{others}.")
 }
 
-/// The variant that others are compared with, if only its cases are unchecked.
-/// Whose results match the reference: `` `saxpy_vec` matches `` or `3 match`.
+/// Names the matching variant, or counts the matches: `` `saxpy_vec` matches `` or `3 match`.
 fn matching_names(records: &Records, matching: usize) -> String {
     let passed = |r: &&CaseRecord| {
         r.verdict == Verdict::Pass && matches!(r.outcome, Outcome::Measured | Outcome::Unstable { .. })
@@ -512,13 +513,13 @@ fn only_reference(records: &Records) -> Option<&str> {
     references.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Unstable cases: their variants with a count each, the most frequent first, and how far they are off.
+/// Unstable cases: the number per variant, most frequent first, and how imprecise they are.
 fn unstable(records: &Records) -> Option<Finding> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     let (mut most, mut few) = (None::<f64>, false);
     for record in &records.cases {
         let Outcome::Unstable { reached } = record.outcome else { continue };
-        // The interval of too few samples covers less, however narrow it is.
+        // With too few samples, the interval has less confidence, however narrow it is.
         if record.result.as_ref().is_some_and(|result| result.time.confidence < CONFIDENCE) {
             few = true;
         } else {

@@ -13,7 +13,7 @@ use runner_types::{CaseRecord, Records, Regime, RegimeResult, Value};
 pub struct Grid<'a> {
     pub variant: &'a str,
     pub regime: Regime,
-    /// Names of the axes that run across and down.
+    /// Names of the horizontal and the vertical axis.
     pub axes: (&'a str, &'a str),
     pub across: Vec<&'a Value>,
     pub down: Vec<&'a Value>,
@@ -59,7 +59,7 @@ fn distinct<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
     seen
 }
 
-/// Value of a cell: its time, or its rate if cells do different work.
+/// Time of a cell, or its rate if cells do different work.
 pub fn cell_text(basis: Basis, record: &CaseRecord, result: &RegimeResult, unit: TimeUnit) -> String {
     let rate = match basis {
         Basis::Time => None,
@@ -69,7 +69,7 @@ pub fn cell_text(basis: Basis, record: &CaseRecord, result: &RegimeResult, unit:
     rate.unwrap_or_else(|| number::point(&result.time, unit.nanoseconds()))
 }
 
-/// The grid as a table: times in the group's unit or rates, outcomes of cells without a time, the best in bold.
+/// The grid as a table: times in the group's unit or rates, outcomes for cells without a time, the best in bold.
 pub fn grid_table(records: &Records, group: &GroupSummary, grid: &Grid<'_>) -> Table {
     let unit = time_unit(records, &group.members);
     let corner = format!("{} ↓  {} →", grid.axes.1, grid.axes.0);

@@ -26,10 +26,10 @@ pub struct ReportHistory<'a> {
     pub place: &'a str,
     /// Commits that changed the report, oldest first.
     pub commits: Vec<Commit>,
-    /// Series in the order of tables.
+    /// Series in table order.
     pub series: Vec<Series<'a>>,
     /// Revisions whose records cannot be read, and why.
     pub unread: &'a [Unread],
-    /// What the newest records are not known to be current in; `None` if they are.
+    /// Why the newest records may not be current; `None` if they are.
     pub stale: Option<Staleness>,
 }

@@ -1,5 +1,5 @@
-//! One HTML file for a report or for several, which needs no network: the view of `report.md` with its charts, and a
-//! table of all cases to sort and filter.
+//! One HTML file for one or several reports that works offline: the view of `report.md` with its charts, and a table of
+//! all cases to sort and filter.
 //!
 //! The numbers are embedded once, as JSON. The script inserts them only as text, so that no name can become markup.
 
@@ -22,11 +22,11 @@ pub use changes::Samples;
 
 pub(crate) const STYLE: &str = include_str!("templates/page.css");
 
-/// Script of every page, in parts: the filter, the drawings of times, and the tables that use both.
+/// Script of every page, in parts: the filter, the time plots, and the tables that use both.
 const SCRIPT: [&str; 3] =
     [include_str!("templates/filter.js"), include_str!("templates/times.js"), include_str!("templates/page.js")];
 
-/// Files found next to the records of a report.
+/// Data from files next to a report's records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Companions {
     /// Samples from the journal, if it belongs to the same run.
@@ -49,7 +49,6 @@ pub struct SourceFile {
 pub struct Page<'a> {
     pub place: &'a str,
     pub records: &'a Records,
-    /// Files found next to the records.
     pub beside: &'a Companions,
 }
 
@@ -67,23 +66,23 @@ struct Section {
     index: usize,
     place: String,
     device: String,
-    /// Main result, for the index.
+    /// Main result, shown in the index.
     found: Finding,
     view: Report,
     /// Charts, the most informative first.
     charts: Vec<Figure>,
-    /// JSON that cannot end its element.
+    /// JSON, escaped so that it cannot end its `script` element.
     data: String,
 }
 
 #[derive(Debug, Serialize)]
 struct Figure {
-    /// Whether it is open at first.
+    /// Whether the chart is initially open.
     is_open: bool,
     svg: String,
 }
 
-/// The HTML file: one report by its title, or several with an index.
+/// Renders the HTML file: a single report under its own title, or several with an index.
 pub fn html(pages: &[Page<'_>]) -> Result<String, RenderError> {
     let templates = Templates::new()?;
     let sections = pages.iter().enumerate().map(|(index, page)| section(index, *page, &templates));
@@ -114,7 +113,7 @@ fn section(index: usize, page: Page<'_>, templates: &Templates) -> Result<Sectio
     })
 }
 
-/// Writes JSON for a `script` element, which `<` could end or turn into a comment.
+/// Serialises JSON for a `script` element, escaping `<`, which could end the element or start a comment.
 fn embedded(data: &impl Serialize) -> Result<String, RenderError> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
 }

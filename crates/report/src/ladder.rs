@@ -1,9 +1,9 @@
-//! A ladder: variants that are each a step from the one before, if most steps gain and few lose.
+//! A ladder: variants that each build on the previous one, if most steps gain and few lose.
 
 use runner_results::analyse::Summary;
 use runner_types::{Estimate, Regime};
 
-/// A variant with its gain over the one before.
+/// A variant with its gain over the previous one.
 pub struct Step<'s> {
     pub to: &'s str,
     pub from: &'s str,

@@ -1,8 +1,8 @@
 //! Turns records into Markdown, CSV, charts, HTML and text for the terminal.
 //!
-//! Everything here is a pure function of the records: no clock, no host, no file is read, and the same records give the
-//! same bytes. Numbers are formatted here and nowhere else. Only [`write_all`] writes files; [`deviations`] compares
-//! them with what is there.
+//! Everything here is a pure function of the records: it reads no clock, no host state and no file, and the same
+//! records give the same bytes. Numbers are formatted only here. Only [`write_all`] writes files; [`deviations`]
+//! compares them with those on disk.
 
 mod bound;
 mod chart;
@@ -65,10 +65,10 @@ pub use wording::{case_name, machine, reason};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// A template and the view model do not fit: a bug in this program.
+    /// A template does not match its view model: a bug in this program.
     #[error("a report template failed: {0}")]
     Template(#[from] tera::Error),
-    /// A template of the user is wrong.
+    /// The user's template has an error.
     #[error(
         "{place}: {message}: docs/reference/templates.md lists what a template can use, `runner templates export` \
              writes the shipped one"

@@ -1,19 +1,19 @@
 //! Limits how much of the results a page shows, so that it stays below the size up to which GitHub renders Markdown.
 //!
-//! A [page](super::page) is built with the widest limits first. A page that is too large is built again with narrower
-//! limits: the counters of each group go first, then the groups, then rows of the tables over all groups, then the
-//! manifest. The page says what is left out, and `results.csv` has all of it.
+//! A [page](super::page) is first built with the widest limits. If it is too large, it is rebuilt with narrower ones:
+//! the counters of each group go first, then the groups, then rows of the tables over all groups, then the manifest.
+//! The page says what is omitted, and `results.csv` has everything.
 
 use super::table::WIDEST;
 
-/// Largest page, in bytes. GitHub shows no Markdown beyond it.
+/// Maximum size of a page, in bytes. GitHub does not render larger Markdown files.
 pub const LARGEST_PAGE: usize = 512 * 1024;
 
-/// How much of a report fits a page.
+/// How much of a report a page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub width: usize,
-    /// Maximum size of all group sections together, in bytes, estimated from their cells.
+    /// Maximum total size of the group sections, in bytes, estimated from their cells.
     pub section_bytes: usize,
     pub rows: usize,
     pub counters: bool,
@@ -33,10 +33,10 @@ impl Limits {
         manifest_bytes: usize::MAX,
     };
 
-    /// A terminal has a width of its own.
+    /// Unlimited width: the terminal fits tables to its own width.
     pub const TERMINAL: Self = Self { width: usize::MAX, ..Self::WIDEST };
 
-    /// Limits to try, from the widest to the narrowest.
+    /// Limits to try, from widest to narrowest.
     pub const LEVELS: [Self; 4] = [
         Self::WIDEST,
         Self { counters: false, section_bytes: 256 * 1024, log_bytes: 4 * 1024, ..Self::WIDEST },

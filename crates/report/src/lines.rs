@@ -1,4 +1,4 @@
-//! Writes `lines.csv`: counts by source line, case by case, for reports that counted lines.
+//! Writes `lines.csv`: counts per source line and case, for reports that counted lines.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use super::{RenderError, units};
 use runner_lang::format;
 use runner_types::{CaseRecord, CountedLine, Records};
 
-/// Maximum number of lines in the details of a case: those with the largest share of a count.
+/// Maximum number of lines in the details of a case; those with the largest shares are shown.
 const MOST_IN_DETAILS: usize = 12;
 
-/// Counters in the details of a case, with their titles there.
+/// Counters in the details of a case, with their column titles.
 const IN_DETAILS: [(&str, &str); 6] = [
     ("inst_executed", "warps"),
     ("gld_sectors", "load sectors"),
@@ -25,7 +25,7 @@ pub fn are_counted(records: &Records) -> bool {
     records.cases.iter().any(|record| !record.lines.is_empty())
 }
 
-/// The text, by RFC 4180 like `results.csv`.
+/// CSV per RFC 4180, formatted like `results.csv`.
 pub fn csv(records: &Records) -> Result<String, RenderError> {
     let lines = || records.cases.iter().flat_map(|record| &record.lines);
     let names = &lines().flat_map(|line| line.counters.0.keys()).map(|name| &**name).collect::<BTreeSet<&str>>();
@@ -45,8 +45,7 @@ pub fn csv(records: &Records) -> Result<String, RenderError> {
     table([titles.collect::<Vec<_>>()].into_iter().chain(of_lines))
 }
 
-/// Source lines of a case with the largest shares of its counts, as a table with titles; `None` if lines were not
-/// counted.
+/// Table of the source lines with the largest shares of a case's counts; `None` if lines were not counted.
 pub fn details(record: &CaseRecord) -> Option<(Vec<&'static str>, Vec<Vec<String>>)> {
     let total = |name: &str| record.lines.iter().filter_map(|line| line.counters.get(name)).sum::<f64>();
     let shown: Vec<(&str, &str, f64)> =

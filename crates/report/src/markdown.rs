@@ -1,4 +1,4 @@
-//! The templates, and the rendering of Markdown, SVG and HTML from them.
+//! The templates, and rendering Markdown, SVG and HTML with them.
 
 use tera::{Context, Kwargs, State, Tera};
 
@@ -22,11 +22,11 @@ const HISTORY: &str = "history.md";
 const PAGE: &str = "page.html";
 const CHANGES: &str = "changes.html";
 
-/// Version of the view model, which a template of `report.md` gets as `view_version`. It rises if a field is removed or
+/// Version of the view model, passed to `report.md` templates as `view_version`. Raised when a field is removed or
 /// changes its meaning.
 pub const VIEW_VERSION: u32 = 1;
 
-/// Templates that can be listed and exported, each with its description.
+/// Templates that can be listed and exported, with their descriptions.
 pub const SHIPPED: [(&str, &str, &str); 8] = [
     (REPORT, "the page of a report; `template` of a manifest replaces it", REPORT_TEXT),
     (PAGE, "the page of runner report --html", PAGE_TEXT),
@@ -38,7 +38,7 @@ pub const SHIPPED: [(&str, &str, &str); 8] = [
     (FIDELITY, "the page of runner fidelity", FIDELITY_TEXT),
 ];
 
-/// Name of the user's template, which no shipped template has.
+/// Name of the user's template; no shipped template has it.
 const USER_TEMPLATE: &str = "user.md";
 
 /// Shared by all pages: tables, cells, lists.
@@ -46,7 +46,7 @@ const COMPONENTS: &str = "components";
 
 /// Shared by all HTML pages: the document, its styles and its script.
 const SHELL: &str = "shell.html";
-/// Page of a case's sources.
+/// Source page of a case.
 const SOURCE: &str = "source.html";
 
 const REPORT_TEXT: &str = include_str!("templates/report.md.tera");
@@ -94,7 +94,7 @@ impl Templates {
         Ok(Self { tera, of_user: None })
     }
 
-    /// The templates with the user's template for `report.md`.
+    /// Loads the shipped templates and the user's template for `report.md`, if any.
     pub fn load(template: Option<&PageTemplate>) -> Result<Self, RenderError> {
         let mut templates = Self::new()?;
         if let Some(PageTemplate { path, text }) = template {
@@ -121,7 +121,7 @@ impl Templates {
         Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
     }
 
-    /// Renders the page of times over revisions.
+    /// Renders the page of a history.
     pub fn history(&self, view: &history::View) -> Result<String, RenderError> {
         Ok(self.tera.render(HISTORY, &Context::from_serialize(view)?)?)
     }
@@ -139,7 +139,7 @@ impl Templates {
         Ok(self.tera.render(PAGE, &Context::from_serialize(view)?)?)
     }
 
-    /// Renders the HTML page of a comparison or of a history.
+    /// Renders the HTML page of a comparison or a history.
     pub(super) fn changes(&self, page: &html::changes::Page) -> Result<String, RenderError> {
         Ok(self.tera.render(CHANGES, &Context::from_serialize(page)?)?)
     }
@@ -155,7 +155,7 @@ fn unbroken(text: &str) -> String {
     if text.chars().count() <= SHORT { text.replace(' ', "\u{a0}") } else { text.to_owned() }
 }
 
-/// An error in a user's template, with its place.
+/// An error in a user's template, with its location.
 fn of_user(path: &str, error: &tera::Error) -> RenderError {
     let (place, message) = match error.kind() {
         tera::ErrorKind::SyntaxError(fault) | tera::ErrorKind::RenderingError(fault)
@@ -170,7 +170,7 @@ fn of_user(path: &str, error: &tera::Error) -> RenderError {
     RenderError::OfUser { place, message }
 }
 
-/// Place and message of an error that is already formatted: `error: …`, then ` --> name:line:column` and the line.
+/// Location and message from an error that is already formatted: `error: …`, then ` --> name:line:column` and the line.
 fn drawn(path: &str, text: &str) -> (String, String) {
     let mut places =
         text.lines().filter_map(|line| line.trim_start().strip_prefix("--> ")?.strip_prefix(USER_TEMPLATE));

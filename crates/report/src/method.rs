@@ -1,9 +1,9 @@
-//! How a report was made: the settings of the machine, and the meaning of the numbers.
+//! How a report was made: machine settings, and the meaning of the numbers.
 
 use super::wording;
 use runner_types::{CaseRecord, Records};
 
-/// Meaning of the numbers and settings of the machine; may be empty.
+/// Sentences on the meaning of the numbers and the machine settings; may be empty.
 pub fn method(records: &Records, has_times: bool) -> Vec<String> {
     let machine = wording::conditions(&records.environment.machine).into_iter().map(|line| line + ".");
     let mut lines: Vec<String> = machine.collect();

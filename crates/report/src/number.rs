@@ -1,7 +1,8 @@
-//! Estimates with as many digits as their interval justifies.
+//! Formats estimates with as many digits as their interval justifies.
 //!
 //! The half-width of the interval is shown with two digits if the first is a 1 or a 2, and with one digit otherwise.
-//! The point ends at the same place. Further digits would be noise, and would make the diff of a rerun long.
+//! The point estimate ends at the same decimal place. Further digits would be noise, and would inflate the diff of a
+//! rerun.
 
 use runner_lang::format::{at_place, magnitude};
 use runner_types::Estimate;
@@ -9,32 +10,33 @@ use runner_types::Estimate;
 /// Maximum number of digits of a time, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
 
-/// Maximum number of digits of a ratio, a rate, or a point without its interval. Decisions need no more than a tenth of
-/// a percent.
+/// Maximum number of digits of a ratio, a rate, or a point estimate without its interval. Decisions need at most a
+/// tenth of a percent.
 const FEWER_DIGITS: i32 = 4;
 
-/// Digits of a point whose interval has no width because the clock's step is coarser than the spread.
+/// Digits of a point estimate whose interval has zero width because the clock's resolution is coarser than the spread.
 const DIGITS_OF_STEP: i32 = 4;
 
-/// Place of the last digit of a percentage: hundredths.
+/// Power of ten of a percentage's last digit: hundredths.
 const FINEST_PERCENT: i32 = -2;
 
-/// The wider half of an interval, which need not be symmetric.
+/// The longer side of an interval, which need not be symmetric.
 pub fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.point).max(estimate.point - estimate.low)
 }
 
-/// Writes an estimate in units of `unit`, such as `214.31 ± 0.12`.
+/// Formats an estimate in units of `unit`, such as `214.31 ± 0.12`.
 pub fn plus_minus(estimate: &Estimate, unit: f64) -> String {
     with_half(estimate.point / unit, half_width(estimate) / unit, MOST_DIGITS)
 }
 
-/// Writes an estimate without a unit, such as `2.150 ± 0.003`.
+/// Formats an estimate without a unit, such as `2.150 ± 0.003`.
 pub fn ratio(estimate: &Estimate) -> String {
     with_half(estimate.point, half_width(estimate), FEWER_DIGITS)
 }
 
-/// Writes a percentage that may be near zero, such as `3.1 ± 0.4`. Only the half-width decides the digits.
+/// Formats a percentage that may be near zero, such as `3.1 ± 0.4`. Only the half-width determines the number of
+/// digits.
 pub fn percent_with_half(point: f64, half: f64) -> String {
     let magnitude = magnitude(half);
     let place = if half > 0.0 && half / 10_f64.powi(magnitude) < 2.95 { magnitude - 1 } else { magnitude };
@@ -43,21 +45,21 @@ pub fn percent_with_half(point: f64, half: f64) -> String {
     format!("{} ± {}", at_place(point, place), at_place(if half > 0.0 { shown } else { 0.0 }, place))
 }
 
-/// Writes a number with its half-width. The half-width is rounded up below the last digit, so that the shown interval
-/// is not narrower than the real one.
+/// Formats a number with its half-width. A half-width below one unit of the last digit is raised to that unit, so that
+/// the shown interval is never narrower than the real one.
 fn with_half(point: f64, half: f64, most: i32) -> String {
     let place = last_place(point, half, most);
     let shown = if half < 10_f64.powi(place) && half > 0.0 { 10_f64.powi(place) } else { half };
     format!("{} ± {}", at_place(point, place), at_place(shown, place))
 }
 
-/// Writes only the point, with the digits that its interval allows: `214.3`.
+/// Formats only the point estimate, with the digits that its interval justifies: `214.3`.
 pub fn point(estimate: &Estimate, unit: f64) -> String {
     let (point, half) = (estimate.point / unit, half_width(estimate) / unit);
     at_place(point, last_place(point, half, FEWER_DIGITS))
 }
 
-/// Writes a value derived from an estimate, such as a rate, with the estimate's relative precision and at most
+/// Formats a value derived from an estimate, such as a rate, with the estimate's relative precision and at most
 /// `decimals`.
 pub fn derived(value: f64, from: &Estimate, decimals: i32) -> String {
     let place = last_place(value, value * half_width(from) / from.point, FEWER_DIGITS);
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_rate_has_the_relative_precision_of_its_time() {
-        // 67.1 MB in 214.3 ± 0.12 µs is 313.15 ± 0.18 GB/s.
+        // 67.1 MB in 214.31 ± 0.12 µs is 313.15 ± 0.18 GB/s.
         assert_eq!(derived(313.147, &estimate(214.31, 214.19, 214.43), 1), "313.1");
         assert_eq!(derived(313.147, &estimate(214.0, 204.0, 224.0), 1), "313");
         assert_eq!(derived(3131.47, &estimate(100.0, 95.0, 105.0), 1), "3130");

@@ -1,4 +1,4 @@
-//! Tables over all groups: how contenders do in them, and the best of each.
+//! Tables over all groups: how contenders rank in them, and the best of each group.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use runner_types::{Records, Regime, RegimeResult, Value};
 /// Maximum number of tied contenders to list; further ones are counted.
 const MOST_TIED: usize = 2;
 
-/// Axes of the groups that have one value throughout; all of them if there is only one group.
+/// Group axes with only one value; all axes if there is only one group.
 pub fn constant_axes(records: &Records, summary: &Summary) -> Vec<(String, Value)> {
     let Some(first) = summary.groups.first() else { return Vec::new() };
     let everywhere = |axis: &&(String, Value)| summary.groups.iter().all(|g| g.key.0.contains(axis));
@@ -23,7 +23,7 @@ pub fn constant_axes(records: &Records, summary: &Summary) -> Vec<(String, Value
     first.key.0.iter().filter(everywhere).filter(swept).cloned().collect()
 }
 
-/// Whether the means are over different numbers of groups.
+/// Whether the means cover different numbers of groups.
 pub fn is_uneven(summary: &Summary) -> bool {
     let mut counts = summary.standings.iter().filter_map(|s| s.speedup).map(|range| range.groups);
     let first = counts.next();
@@ -74,7 +74,7 @@ fn standing_row(standing: &Standing, leads: bool) -> Vec<Cell> {
     ]
 }
 
-/// Fastest of each group, one row per group and regime; `None` without times.
+/// The fastest of each group, one row per group and regime; `None` without times.
 pub fn fastest_table(records: &Records, summary: &Summary, constant: &[(String, Value)]) -> Option<Table> {
     let bests = || summary.groups.iter().flat_map(|g| g.best.iter().map(move |b| (g, b)));
     let times = bests().filter_map(|(_, b)| records.cases[b.index].result.as_ref()).map(|r| r.time.point);
@@ -175,7 +175,7 @@ pub fn grid_caption(records: &Records, group: &GroupSummary, grid: &Grid<'_>) ->
     format!("{}, {what}{regime}", grid.variant)
 }
 
-/// Whether the regime's own clock took the times, unlike those of a `cpu` variant.
+/// Whether the time was measured with the regime's own clock, unlike that of a `cpu` variant.
 pub fn on_device(result: &RegimeResult) -> bool {
     result.unit == result.regime.unit()
 }

@@ -1,4 +1,4 @@
-//! The report's page, built within the limits of its size.
+//! Renders a report's page within its size limit.
 
 use super::RenderError;
 use super::limits::{LARGEST_PAGE, Limits};
@@ -7,7 +7,7 @@ use super::report::{Report, report_within};
 use runner_results::analyse;
 use runner_types::Records;
 
-/// The report with its page, narrowed until the page is small enough.
+/// Builds the report and its page, with narrower limits until the page is small enough.
 pub fn page(records: &Records, templates: &Templates) -> Result<(Report, String), RenderError> {
     let summary = analyse::summary(records);
     let [widest, narrower @ ..] = Limits::LEVELS;

@@ -2,8 +2,8 @@
 //!
 //! If two axes are compared, each group has a map; if no axis is swept, each group has bars. Otherwise there is one
 //! chart for each setting of the other axes, with one line per contender over the swept axis. It shows rates, or
-//! speedups if the rates span so much that their lines would be one bundle. The most informative chart is first. The
-//! gains of a ladder's steps and the roofline have a chart each. All are functions of the records.
+//! speedups if the rates span so much that their lines would be indistinguishable. The most informative chart comes
+//! first. A ladder's gains and the roofline have a chart each. All charts are functions of the records.
 
 use std::collections::BTreeSet;
 
@@ -21,21 +21,21 @@ use runner_files::file_names::FileNames;
 use runner_results::analyse::{self, Basis, GroupSummary, Summary};
 use runner_types::{CaseRecord, Estimate, Records, Regime, RegimeResult, Value};
 
-/// Maximum number of charts of a report. A large matrix has its tables.
+/// Maximum number of charts of a report. A large matrix also has tables.
 const MOST_PLOTS: usize = 12;
 
-/// Maximum number of lines of a chart; more could not be distinguished.
+/// Maximum number of lines in a chart; more could not be told apart.
 const MOST_LINES: usize = 16;
 
-/// Greatest operations per byte divided by the least from which on a roofline shows something.
+/// Minimum ratio of the largest to the smallest operations per byte that makes a roofline useful.
 const ROOFLINE_SPAN: f64 = 2.0;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
-    /// Name below `plots/`. It describes the content, so that a new size does not rename other charts.
+    /// File name in `plots/`. It describes the content, so that a new size does not rename other charts.
     pub file: String,
     pub title: String,
-    /// Whether it is open at first.
+    /// Whether the chart is initially open.
     pub is_open: bool,
     #[serde(skip)]
     pub chart: Chart,
@@ -46,19 +46,19 @@ pub struct Plot {
 /// How informative a chart is: large jobs before small ones, then large differences before small ones.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Rank {
-    /// The most work of a case: the work behind its rate, or else its bytes, its operations, or the least time.
+    /// Work of the largest case: the work behind its rate, or else its bytes, its operations, or its minimum time.
     size: f64,
-    /// Greatest time divided by the least, among cases of that work.
+    /// Ratio of the largest to the smallest time among cases with that work.
     spread: f64,
 }
 
-/// Chooses and fills the charts, the most informative first. Also returns how many more there could be.
+/// Selects and fills the charts, most informative first. Also returns the number of omitted charts.
 pub fn plots(records: &Records, summary: &Summary) -> (Vec<Plot>, usize) {
     let mut plots = match swept_axis(records) {
         Some(axis) if contenders(records) <= MOST_LINES => sweeps(records, summary, &axis),
         _ => landscapes(records, summary),
     };
-    // The sort is stable: equals stay in the manifest's order.
+    // The sort is stable: ties keep the manifest's order.
     plots.sort_by(|a, b| b.rank.size.total_cmp(&a.rank.size).then(b.rank.spread.total_cmp(&a.rank.spread)));
     let more = plots.len().saturating_sub(MOST_PLOTS);
     plots.truncate(MOST_PLOTS);
@@ -72,7 +72,7 @@ pub fn plots(records: &Records, summary: &Summary) -> (Vec<Plot>, usize) {
     (plots, more)
 }
 
-/// Draws the gain of each step of a ladder over the one before it.
+/// Draws the gain of each step of a ladder over the previous step.
 fn gains(summary: &Summary, regime: Regime) -> Option<Plot> {
     let steps = ladder(summary, regime)?;
     let bar = |step: &Step<'_>| Bar {
@@ -100,7 +100,7 @@ fn gains(summary: &Summary, regime: Regime) -> Option<Plot> {
     })
 }
 
-/// Draws the highest share of the roof that each contender reached, if operations per byte are known.
+/// Draws the roofline with each contender's highest share of the roof, if operations per byte are known.
 fn roofline(records: &Records) -> Option<Plot> {
     let ceilings = records.environment.machine.ceilings.as_ref()?;
     let mut points: Vec<(f64, RoofPoint)> = Vec::new();
@@ -125,7 +125,7 @@ fn roofline(records: &Records) -> Option<Plot> {
     }
     let intensities = || points.iter().map(|(_, point)| point.intensity);
     let (least, most) = (intensities().fold(f64::INFINITY, f64::min), intensities().fold(0.0, f64::max));
-    // Points above each other say no more than the share of the roof, which is a column.
+    // Points at one intensity show no more than the column with the share of the roof.
     if most < ROOFLINE_SPAN * least || points.is_empty() || points.len() > MOST_LINES {
         return None;
     }
@@ -144,7 +144,7 @@ fn roofline(records: &Records) -> Option<Plot> {
     })
 }
 
-/// Turns the text in [`Plot::file`] of each chart into a unique file name.
+/// Turns the description in [`Plot::file`] of each chart into a unique file name.
 fn name_files(plots: &mut [Plot]) {
     let names = FileNames::for_all(plots.iter().map(|plot| (plot.file.as_str(), plot.title.as_str())));
     for (plot, name) in plots.iter_mut().zip(names) {
@@ -152,7 +152,7 @@ fn name_files(plots: &mut [Plot]) {
     }
 }
 
-/// Description for a chart's file name: what it shows, and every value that it does not vary.
+/// Description for a chart's file name: what it shows, and every value that is fixed.
 fn describe_file<'a>(
     what: &str,
     variant: &str,
@@ -190,7 +190,7 @@ fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// The uncompared axis with the most measured numbers. A line needs at least three.
+/// The numeric axis with the most measured values that is not compared. A line needs at least three.
 fn swept_axis(records: &Records) -> Option<String> {
     let values = |name: &str| {
         let measured = records.cases.iter().filter(|r| r.result.is_some());
@@ -202,21 +202,21 @@ fn swept_axis(records: &Records) -> Option<String> {
     };
     let axes = records.header.axes.iter().filter(|axis| !axis.compared);
     let counted = axes.map(|axis| (axis.name.clone(), values(&axis.name))).filter(|(_, count)| *count >= 3);
-    // The first of those with the most: `max_by_key` would return the last.
+    // Reversed, since `max_by_key` returns the last of several maxima.
     counted.rev().max_by_key(|(_, count)| *count).map(|(name, _)| name)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measure {
-    /// Rate of operations, in GFLOP/s.
+    /// Operation rate, in GFLOP/s.
     Arithmetic,
-    /// Rate of bytes, in GB/s.
+    /// Byte rate, in GB/s.
     Bandwidth,
     Time(TimeUnit),
 }
 
 impl Measure {
-    /// Chooses the measure over sizes: the rate at which every case does its work, if all state it.
+    /// Chooses the measure over sizes: the rate of work, if all cases state their work.
     fn choose(records: &Records, results: &[(&CaseRecord, &RegimeResult)]) -> Self {
         if results.iter().all(|(record, _)| is_arithmetic(records, record)) {
             Self::Arithmetic
@@ -227,7 +227,7 @@ impl Measure {
         }
     }
 
-    /// The measure within a group, by which its cases are ranked.
+    /// The measure that ranks the cases of a group.
     fn of_group(records: &Records, group: &GroupSummary) -> Self {
         match group.basis {
             Basis::Arithmetic => Self::Arithmetic,
@@ -249,7 +249,7 @@ impl Measure {
             Self::Arithmetic => record.work.flops.unwrap_or(0.0),
             Self::Bandwidth => record.work.bytes.unwrap_or(0) as f64,
         };
-        // Work per nanosecond is 10⁹ per second.
+        // Work per nanosecond times 10⁹ is work per second.
         Estimate { point: work / time.point, low: work / time.high, high: work / time.low, ..*time }
     }
 
@@ -261,7 +261,7 @@ impl Measure {
         }
     }
 
-    /// Writes a value with its unit, such as `2893 ± 2 GB/s`.
+    /// Formats a value with its unit, such as `2893 ± 2 GB/s`.
     fn shown(self, value: &Estimate) -> String {
         format!("{} {}", number::plus_minus(value, 1.0), self.unit())
     }
@@ -283,7 +283,7 @@ impl Measure {
     }
 }
 
-/// The device's results with their records, of some groups in one regime.
+/// Device results of some groups in one regime, with their records.
 fn results_of(
     records: &Records,
     members: impl Iterator<Item = usize>,
@@ -311,7 +311,7 @@ fn sweeps(records: &Records, summary: &Summary, axis: &str) -> Vec<Plot> {
     }
     let mut plots = Vec::new();
     for (others, groups) in &settings {
-        // One value of the axis is no line.
+        // A single value of the axis does not make a line.
         if let [group] = groups.as_slice() {
             let setting = group_text(&group.key, &constant);
             plots.extend(group.best.iter().map(|best| bars(records, group, best.regime, &setting)));
@@ -374,10 +374,10 @@ fn sweep(
 
 type Timed<'a> = (&'a CaseRecord, &'a RegimeResult);
 
-/// Ratio of the greatest to the least rate above which the lines are one bundle without visible differences.
+/// Ratio of the largest to the smallest rate above which lines become indistinguishable.
 const BUNDLE: f64 = 1000.0;
 
-/// Chart of speedups, if rates would be one bundle and each case has a speedup.
+/// Chart of speedups, if lines of rates would be indistinguishable and each case has a speedup.
 fn speedups(records: &Records, results: &[Timed<'_>], axis: &str, measure: Measure) -> Option<LineChart> {
     let (baseline, _) = records.header.baseline.as_ref()?;
     let rates = || results.iter().map(|(record, result)| measure.value(record, &result.time).point);
@@ -400,7 +400,7 @@ fn speedups(records: &Records, results: &[Timed<'_>], axis: &str, measure: Measu
     })
 }
 
-/// One line per contender, in the manifest's order of variants.
+/// One line per contender, in the manifest's variant order.
 fn lines(
     records: &Records,
     results: &[Timed<'_>],
@@ -408,7 +408,7 @@ fn lines(
     value: impl Fn(&Timed<'_>) -> Option<Estimate>,
     shown: impl Fn(&Estimate) -> String,
 ) -> Vec<Line> {
-    // Each line comes with the position of its variant in the manifest.
+    // Each line is paired with the position of its variant in the manifest.
     let mut lines: Vec<(Option<usize>, Line)> = Vec::new();
     for timed in results {
         let (record, _) = timed;
@@ -451,7 +451,7 @@ fn landscapes(records: &Records, summary: &Summary) -> Vec<Plot> {
     plots
 }
 
-/// The best of a group, and everything as good within the noise.
+/// The best of a group, and all that tie with it within the noise.
 fn leading(group: &GroupSummary, regime: Regime) -> impl Iterator<Item = usize> + '_ {
     let best = group.best.iter().filter(move |best| best.regime == regime);
     best.flat_map(|best| best.tied.iter().copied().chain([best.index]))

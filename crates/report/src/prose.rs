@@ -1,19 +1,19 @@
 //! Wraps sentences to a terminal's width.
 //!
-//! Lines break only between words: a long path or name stays whole. Characters that would control the terminal are
+//! Lines break only between words, so long paths and names stay whole. Characters that would control the terminal are
 //! shown as symbols.
 
 use textwrap::{Options, WordSplitter};
 
 use runner_lang::format::visible_lines;
 
-/// The text with each of its lines wrapped at `width`, and continued lines indented by `indent`. Without a width
-/// nothing is wrapped.
+/// Wraps each line of the text at `width`, indenting continuation lines by `indent`. Without a width nothing is
+/// wrapped.
 pub fn prose(text: &str, width: Option<usize>, indent: &str) -> String {
     prose_after("", text, width, indent)
 }
 
-/// Wraps the text like [`prose`], with a coloured word before it.
+/// Wraps the text like [`prose`], preceded by a coloured word.
 pub fn prose_after(word: &str, text: &str, width: Option<usize>, indent: &str) -> String {
     let text = format!("{word}{}", visible_lines(text));
     let Some(width) = width else { return text };
@@ -23,16 +23,16 @@ pub fn prose_after(word: &str, text: &str, width: Option<usize>, indent: &str) -
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A blank at which no line breaks.
+/// No-break space.
 const JOINED: char = '\u{a0}';
 
-/// Units that follow a number.
+/// Units that may follow a number.
 const UNITS: [&str; 26] = [
     "%", "ns", "µs", "ms", "s", "min", "h", "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "B/s", "KB/s",
     "MB/s", "GB/s", "TB/s", "MHz", "GHz", "W", "J", "±",
 ];
 
-/// Joins each number with its unit, so that no line breaks between them.
+/// Joins each number to its unit, so that no line breaks between them.
 fn with_joined_units(line: &str) -> String {
     let mut joined = String::with_capacity(line.len());
     for (place, word) in line.split(' ').enumerate() {

@@ -1,6 +1,6 @@
-//! Times, ratios and rates of cases as texts.
+//! Times, ratios and rates of cases as text.
 //!
-//! `number` chooses digits; this module knows which value and which marks a cell shows.
+//! `number` chooses the digits; this module chooses the value and its marks.
 
 use super::number;
 use super::units::{TimeUnit, per_second};
@@ -12,8 +12,8 @@ pub fn time_unit(records: &Records, members: &[usize]) -> TimeUnit {
     TimeUnit::choose(results.filter(|r| r.unit == r.regime.unit()).map(|r| r.time.point))
 }
 
-/// The ratio of times, or of rates if cases do different work. `≈` marks a ratio that is not a speedup, since its
-/// interval overlaps the noise floor. `†` marks one that holds for this run, although another process's may be on the
+/// Ratio of times, or of rates if cases do different work. `≈` marks a ratio whose interval overlaps the noise floor,
+/// so it is not a speedup. `†` marks one that holds for this run, although another process might measure one on the
 /// other side of 1.
 pub fn speedup(
     records: &Records,
@@ -34,19 +34,19 @@ pub fn marked(records: &Records, result: &RegimeResult, against: &Ratio) -> Stri
     ratio(against) + mark
 }
 
-/// Writes a ratio, such as `2.150 ± 0.003`, with the interval that covers other processes if it is known.
+/// Formats a ratio, such as `2.150 ± 0.003`, with the interval that covers variation between processes, if known.
 pub fn ratio(ratio: &Ratio) -> String {
     number::ratio(&ratio.reproducible.unwrap_or(ratio.speedup))
 }
 
-/// Rate of the least bytes that the job must move.
+/// Rate of the minimum bytes that the job must move.
 pub fn bandwidth(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.bytes? as f64, &result.time) / 1e9;
     Some(number::derived(rate, &result.time, 1))
 }
 
-/// The job's rate divided by the data-sheet peak, which refers to the clock of the device.
+/// The job's rate as a percentage of the data-sheet peak, which assumes the device's clock.
 pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) -> Option<String> {
     if result.unit != Unit::DeviceNanoseconds {
         return None;
@@ -55,7 +55,7 @@ pub fn percent_of_peak(record: &CaseRecord, result: &RegimeResult, peak: f64) ->
     Some(number::derived(rate / peak * 100.0, &result.time, 1))
 }
 
-/// Share of the measured roof that the time reaches.
+/// Percentage of the measured roofline that the time reaches.
 pub fn percent_of_ceiling(records: &Records, record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let (result, ceilings) = (result?, records.environment.machine.ceilings.as_ref()?);
     let share = analyse::share_of_roof(&record.work, &result.time, result.unit, ceilings)?;

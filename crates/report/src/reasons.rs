@@ -1,4 +1,4 @@
-//! Why cases have no time, and notes about cases: each statement once, with the cases it applies to.
+//! Why cases have no time, and notes about cases: each statement once, with its cases.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use runner_types::{CaseRecord, Environment, Outcome, Records, Verdict};
 /// Maximum number of cases to list per reason; further ones are counted. `results.csv` has all of them.
 const MOST_NAMES: usize = 6;
 
-/// Cases, and a statement about them.
+/// A statement, and the cases it applies to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
     /// Names of the first cases.
@@ -30,7 +30,7 @@ impl Reason {
     }
 }
 
-/// A case, the statement about it in a word and in a sentence, and the compiler's output.
+/// A case, the statement about it as a word and as a sentence, and the compiler's output.
 pub type Statement = (String, String, String, Option<String>);
 
 /// Groups cases by statement, in order of first appearance. Statements beyond the limit are counted.
@@ -55,7 +55,7 @@ pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Rea
             }
         };
         let reason = &mut reasons[place];
-        // A case in several regimes has one record for each.
+        // A case with several regimes has one record per regime.
         if reason.cases.last() == Some(&case) {
             continue;
         }
@@ -71,7 +71,7 @@ pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Rea
     reasons
 }
 
-/// Beginning of a text, with a line that says so.
+/// Truncates a text, adding a line that says so.
 fn shortened(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
@@ -80,7 +80,7 @@ fn shortened(text: String, most: usize) -> String {
     format!("{}\n… {} bytes more, which are in records.jsonl", &text[..end], text.len() - end)
 }
 
-/// Launches that the device does not allow, by limit.
+/// Launches that exceed a device limit, by limit.
 pub fn invalid(records: &Records, limits: &Limits) -> Vec<Reason> {
     let statement = |record: &CaseRecord| match &record.outcome {
         Outcome::Invalid { limit } => {
@@ -125,10 +125,10 @@ fn above_ceiling(record: &CaseRecord, environment: &Environment) -> Option<Strin
     (share > 1.0 + LEAST_ABOVE).then(|| wording::above_ceiling(share, record, ceilings, &environment.device))
 }
 
-/// A case above the ceiling by less than this counts as at the ceiling.
+/// A case above the ceiling by less than this fraction counts as at the ceiling.
 const LEAST_ABOVE: f64 = 0.0005;
 
-/// Why a group has no speedups if its baseline has no time.
+/// Why a group has no speedups, if its baseline was not timed.
 pub fn no_speedups(records: &Records, group: &GroupSummary) -> Option<Reason> {
     if group.best.is_empty() {
         return None;

@@ -1,6 +1,6 @@
 //! View model of a report: the whole content, in order, without markup.
 //!
-//! Templates and the terminal get it as it is. User templates depend on its fields, so `VIEW_VERSION` rises when they
+//! Templates and the terminal use it unchanged. User templates depend on its fields, so `VIEW_VERSION` rises when they
 //! change.
 
 use std::collections::BTreeSet;
@@ -21,17 +21,17 @@ use runner_lang::format::{plural, plural_of};
 use runner_results::analyse::{self, Summary};
 use runner_types::{BackendKind, Records, WeakCheck};
 
-/// Number of groups from which on they are folded.
+/// Minimum number of groups that are folded.
 const FOLD_FROM: usize = 5;
 
-/// A table over all groups with more rows is folded.
+/// Maximum number of rows of an open table over all groups; longer ones are folded.
 const MOST_OPEN_ROWS: usize = 30;
 
-/// Content of a report. Cells and texts are not escaped: the template does that.
+/// Content of a report. Cells and texts are unescaped: the template escapes them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub experiment: String,
-    /// Title, which says what is missing if the report has no times.
+    /// Title, which also says that times are missing, if they are.
     pub title: String,
     /// The manifest's question, in Markdown.
     pub question: Option<String>,
@@ -39,15 +39,15 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Main results, in a few sentences.
     pub findings: Vec<Finding>,
-    /// Claims of the manifest; `None` if it claims nothing.
+    /// Claims of the manifest; `None` if it has none.
     pub claims: Option<Claims>,
     pub failures: Vec<Reason>,
     /// Notes, each with its cases.
     pub notes: Vec<Reason>,
-    /// Launches that the device does not allow.
+    /// Launches that exceed a device limit.
     pub limits: Vec<Reason>,
     pub plots: Vec<Plot>,
-    /// Whether there are charts that are not open.
+    /// Whether some charts are folded.
     pub more_charts: bool,
     /// Contenders over all groups; `None` for a single group, and without speedups.
     pub standings: Option<Overall>,
@@ -56,16 +56,16 @@ pub struct Report {
     /// Counts divided by the baseline's, over all groups; `None` without counters.
     pub counts: Option<Overall>,
     pub fastest: Option<Overall>,
-    /// Axes with one value throughout.
+    /// Axes with only one value.
     pub common: String,
     pub sections: Vec<Section>,
-    /// Columns for which some group's table has no room.
+    /// Columns omitted from some group's table because they did not fit.
     pub left_out: Vec<String>,
-    /// What the page has no room for, in sentences.
+    /// Sentences on what did not fit on the page.
     pub omitted: Vec<String>,
     /// Machine and versions.
     pub environment: Vec<String>,
-    /// Meaning of the numbers and settings of the machine; may be empty.
+    /// Sentences on the meaning of the numbers and the machine settings; may be empty.
     pub method: Vec<String>,
     pub manifest_path: String,
     pub manifest_text: String,
@@ -77,7 +77,7 @@ pub struct Report {
 pub struct Overall {
     pub table: Table,
     pub is_folded: bool,
-    /// Number of rows for which the page has no room.
+    /// Number of rows that did not fit on the page.
     pub more_rows: usize,
 }
 
@@ -89,7 +89,7 @@ impl Overall {
     }
 }
 
-/// More checks that accept wrong results are counted: each case has its own in a note.
+/// Maximum number of weak checks to warn about; further ones are counted. Each case also has a note of its own.
 const MOST_WEAK: usize = 3;
 
 /// Builds the view of `records` with the widest limits.
@@ -145,7 +145,7 @@ pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> R
     }
 }
 
-/// The title. For a report without times, it says what the report has.
+/// The title, which says what a report without times contains.
 fn title(records: &Records, has_times: bool) -> String {
     let title = &records.header.title;
     let has_counters = counters::has_counters(records);
@@ -159,12 +159,12 @@ fn title(records: &Records, has_times: bool) -> String {
 /// Whether some grid has no chart.
 fn has_unmapped_grids(records: &Records, summary: &Summary, plots: &[Plot]) -> bool {
     let maps = plots.iter().filter(|plot| matches!(plot.chart, Chart::Map(_))).count();
-    // Counting one group more than there are maps is enough.
+    // One group more than there are maps is enough to decide.
     let grids = summary.groups.iter().take(maps + 1).map(|group| grids(records, group).len()).sum::<usize>();
     maps < grids
 }
 
-/// Sections of the first groups, as many as there is room for.
+/// Sections of the first groups, as many as fit.
 fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Section> {
     let mut room = layout.limits.section_bytes;
     let mut sections = Vec::new();
@@ -177,7 +177,7 @@ fn sections(records: &Records, summary: &Summary, layout: Layout<'_>) -> Vec<Sec
     sections
 }
 
-/// What the page has no room for, given the number of groups with tables and of omitted charts.
+/// Sentences on what did not fit on the page, given the number of groups with tables and of omitted charts.
 fn omitted(records: &Records, summary: &Summary, (shown, charts): (usize, usize), limits: &Limits) -> Vec<String> {
     let mut omitted = Vec::new();
     if charts > 0 {
@@ -206,7 +206,7 @@ fn command(records: &Records) -> String {
     format!("runner run {}{narrowed} --backend {}", header.manifest_path, header.backend)
 }
 
-/// How many cases an interrupted run left out; `None` for a complete one.
+/// Number of cases that an interrupted run left out, in words; `None` for a complete run.
 pub fn incomplete(records: &Records) -> Option<String> {
     incomplete_line(records, &analyse::summary(records))
 }
@@ -224,7 +224,7 @@ fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
     (!records.header.complete).then(|| format!("Incomplete: {text}"))
 }
 
-/// How to run what is missing; nothing for `runner try`, which keeps no journal.
+/// How to run the missing cases; empty for `runner try`, which keeps no journal.
 fn resume(records: &Records) -> &'static str {
     let is_trial = records.header.command.as_ref().is_some_and(|command| command.split(' ').any(|word| word == "try"));
     if is_trial { "" } else { " Add --resume to run what is missing." }
@@ -268,7 +268,7 @@ fn weak_checks(records: &Records) -> Vec<String> {
     shown.chain(more).collect()
 }
 
-/// The text as a sentence: with a capital at its beginning, and a full stop at its end.
+/// Capitalises the text and adds a full stop.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))

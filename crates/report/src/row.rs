@@ -1,6 +1,6 @@
 //! A row of a report's tables: a case in one regime, or one launch of its sequence.
 //!
-//! Columns compute their cells from a row and its context, and need not know which table they are in.
+//! Columns compute their cells from a row and its context, and do not know which table they are in.
 
 use super::quantities::time_unit;
 use super::units::{EnergyUnit, TimeUnit};
@@ -31,7 +31,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The case or the launch that a row of a table shows.
+/// The case or launch that a row shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     pub record: &'a CaseRecord,
@@ -52,12 +52,12 @@ impl<'a> Row<'a> {
         (0..self.record.launches.len()).map(move |part| Self { part: Some(part), is_best: false, ..self })
     }
 
-    /// The record, if this is the row of the case itself.
+    /// The record, if this is the case's own row.
     pub fn case(&self) -> Option<&'a CaseRecord> {
         self.part.is_none().then_some(self.record)
     }
 
-    /// The result, if this is the row of the case itself.
+    /// The result, if this is the case's own row.
     pub fn result(&self) -> Option<&'a RegimeResult> {
         self.case()?.result.as_ref()
     }
@@ -70,7 +70,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Launch of the row; `None` for a sequence.
+    /// The row's launch; `None` for a sequence.
     pub fn launch(&self) -> Option<&'a LaunchRecord> {
         match (self.part, self.record.launches.as_slice()) {
             (Some(part), launches) => launches.get(part),
@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Launch of the row. For a sequence of equal launches, the first.
+    /// The row's launch; for a sequence of equal launches, the first.
     pub fn common_launch(&self) -> Option<&'a LaunchRecord> {
         self.launch().or_else(|| self.case()?.repeated().map(|(launch, _)| launch))
     }
@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
         self.result()?.against_baseline.as_ref()
     }
 
-    /// Ratio to the step before, in an experiment that has steps.
+    /// Ratio to the previous step, in an experiment with steps.
     pub fn against_previous(&self, context: &Context<'_>) -> Option<&'a Ratio> {
         self.result()?.against_previous.as_ref().filter(|_| context.records.header.has_steps())
     }

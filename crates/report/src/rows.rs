@@ -1,7 +1,7 @@
 //! The table of one group.
 //!
-//! It has one row per case and regime that was run, and below it one per launch if a case has several different
-//! launches.
+//! It has one row per case and regime that was run. Below a case with several different launches follows one row per
+//! launch.
 
 use super::column::Column;
 use super::columns::{CASE, ENERGY, ERROR, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, SAMPLES, TIME, WORK};
@@ -11,7 +11,7 @@ use super::units;
 use runner_results::analyse::GroupSummary;
 use runner_types::{Outcome, Records};
 
-/// Columns after the names of a row, in the order of importance.
+/// Columns after those that name a row, most important first.
 const AFTER_AXES: [&[Column]; 10] = [OUTCOME, TIME, RATIOS, WORK, ROOF, OPERATIONS, ERROR, ENERGY, LAUNCH, SAMPLES];
 
 type Filled<'a> = (table::Column, Box<dyn Fn(&Row<'a>) -> Cell + 'a>);
@@ -44,14 +44,14 @@ fn axis_column(name: &str) -> Filled<'_> {
     (number_column(name, Folding::Keep), Box::new(cell))
 }
 
-/// Whether missing values of this row are on other rows or undefined: a launch of a sequence, a sequence as a whole, a
+/// Whether this row's missing values are in other rows or undefined: a launch of a sequence, a sequence as a whole, a
 /// case that was not run.
 fn is_partial(row: &Row<'_>) -> bool {
     let Row { record, part, .. } = row;
     part.is_some() || record.launches.len() > 1 || (record.launches.is_empty() && record.result.is_none())
 }
 
-/// Whether a case was not to be run. The reasons below a table list these cases.
+/// Whether a case was not meant to run. The reasons below a table list these cases.
 pub const fn is_left_out(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Excluded { .. } | Outcome::Invalid { .. } | Outcome::NotRun { .. })
 }

@@ -22,7 +22,7 @@ struct Rule {
     hint: fn(&Counters) -> Option<String>,
 }
 
-/// All kinds of results that follow from counts, and last the fault, which does not.
+/// Rules for results that follow from counts, and last the rule for faults.
 const RULES: [Rule; 5] = [
     Rule {
         id: "uncoalesced-access",
@@ -101,7 +101,7 @@ fn joined(parts: impl Iterator<Item = String>) -> Option<String> {
 }
 
 impl SourceView {
-    /// The hints and the fault as SARIF. Files below `root` are named relative to it.
+    /// Formats the hints and the fault as SARIF. Files below `root` are named relative to it.
     pub fn sarif(&self, root: &Path) -> Result<String, RenderError> {
         let result = |index: usize, at: Option<At>, text: &str| {
             let rule = &RULES[index];
@@ -154,7 +154,7 @@ impl SourceView {
         Ok(text)
     }
 
-    /// The line that a fault names as `FILE:LINE`, if it is in a file of the view.
+    /// The location that a fault names as `FILE:LINE`, if it is in a file of the view.
     fn named_in(&self, fault: &str) -> Option<At> {
         self.files.iter().enumerate().find_map(|(file, of)| {
             let name = format!("{}:", Path::new(&of.path).file_name()?.to_str()?);
@@ -167,7 +167,7 @@ impl SourceView {
     }
 }
 
-/// Path of a file as a URI: relative to `root` if it is below, otherwise absolute.
+/// Path of a file as a URI: relative to `root` if below it, otherwise absolute.
 fn uri(path: &str, root: &Path) -> String {
     let below = Path::new(path).strip_prefix(root).ok().and_then(Path::to_str);
     let mut uri = String::from(if below.is_some() || !path.starts_with('/') { "" } else { "file://" });
@@ -192,7 +192,7 @@ mod tests {
         Counters(counts.iter().map(|&(name, count)| (name.into(), count)).collect())
     }
 
-    /// A file with one line per rule that violates it, and a line that has nothing wrong.
+    /// A file with one line that violates each rule, and a line without fault.
     fn view() -> SourceView {
         let counts = [
             // Exactly half of the bytes are used.
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(uri("k\u{e4}.cu", Path::new("/home/me")), "k%C3%A4.cu");
     }
 
-    /// For each written object, the properties that SARIF 2.1.0 requires, and the values of its enumerations.
+    /// Properties that SARIF 2.1.0 requires of each object we write, and the allowed values of its enumerations.
     #[test]
     fn a_log_has_what_the_schema_requires() {
         let log = log(&SourceView { fault: Some("somewhere".to_owned()), ..view() }, "/");

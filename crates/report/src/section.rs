@@ -1,4 +1,4 @@
-//! One group of a report: the table, the counters, and the reasons for what the table lacks.
+//! One group of a report: its table, its counters, and the reasons for missing values.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use runner_lang::format::plural;
 use runner_results::analyse::{self, GroupSummary};
 use runner_types::{GroupKey, Outcome, Records, Value};
 
-/// A table with more rows is folded, so that what follows stays in reach.
+/// Maximum number of rows of an open table; longer ones are folded, so that what follows is not too far down.
 const MOST_OPEN_ROWS: usize = 30;
 
 /// Content of a report about one group.
@@ -22,20 +22,20 @@ const MOST_OPEN_ROWS: usize = 30;
 pub struct Section {
     pub heading: String,
     pub headline: String,
-    /// Whether only the summary line is shown at first.
+    /// Whether the section is initially reduced to its summary line.
     pub is_folded: bool,
     /// Values that all rows share.
     pub common: String,
     pub table: Table,
-    /// Summary line of a table that is folded for its length; otherwise empty.
+    /// Summary line of a table that is folded because it is long; otherwise empty.
     pub fold: String,
-    /// Number of rows for which the page has no room.
+    /// Number of rows that did not fit on the page.
     pub more_rows: usize,
     /// Columns that did not fit.
     pub left_out: Vec<String>,
     pub grids: Vec<GridView>,
     pub counters: Vec<Counted>,
-    /// Why rows have no time or speedup; then the notes.
+    /// Why rows have no time or speedup, followed by the notes.
     pub reasons: Vec<Reason>,
 }
 
@@ -48,12 +48,12 @@ pub struct GridView {
 /// How to show the groups of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout<'a> {
-    /// Axes with one value throughout, which headings leave out.
+    /// Axes with only one value, which headings omit.
     pub constant: &'a [(String, Value)],
-    /// Whether failures are far away at the top of the report, so that their reasons are repeated.
+    /// Whether the list of failures is far up in the report, so that their reasons are repeated here.
     pub repeats_failures: bool,
     pub is_folded: bool,
-    /// Whether grids are shown as tables, because there are no charts of them.
+    /// Whether grids are shown as tables, because they have no charts.
     pub has_grids: bool,
     pub limits: &'a Limits,
 }

@@ -1,4 +1,4 @@
-//! The source lines of a case with what was executed on them, next to the PTX and the machine code that they became.
+//! The source lines of a case with their execution counts, next to the PTX and the machine code compiled from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,17 +10,17 @@ use super::{RenderError, Templates};
 use runner_lang::format::thousands;
 use runner_types::Counters;
 
-/// Sources of the kernels of a case, line by line.
+/// Sources of a case's kernels, line by line.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SourceView {
-    /// The case, as reports name it.
+    /// Name of the case, as in reports.
     pub case: String,
-    /// Why there are no counts or no machine code, a sentence each.
+    /// Why counts or machine code are missing, one sentence each.
     pub notes: Vec<String>,
     /// The fault that ended the case, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// Files, the kernels' own first.
+    /// Files, starting with those that define the kernels.
     pub files: Vec<SourceFile>,
     /// PTX lines with instructions, labels and function names.
     pub ptx: Vec<PtxLine>,
@@ -30,35 +30,35 @@ pub struct SourceView {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SourceFile {
-    /// Path as the compiler knows it.
+    /// Path as the compiler names it.
     pub path: String,
     pub lines: Vec<SourceLine>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SourceLine {
-    /// Line number, from 1.
+    /// 1-based.
     pub line: u32,
     pub text: String,
-    /// Counts of the line that are not zero.
+    /// Nonzero counts of the line.
     pub counters: Counters,
 }
 
-/// Place of code in the sources.
+/// Source location of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct At {
     /// Index in [`SourceView::files`].
     pub file: usize,
-    /// Line number in the file.
+    /// 1-based.
     pub line: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PtxLine {
-    /// Line number, from 1.
+    /// 1-based.
     pub line: u32,
     pub text: String,
-    /// Source line that it comes from, if it was executed.
+    /// Source line that it was compiled from, if it was executed.
     pub source: Option<At>,
     pub counters: Counters,
 }
@@ -68,24 +68,24 @@ pub struct MachineLine {
     pub function: String,
     /// Offset in the function's section, in bytes.
     pub offset: u64,
-    /// Guard, operation and operands.
+    /// Guard, opcode and operands.
     pub text: String,
     /// Cycles until the next instruction of the warp may issue.
     pub stall: u8,
-    /// The other control bits: the barriers that it waits for, those that it sets, and whether it yields.
+    /// The other control bits: the barriers to wait for, the barriers to set, and the yield flag.
     pub control: String,
-    /// Pipelines that count it, by their names in the counters of Nsight Compute; empty if it only takes an issue slot.
+    /// Pipelines that count it, named as in Nsight Compute's counters; empty if it only takes an issue slot.
     pub pipes: Vec<&'static str>,
-    /// Number of warps that executed it, derived from the counts of the PTX; `None` if they do not tell.
+    /// Number of warps that executed it, derived from the PTX counts; `None` if they do not determine it.
     pub executed: Option<u64>,
     pub ptx_line: Option<u32>,
-    /// Line of the author's source that it comes from.
+    /// Line of the user's own source that it was compiled from.
     pub source: Option<At>,
-    /// All lines that it comes from, the innermost inlined call first.
+    /// All lines that it was compiled from, innermost inlined call first.
     pub calls: String,
 }
 
-/// Counters to show per line: the title, and the names in the vocabulary to add up.
+/// Counters to show per line: the title, and the counters to add up.
 const SHOWN: [(&str, &[&str]); 8] = [
     ("warps", &["inst_executed"]),
     ("threads", &["thread_inst_executed"]),
@@ -97,13 +97,13 @@ const SHOWN: [(&str, &[&str]); 8] = [
     ("divergent", &["divergent_branch"]),
 ];
 
-/// Counts of a line's machine code, after the counters.
+/// Columns for a line's machine code, after the counters.
 const OF_MACHINE_CODE: [&str; 2] = ["machine instructions", "stall cycles"];
 
-/// Lines to show on a terminal around those with counts or machine code.
+/// Number of context lines that the terminal shows around lines with counts or machine code.
 const AROUND: u32 = 2;
 
-/// Summary of the machine instructions of a line.
+/// Summary of a line's machine instructions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Machine {
     instructions: u64,
@@ -117,14 +117,14 @@ pub(super) fn sum(counters: &Counters, names: &[&str]) -> u64 {
 }
 
 impl SourceView {
-    /// Counters that some line has.
+    /// Counters that at least one line has.
     fn shown(&self) -> Vec<(&'static str, &'static [&'static str])> {
         let lines = || self.files.iter().flat_map(|file| &file.lines);
         let has = |(_, names): &(&str, &[&str])| lines().any(|line| sum(&line.counters, names) > 0);
         SHOWN.into_iter().filter(has).collect()
     }
 
-    /// Machine instructions of each source line.
+    /// Machine instructions per source line.
     fn by_line(&self) -> BTreeMap<At, Machine> {
         let mut by_line: BTreeMap<At, Machine> = BTreeMap::new();
         for (at, instruction) in self.machine.iter().filter_map(|one| Some((one.source?, one))) {
@@ -155,7 +155,7 @@ impl SourceView {
         (all > 0).then(|| format!("{all} machine instructions, {mapped}; executed {executed} times by warps{without}"))
     }
 
-    /// How many instructions each pipeline executed for warps, in a sentence; `None` if nothing is known.
+    /// Warp-level instructions executed per pipeline, in a sentence; `None` if unknown.
     fn pipes(&self) -> Option<String> {
         let mut pipes: BTreeMap<&str, u64> = BTreeMap::new();
         let counts = self.machine.iter().filter_map(|one| Some((&one.pipes, one.executed?)));
@@ -225,7 +225,7 @@ impl SourceView {
         Ok(json)
     }
 
-    /// One CSV row per source line that was executed or became machine code, by RFC 4180.
+    /// CSV per RFC 4180 with one row per source line that was executed or became machine code.
     pub fn csv(&self) -> Result<String, RenderError> {
         let by_line = self.by_line();
         let lines = || self.files.iter().flat_map(|file| &file.lines);
@@ -253,7 +253,7 @@ impl SourceView {
         table(rows)
     }
 
-    /// The view as one HTML file that needs no network.
+    /// The view as one HTML file that works offline.
     pub fn html(&self, templates: &Templates) -> Result<String, RenderError> {
         let (shown, by_line) = (self.shown(), self.by_line());
         let counts = |line: &SourceLine, at: At| -> Vec<u64> {
@@ -318,13 +318,13 @@ struct Rows {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Links the line with its PTX and its machine code.
+    /// Links the line to its PTX and its machine code.
     key: String,
     line: u32,
     text: String,
     /// Count of each counter of the page.
     counts: Vec<u64>,
-    /// Percentage of the largest count of each column.
+    /// Percentage of the column maximum, per column.
     heat: Vec<u64>,
 }
 

@@ -3,13 +3,13 @@
 use runner_lang::format::{plural, plural_of};
 use runner_results::analyse::stale::{Finding, Part, Staleness};
 
-/// More names of one kind are counted.
+/// Maximum number of names of one kind to list; further ones are counted.
 const MOST_NAMES: usize = 3;
 
-/// More reports that one sentence is about are counted.
+/// Maximum number of reports to name in a sentence; further ones are counted.
 const MOST_REPORTS: usize = 6;
 
-/// Returns a sentence on each reason for which reports are stale, then on each for which they may be.
+/// One sentence per reason why reports are stale, then one per reason why they may be.
 pub fn sentences(found: &[Staleness]) -> Vec<String> {
     let (mut sure, mut doubtful) = (Reasons::default(), Reasons::default());
     for report in found {
@@ -21,7 +21,7 @@ pub fn sentences(found: &[Staleness]) -> Vec<String> {
     sure.sentences().chain(doubtful.sentences()).collect()
 }
 
-/// Returns a sentence on each reason for which it is not known whether reports are current.
+/// One sentence per reason why it is unknown whether reports are current.
 pub fn unknown(found: &[Staleness]) -> Vec<String> {
     let mut reasons = Reasons::default();
     for report in found {
@@ -32,7 +32,7 @@ pub fn unknown(found: &[Staleness]) -> Vec<String> {
     reasons.sentences().collect()
 }
 
-/// Reasons in the order in which they were found, each with the reports that it is true of.
+/// Reasons in the order in which they were found, each with the reports that it applies to.
 #[derive(Default)]
 struct Reasons(Vec<(String, Vec<String>)>);
 

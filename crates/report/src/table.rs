@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// A table of texts. Every row has one cell per column.
+/// A table of cells. Every row has one cell per column.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Table {
     pub columns: Vec<Column>,
@@ -17,14 +17,14 @@ pub struct Table {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     pub title: String,
-    /// Numbers are right-aligned.
+    /// Whether the column holds numbers, which are right-aligned.
     pub is_number: bool,
     #[serde(skip)]
     pub folding: Folding,
     /// Whether a column in which every cell is zero counts as empty.
     #[serde(skip)]
     pub folds_zeros: bool,
-    /// Rank by which columns of a table that is too wide are removed. The highest goes first; rank 0 stays.
+    /// Priority of removal from a table that is too wide. The highest rank goes first; rank 0 stays.
     #[serde(skip)]
     pub rank: u8,
 }
@@ -35,7 +35,7 @@ impl Column {
     }
 }
 
-/// Widest table, in characters: what GitHub's page shows without a scroll bar, and a terminal of 100 columns.
+/// Maximum table width, in characters: what fits GitHub's page without a scroll bar, and a terminal of 100 columns.
 pub const WIDEST: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,14 +47,14 @@ pub enum Folding {
     WhenCommon,
 }
 
-/// A cell whose text is not escaped yet.
+/// A cell of unescaped text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Cell {
     pub text: String,
     pub is_strong: bool,
     pub is_code: bool,
-    /// Empty because the row cannot have such a value: a launch of a sequence has no verdict, a case that was not run
-    /// no registers. An absent value is not the same as zero.
+    /// Whether the row cannot have such a value: a launch of a sequence has no verdict, a case that was not run no
+    /// registers. An absent value is not a zero.
     #[serde(skip)]
     pub is_absent: bool,
 }
@@ -69,7 +69,7 @@ pub struct Common {
 }
 
 impl fmt::Display for Common {
-    /// Writes the value like `block 512`, or `block 512 (all but cpu)`.
+    /// Formats the value like `block 512`, or `block 512 (all but cpu)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.title, self.text)?;
         if self.but.is_empty() { Ok(()) } else { write!(f, " (all but {})", self.but.join(", ")) }
@@ -86,7 +86,7 @@ pub fn in_common(common: &[Common]) -> String {
             None => parts.push((but, vec![value])),
         }
     }
-    // What all rows have comes first.
+    // Values common to all rows come first.
     parts.sort_by_key(|(but, _)| !but.is_empty());
     let each = parts.into_iter().enumerate().map(|(i, (but, values))| {
         let all = if i == 0 { "All" } else { "all" };
@@ -96,7 +96,7 @@ pub fn in_common(common: &[Common]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// A column is kept if more rows than this have no value.
+/// A column is folded only if at most this many rows lack the common value.
 const MOST_EXCEPTIONS: usize = 2;
 
 impl Cell {
@@ -124,10 +124,10 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Removes the columns without information from the table, and returns the values that the rows share.
+    /// Removes columns without information from the table, and returns the values that the rows share.
     ///
     /// A column of empty cells and zeros is removed. A value is shared only if every row has it, except for named rows
-    /// without a value; a zero is a value. A table of one row keeps its columns, except for empty ones.
+    /// without a value; a zero is a value. A table with one row loses only its empty columns.
     pub fn fold(&mut self) -> Vec<Common> {
         let mut common = Vec::new();
         let mut keep = vec![true; self.columns.len()];
@@ -163,7 +163,7 @@ impl Table {
         }
     }
 
-    /// Removes the columns that matter least until the table is no wider than `widest` characters, and returns their
+    /// Removes the least important columns until the table is at most `widest` characters wide, and returns their
     /// titles.
     pub fn fit(&mut self, widest: usize) -> Vec<String> {
         let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
@@ -181,7 +181,7 @@ impl Table {
         titles
     }
 
-    /// Removes the rows after the first `most`, and returns their number.
+    /// Keeps the first `most` rows, and returns the number of removed ones.
     pub fn shorten(&mut self, most: usize) -> usize {
         let more = self.rows.len().saturating_sub(most);
         self.rows.truncate(most);
@@ -207,7 +207,7 @@ pub fn number(title: impl Into<String>, folding: Folding) -> Column {
     Column { title: title.into(), is_number: true, folding, folds_zeros: false, rank: 0 }
 }
 
-/// A column of sizes, most of which are often zero.
+/// A column of byte sizes, which are often zero.
 pub fn size(title: impl Into<String>, folding: Folding) -> Column {
     Column { folds_zeros: true, ..number(title, folding) }
 }
@@ -254,7 +254,7 @@ mod tests {
         let mut t = table(&[["a", "3084", ""], ["b", "0", ""], ["c", "3084", ""]]);
         assert!(t.fold().is_empty());
         assert_eq!(t.rows[1], [Cell::plain("b"), Cell::plain("0")]);
-        // A column that most rows lack is removed too.
+        // A column that is empty in most rows is removed too.
         let mut t = table(&[["a", "3084", ""], ["b", "", ""], ["c", "", ""]]);
         assert!(t.fold().is_empty());
         // Rows that cannot have a value are not exceptions.
@@ -280,7 +280,7 @@ mod tests {
             number("block", Folding::Keep).ranked(6),
         ];
         let cell = |width: usize| Cell::plain("x".repeat(width));
-        // 30 + 20 + 20 + 17 with 3 for each and 1 is 100.
+        // 30 + 20 + 20 + 17, plus 3 for each and 1, is 100.
         let row = vec![cell(30), cell(20), cell(20), cell(17)];
         let mut fits = Table { columns: columns.clone(), rows: vec![row.clone()] };
         assert!(fits.fit(100).is_empty());

@@ -1,7 +1,7 @@
 //! The short table at the end of a run, in the width of the terminal.
 //!
-//! A terminal shows what fits: the first columns of a wide table, the first rows of a long one. What is omitted is
-//! named, with the file that has it. Text for other outputs is not shortened, since their width is unknown.
+//! A terminal shows what fits: the first columns of a wide table, the first rows of a long one. Whatever is omitted is
+//! named, with the file that has it. Other outputs are not shortened, since their width is unknown.
 
 use comfy_table::{Cell as TermCell, CellAlignment, Table as TermTable, presets};
 
@@ -17,12 +17,12 @@ use runner_lang::format::{plural, visible};
 use runner_results::analyse;
 use runner_types::Records;
 
-/// Number of groups from which on the terminal shows only the fastest of each.
+/// Maximum number of groups to show in full; with more, only the fastest of each is shown.
 const MOST_GROUPS: usize = 3;
 
 const MOST_ROWS: usize = 40;
 
-/// The tables of counters, one per theme, are only in the report if they have more rows than this.
+/// Maximum number of rows of counter tables, one table per theme; with more, only the report shows them.
 const MOST_COUNTED: usize = 16;
 
 /// Notes shown before deferring to the report.
@@ -40,19 +40,19 @@ const INDENT: &str = "  ";
 /// Outcome of cases that an interrupted run left out.
 const NOT_RUN: &str = "not run";
 
-/// Marks around bold text during layout. They take no column, and `visible` removes them from any text.
+/// Marks bold text during layout. It has zero width, and `visible` removes it from any text.
 const BOLD: char = '\u{200e}';
 const PLAIN: char = '\u{200f}';
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// Whether bold, the only style, may be used.
+    /// Whether bold and colours may be used.
     pub styled: bool,
-    /// Columns of the terminal; `None` for other outputs.
+    /// Width of the terminal in columns; `None` for other outputs.
     pub width: Option<usize>,
 }
 
-/// The text for a terminal: tables, findings and failures.
+/// Formats tables, findings and failures for a terminal.
 pub fn terminal(records: &Records, screen: Screen) -> String {
     let Report { warnings, findings, claims, failures, notes, limits, fastest, counts, sections, .. } =
         report_within(records, &analyse::summary(records), &Limits::TERMINAL);
@@ -78,11 +78,11 @@ pub fn terminal(records: &Records, screen: Screen) -> String {
             }
         }
     }
-    // The answer is the last line, which is read first.
+    // The answer comes last, since the last line is read first.
     let mut findings = findings.iter().map(|finding| finding.iter().map(|cell| cell.text.as_str()).collect());
     let answer: Option<String> = findings.next();
     let limits = limits.iter().map(|reason| case_line("–", reason));
-    // Cases that an interrupted run left out are in one of the warnings.
+    // A warning already mentions cases that an interrupted run left out.
     let left_out = |reason: &&Reason| !records.header.complete && reason.what == NOT_RUN;
     let failures = failures.iter().filter(|reason| !left_out(reason)).map(|reason| case_line("✗", reason));
     let claims = claims.iter().flat_map(claimed);
@@ -99,7 +99,7 @@ pub fn open_claims(records: &Records) -> Vec<String> {
     report.claims.iter().flat_map(|claims| claimed(claims).into_iter().skip(1)).collect()
 }
 
-/// The counts, and every claim that is not held.
+/// Claim counts, and every claim that is not held.
 fn claimed(claims: &Claims) -> Vec<String> {
     let open = claims.lines.iter().filter(|line| line.state != "held");
     let line = |line: &ClaimLine| {
@@ -110,8 +110,7 @@ fn claimed(claims: &Claims) -> Vec<String> {
     std::iter::once(format!("Claims: {}.", claims.counts)).chain(open.map(line)).collect()
 }
 
-/// How many notes there are (`5 notes; all of them are in report.md:`), and the first of them, each with its first
-/// cases.
+/// The number of notes (`5 notes; all of them are in report.md:`), and the first ones, each with its first cases.
 fn notes_of(notes: &[Reason]) -> Vec<String> {
     let place = if notes.len() > MOST_NOTES { format!("; all of them are in {REPORT_FILE}") } else { String::new() };
     let heading = match notes.len() {
@@ -129,13 +128,13 @@ fn notes_of(notes: &[Reason]) -> Vec<String> {
     std::iter::once(heading).chain(notes.iter().take(MOST_NOTES).map(line)).collect()
 }
 
-/// Writes a line such as `✗ wrong, a, b and 3 more: sum(partial): element 0 is 4, expected 3`.
+/// Formats a line such as `✗ wrong, a, b and 3 more: sum(partial): element 0 is 4, expected 3`.
 fn case_line(mark: &str, Reason { cases, more, what, text, .. }: &Reason) -> String {
     let others = if *more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{mark} {what}, {}{others}: {text}", cases.join(", "))
 }
 
-/// Tables of the counters, each with its theme as title.
+/// Counter tables, each titled with its theme.
 fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     if themes.iter().any(|counted| counted.table.rows.len() > MOST_COUNTED) {
         let titles: Vec<String> = themes.iter().map(|counted| counted.title.clone()).collect();
@@ -152,7 +151,7 @@ fn counters(themes: &[Counted], screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Colours the mark at the beginning of a line, and the words of the verdict up to the first comma or colon.
+/// Colours the mark at the beginning of a line, and the verdict up to the first comma or colon.
 pub(super) fn paint(line: String, screen: Screen) -> String {
     let colour = match line.chars().next() {
         Some('✗' | '▲') if screen.styled => 31,
@@ -166,7 +165,7 @@ pub(super) fn paint(line: String, screen: Screen) -> String {
 
 /// Draws the columns and rows that fit, and names the others.
 ///
-/// `elsewhere` is where these can be read.
+/// `elsewhere` says where to find those.
 pub(super) fn draw(table: &Table, screen: Screen, elsewhere: &str) -> Vec<String> {
     draw_at_least(1, table, screen, elsewhere)
 }
@@ -191,7 +190,7 @@ pub(super) fn is_narrow(table: &Table, screen: Screen) -> bool {
     columns_within(&drawn(&table.columns, table, screen.styled), screen.width) >= columns
 }
 
-/// Replaces the marks of bold text by escape sequences.
+/// Replaces bold marks with escape sequences.
 fn with_escapes(line: &str) -> String {
     line.replace(BOLD, "\u{1b}[1m").replace(PLAIN, "\u{1b}[0m")
 }
@@ -219,11 +218,11 @@ fn drawn(columns: &[Column], table: &Table, styled: bool) -> TermTable {
     drawn
 }
 
-/// How many of a table's first columns fit a line; at least one.
+/// Number of leading columns that fit a line; at least one.
 fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     let widths = table.column_max_content_widths();
     let Some(width) = width else { return widths.len() };
-    // There is a blank before and after each; the last one is not needed.
+    // Each column has a space before and after; the last trailing space is not needed.
     let ends = widths.iter().scan(0, |end, width| {
         *end += usize::from(*width) + 2;
         Some(*end - 1)
@@ -231,7 +230,7 @@ fn columns_within(table: &TermTable, width: Option<usize>) -> usize {
     ends.take_while(|end| *end <= width).count().max(1)
 }
 
-/// What is omitted (` … and 3 columns more in report.md: a, b, c`), wrapped at the width of the screen.
+/// Says what is omitted (` … and 3 columns more in report.md: a, b, c`), wrapped to the screen's width.
 fn left_out(what: &str, names: &[String], screen: Screen, elsewhere: &str) -> Option<String> {
     let count = names.len();
     let line = format!(" … and {} more in {elsewhere}: {}", plural(count as u64, what), names.join(", "));

@@ -1,4 +1,4 @@
-//! Units of times and energies, chosen once per column, and values of axes.
+//! Units of times and energies, chosen once per column, and axis values.
 
 use runner_types::{Case, Estimate, Joules, Value};
 pub use runner_types::{axes_text, axis_value};
@@ -12,7 +12,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit in which the median of the times (nanoseconds) has one to three digits before its point.
+    /// The unit in which the median time (given in nanoseconds) has one to three digits before the decimal point.
     pub fn choose(times: impl Iterator<Item = f64>) -> Self {
         let mut times: Vec<f64> = times.collect();
         times.sort_by(f64::total_cmp);
@@ -52,7 +52,7 @@ pub enum EnergyUnit {
 }
 
 impl EnergyUnit {
-    /// The unit in which the median of the energies has one to three digits before its point.
+    /// The unit in which the median energy has one to three digits before the decimal point.
     pub fn choose(energies: impl Iterator<Item = Joules>) -> Self {
         let mut energies: Vec<f64> = energies.map(|energy| energy.0).collect();
         energies.sort_by(f64::total_cmp);
@@ -83,17 +83,17 @@ impl EnergyUnit {
     }
 }
 
-/// Rate per second: `amount` in the estimated time.
+/// Rate per second of `amount` in the estimated time.
 pub fn per_second(amount: f64, time: &Estimate) -> f64 {
     amount / (time.point * 1e-9)
 }
 
-/// The case's value of a shared axis.
+/// The case's value of an axis.
 pub fn axis<'a>(case: &'a Case, name: &str) -> Option<&'a Value> {
     case.key.axes.iter().find(|(n, _)| n == name).map(|(_, value)| value)
 }
 
-/// Lists axes as in the name of a contender: `n=16777216, type=i32`.
+/// Lists axes as in a contender's name: `n=16777216, type=i32`.
 pub fn axes_list(axes: &[(String, Value)]) -> String {
     axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
 }

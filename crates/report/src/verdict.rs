@@ -1,4 +1,4 @@
-//! The answer of a run in one sentence: who is right, how much less work or time that takes, and why.
+//! The answer of a run in one sentence: which variants are correct, how much less work or time they take, and why.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use runner_lang::format::rough;
 use runner_results::analyse::{self, is_baseline};
 use runner_types::{CaseRecord, Outcome, Records, Verdict};
 
-/// Counters that explain a difference, each in words. The first is the work itself.
+/// Counters that explain a difference, with their names in words. The first one is the work itself.
 const REASONS: [(&str, &str); 8] = [
     ("gld_sectors", "global load sectors"),
     ("gst_sectors", "global store sectors"),
@@ -18,20 +18,20 @@ const REASONS: [(&str, &str); 8] = [
     ("barriers", "barriers"),
 ];
 
-/// What decides where nothing is timed: machine instructions, or PTX where no machine code is known.
+/// What decides if nothing is timed: machine instructions, or PTX instructions if there is no machine code.
 const WORK: [(&str, &str); 2] = [("inst_executed", "machine instructions"), ("ptx_inst_executed", "PTX instructions")];
 
-/// Factors closer to 1 than this are no difference to speak of.
+/// Factors closer to 1 than this are not worth mentioning.
 const NOTABLE: f64 = 1.02;
 
-/// A variant beside the baseline, over all groups.
+/// A variant paired with the baseline, over all groups.
 struct Contender<'a> {
     name: String,
     pairs: Vec<(&'a CaseRecord, &'a CaseRecord)>,
     failed: Vec<&'a CaseRecord>,
 }
 
-/// The sentence, for a run that compares variants with a baseline.
+/// The sentence for a run that compares variants with a baseline.
 pub fn verdict(records: &Records) -> Option<String> {
     let summary = analyse::summary(records);
     let (baseline, _) = records.header.baseline.as_ref()?;
@@ -126,7 +126,7 @@ fn grouped(number: u64) -> String {
 }
 
 impl Contender<'_> {
-    /// Geometric mean of a value relative to the baseline's. `None` if a case lacks it or it is 0.
+    /// Geometric mean of a value relative to the baseline's; `None` if some case lacks it or has 0.
     fn factor(&self, of: impl Fn(&CaseRecord) -> Option<f64>) -> Option<f64> {
         let logs = self.pairs.iter().map(|(base, record)| {
             let (base, new) = (of(base)?, of(record)?);
@@ -136,7 +136,7 @@ impl Contender<'_> {
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
-    /// What it takes relative to the baseline, in words: time, or else instructions.
+    /// Its cost relative to the baseline, in words: time, or else instructions.
     fn work(&self) -> Option<(f64, String)> {
         if let Some(factor) = self.factor(|record| record.result.as_ref().map(|result| result.time.point)) {
             return Some((factor, format!("takes {}× the time of", rough(factor))));
@@ -172,7 +172,7 @@ impl Contender<'_> {
         format!("{and} {words} `{baseline}`{why}")
     }
 
-    /// The two counters that differ most, those that go the way of the whole first.
+    /// The two counters that differ most, preferring those that changed in the same direction as the total.
     fn reasons(&self, whole: f64) -> Vec<String> {
         let factor = |name: &str| self.factor(|record| record.counters.as_ref()?.get(name));
         let mut found: Vec<(f64, &str)> =

@@ -1,4 +1,4 @@
-//! Test: what a template of `report.md` gets is what `docs/reference/templates.md` describes.
+//! Tests that a template of `report.md` gets what `docs/reference/templates.md` describes.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
@@ -15,7 +15,7 @@ use super::table::Table;
 use runner_results::analyse;
 use runner_results::journal::{self, RECORDS_FILE};
 
-/// Objects that occur in many places; the page describes each once.
+/// Object types that occur in many places; the page describes each once.
 const TYPES: [(&str, &[&str]); 5] = [
     ("overall", &["is_folded", "more_rows", "table"]),
     ("table", &["columns", "rows"]),
@@ -24,8 +24,7 @@ const TYPES: [(&str, &[&str]); 5] = [
     ("reason", &["cases", "log", "more", "text", "what"]),
 ];
 
-/// Collects paths such as `sections[].table`: to every value that is not an object or a list, and to the objects with a
-/// type.
+/// Collects paths such as `sections[].table`: of every scalar, and of objects with a type.
 fn paths(value: &Value, at: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) if is_type(fields) => {
@@ -38,7 +37,7 @@ fn paths(value: &Value, at: &str, into: &mut BTreeSet<String>) {
             }
         }
         Value::Array(items) => items.iter().for_each(|item| paths(item, &format!("{at}[]"), into)),
-        // It may be any of the others.
+        // The value could be of any type.
         Value::Null => {}
         Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             into.insert(at.to_owned());
@@ -72,7 +71,7 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 #[test]
 fn the_documented_fields_are_those_of_the_view() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reports");
-    // No committed report has a failure or is too large for a page, and every grid there has a chart.
+    // No committed report has a failure or exceeds the page size, and all their grids have charts.
     let mut found = BTreeSet::from(["view_version", "failures[]"].map(str::to_owned));
     let grid = GridView { caption: "Time".to_owned(), table: Table::default() };
     paths(&serde_json::to_value(grid).unwrap(), "sections[].grids[]", &mut found);

@@ -11,7 +11,7 @@ use runner_types::{
     Settings, Skipped, SmClock, Spread, ThrottleReason, Unchecked, Unit, Verdict, WeakCheck,
 };
 
-/// Cell of the column `check`. The marks differ in shape, for readers who cannot distinguish colours.
+/// Cell of the `check` column. The marks differ in shape, for readers who cannot distinguish colours.
 pub fn check(record: &CaseRecord) -> String {
     match (&record.outcome, &record.verdict) {
         (Outcome::Measured, Verdict::Pass) if record.has_weak_check() => "✓ pass, weak check".to_owned(),
@@ -97,7 +97,7 @@ pub fn tally(outcome: &str, count: usize) -> String {
     if is_noun { plural(count as u64, &name) } else { format!("{count} {name}") }
 }
 
-/// Why the case has no time or an imprecise one; `None` if it was measured.
+/// Why the case was not timed, or only imprecisely; `None` if it was measured.
 pub fn reason(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Unstable { reached } => {
@@ -236,7 +236,7 @@ pub fn note(note: &Note) -> String {
     }
 }
 
-/// Why the simulator checked a case on one set of inputs.
+/// Why the simulator checked a case on only one set of inputs.
 const fn one_set(why: Skipped) -> &'static str {
     match why {
         Skipped::Cost => "a second launch takes more than about a second; `--thorough` checks two",
@@ -246,7 +246,7 @@ const fn one_set(why: Skipped) -> &'static str {
     }
 }
 
-/// Why a device is throttled, by NVML's names.
+/// Reason for throttling, named as in NVML.
 const fn throttle(reason: ThrottleReason) -> &'static str {
     match reason {
         ThrottleReason::PowerCap => "power cap",
@@ -282,7 +282,7 @@ pub fn sm_clock(clock: SmClock) -> String {
     }
 }
 
-/// How many runs each sample is the mean of, for each regime with more than one.
+/// Number of runs averaged per sample, for each regime that averages several.
 pub fn samples(records: &Records) -> Vec<String> {
     let describe = |regime: Regime| {
         let results = records.cases.iter().filter_map(|r| r.result.as_ref());
@@ -315,7 +315,7 @@ pub fn samples(records: &Records) -> Vec<String> {
     Regime::ALL.iter().copied().filter_map(describe).map(|line| line + ".").collect()
 }
 
-/// Why a rate is above the bandwidth of the memory: the data came from the cache.
+/// Why a rate exceeds the memory bandwidth: the data came from the cache.
 pub fn cached_traffic(record: &CaseRecord, device: &DeviceInfo) -> Option<String> {
     let result = record.result.as_ref().filter(|r| r.regime != Regime::Cold && r.unit == Unit::DeviceNanoseconds)?;
     let rate = units::per_second(record.work.bytes? as f64, &result.time);
@@ -345,7 +345,7 @@ pub fn above_ceiling(share: f64, record: &CaseRecord, ceilings: &Ceilings, devic
     )
 }
 
-/// What limits a job whose bytes and operations need not both be known.
+/// What bounds a job whose bytes or operations may be unknown.
 fn bound_of(record: &CaseRecord, ceilings: &Ceilings) -> Bound {
     let unknown = if record.work.bytes.is_none() { Bound::Arithmetic } else { Bound::Memory };
     analyse::bound(&record.work, ceilings).unwrap_or(unknown)
@@ -359,7 +359,7 @@ fn mismatch_text(mismatch: &Mismatch) -> String {
     format!("{what}: element {index} is {got}, expected {expected}{error}{count}")
 }
 
-/// Returns the tolerance at an element, and what changes it; `None` if none is allowed.
+/// The tolerance at an element, and what changes it; `None` if there is none.
 fn allowed_text(allowed: &Allowed) -> Option<String> {
     let Allowed { rel, abs, ulp } = *allowed;
     let rough = |value: f64| if value < 1e-4 { format!("{value:.1e}") } else { rough(value) };
@@ -371,7 +371,7 @@ fn allowed_text(allowed: &Allowed) -> Option<String> {
     (!parts.is_empty()).then(|| format!("; {text} is allowed (`tolerance`; `runner try`: --tolerance)"))
 }
 
-/// Writes a number plainly if that is short, otherwise with an exponent.
+/// Formats a number plainly if that is short, otherwise with an exponent.
 fn shortest(value: f64) -> String {
     if value == 0.0 || (1e-4..1e15).contains(&value.abs()) { value.to_string() } else { format!("{value:e}") }
 }
@@ -385,7 +385,7 @@ pub const fn limiter(limiter: OccupancyLimiter) -> &'static str {
     }
 }
 
-/// The case by name, with every axis.
+/// Name of the case, with every axis.
 pub fn case_name(case: &Case) -> String {
     runner_types::case_name(&case.key)
 }
@@ -420,7 +420,7 @@ pub fn machine(machine: &Machine) -> Vec<String> {
     conditions(machine).into_iter().chain(doubts(machine)).collect()
 }
 
-/// Settings of the machine and its measured rates.
+/// Machine settings and measured rates.
 pub fn conditions(machine: &Machine) -> Vec<String> {
     let settings = machine.settings.as_ref().and_then(settings);
     let calibrated = machine.clock.as_ref().filter(|clock| !is_doubtful(clock)).map(clock);
@@ -442,7 +442,7 @@ const fn is_doubtful(clock: &Clock) -> bool {
     matches!(clock, Clock::Uncalibrated { .. })
 }
 
-/// Settings of the device; `None` if unknown.
+/// Device settings; `None` if unknown.
 fn settings(settings: &Settings) -> Option<String> {
     let clock = |what: &str, chosen: Option<u32>, most: Option<u32>| match (chosen, most) {
         (Some(chosen), Some(most)) => Some(format!("{what} clock set to {chosen} MHz of {most}")),
@@ -495,7 +495,7 @@ fn clock(clock: &Clock) -> String {
     }
 }
 
-/// By how much a speedup's interval is wider than its samples imply.
+/// How much a speedup's interval is wider than its samples imply.
 fn spread(spread: &Spread) -> String {
     format!(
         "Process-to-process spread: at most {:.0} ns and {:.2} % (standard deviation, {} processes), included in the ± \

@@ -1,5 +1,5 @@
-//! Bar chart with one bar per contender. Bars that differ by little start from the baseline. On a logarithmic axis, where a
-//! bar's length means nothing, it draws a marker.
+//! Bar chart with one bar per contender. Bars whose values differ little start from the baseline. On a logarithmic
+//! axis, where the length of a bar means nothing, markers are drawn instead.
 
 use super::scale::{Scale, ScaleKind};
 use super::style::{BAR, BEST_BAR};
@@ -30,19 +30,19 @@ pub struct Bar {
 const STEP: f64 = 24.0;
 const WIDTH: f64 = 440.0;
 
-/// Widest names, so that they take at most a third of the chart.
+/// Maximum width of the names, about a third of the chart.
 const WIDEST_NAME: f64 = 260.0;
 const NARROWEST_NAME: f64 = 60.0;
 
-/// Bars of values that differ from the baseline's by at most this factor start there: from zero, they would look equal.
+/// If every value is within this factor of the baseline's, bars start there: from zero, they would look equal.
 const NEAR: f64 = 1.25;
 
-/// Share of the values' range that the axis extends beyond them.
+/// Margin of the axis at each end, as a fraction of the values' range.
 const MARGIN: f64 = 0.05;
 
 const VISIBLE: f64 = 3.0;
 
-/// Where bars start, and what their axis shows.
+/// Where bars start, and in what unit the axis shows their values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Origin {
     Zero,
@@ -53,7 +53,7 @@ enum Origin {
 }
 
 impl Origin {
-    /// What the axis shows of a value.
+    /// Value in the unit of the axis.
     fn shown(self, value: f64) -> f64 {
         match self {
             Self::Zero | Self::Reference(_) => value,
@@ -100,10 +100,10 @@ impl BarChart {
             draw_bar(&mut drawing, bar, (x, origin), (left, middle));
             let class = if bar.is_best { "best-name" } else { "name" };
             drawing.texts.push(text(left - 8.0, middle + 4.0, "end", class, name));
-            // The value is in a column of its own, beyond the bars.
+            // Values have a column of their own, to the right of the bars.
             drawing.texts.push(text(left + WIDTH + right - 12.0, middle + 4.0, "end", "tick", &values[i]));
         }
-        // Drawn over the bars, so that the line can be followed through them.
+        // Drawn after the bars, so that the line stays visible across them.
         let baselines = self.bars.iter().filter(|bar| bar.is_baseline).map(|bar| bar.value);
         for value in baselines.chain(self.reference) {
             let at = x.place(origin.shown(value));
@@ -121,7 +121,8 @@ impl BarChart {
         base.filter(|base| self.bars.iter().all(|bar| is_near(bar, *base))).map_or(Origin::Zero, Origin::Baseline)
     }
 
-    /// From zero or logarithmic, as the values span; around the start of the bars if that is not zero.
+    /// Scale of the value axis: linear from zero, or logarithmic if the values span enough. If bars do not start at
+    /// zero, a linear axis covers only the values.
     fn scale(&self, origin: Origin, range: (f64, f64)) -> Scale {
         let least = self.bars.iter().map(|bar| bar.low).chain(self.reference).fold(f64::INFINITY, f64::min);
         let most = self.bars.iter().map(|bar| bar.high).chain(self.reference).fold(0.0, f64::max);
@@ -134,8 +135,8 @@ impl BarChart {
         Scale::new(ScaleKind::Linear, (least - margin, most + margin), range)
     }
 
-    /// Names as drawn. If one is too wide, all lose the parts that they have in common; then the names of the axes, which
-    /// are stated once; then their middle.
+    /// Names as drawn. If one is too wide, all are shortened step by step: first by their common parts, then by the
+    /// axis names, which are stated once, then by their middle.
     fn names(&self) -> Names {
         let drawn = |name: &dyn Fn(&Bar) -> String| -> Vec<String> {
             self.bars.iter().map(|bar| marked(&name(bar), bar.is_baseline)).collect()
@@ -187,11 +188,11 @@ impl BarChart {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Names {
     drawn: Vec<String>,
-    /// Axes whose values the names are, if they are only values.
+    /// Names of the axes, if the bars are named only by axis values.
     axes: Option<String>,
 }
 
-/// The variant and each `axis=value` of a name such as `plain[n=4, k=1]`.
+/// Splits a name such as `plain[n=4, k=1]` into the variant and each `axis=value`.
 fn parts(name: &str) -> Vec<&str> {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
         Some((variant, values)) => std::iter::once(variant).chain(values.split(", ")).collect(),
@@ -199,7 +200,7 @@ fn parts(name: &str) -> Vec<&str> {
     }
 }
 
-/// A name without its middle, if it is too wide.
+/// Replaces the middle of a name that is too wide with an ellipsis.
 fn cut(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
     let most = (WIDEST_NAME / text_width("0")) as usize;
@@ -211,7 +212,7 @@ fn cut(name: &str) -> String {
     format!("{}…{end}", characters[..half].iter().collect::<String>())
 }
 
-/// Percentages with a sign, such as `+2.5 %`.
+/// Percentage with a sign, such as `+2.5 %`.
 fn percent(value: f64, shown: impl Fn(f64) -> String) -> String {
     let sign = if value < 0.0 { "−" } else { "+" };
     let shown = shown(value.abs());
@@ -316,7 +317,7 @@ mod tests {
         }
         let label = drawing.x_label.unwrap().text;
         assert_eq!(label, "time (µs), difference from the baseline");
-        // The axis goes from -1.15 to 2.15: 3.3 % are 440 wide.
+        // The axis runs from -1.15 to 2.15, so 3.3 % are 440 units wide.
         let sizes = drawing.boxes.iter().map(|area| [&area.x, &area.width].map(|text| text.parse::<f64>().unwrap()));
         // `base (baseline)` is the widest name, of 15 characters.
         let zero = 15.0 * 7.2 + 20.0 + 440.0 * 1.15 / 3.3;
@@ -324,7 +325,7 @@ mod tests {
         for (found, expected) in sizes.zip(expected) {
             assert!((found[0] - expected[0]).abs() < 0.1 && (found[1] - expected[1]).abs() < 0.1, "{found:?}");
         }
-        // A bar of twice the length says by itself that it is twice as long.
+        // A bar of twice the length already shows that its value is twice as large.
         let far = near(200.0);
         assert_eq!(far.x_label.unwrap().text, "time (µs)");
         assert!(far.texts.iter().all(|text| !text.text.contains('%')));

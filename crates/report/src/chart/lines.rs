@@ -39,10 +39,10 @@ const WIDTH: f64 = 640.0;
 
 const STEP: f64 = 17.0;
 
-/// Length of the line sample in a label.
+/// Length of the line sample in a series label.
 const SWATCH: f64 = 34.0;
 
-/// An interval smaller than this is hidden by its marker.
+/// Intervals shorter than this are hidden by their markers.
 const VISIBLE: f64 = 9.0;
 
 impl LineChart {
@@ -84,7 +84,7 @@ impl LineChart {
         drawing
     }
 
-    /// Describes the chart, its best and its baseline, in a sentence each.
+    /// Describes the chart, the best series and the baseline, in one sentence each.
     fn description(&self, y: Scale) -> String {
         let mut said = vec![format!(
             "{}{} over {}; {} lines; vertical bars are 95 % intervals where they can be seen.",
@@ -129,7 +129,7 @@ impl LineChart {
         let high = points().map(|p| p.high).chain(self.reference.iter().map(|(_, level)| *level)).fold(0.0, f64::max);
         let xs = self.xs();
         let ends = (xs.first().copied().unwrap_or(0.0), xs.last().copied().unwrap_or(1.0));
-        // A size that no block divides is often among them.
+        // The sizes often include one that is not a multiple of the block size.
         let are_powers = 2 * xs.iter().filter(|x| is_power_of_two(**x)).count() > xs.len();
         let kind = match ends.1 / ends.0 {
             ratio if ends.0 <= 0.0 || ratio < 8.0 => ScaleKind::Linear,

@@ -9,7 +9,7 @@ pub struct HeatMap {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
-    /// What the values are, with their unit.
+    /// Name and unit of the values.
     pub value_label: String,
     pub more_is_better: bool,
     pub across: Vec<String>,
@@ -18,7 +18,7 @@ pub struct HeatMap {
     pub cells: Vec<Vec<Option<MapCell>>>,
 }
 
-/// A cell with its text. It has a colour only if it has a value.
+/// A cell with its text, coloured only if it has a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapCell {
     pub value: Option<f64>,
@@ -32,10 +32,10 @@ pub struct MapCell {
 
 const WIDE: f64 = 84.0;
 const TALL: f64 = 36.0;
-/// Colour steps in the legend.
+/// Number of colour steps in the legend.
 const STEPS: usize = 24;
 const LEGEND: f64 = 240.0;
-/// Values within this factor of the best have colours near its own, whatever their rank.
+/// Values within this factor of the best get similar colours, whatever their rank.
 const NEAR: f64 = 1.05;
 
 impl HeatMap {
@@ -95,7 +95,7 @@ impl HeatMap {
         said.join(" ")
     }
 
-    /// Draws the colours with the values at both ends and in the middle.
+    /// Draws the colour scale, with the values at both ends and in the middle.
     fn draw_legend(&self, drawing: &mut Drawing, ranked: &[f64], y: f64) {
         let wide = LEGEND / STEPS as f64;
         for i in 0..STEPS {
@@ -145,14 +145,14 @@ fn draw_cell(drawing: &mut Drawing, cell: &MapCell, share: Option<f64>, (x, y): 
     drawing.texts.push(text(x + WIDE / 2.0, y + TALL / 2.0 + 4.5, "middle", class, &cell.shown));
 }
 
-/// Position of a value between the best (0) and the worst (1): the share of values that are better, so that an outlier does
-/// not hide all other differences. Values near the best are at most as far as their ratio to it.
+/// Position of a value between the best (0) and the worst (1): the share of values that are better, so that an outlier
+/// does not hide all other differences. Values close to the best are pulled towards it in proportion to their distance.
 fn share_of(value: f64, ranked: &[f64]) -> f64 {
     let (Some(best), Some(worst)) = (ranked.first(), ranked.last()) else { return 0.0 };
     let is_better = |other: &&f64| (*other - value) * (worst - best) < 0.0;
     let better = ranked.iter().filter(is_better).count();
     let equal = ranked.iter().filter(|other| (**other - value).abs() <= f64::EPSILON * value.abs()).count();
-    // The middle of equal values, except at the ends.
+    // Equal values share their middle rank, except at the ends.
     let share = match better {
         0 => 0.0,
         _ if better + equal == ranked.len() => 1.0,
@@ -170,7 +170,7 @@ mod tests {
         ranked.iter().map(|value| share_of(*value, ranked)).collect()
     }
 
-    /// By ratio, the three in the middle would have the colour of the best.
+    /// If coloured by ratio, the middle three would look like the best.
     #[test]
     fn an_outlier_hides_no_other_differences() {
         assert_eq!(shares(&[1.0, 1.2, 1.4, 1.6, 40.0]), [0.0, 0.25, 0.5, 0.75, 1.0]);

@@ -1,4 +1,4 @@
-//! Roofline: the rates that cases reach over their operations per byte, below the limits of memory and arithmetic.
+//! Roofline: the rate of each contender against its operations per byte, below the ceilings of memory and arithmetic.
 
 use super::scale::{Scale, ScaleKind, spread_labels};
 use super::style::Style;
@@ -8,9 +8,9 @@ use runner_lang::format::rough;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Roofline {
     pub title: String,
-    /// Ceiling of device memory, in GB/s.
+    /// Memory bandwidth ceiling, in GB/s.
     pub memory: f64,
-    /// Ceiling of arithmetic, in GFLOP/s.
+    /// Arithmetic ceiling, in GFLOP/s.
     pub arithmetic: f64,
     pub points: Vec<RoofPoint>,
 }
@@ -23,7 +23,7 @@ pub struct RoofPoint {
     pub intensity: f64,
     /// Rate in GFLOP/s.
     pub rate: f64,
-    /// Rate as text, with the case that reached it.
+    /// Rate as text, and the case that reached it.
     pub shown: String,
 }
 
@@ -89,7 +89,7 @@ impl Roofline {
         let corners = [(ends.0, ends.0 * self.memory), (ridge, self.arithmetic), (ends.1, self.arithmetic)];
         let points = corners.map(|(at, rate)| format!("{},{}", f(x.place(at)), f(y.place(rate))));
         drawing.paths.push(Path { points: points.join(" "), stroke: ROOF, dash: None, width: "2" });
-        // Above the slope, and not beyond the axis.
+        // Above the slope, but not past the end of the axis.
         let memory = format!("memory, {} GB/s", rough(self.memory));
         let middle = x.place((ends.0 * ridge).sqrt());
         let end = (middle - 8.0).max(LEFT + 8.0 + widest([memory.as_str()].into_iter()));
@@ -104,7 +104,7 @@ impl Roofline {
         self.arithmetic / self.memory
     }
 
-    /// Ends of the axis of operations per byte.
+    /// Range of the axis of operations per byte.
     fn across(&self) -> (f64, f64) {
         let all = || self.points.iter().map(|point| point.intensity).chain([self.ridge()]);
         (all().fold(f64::INFINITY, f64::min) / BEYOND, all().fold(0.0, f64::max) * BEYOND)

@@ -1,33 +1,32 @@
 //! Axes of charts: map values to positions on the page, with ticks at round values.
 
-/// Kind of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScaleKind {
     Linear,
     Log2,
-    /// For values over orders of magnitude.
+    /// For values that span orders of magnitude.
     Log10,
 }
 
 /// Values that span more than this factor get a logarithmic axis.
 const DECADE: f64 = 10.0;
 
-/// An axis with at most this many decades has ticks within them.
+/// An axis with at most this many decades also has ticks within each decade.
 const FEW_DECADES: f64 = 2.6;
 
-/// Maps values to a range of the page.
+/// Maps values to positions on the page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     kind: ScaleKind,
-    /// Least and greatest value, after the logarithm if there is one.
+    /// Smallest and largest value, or their logarithms on a logarithmic axis.
     domain: (f64, f64),
     /// Positions of the domain's ends, in page units.
     range: (f64, f64),
 }
 
 impl Scale {
-    /// Builds a scale from `low` to `high`. If they are equal, the value is in the middle. Logarithms need positive
-    /// values.
+    /// Builds a scale from `low` to `high`. If they are equal, the value maps to the middle. Logarithmic scales need
+    /// positive values.
     pub fn new(kind: ScaleKind, (low, high): (f64, f64), range: (f64, f64)) -> Self {
         let (low, high) = (kind.forward(low), kind.forward(high));
         let domain = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
@@ -39,13 +38,13 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
-    /// The value at a position.
+    /// Value at a position; the inverse of `place`.
     pub fn value(&self, place: f64) -> f64 {
         let share = (place - self.range.0) / (self.range.1 - self.range.0);
         self.kind.back(self.domain.0 + share * (self.domain.1 - self.domain.0))
     }
 
-    /// A scale with round ends for values from `low` to `high`: from zero, or logarithmic if they span more than a
+    /// Scale with round ends for values from `low` to `high`: linear from zero, or logarithmic if they span more than a
     /// decade.
     pub fn of_values((low, high): (f64, f64), range: (f64, f64)) -> Self {
         if low > 0.0 && high / low > DECADE {
@@ -55,7 +54,7 @@ impl Scale {
         }
     }
 
-    /// What to add to the axis' title; empty for a linear axis.
+    /// Suffix of the axis title; empty for a linear axis.
     pub const fn remark(&self) -> &'static str {
         match self.kind {
             ScaleKind::Linear => "",
@@ -67,7 +66,7 @@ impl Scale {
         !matches!(self.kind, ScaleKind::Linear)
     }
 
-    /// Round values within the domain, about `most` at most.
+    /// Round values within the domain, roughly `most` at most.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high) = self.domain;
         if self.kind == ScaleKind::Log10 && high - low <= FEW_DECADES {
@@ -75,7 +74,7 @@ impl Scale {
         }
         let step = match self.kind {
             ScaleKind::Linear => round_step((high - low) / most.max(1) as f64),
-            // The ticks are whole exponents, or every second, third … of them.
+            // Ticks are at every whole exponent, or at every second, third … one.
             ScaleKind::Log2 | ScaleKind::Log10 => ((high - low) / most.max(1) as f64).ceil().max(1.0),
         };
         let first = (low / step - 1e-9).ceil() as i64;
@@ -104,20 +103,20 @@ impl ScaleKind {
 
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// 1, 2 and 5 times the powers of ten between two decimal logarithms.
+/// 1, 2 and 5 times each power of ten between two decimal logarithms.
 fn within_decades(low: f64, high: f64) -> Vec<f64> {
     let decades = low.floor() as i32..=high.ceil() as i32;
     let all = decades.flat_map(|decade| ROUND.map(|m| m * 10_f64.powi(decade)));
     all.filter(|tick| (low - 1e-9..=high + 1e-9).contains(&tick.log10())).collect()
 }
 
-/// The greatest of 1, 2, 5 times a power of ten that is at most `value`.
+/// Largest 1, 2 or 5 times a power of ten that is at most `value`.
 fn round_down(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     ROUND.into_iter().rev().map(|m| m * power).find(|round| *round <= value * (1.0 + 1e-9)).unwrap_or(power)
 }
 
-/// The least of 1, 2, 5 times a power of ten that is at least `step`.
+/// Smallest 1, 2 or 5 times a power of ten that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     ROUND.into_iter().map(|m| m * power).find(|s| *s >= step * (1.0 - 1e-9)).unwrap_or(10.0 * power)

@@ -5,19 +5,20 @@
 
 use super::f;
 
-/// Background of a chart. It draws its own because a picture knows the system's theme, not the page's.
+/// Light and dark background of a chart. A chart draws its own because an image only knows the system's theme, not the
+/// page's.
 #[cfg(test)]
 pub const BACKGROUNDS: [&str; 2] = ["#ffffff", "#0d1117"];
 
-/// Colours of series. They are distinct with normal vision and with each kind of dichromacy, and have a contrast of 3
-/// or more on both backgrounds. Found by a search for the set whose closest pair is farthest apart; neighbours differ
+/// Series colours. They are distinct with normal vision and with each kind of dichromacy, and have a contrast of at
+/// least 3 on both backgrounds. Found by searching for the set whose closest pair is farthest apart; neighbours differ
 /// most.
 pub const COLOURS: [&str; 8] = ["#781eff", "#969600", "#b41e87", "#1ea578", "#c378a5", "#5a6900", "#a578ff", "#0f785a"];
 
 pub const BAR: &str = "#6e87a8";
 pub const BEST_BAR: &str = "#1a6fd4";
 
-/// Dash patterns. The solid line is the first, since most charts have few lines.
+/// Dash patterns. The solid line comes first, since most charts have few lines.
 const DASHES: [Option<&str>; 4] = [None, Some("7 3"), Some("2 3"), Some("9 3 2 3")];
 
 /// Number of marker shapes, coprime to the number of colours.
@@ -37,7 +38,7 @@ impl Style {
         Self { colour: COLOURS[place], dash, marker: position % MARKERS }
     }
 
-    /// Outline of the marker at a place, as SVG path data.
+    /// Outline of the marker at a position, as SVG path data.
     pub fn marker(self, x: f64, y: f64) -> String {
         const SHAPES: [&[(f64, f64)]; MARKERS - 1] = [
             &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
@@ -76,7 +77,7 @@ pub fn disc(x: f64, y: f64, radius: f64) -> String {
     format!("M{},{}a{r},{r} 0 1 0 {},0a{r},{r} 0 1 0 -{},0Z", f(x - radius), f(y), f(2.0 * radius), f(2.0 * radius))
 }
 
-/// Colour of a share, from deep blue (0, best) to pale sand (1).
+/// Heat map colour of a share, from deep blue (0, best) to pale sand (1).
 pub fn heat(share: f64) -> String {
     const STOPS: [(f64, f64, f64); 3] = [(8.0, 74.0, 134.0), (102.0, 164.0, 190.0), (243.0, 228.0, 196.0)];
     let scaled = share.clamp(0.0, 1.0) * 2.0;
@@ -91,7 +92,7 @@ pub fn is_dark(colour: &str) -> bool {
     contrast(colour, "#ffffff") >= contrast(colour, "#1c2128")
 }
 
-/// Contrast of two colours by WCAG, from 1 to 21.
+/// WCAG contrast ratio of two colours, from 1 to 21.
 pub fn contrast(a: &str, b: &str) -> f64 {
     let luminance = |colour: &str| {
         let [r, g, b] = linear(colour);
@@ -116,7 +117,7 @@ mod tests {
 
     use super::{BACKGROUNDS, BAR, BEST_BAR, COLOURS, Style, contrast, heat, is_dark, linear};
 
-    /// Linear RGB as seen without one kind of cone: Machado, Oliveira, Fernandes 2009, severity 1.
+    /// Simulates dichromacy in linear RGB: Machado, Oliveira, Fernandes 2009, severity 1.
     const VISIONS: [(&str, [[f64; 3]; 3]); 4] = [
         ("normal", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
         (
@@ -158,7 +159,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// Colour difference CIEDE2000.
+    /// CIEDE2000 colour difference.
     fn difference(one: [f64; 3], two: [f64; 3]) -> f64 {
         let chroma = |[_, a, b]: [f64; 3]| a.hypot(b);
         let seventh = |c: f64| (c.powi(7) / (c.powi(7) + 25_f64.powi(7))).sqrt();
@@ -182,7 +183,7 @@ mod tests {
         (lightness.powi(2) + chroma.powi(2) + hue.powi(2) + blue * chroma * hue).sqrt()
     }
 
-    /// The colours are pairs 1, 7, 15 and 17 of the test data of Sharma, Wu and Dalal 2005.
+    /// Pairs 1, 7, 15 and 17 of the test data of Sharma, Wu and Dalal 2005.
     #[test]
     fn the_colour_difference_is_that_of_the_published_test_data() {
         for (one, two, expected) in [

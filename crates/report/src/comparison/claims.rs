@@ -1,4 +1,4 @@
-//! Claims of a comparison that are not simply held, with the results of base and new.
+//! Claims of a comparison that need attention, with the results of base and new.
 
 use serde::Serialize;
 
@@ -14,9 +14,9 @@ const MOST_CLAIMS: usize = 50;
 pub struct Claims {
     /// Counts in words, such as `1 newly broken, 3 held`.
     pub counts: String,
-    /// Claims that are broken, undecided or repaired, the most important first.
+    /// Claims that are broken, undecided or repaired, most important first.
     pub lines: Vec<Line>,
-    /// Number of those that are not listed.
+    /// Number of such claims that are not listed.
     pub left_out: usize,
 }
 
@@ -31,13 +31,13 @@ pub struct Line {
     pub claim: String,
     /// May be empty.
     pub condition: String,
-    /// Verdict of the new results.
+    /// Verdict on the new results.
     pub new: String,
-    /// Verdict of the base's results.
+    /// Verdict on the base's results.
     pub base: String,
 }
 
-/// `None` if the new reports claim nothing.
+/// `None` if the new reports have no claims.
 pub fn claims(compared: Compared<'_>) -> Option<Claims> {
     let reports = &compared.comparison.reports;
     let mut all: Vec<(&ReportComparison, &ClaimChange)> =
@@ -46,7 +46,7 @@ pub fn claims(compared: Compared<'_>) -> Option<Claims> {
         return None;
     }
     let counts = words::claim_counts(all.iter().map(|(_, claim)| claim.kind));
-    // What changed in the manifest names those that were removed.
+    // The list of manifest changes already names removed claims.
     let is_named = |report: &ReportComparison| {
         let of_report =
             compared.comparison.manifests.iter().filter(|manifest| manifest.experiment == report.experiment);

@@ -28,7 +28,7 @@ const COLUMNS: [(&str, Cell); 16] = [
     ("why", |report, change| words::why(change, report)),
 ];
 
-/// The text, by RFC 4180 like `results.csv`.
+/// CSV per RFC 4180, formatted like `results.csv`.
 pub fn csv(compared: Compared<'_>) -> Result<String, RenderError> {
     let reports = compared.comparison.reports.iter();
     let rows = reports.flat_map(|report| report.changes.iter().map(move |change| (report, change)));

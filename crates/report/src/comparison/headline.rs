@@ -1,4 +1,4 @@
-//! The headline of a comparison: the verdict, and of several experiments which changed, the worst first, and how.
+//! The headline of a comparison: the verdict and, with several experiments, which of them changed and how, worst first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use runner_lang::format::plural;
 use runner_results::analyse::compare::{Change, ClaimKind, Comparison, Gate, Kind, ReportComparison};
 use runner_types::BackendKind;
 
-/// More experiments are counted.
+/// Maximum number of experiments to name; further ones are counted.
 const MOST_EXPERIMENTS: usize = 4;
 
 /// Kinds that leave an experiment unaffected.
@@ -39,8 +39,8 @@ fn subject(compared: Compared<'_>) -> String {
     format!("{experiments} on {}, {base} → {new}", parts.join(", "))
 }
 
-/// The kinds that fail the gate, such as `3 newly wrong, 12 slower`, or `no regression` if there are none. Then what is
-/// better, new, or no longer proved.
+/// Counts the kinds that fail the gate, such as `3 newly wrong, 12 slower`, or says `no regression`. Then come
+/// improvements, new cases, and what is no longer proved.
 fn verdict(comparison: &Comparison) -> String {
     let counted = |is_excused: bool| {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
@@ -59,7 +59,7 @@ fn verdict(comparison: &Comparison) -> String {
         kinds.iter().filter_map(|kind| words::tally(*kind, *counts.get(kind)?)).collect()
     };
     let mut named = tallies(&words::GATING);
-    // Exit codes have the same order: right after what is newly wrong.
+    // Broken claims come right after newly wrong cases, as in the order of the exit codes.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     let claims: Vec<String> = claims.collect();
     named.splice(place..place, claims.clone());
@@ -122,7 +122,7 @@ pub fn is_unaffected(report: &ReportComparison) -> bool {
         && !report.claims.iter().any(runner_results::analyse::compare::ClaimChange::fails)
 }
 
-/// Names of all experiments, and of those that are not unaffected.
+/// Names of all experiments, and of the affected ones.
 pub fn experiments(comparison: &Comparison) -> (BTreeSet<&str>, BTreeSet<&str>) {
     let all = comparison.reports.iter().map(|report| report.experiment.as_str()).collect();
     let changed = comparison.reports.iter().filter(|report| !is_unaffected(report));
@@ -157,12 +157,12 @@ pub fn experiments_changed(comparison: &Comparison) -> Option<String> {
     Some(format!("{} of {} changed: {}", found.len(), plural(of as u64, "experiment"), parts.join(", ")))
 }
 
-/// The worst kind of change, and what is said of each kind that fails, or of the worst alone.
+/// The worst kind of change, and a phrase for each kind that fails the gate, or for the worst kind if none does.
 fn phrases(changes: &[&Change]) -> (Kind, String) {
     let of_kind = |kind: Kind| changes.iter().copied().filter(|change| change.kind == kind).collect::<Vec<_>>();
     let kinds = Kind::ALL.iter().copied().filter(|kind| !UNAFFECTED.contains(kind) && !of_kind(*kind).is_empty());
     let kinds: Vec<Kind> = kinds.collect();
-    // Without any, a claim is broken.
+    // A report without changed cases is listed because it breaks a claim.
     let Some(worst) = kinds.first().copied() else { return (Kind::NewlyWrong, "breaks a claim".to_owned()) };
     let gating = kinds.iter().copied().filter(|kind| words::GATING.contains(kind));
     let said: Vec<Kind> = if words::GATING.contains(&worst) { gating.collect() } else { vec![worst] };
@@ -192,13 +192,13 @@ fn phrase(kind: Kind, changes: &[&Change]) -> String {
     }
 }
 
-/// The count that changed most, and where: ` (barriers +87.5 %, all at reduce.cu:58)`.
+/// The counter that changed most, and where: ` (barriers +87.5 %, all at reduce.cu:58)`.
 fn cause(changes: &[&Change]) -> String {
     let leading = changes.iter().filter_map(|change| Some((*change, words::leading_count(change)?)));
     let most = leading.max_by(|(_, a), (_, b)| words::size(a).total_cmp(&words::size(b)));
     let Some((change, counter)) = most else { return String::new() };
     let count = words::count_change(change).unwrap_or_default();
-    // Not every counter is counted by line: another one that decides may say where.
+    // Not every counter is attributed to lines; another deciding counter may tell where.
     let elsewhere = |counter| Some(lines::place(change, counter)?.strip_prefix("all at ")?.to_owned());
     let others = || change.counters.iter().filter(|counter| counter.decides).find_map(elsewhere);
     let place = lines::place(change, counter).or_else(others);

@@ -1,4 +1,4 @@
-//! The comparison as one HTML file: the page of a pull request, and all rows with the distributions of their times.
+//! The comparison as one HTML file: the page for a pull request, plus all rows with their time distributions.
 
 use super::view::{self, Section, View, point, unit_of, view};
 use super::{Compared, claims, rollup, words};
@@ -20,11 +20,11 @@ struct Row<'a> {
     samples: Option<&'a [Samples; 2]>,
 }
 
-/// The page. `samples` are base's and new's for each pair of reports, empty without a journal.
+/// Renders the page. `samples` has those of base and new for each pair of reports; empty without a journal.
 pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
     let View { headline, changed, facts, warnings, claims, sections, unaffected, places, method } =
         view(compared, usize::MAX);
-    // The rows that matter most come first, as in the sections.
+    // Most important rows first, as in the sections.
     let rows: Vec<Row<'_>> = Kind::ALL
         .iter()
         .flat_map(|kind| view::rows(compared, *kind))
@@ -77,7 +77,7 @@ fn claimed(claims: &claims::Claims) -> Part {
     }
 }
 
-/// Summary of each variant. The rows of cases are in the table of all cases.
+/// Summary of each variant. The individual cases are in the table of all cases.
 fn part(section: Section) -> Part {
     let line = |rollup::Line { report, variant, text }: &rollup::Line| {
         let place = if report.is_empty() { String::new() } else { format!("{report}: ") };
@@ -106,7 +106,7 @@ fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Colu
         columns.push(texts("report", rows, |row| format!("{}, {}", row.report.experiment, row.report.device)));
     }
     if compared.comparison.reports.len() > 1 {
-        // Axes of many experiments would take the width of the page.
+        // The axes of many experiments would fill the width of the page.
         columns.push(texts("case", rows, |row| wording::case_name(&row.change.case)));
         columns.push(texts("regime", rows, |row| row.change.regime.map_or("", |regime| regime.name()).to_owned()));
     } else {
@@ -136,7 +136,7 @@ fn time(change: &Change, side: usize) -> Option<Estimate> {
     change.time.as_ref().map(|time| [time.base, time.new][side]).or_else(newcomer)
 }
 
-/// Change in percent: of the time, or of the counter that decides.
+/// Change in percent: of the time, or of the deciding counter.
 fn changed(change: &Change) -> Number {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     if let Some(time) = &change.time {
@@ -169,7 +169,7 @@ fn details(row: &Row<'_>, labels: &[String; 2]) -> Details {
     Details { pairs, lanes: lanes.collect(), counts: counts.collect() }
 }
 
-/// The base's key for a case whose variant had another name there.
+/// The base's key for a case whose variant was renamed.
 fn renamed(change: &Change) -> Option<CaseKey> {
     let cause = change.causes.iter().find(|cause| cause.what == CauseKind::Variant)?;
     match &cause.base {

@@ -15,7 +15,7 @@ use runner_results::analyse::compare::{
 use runner_results::analyse::stale::Staleness;
 use runner_types::{Acceptance, BackendKind, ManifestComparison, Outcome, Regime, Unit, Value};
 
-/// Format version, raised when a reader of the old form would misread the new one.
+/// Format version, raised when an older reader would misread the new form.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ struct Report<'a> {
     backend: BackendKind,
     base: Side<'a>,
     new: Side<'a>,
-    /// Whether the times may come from two GPUs of one model.
+    /// Whether the times may come from two GPUs of the same model.
     two_gpus: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clock_offsets: Vec<Offset>,

@@ -8,7 +8,6 @@ use crate::{RenderError, Templates, wording};
 use runner_results::analyse::ClaimState;
 use runner_results::analyse::compare::{Change, ClaimChange, Kind, ReportComparison};
 
-/// The root element.
 #[derive(Debug, Serialize)]
 pub struct Suites {
     tests: usize,
@@ -32,7 +31,7 @@ struct Suite {
 struct Test {
     name: String,
     class: String,
-    /// Element of the result: `failure`, `error`, `skipped`; empty for a test that passes.
+    /// Result element: `failure`, `error` or `skipped`; empty for a test that passes.
     result: &'static str,
     kind: &'static str,
     message: String,
@@ -66,7 +65,7 @@ fn suite(report: &ReportComparison) -> Suite {
     }
 }
 
-/// A claim as a test, which fails if the claim fails a gate. A claim that is undecided and does not fail is skipped.
+/// A claim as a test, which fails if the claim fails a gate. An undecided claim that does not fail is skipped.
 fn of_claim(report: &ReportComparison, change: &ClaimChange) -> Test {
     let ClaimChange { kind, base, new } = change;
     let condition = new.claim.condition.as_ref().map(|condition| format!(" where {condition}")).unwrap_or_default();

@@ -5,16 +5,16 @@ use runner_results::analyse::compare::{Change, CounterChange, LineChange};
 
 const MOST_LINES: usize = 3;
 
-/// Minimum share of the whole change that the listed lines must make up.
+/// Minimum share of the total change that the listed lines must account for.
 const LEAST_SHARE: f64 = 0.75;
 
 /// Maximum number of lines whose texts are shown.
 const MOST_TEXTS: usize = 2;
 
-/// Longest text of a line, in characters.
+/// Maximum length of a quoted line, in characters.
 const LONGEST_TEXT: usize = 48;
 
-/// Where most of the change is, e.g. `all at reduce.cu:31`; `None` if lines were not counted, or too many changed.
+/// Where most of the change is, e.g. `all at reduce.cu:31`; `None` if lines were not counted or too many changed.
 pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
     let delta = |line: &LineChange| {
         let [base, new] = line.counts(&counter.name);
@@ -40,7 +40,7 @@ pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Lines whose text changed, such as `reduce.cu:31 is "b" in place of "a"`, or their number.
+/// Lines whose text changed, such as `reduce.cu:31 is "b" in place of "a"`, or their count.
 pub fn texts(change: &Change) -> Option<String> {
     let changed: Vec<&LineChange> = change.lines.iter().filter(|line| line.is_other_text()).collect();
     if changed.len() > MOST_TEXTS {
@@ -68,7 +68,7 @@ fn name(line: &LineChange) -> String {
     line.new.as_ref().or(line.base.as_ref()).map_or_else(String::new, |line| format!("{}:{}", line.file, line.line))
 }
 
-/// Removes the common beginning of long texts.
+/// Removes the common prefix of long strings.
 fn shortened(base: &str, new: &str) -> [String; 2] {
     if base.chars().count().max(new.chars().count()) <= LONGEST_TEXT {
         return [base.to_owned(), new.to_owned()];
@@ -120,7 +120,7 @@ mod tests {
         let moved = |number, base, new| (Some(line(number, "a", base)), Some(line(number, "a", new)));
         let one = change(vec![moved(31, 100.0, 142.0), moved(33, 5.0, 5.0)]);
         assert_eq!(place(&one, &sectors(105.0, 147.0)).as_deref(), Some("all at k.cu:31"));
-        // The whole changed by more than the lines account for: some code comes from no line.
+        // The total changed by more than the lines account for: some code maps to no line.
         assert_eq!(place(&one, &sectors(105.0, 150.0)).as_deref(), Some("+42 at k.cu:31"));
         let two = change(vec![moved(31, 100.0, 110.0), moved(35, 60.0, 20.0), moved(36, 1.0, 2.0)]);
         assert_eq!(place(&two, &sectors(161.0, 132.0)).as_deref(), Some("−40 at k.cu:35"));

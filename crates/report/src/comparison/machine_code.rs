@@ -2,15 +2,15 @@
 
 use runner_results::analyse::compare::{Change, InstructionChange, OperationChange};
 
-/// Maximum number of changed operations to list; further ones are counted.
+/// Maximum number of changed opcodes to list; further ones are counted.
 const MOST_OPERATIONS: usize = 4;
 
-/// Changed operations and changed single instructions, a sentence each.
+/// Sentences on changed opcode counts and on individual changed instructions.
 pub fn texts(change: &Change) -> impl Iterator<Item = String> {
     [operations(&change.operations), instructions(&change.instructions)].into_iter().flatten()
 }
 
-/// Operations whose number changed most: `machine code: LDG 4 → 8, BAR 2 → 3`.
+/// Opcodes whose instruction counts changed most: `machine code: LDG 4 → 8, BAR 2 → 3`.
 fn operations(changes: &[OperationChange]) -> Option<String> {
     let shown = changes.iter().take(MOST_OPERATIONS);
     let mut parts: Vec<String> =

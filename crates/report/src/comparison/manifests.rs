@@ -6,13 +6,13 @@ use runner_types::{Effect, ManifestChange, ManifestComparison, ManifestPart, Man
 
 use super::words::without_common;
 
-/// More changes are counted.
+/// Maximum number of changes to list; further ones are counted.
 const MOST_CHANGES: usize = 24;
 
-/// More variants of one change are counted.
+/// Maximum number of variants to name per change; further ones are counted.
 const MOST_VARIANTS: usize = 3;
 
-/// A sentence on each, what is loosened, deleted or removed first.
+/// One sentence per change; loosened, deleted and removed parts come first.
 pub fn sentences(comparison: &Comparison) -> Vec<String> {
     let several = comparison.reports.len() > 1 || comparison.manifests.len() > 1;
     let failed = comparison.failed.iter().map(|Failed { experiment, why }| {
@@ -51,7 +51,7 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     sentences
 }
 
-/// What is loosened, removed or deleted, for the headline: `1 check loosened, 1 experiment deleted`.
+/// Counts what is loosened, removed or deleted, for the headline: `1 check loosened, 1 experiment deleted`.
 pub fn tallies(comparison: &Comparison) -> Vec<String> {
     let changes = || comparison.manifests.iter().flat_map(ManifestComparison::changes);
     let claims = |effect: Effect| {
@@ -97,7 +97,7 @@ fn sentence(change: &ManifestChange) -> String {
     let what = noun(*part);
     let is_of_all = variants.is_empty();
     let of = if is_of_all { String::new() } else { format!(" ({})", some(variants)) };
-    // The name says all of these; the text only marks that they are stated.
+    // These have no value besides their name.
     let is_marker = matches!(
         part,
         ManifestPart::Option
@@ -117,14 +117,14 @@ fn sentence(change: &ManifestChange) -> String {
         _ => "",
     };
     match (base.as_deref(), new.as_deref()) {
-        // Its text is its name.
+        // A variant's value is its name.
         (Some(base), Some(new)) if *part == ManifestPart::Variant => {
             format!("variant {} renamed to {}.", code(base), code(new))
         }
         (Some(name), None) if *part == ManifestPart::Variant => format!("variant {} removed.", code(name)),
         (None, Some(name)) if *part == ManifestPart::Variant => format!("variant {} added.", code(name)),
         (Some(base), Some(new)) => {
-            // Of a claim, both texts are what a reader decides on.
+            // A reader must see both versions of a claim in full to judge the change.
             let (base, new) = match part {
                 ManifestPart::Claim => (base.to_owned(), new.to_owned()),
                 _ => without_common(base, new),
@@ -139,7 +139,7 @@ fn sentence(change: &ManifestChange) -> String {
     }
 }
 
-/// A text as code, if it has no mark that ends it.
+/// Wraps text in backticks, unless it contains one.
 fn code(text: &str) -> String {
     if text.contains('`') || text.is_empty() { text.to_owned() } else { format!("`{text}`") }
 }

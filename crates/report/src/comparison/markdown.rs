@@ -1,4 +1,4 @@
-//! The page of a comparison, short enough for a comment on a pull request.
+//! A comparison as a Markdown page, short enough for a comment on a pull request.
 
 use super::view::{Section, View, view};
 use super::{Compared, headline};
@@ -11,26 +11,26 @@ pub const MOST_CHARACTERS: usize = 65_536;
 /// Size of the shortest row, in bytes.
 const LEAST_ROW: usize = 20;
 
-/// What is cut where a page without rows is too long.
+/// What to cut from a page that is too long even without rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// How it was compared.
+    /// How the comparison was made.
     Method,
-    /// Lines of variants in folded sections, which fail nothing, and lines of unaffected reports.
+    /// Variant lines of folded sections, which do not fail the gate, and lines of unaffected reports.
     Harmless,
     Caveats,
     /// All but a few lines of each section.
     Lines,
-    /// All sentences but those about manifests, and all claims that fail nothing.
+    /// All sentences except those about manifests, and all claims that do not fail the gate.
     Facts,
-    /// Sections that fail nothing.
+    /// Sections that do not fail the gate.
     Sections,
 }
 
-/// Each cut comes after those before it.
+/// Cuts in order; each is made in addition to those before it.
 const CUTS: [Cut; 6] = [Cut::Method, Cut::Harmless, Cut::Caveats, Cut::Lines, Cut::Facts, Cut::Sections];
 
-/// Lines of a section after [`Cut::Lines`].
+/// Maximum number of lines in a section after [`Cut::Lines`].
 const FEW_LINES: usize = 3;
 
 impl Cut {
@@ -70,14 +70,14 @@ fn keep(section: &mut Section, most: usize) {
     lines.truncate(most);
 }
 
-/// The page, of at most `limit` bytes, or else below [`MOST_CHARACTERS`]. Rows without room are omitted from the end,
-/// where the least important are, and counted. If all rows are too many, more is cut, from what fails nothing to what
-/// fails. The verdict is never omitted.
+/// Renders the page in at most `limit` bytes, by default below [`MOST_CHARACTERS`]. Rows that do not fit are dropped
+/// from the end, where the least important are, and counted. If that is not enough, more is cut, starting with parts
+/// that do not fail the gate. The verdict is always kept.
 pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, RenderError> {
     let templates = Templates::new()?;
     let page = |rows: usize| templates.comparison(&view(compared, rows));
     let fits = |page: &str| limit.map_or_else(|| page.chars().count() < MOST_CHARACTERS, |limit| page.len() <= limit);
-    // More rows than this cannot have room.
+    // More rows than this cannot fit.
     let mut too_many = MOST_CHARACTERS / LEAST_ROW;
     let text = page(too_many)?;
     if fits(&text) {

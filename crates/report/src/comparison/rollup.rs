@@ -37,7 +37,7 @@ fn variant<'a>(report: &ReportComparison, change: &'a Change) -> Variant<'a> {
     (std::ptr::from_ref(report), &change.case.key.variant)
 }
 
-/// Number of cases of each variant, over all changes.
+/// Number of cases per variant, over all changes.
 pub struct Totals<'a>(HashMap<Variant<'a>, usize>);
 
 impl Totals<'_> {
@@ -58,7 +58,7 @@ pub fn totals(compared: Compared<'_>) -> Totals<'_> {
     Totals(keys.into_iter().map(|(of, keys)| (of, keys.len())).collect())
 }
 
-/// One line per variant of the rows, in the order of first occurrence.
+/// One line per variant, in the order of first occurrence.
 pub fn rollup(compared: Compared<'_>, totals: &Totals<'_>, rows: &[Row<'_>]) -> Rollup {
     let mut places: HashMap<Variant<'_>, usize> = HashMap::new();
     let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
@@ -106,7 +106,7 @@ fn joined(rows: &[Row<'_>], total: usize, most: usize) -> String {
     std::iter::once(parts).chain(reasons(rows).into_iter().take(most)).collect::<Vec<_>>().join("; ")
 }
 
-/// Writes a range, or a single value if both ends look the same.
+/// Formats a range, or a single value if both ends look the same.
 fn range([low, high]: [String; 2]) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
@@ -161,7 +161,7 @@ fn newcomers(rows: &[Row<'_>]) -> Option<String> {
         return Some(format!("{place}{} times as fast as the baseline", range([rough(low), rough(high)])));
     }
     let counts = &found().next()?.counts;
-    // Instructions say most about what a variant does.
+    // Instruction counts say most about what a variant does.
     let first = |wanted: &dyn Fn(&str) -> bool| counts.iter().find(|(name, _, ratio)| ratio.is_some() && wanted(name));
     let name = &first(&|name| name == "inst_executed").or_else(|| first(&|_| true))?.0;
     let ratios = found().flat_map(|new| &new.counts).filter(|(other, ..)| other == name);
@@ -181,13 +181,13 @@ fn reasons(rows: &[Row<'_>]) -> Vec<String> {
         let own = words::reasons(change, report);
         common.retain(|reason| own.contains(reason));
     }
-    // A failure that is not common to all rows is described for one case.
+    // A failure that the rows do not share is shown for the first one.
     if words::fails(first.kind)
         && let Some(failure) = of_first.first().filter(|failure| !common.contains(failure))
     {
         common.insert(0, format!("such as {failure}"));
     }
-    // So is why nothing is decided.
+    // So is the reason why a case is undecided.
     if let Some(why) = first.undecided.first().map(words::undecided).filter(|why| !common.contains(why)) {
         common.insert(0, format!("such as {why}"));
     }

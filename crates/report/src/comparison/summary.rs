@@ -8,7 +8,7 @@ use crate::wording;
 use runner_lang::format::{plural, plural_of};
 use runner_results::analyse::compare::Kind;
 
-/// Kinds that are no change.
+/// Kinds that do not count as a change.
 const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
 
 /// Maximum number of kinds to describe; further ones are only counted.
@@ -17,7 +17,7 @@ const MOST_KINDS: usize = 2;
 /// Maximum number of variants to list; further ones are counted.
 const MOST_NAMES: usize = 3;
 
-/// A sentence on each of the most important kinds of change, or on what did not change, and one on the results.
+/// A sentence for each of the most important kinds of change, or on what did not change, and one on the results.
 pub fn summary(compared: Compared<'_>, totals: &Totals<'_>) -> Vec<String> {
     let rows: Vec<Row<'_>> = compared
         .comparison

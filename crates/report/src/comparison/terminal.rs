@@ -16,7 +16,7 @@ const MOST_ROWS: usize = 200;
 /// Maximum number of rows to show of a kind that does not fail the gate.
 const MOST_HARMLESS: usize = 10;
 
-/// The output that has what the terminal omits.
+/// Where to find what the terminal omits.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
 const INDENT: &str = "  ";
@@ -37,7 +37,7 @@ const LISTED: [Kind; 12] = [
     Kind::Gone,
 ];
 
-/// The text, wrapped to the width of the terminal.
+/// The comparison as text, wrapped to the terminal's width.
 pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let view = view(compared, MOST_ROWS);
     let mut lines = vec![paint(prose(&headline(compared), screen.width, INDENT), screen)];
@@ -65,7 +65,7 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The counts, and every claim that is not simply held.
+/// Claim counts, and every claim that needs attention.
 fn claimed(claims: &Claims) -> Vec<String> {
     let line = |line: &claims::Line| {
         let report = if line.report.is_empty() { String::new() } else { format!("{}: ", line.report) };
@@ -91,7 +91,7 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
         lines.push(format!(" … and {} more variants", section.rollup.left_out));
     }
     let mut table = section.table.clone();
-    // The lines of the variants have the reasons.
+    // The lines per variant already give the reasons.
     if table.columns.last().is_some_and(|column| column.title == "why") {
         table.columns.pop();
         for row in &mut table.rows {
@@ -108,7 +108,7 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
     lines
 }
 
-/// Draws a table. If it is too wide, the case and its change come first and are always kept.
+/// Draws a table. If it is too wide, the case and its change move to the front and are always kept.
 fn draw_change(mut table: Table, screen: Screen) -> Vec<String> {
     if is_narrow(&table, screen) {
         return draw(&table, screen, ELSEWHERE);

@@ -1,6 +1,6 @@
 //! View model of a comparison: the content of its page, in order, before any markup.
 //!
-//! Markdown and HTML pages and the terminal are made from it.
+//! The Markdown page, the HTML page and the terminal output are made from it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,7 +21,7 @@ use runner_results::analyse::compare::{
 };
 use runner_types::Estimate;
 
-/// Kinds whose tables are never folded: they fail the gate, or need a look.
+/// Kinds whose tables are never folded: they fail the gate, or need a closer look.
 const OPEN: [Kind; 6] =
     [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable, Kind::NewlyUnstable, Kind::Mixed];
 
@@ -57,7 +57,7 @@ pub struct Section {
     /// Summary per variant; empty if rows are grouped otherwise.
     pub rollup: Rollup,
     pub table: Table,
-    /// Number of rows that do not fit the page.
+    /// Number of rows that do not fit on the page.
     pub left_out: usize,
     #[serde(skip)]
     pub kind: Kind,
@@ -66,13 +66,13 @@ pub struct Section {
     pub is_gating: bool,
 }
 
-/// The view with the `most` rows that matter most.
+/// The view with the `most` most important rows.
 pub fn view(compared: Compared<'_>, most: usize) -> View {
     let comparison = compared.comparison;
     let mut left = most;
     let totals = totals(compared);
     let several = comparison.reports.len() > 1;
-    // Of several reports, those without any change have one line each.
+    // With several reports, each one without changes gets a single line.
     let kinds = Kind::ALL.iter().copied().filter(|kind| !several || *kind != Kind::Same);
     let sections = kinds.filter_map(|kind| {
         let rows = rows(compared, kind);
@@ -102,7 +102,7 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     }
 }
 
-/// Rows of a kind: the largest changes of time or counts first, others in the order of the reports.
+/// Rows of a kind: largest changes of time or counts first, otherwise in the order of the reports.
 pub fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     let all = compared.comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |c| (report, c)));
     let mut rows: Vec<Row<'_>> = all.filter(|(_, change)| change.kind == kind).collect();
@@ -300,7 +300,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     if is_paired(compared) {
         return warnings;
     }
-    // A caveat of several reports is given once, with all of them.
+    // A caveat that applies to several reports is given once and names all of them.
     let mut partial: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |caveat: String, subject: &str| match partial.iter_mut().find(|(known, _)| *known == caveat) {
         Some((_, subjects)) => subjects.push(subject.to_owned()),
@@ -310,7 +310,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         let subject = format!("{}, {}", report.experiment, report.device);
         let sides = [("The base report is", &report.limits[0]), ("The new report is", &report.limits[1])];
         let [base, new] = &report.limits;
-        // What is true of both is said once.
+        // State it once if it applies to both sides.
         let sides = if (base.is_incomplete, &base.narrowed) == (new.is_incomplete, &new.narrowed) {
             vec![("Both reports are", new)]
         } else {
@@ -402,7 +402,7 @@ fn clock_offsets(compared: Compared<'_>) -> Option<String> {
     })
 }
 
-/// Describes at which pace the device ran, where ratios are corrected for it.
+/// Describes the device's pace, if ratios are corrected for it.
 fn paces(compared: Compared<'_>) -> Option<String> {
     let found: Vec<(&str, f64)> = compared
         .comparison

@@ -1,6 +1,6 @@
 //! Verdicts, changes and causes in words.
 //!
-//! All outputs for people use these, so that terminal, Markdown and HTML say the same.
+//! All outputs for people use these, so that terminal, Markdown and HTML agree.
 
 use super::{lines, machine_code};
 use crate::number;
@@ -12,10 +12,10 @@ use runner_results::analyse::compare::{
 };
 use runner_types::{Acceptance, CounterInfo, CounterTheme, CounterUnit, Outcome};
 
-/// Maximum number of changed counters of a theme to list; further ones are counted.
+/// Maximum number of changed counters to list per theme; further ones are counted.
 const MOST_OF_THEME: usize = 3;
 
-/// Longest value, in bytes, to show in full. Of longer ones only the differing words are shown.
+/// Maximum length, in bytes, of a value shown in full. Of longer ones only the differing words are shown.
 const LONGEST_FACT: usize = 60;
 
 pub const GATING: [Kind; 4] = [Kind::NewlyWrong, Kind::Slower, Kind::MoreWork, Kind::Incomparable];
@@ -95,7 +95,7 @@ pub const fn mark(kind: Kind) -> &'static str {
     }
 }
 
-/// Every state that occurs, the worst first: `1 newly broken, 3 held`.
+/// Counts the claims of each kind, worst first: `1 newly broken, 3 held`.
 pub fn claim_counts(kinds: impl Iterator<Item = ClaimKind>) -> String {
     let tallies = claim_tallies(kinds).into_iter().map(|(count, state)| format!("{count} {state}"));
     tallies.collect::<Vec<_>>().join(", ")
@@ -153,12 +153,12 @@ pub fn counts(comparison: &Comparison) -> String {
     format!("{}: {}.", plural(total as u64, "case"), named.join(", "))
 }
 
-/// Writes a ratio of times with its interval, such as `+3.1 % ± 0.4`.
+/// Formats a time ratio with its interval, such as `+3.1 % ± 0.4`.
 pub fn time_change(time: &TimeChange) -> String {
     change(time.ratio, time.interval)
 }
 
-/// Writes a ratio as a change in percent, with its interval if there is one.
+/// Formats a ratio as a change in percent, with its interval if there is one.
 pub fn change(ratio: f64, interval: Option<Interval>) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let Some(Interval { low, high, .. }) = interval else { return signed(&rough(percent.abs()), percent) };
@@ -179,22 +179,22 @@ fn signed(percent: &str, value: f64) -> String {
     format!("{sign}{point} %{}", half.map(|half| format!(" ± {half}")).unwrap_or_default())
 }
 
-/// Writes a ratio without an interval, such as `+0.28 %`. More than two decimals would say nothing.
+/// Formats a ratio without an interval, such as `+0.28 %`. Further decimals would be noise.
 pub fn plain_change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
 }
 
-/// Writes a mean ratio, such as `+1.3 % (geometric mean, 420 rows)`.
+/// Formats a mean ratio, such as `+1.3 % (geometric mean, 420 rows)`.
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
-    // More than two decimals would say nothing.
+    // Further decimals would be noise.
     let percent = (percent * 100.0).round() / 100.0;
     let change = signed(&rough(percent.abs()), percent);
     format!("{change} (geometric mean, {})", plural(rows as u64, "row"))
 }
 
-/// Why a case changed, as far as it is known: differences and causes, joined by `; `.
+/// Known reasons why a case changed: differences and causes, joined by `; `.
 pub fn why(change: &Change, report: &ReportComparison) -> String {
     reasons(change, report).join("; ")
 }
@@ -244,7 +244,7 @@ fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
     format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
 }
 
-/// Place and speedup, such as `2nd of 12, 1.31 times as fast as the baseline`, or the counts with the baseline's.
+/// Place and speedup, such as `2nd of 12, 1.31 times as fast as the baseline`, or its counts next to the baseline's.
 fn newcomer(new: &Newcomer) -> Option<String> {
     let mut parts: Vec<String> = new.place.map(place).into_iter().collect();
     parts.extend(new.speedup.map(|speedup| format!("{} times as fast as the baseline", rough(speedup))));
@@ -257,12 +257,12 @@ fn newcomer(new: &Newcomer) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Place by time in a group, such as `2nd of 12`.
+/// Rank by time in a group, such as `2nd of 12`.
 pub fn place((place, of): (usize, usize)) -> String {
     format!("{} of {of}", ordinal(place))
 }
 
-/// A place, such as `2nd`.
+/// Ordinal number, such as `2nd`.
 pub fn ordinal(place: usize) -> String {
     let ending = match (place % 100, place % 10) {
         (11..=13, _) => "th",
@@ -278,12 +278,12 @@ pub const fn fails(kind: Kind) -> bool {
     matches!(kind, Kind::NewlyWrong | Kind::StillWrong)
 }
 
-/// Whether a time changed, so that an explanation is needed.
+/// Whether a time changed and so needs an explanation.
 const fn has_changed(kind: Kind) -> bool {
     matches!(kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable)
 }
 
-/// Whether a change needs an explanation although the records say that the code is the same.
+/// Whether a change needs an explanation although the recorded code is the same.
 fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
     has_changed(change.kind)
         && report.limits.iter().all(|limits| limits.without_hashes == 0)
@@ -312,7 +312,7 @@ pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     most.or_else(|| costs().next()).or_else(|| change.counters.first())
 }
 
-/// `gld_sectors +3.1 %`: the leading count; what fell most and what rose most, where both did.
+/// The leading counter's change, e.g. `gld_sectors +3.1 %`. In a mixed case, the largest fall and the largest rise.
 pub fn count_change(change: &Change) -> Option<String> {
     if change.kind == Kind::Undecided {
         return None;
@@ -329,7 +329,7 @@ pub fn count_change(change: &Change) -> Option<String> {
     Some(relative(leading).map_or_else(|| counter_change(leading), |percent| format!("{} {percent}", leading.name)))
 }
 
-/// `gst_sectors ÷ 8`: a change by a large factor, or what [`counter_change`] says.
+/// A change by a large factor, e.g. `gst_sectors ÷ 8`; otherwise a percentage or what [`counter_change`] says.
 fn factor(counter: &CounterChange) -> String {
     let ratio = counter.new / counter.base;
     match ratio {
@@ -340,7 +340,7 @@ fn factor(counter: &CounterChange) -> String {
     }
 }
 
-/// Whether more work was counted, and less of this; or less work, and more of this.
+/// Whether a cost counter changed against the direction of the verdict.
 fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
     match kind {
         Kind::MoreWork => counter.is_cost && counter.new < counter.base,
@@ -349,9 +349,9 @@ fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
     }
 }
 
-/// Changed counters, such as `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`. Memory comes first. Each theme lists
-/// the counters that decide, then those that changed most. Counters that contradict the verdict follow. Counts of the
-/// PTX are left out where counts of the machine code decide.
+/// Changed counters, such as `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`. Memory comes first. Within a theme,
+/// deciding counters precede those that changed most. Counters that contradict the verdict come last. PTX counts are
+/// omitted if machine-code counts decide.
 fn counters(change: &Change) -> String {
     let theme = |counter: &CounterChange| CounterInfo::named(&counter.name).map(|info| info.theme);
     let themes = [Some(CounterTheme::Global), Some(CounterTheme::SharedAndLocal), Some(CounterTheme::Instructions)];
@@ -386,7 +386,7 @@ fn counters(change: &Change) -> String {
     format!("{by}{}{rest}{but}", named.join(", "))
 }
 
-/// Size of a counter's change; infinite from zero.
+/// Size of a counter's change; infinite if it was zero.
 pub fn size(counter: &CounterChange) -> f64 {
     (counter.new / counter.base).ln().abs()
 }
@@ -400,13 +400,13 @@ fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> Stri
     format!("{name} {} → {}", shown(*base), shown(*new))
 }
 
-/// Writes the relative change of a counter, such as `+3.1 %`; `None` if it was zero.
+/// Formats the relative change of a counter, such as `+3.1 %`; `None` if it was zero.
 fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
     let percent = (new / base - 1.0) * 100.0;
     (*base > 0.0 && percent.is_finite()).then(|| signed(&rough(percent.abs()), percent))
 }
 
-/// Writes a difference, such as `driver 580.159.04 → 580.200.01`.
+/// Formats a difference, such as `driver 580.159.04 → 580.200.01`.
 pub fn difference(Differs { what, base, new }: &Differs<DifferenceKind>) -> String {
     let hashed = matches!((base, new), (Fact::Hash(_), Fact::Hash(_)));
     let name = what.name();
@@ -434,7 +434,7 @@ pub fn without_common(base: &str, new: &str) -> (String, String) {
     (differing(&b), differing(&n))
 }
 
-/// Writes a cause, such as `registers 16 → 40` or `source changed`.
+/// Formats a cause, such as `registers 16 → 40` or `source changed`.
 pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
     let name = match what {
         CauseKind::Variant => return format!("renamed from {}", fact(base)),
@@ -506,7 +506,7 @@ mod tests {
         assert_eq!(differs("events", "host clock"), "timing events → host clock");
         let (old, new) = (format!("{method} 125 MiB now"), format!("{method} 250 MiB now"));
         assert_eq!(differs(&old, &new), "timing … 125 … → … 250 …");
-        // One is the beginning of the other.
+        // One is a prefix of the other.
         assert_eq!(differs(method, &format!("{method} twice")), "timing … reading → … reading twice");
     }
 

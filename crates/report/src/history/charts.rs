@@ -1,4 +1,4 @@
-//! Charts of a history: one per series, those that changed most first.
+//! Charts of a history: one per series, largest changes first.
 
 use std::path::Path;
 
@@ -9,28 +9,28 @@ use crate::{RenderError, Templates, wording};
 use runner_files::file_names::FileNames;
 use runner_results::analyse::history::Series;
 
-/// Maximum number of charts. More would not be looked at.
+/// Maximum number of charts; nobody would look at more.
 const MOST_CHARTS: usize = 24;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
     /// Case and regime, with the report if there are several.
     pub title: String,
-    /// File name in the folder of charts.
+    /// File name in the chart folder.
     pub file: String,
     pub svg: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// Alternative text of the picture.
+    /// Alternative text of the image.
     pub title: String,
     pub target: String,
 }
 
 type Found<'a> = (&'a ReportHistory<'a>, &'a Series<'a>);
 
-/// Charts of the series that changed most, then of series with breaks, then of the first others.
+/// Charts of the series that changed most, then of those with breaks, then of the first others.
 pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> {
     let templates = Templates::new()?;
     let all = ordered(reports);
@@ -43,7 +43,7 @@ pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> 
     all.into_iter().zip(titles.into_iter().zip(names)).map(chart).collect()
 }
 
-/// The same charts as SVG parts of a page.
+/// The same charts as SVG elements for embedding in a page.
 pub fn drawn(reports: &[ReportHistory<'_>]) -> Result<Vec<String>, RenderError> {
     let templates = Templates::new()?;
     let draw = |(i, found): (usize, Found<'_>)| {

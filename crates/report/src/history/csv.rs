@@ -13,18 +13,18 @@ struct Row<'a> {
     report: &'a str,
     commit: &'a Commit,
     series: &'a Series<'a>,
-    /// Index among the case's times.
+    /// Index among the case's points.
     place: usize,
     point: &'a Point,
 }
 
 impl Row<'_> {
-    /// The change that begins with this time.
+    /// The change that starts at this point.
     fn change(&self) -> Option<&Change> {
         self.series.changes.iter().find(|change| change.point == self.place)
     }
 
-    /// Why the time is not comparable with those before.
+    /// Why the time is not comparable with earlier ones.
     fn breaks(&self) -> String {
         self.series.breaks.iter().find(|at| at.point == self.place).map(words::reasons).unwrap_or_default()
     }
@@ -50,7 +50,7 @@ const COLUMNS: [(&str, Cell); 15] = [
     ("change_high", |row| full(row.change().map(|change| change.interval.high))),
 ];
 
-/// The text, by RFC 4180 like `results.csv`.
+/// CSV per RFC 4180, formatted like `results.csv`.
 pub fn csv(reports: &[ReportHistory<'_>]) -> Result<String, RenderError> {
     let all = reports.iter().flat_map(|report| report.series.iter().map(move |series| (report, series)));
     let rows = all.flat_map(|(report, series)| {

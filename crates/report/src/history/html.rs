@@ -21,7 +21,7 @@ struct Row<'a> {
     samples: Option<&'a Samples>,
 }
 
-/// The page. `samples` are those of each report's newest run, empty without a journal.
+/// Renders the page. `samples` has those of each report's newest run; empty without a journal.
 pub fn html(reports: &[ReportHistory<'_>], least: f64, samples: &[Samples]) -> Result<String, RenderError> {
     let View { headline, notes, break_note, reports: sections, method, .. } = view(reports, least, Vec::new());
     let rows: Vec<Row<'_>> = reports

@@ -10,7 +10,7 @@ use runner_results::analyse::history::{Change, Series};
 use runner_results::analyse::stale::Staleness;
 use runner_types::{Commit, Regime, Value};
 
-/// Format version, raised when a reader of the old form would misread the new one.
+/// Format version, raised when an older reader would misread the new form.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]

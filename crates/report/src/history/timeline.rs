@@ -1,4 +1,4 @@
-//! Chart of a series: a point with its interval per revision, the level of each part, breaks and changes.
+//! Chart of a series: a point with its interval per revision, the level of each segment, breaks and changes.
 
 use super::words;
 use crate::chart::{
@@ -14,9 +14,9 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 300.0;
 /// Height above the plot, for the title and the labels of breaks.
 const TOP: f64 = 76.0;
-/// Minimum distance between the names of revisions.
+/// Minimum distance between revision labels.
 const APART: f64 = 64.0;
-/// Empty share of the vertical range, below the lowest interval and above the highest.
+/// Margin of the vertical range at each end, as a fraction of it.
 const MARGIN: f64 = 0.08;
 
 pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
@@ -48,7 +48,7 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
     for (start, end) in series.levels() {
         let level = y.place(level(&series.points[start..end]) / unit.nanoseconds());
         let points = [start as f64 - 0.3, end as f64 - 0.7].map(|at| {
-            // Few points are far apart.
+            // With few points, their spacing is wide enough to leave the plot.
             let at = x.place(at).clamp(LEFT, LEFT + WIDTH);
             format!("{},{}", f(at), f(level))
         });
@@ -98,7 +98,7 @@ fn vertical(series: &Series<'_>, unit: TimeUnit) -> Scale {
     Scale::new(ScaleKind::Linear, (low - margin, high + margin), range)
 }
 
-/// Draws the names of the revisions that have room.
+/// Draws the names of the revisions that fit.
 fn revisions(drawing: &mut Drawing, series: &Series<'_>, commits: &[Commit], x: Scale) {
     let step = x.place(1.0) - x.place(0.0);
     let every = if series.points.len() > 1 { (APART / step).ceil().max(1.0) as usize } else { 1 };
@@ -109,7 +109,7 @@ fn revisions(drawing: &mut Drawing, series: &Series<'_>, commits: &[Commit], x: 
     }
 }
 
-/// Draws breaks and changes, each as a line before the first point after it. Labels are in two rows.
+/// Draws each break and change as a line before the first point after it. Labels alternate between two rows.
 fn marks(drawing: &mut Drawing, series: &Series<'_>, x: Scale) {
     let breaks = series.breaks.iter().map(|at| (at.point, words::names(at).join(", "), "reference", None));
     let changes = series.changes.iter().map(|at| (at.point, words::change(at), "whisker", Some(COLOURS[1])));
@@ -124,7 +124,7 @@ fn marks(drawing: &mut Drawing, series: &Series<'_>, x: Scale) {
     }
 }
 
-/// Median of times that do not differ, so that outliers do not move it; 0 for no times.
+/// Median of a segment without changes, so that outliers do not move the level; 0 without points.
 fn level(points: &[Point]) -> f64 {
     runner_stats::median(&points.iter().map(|point| point.time.point).collect::<Vec<f64>>()).unwrap_or_default()
 }

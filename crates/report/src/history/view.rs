@@ -1,4 +1,4 @@
-//! View model of a history, and its forms for the terminal and in Markdown.
+//! View model of a history, and how the terminal and Markdown show it.
 
 use serde::Serialize;
 
@@ -18,13 +18,13 @@ use runner_types::Estimate;
 
 const INDENT: &str = "  ";
 
-/// Scatter of times, as a fraction, from which on it is mentioned if no change explains it.
+/// Unexplained scatter of times that is worth a mention, as a fraction.
 const WIDE: f64 = 0.05;
 
-/// The output that has what the terminal omits.
+/// Where to find what the terminal omits.
 const ELSEWHERE: &str = "the page that --format markdown makes";
 
-/// More revisions that cannot be read are counted.
+/// Maximum number of unreadable revisions to list; further ones are counted.
 const MOST_UNREAD: usize = 5;
 
 const BREAK_NOTE: &str = "Times before and after are not comparable.";
@@ -57,7 +57,7 @@ pub fn markdown(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) ->
     Templates::new()?.history(&view(reports, least, charts))
 }
 
-/// Writes the page in the terminal's width, without the revisions.
+/// Formats the page in the terminal's width, without the revisions.
 pub fn terminal(reports: &[ReportHistory<'_>], least: f64, screen: Screen) -> String {
     let view = view(reports, least, Vec::new());
     let mut lines = vec![view.headline];
@@ -90,7 +90,7 @@ pub fn view(reports: &[ReportHistory<'_>], least: f64, charts: Vec<Link>) -> Vie
     }
 }
 
-/// Says which revisions are missing in all that follows.
+/// Says which revisions are missing from the rest of the page.
 fn unread(reports: &[ReportHistory<'_>]) -> Vec<String> {
     let all = reports.iter().flat_map(|report| report.unread);
     let mut sentences: Vec<String> =
@@ -135,7 +135,7 @@ fn headline(reports: &[ReportHistory<'_>]) -> String {
     )
 }
 
-/// Fraction by which the greatest time exceeds the least without a change or a break between them.
+/// Fraction by which the largest time exceeds the smallest without a change or a break between them.
 fn unexplained_span(series: &Series<'_>) -> f64 {
     let spans = series.levels().into_iter().map(|(start, end)| {
         let times = || series.points[start..end].iter().map(|point| point.time.point);
@@ -204,7 +204,7 @@ fn changes(report: &ReportHistory<'_>) -> Table {
     table
 }
 
-/// Table of breaks. Breaks of several cases at one revision for one reason share a row.
+/// Table of breaks. Cases that break at the same revision for the same reason share a row.
 fn breaks(report: &ReportHistory<'_>) -> Table {
     let mut found: Vec<(usize, String, usize)> = Vec::new();
     for series in &report.series {
@@ -227,7 +227,7 @@ fn breaks(report: &ReportHistory<'_>) -> Table {
     table
 }
 
-/// Table with one row per series, with the oldest time that the newest can be compared with.
+/// Table with one row per series: the newest time, and the oldest that it can be compared with.
 fn cases(report: &ReportHistory<'_>) -> Table {
     let newest = |series: &Series<'_>| series.points.last().map_or(0.0, |point| point.time.point);
     let unit = TimeUnit::choose(report.series.iter().map(newest));

@@ -3,41 +3,40 @@
 use crate::comparison::words;
 use runner_results::analyse::history::{Break, Change, Series};
 
-/// Levels of a sparkline.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Separator of parts that cannot be compared.
+/// Separates segments that cannot be compared.
 const BREAK: char = '┊';
 
-/// Minimum fraction of the times that a sparkline spans, so that noise looks flat.
+/// Minimum relative range that a sparkline spans, so that noise looks flat.
 const LEAST_SPAN: f64 = 0.05;
 
-/// Maximum number of points of a sparkline; the oldest are omitted.
+/// Maximum number of points in a sparkline; the oldest are omitted.
 const MOST_POINTS: usize = 40;
 
-/// Writes a change, such as `+3.1 % ± 0.4`.
+/// Formats a change, such as `+3.1 % ± 0.4`.
 pub fn change(change: &Change) -> String {
     words::change(change.ratio, Some(change.interval))
 }
 
-/// Writes the causes of a change, such as `source changed; registers 16 → 40`.
+/// Lists the causes of a change, such as `source changed; registers 16 → 40`.
 pub fn causes(change: &Change) -> String {
     change.causes.iter().map(words::cause).collect::<Vec<_>>().join("; ")
 }
 
-/// Writes the reasons for a break, such as `driver 580.159.04 → 580.200.01; toolkit 13.0 → 13.1`.
+/// Lists the reasons for a break, such as `driver 580.159.04 → 580.200.01; toolkit 13.0 → 13.1`.
 pub fn reasons(at: &Break) -> String {
     let differences = at.differences.iter().map(words::difference);
     differences.chain(at.toolkit.iter().map(words::cause)).collect::<Vec<_>>().join("; ")
 }
 
-/// Names of what differs: `driver, toolkit`.
+/// Names of what differs, such as `driver` and `toolkit`.
 pub fn names(at: &Break) -> Vec<&'static str> {
     let differences = at.differences.iter().map(|difference| difference.what.name());
     differences.chain(at.toolkit.iter().map(|cause| words::cause_name(cause.what))).collect()
 }
 
-/// The times as a line of blocks: `▁▁▂┊▇█`.
+/// Draws the times as block characters: `▁▁▂┊▇█`.
 pub fn sparkline(series: &Series<'_>) -> String {
     let times = || series.points.iter().map(|point| point.time.point);
     let (low, high) = times().fold((f64::INFINITY, 0.0_f64), |(low, high), time| (low.min(time), high.max(time)));

@@ -1,4 +1,4 @@
-//! HTML page of a comparison or of a history: sentences and short tables, and one table of all rows to sort and filter,
+//! HTML page of a comparison or a history: sentences and short tables, and one table of all rows to sort and filter,
 //! each with the distribution of its times.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use runner_types::{CaseKey, Estimate, Regime, Round};
 /// Samples of each case and regime of a run.
 pub type Samples = HashMap<(CaseKey, Regime), Vec<Round>>;
 
-/// Relative tolerance for equal medians. The journal of another run has other medians.
+/// Relative tolerance for equal medians. A journal of another run has different medians.
 const SAME: f64 = 1e-9;
 
 /// Samples of a case, if `time` is their median.
@@ -41,7 +41,7 @@ pub(crate) struct Page {
     /// SVG charts, the most informative first.
     pub charts: Vec<String>,
     pub rows_title: &'static str,
-    /// Example of a filter that fits this page.
+    /// Filter example that fits this page.
     pub example: &'static str,
     pub method: Vec<String>,
     pub places: Vec<String>,
@@ -54,7 +54,7 @@ pub(crate) struct Page {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Part {
     pub title: String,
-    /// Whether it is open at first.
+    /// Whether the part is initially open.
     pub is_open: bool,
     pub note: String,
     pub lines: Vec<Line>,
@@ -79,7 +79,7 @@ pub(crate) struct Rows {
 pub(crate) struct Details {
     pub pairs: Vec<(&'static str, String)>,
     pub lanes: Vec<Lane>,
-    /// Name of a counter, with the counts of base and new.
+    /// Counter name, base count and new count.
     pub counts: Vec<[String; 3]>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Details {
 #[derive(Debug, Serialize)]
 pub(crate) struct Lane {
     pub name: String,
-    /// Median and ends of its interval, in nanoseconds.
+    /// Median and both ends of its interval, in nanoseconds.
     pub interval: [f64; 3],
     /// Text after the lane; may be empty.
     pub note: String,
@@ -118,7 +118,7 @@ struct Data {
 
 #[derive(Serialize)]
 struct Facts {
-    /// Indices of the facts: each name is followed by its text.
+    /// Indices of the facts, alternately a name and its text.
     pairs: Vec<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lanes: Vec<Lane>,
@@ -127,7 +127,7 @@ struct Facts {
 }
 
 impl Page {
-    /// A page with a title and a table; the caller adds the rest.
+    /// Creates a page with a title and a table; the caller adds the rest.
     pub fn new(title: String, rows: Rows) -> Result<Self, RenderError> {
         Ok(Self {
             title,

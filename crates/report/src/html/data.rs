@@ -1,7 +1,7 @@
-//! The table of all cases, column by column, for the script of the page.
+//! The table of all cases, column by column, for the page's script.
 //!
-//! Columns with equal values are dropped, and repeated texts are stored once, so that the page of a large report stays
-//! small.
+//! Columns with equal values are dropped, and repeated strings are stored once, so that the page of a large report
+//! stays small.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use runner_lang::format;
 use runner_results::analyse;
 use runner_types::{CaseRecord, Records};
 
-/// Maximum number of counters with a column. The others are among the facts of a case.
+/// Maximum number of counters with a column. Others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
 
-/// Maximum number of counters with a column if times have columns too.
+/// The same limit if times have columns too.
 const MOST_BESIDE_TIMES: usize = 3;
 
 /// Counters that explain most differences.
@@ -43,16 +43,16 @@ const EXPLANATORY: [&str; 10] = [
 pub(super) struct Data {
     rows: usize,
     columns: Vec<Column>,
-    /// Rows that are the fastest of their group.
+    /// Indices of the rows that are the fastest of their group.
     best: Vec<usize>,
     unit: PageUnit,
     facts: Vec<Facts>,
-    /// Names of facts.
+    /// Distinct names of facts.
     names: Vec<String>,
-    /// Texts of facts.
+    /// Distinct texts of facts.
     strings: Vec<String>,
     launch_titles: Vec<&'static str>,
-    /// Launches as tables, each of which several cases can share.
+    /// Tables of launches, each of which several cases can share.
     launches: Vec<Vec<Vec<String>>>,
     /// Names of counters, in the order of a case's counts.
     counters: Vec<String>,
@@ -94,17 +94,17 @@ fn columns(context: &Context<'_>) -> Vec<Column> {
     let axes = records.header.axes.iter();
     columns.extend(axes.map(|axis| table::axis(&axis.name, &rows, |row| units::axis(&row.record.case, &axis.name))));
     columns.extend(fixed(OUTCOME));
-    // A column with equal values is among the facts of every case instead.
+    // A column with equal values becomes a fact of every case instead.
     columns.retain(|column| column.key == "variant" || column.key == "check" || differs(column));
     columns.extend([TIME, RATIOS, WORK, ROOF, OPERATIONS, LAUNCH].into_iter().flat_map(fixed));
-    // As in `report.md`: bytes say more about a job that memory bounds.
+    // As in `report.md`: bytes are more informative for a memory-bound job.
     let has_operations = records.cases.iter().any(|record| is_arithmetic(records, record));
     columns.retain(|column| is_filled(column) && (column.key != "arithmetic" || has_operations));
     columns.extend(counted(records, &rows));
     columns
 }
 
-/// A column of the page; `None` if the page does not have it.
+/// A column of the page; `None` if the page does not show it.
 fn filled(column: &column::Column, context: &Context<'_>, rows: &[Row<'_>]) -> Option<Column> {
     let (table, page) = (column.table.as_ref()?, column.page.as_ref()?);
     Some(match page.cell {
@@ -125,7 +125,7 @@ fn differs(column: &Column) -> bool {
     column.texts.as_ref().is_some_and(|texts| texts.len() > 1)
 }
 
-/// Counters that differ between cases, those that explain most first.
+/// Counters that differ between cases, most explanatory first.
 fn counted(records: &Records, rows: &[Row<'_>]) -> Vec<Column> {
     let counters = || records.cases.iter().filter_map(|record| record.counters.as_ref()).flat_map(|c| c.0.keys());
     let mut names: Vec<&str> = counters().map(AsRef::as_ref).collect::<BTreeSet<&str>>().into_iter().collect();
@@ -143,7 +143,7 @@ fn counted(records: &Records, rows: &[Row<'_>]) -> Vec<Column> {
     names.into_iter().map(column).filter(distinct).take(most).collect()
 }
 
-/// Whether a column has texts, or a number anywhere.
+/// Whether the column has strings or at least one number.
 fn is_filled(column: &Column) -> bool {
     column.texts.is_some() || column.values.as_ref().is_some_and(|values| values.iter().any(Option::is_some))
 }

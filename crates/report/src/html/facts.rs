@@ -27,18 +27,18 @@ pub(super) const LAUNCH_TITLES: [&str; 10] = [
     "limited by",
 ];
 
-/// Maximum number of rows of source lines on a page. `lines.csv` has all of them.
+/// Maximum number of source-line rows on a page. `lines.csv` has all of them.
 const MOST_LINE_ROWS: usize = 1500;
 
-/// Facts of one case, as indices into the tables that all cases share.
+/// Facts of one case, as indices into the shared tables.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
-    /// Indices of the facts: each name is followed by its text.
+    /// Indices of the facts, alternately a name and its text.
     pairs: Vec<usize>,
     launches: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Vec<Option<String>>>,
-    /// Titles and rows of a table of the source lines with the largest counts.
+    /// Table of the source lines with the largest counts: titles and rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<(Vec<&'static str>, Vec<Vec<String>>)>,
     /// Nanoseconds, in the order of rounds.
@@ -46,17 +46,17 @@ pub(super) struct Facts {
     samples: Option<Vec<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds: Option<Vec<u32>>,
-    /// Median and ends of its interval, in nanoseconds.
+    /// Median and both ends of its interval, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<usize>,
-    /// Path of the page with the source lines.
+    /// Path of the case's source page.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<String>,
 }
 
-/// Tables that the facts of all cases share.
+/// Tables that all cases share.
 #[derive(Debug)]
 pub(super) struct Tables<'a> {
     records: &'a Records,
@@ -112,7 +112,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Source lines of a case, as long as the page has room for more.
+    /// Source lines of a case, unless the page has reached its limit of rows.
     fn lines(&mut self, record: &CaseRecord) -> Option<(Vec<&'static str>, Vec<Vec<String>>)> {
         let found = lines::details(record).filter(|(_, rows)| rows.len() <= self.line_rows_left)?;
         self.line_rows_left -= found.1.len();
@@ -163,7 +163,7 @@ fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
     if !result.each.is_empty() {
         pairs.push(("time of each launch", result.each.iter().map(shown).collect::<Vec<_>>().join(", ")));
     }
-    // The table has the ratios that hold for other processes too.
+    // The ratios in the table cover variation between processes.
     let ratio = |name, ratio: &runner_types::Ratio| {
         (name, format!("{} times as fast as {} in this run", number::ratio(&ratio.speedup), ratio.against))
     };
@@ -177,7 +177,7 @@ fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// Launches, one row each. Equal launches share a row.
+/// One row per launch; equal launches share a row.
 fn launches(record: &CaseRecord) -> Vec<Vec<String>> {
     match record.repeated() {
         Some((launch, streams)) => {

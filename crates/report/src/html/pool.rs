@@ -1,9 +1,9 @@
-//! Lists of texts that many rows of a page share.
+//! Deduplicates strings and tables that many rows of a page share.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A list of distinct values, in the order of their first use.
+/// Distinct values, in the order of their first use.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     pub list: Vec<T>,

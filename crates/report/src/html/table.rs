@@ -1,4 +1,4 @@
-//! Columns of a table in a page, which the page's script sorts and filters.
+//! Table columns of a page, which its script sorts and filters.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::units::{self, TimeUnit};
 use runner_types::{Case, Regime, Value};
 
-/// Unit in which to show times, which are in nanoseconds.
+/// Unit in which to show times that are given in nanoseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct PageUnit {
     pub name: &'static str,
@@ -20,7 +20,7 @@ impl From<TimeUnit> for PageUnit {
     }
 }
 
-/// One column for the page. Cells are texts, or indices into `texts` if that is present; `values` are for sorting.
+/// A column for the page. Cells are strings, or indices into `texts` if that is present; `values` are sort keys.
 #[derive(Debug, Serialize)]
 pub(crate) struct Column {
     pub key: String,
@@ -30,7 +30,7 @@ pub(crate) struct Column {
     pub texts: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<Option<f64>>>,
-    /// Unit of the values in filters.
+    /// Unit that filters use, relative to that of the values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
 }
@@ -42,10 +42,10 @@ pub(crate) enum Cells {
     Places(Vec<usize>),
 }
 
-/// A value for sorting, with its text.
+/// Sort key and its text.
 pub(crate) type Number = Option<(f64, String)>;
 
-/// A column with few distinct texts.
+/// Column of strings with few distinct values.
 pub(crate) fn texts<T>(name: &str, rows: &[T], text: impl Fn(&T) -> String) -> Column {
     let mut texts: Vec<String> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -60,7 +60,7 @@ pub(crate) fn texts<T>(name: &str, rows: &[T], text: impl Fn(&T) -> String) -> C
     Column { key: name.to_owned(), title: name.to_owned(), cells, texts: Some(texts), values: None, scale: None }
 }
 
-/// A column of numbers, each with its text.
+/// Column of numbers, each with its text.
 pub(crate) fn numbers<T>(key: &str, title: impl Into<String>, rows: &[T], number: impl Fn(&T) -> Number) -> Column {
     let each = rows.iter().map(|row| match number(row) {
         Some((value, text)) => (text, Some(six_digits(value))),
@@ -71,14 +71,14 @@ pub(crate) fn numbers<T>(key: &str, title: impl Into<String>, rows: &[T], number
     Column { key: key.to_owned(), title: title.into(), cells, texts: None, values: Some(values), scale: None }
 }
 
-/// A column of an axis, whose values are shown as texts and sorted as numbers.
+/// Column of an axis, whose values are shown as text and sorted as numbers.
 pub(crate) fn axis<T>(name: &str, rows: &[T], value: impl Fn(&T) -> Option<&Value>) -> Column {
     let shown = |row: &T| value(row).map(units::axis_value).unwrap_or_default();
     let numbers: Vec<Option<f64>> = rows.iter().map(|row| value(row).and_then(number_of)).collect();
     Column { values: numbers.iter().any(Option::is_some).then_some(numbers), ..texts(name, rows, shown) }
 }
 
-/// Columns for the cases and their regimes. The column of regimes is omitted if there is only one.
+/// Columns that identify a case and its regime. The regime is omitted if all rows share it.
 pub(crate) fn cases<T>(rows: &[T], case: impl Fn(&T) -> (&Case, Option<Regime>)) -> Vec<Column> {
     let mut columns = vec![texts("variant", rows, |row| case(row).0.key.variant.clone())];
     let mut axes: Vec<&str> = Vec::new();
@@ -101,7 +101,7 @@ fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// Enough digits to sort by; the full precision is in `results.csv`.
+/// Rounds to six digits, enough for sorting; `results.csv` has full precision.
 pub(super) fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
