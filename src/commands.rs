@@ -1,4 +1,4 @@
-//! The commands, one file each. Every file reads as the pipeline of its command; this module chooses the command.
+//! The commands, one file each. Every file reads as the pipeline of its command; this module dispatches.
 
 mod kernels;
 mod repeat;
@@ -43,7 +43,7 @@ use crate::session;
 use runner_progress::log;
 
 pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
-    // The parent reads a compiler process's standard error as the reason of a failure, so no log goes there.
+    // The parent treats a compiler process's standard error as the reason for a failure, so nothing is logged there.
     if !matches!(cli.command, Command::CompileUnit) {
         log::start(cli.verbose, matches!(cli.command, Command::Worker(_))).map_err(Failure::usage)?;
         let arguments = || std::env::args_os().skip(1).collect::<Vec<_>>();

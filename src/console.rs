@@ -1,6 +1,6 @@
 //! The terminal as commands see it: results go to standard output, everything else to standard error.
 //!
-//! Color, width and quietness are decided once here, so that no command asks the streams itself.
+//! Colour, width and quietness are decided once here, so that no command queries the streams itself.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -23,7 +23,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// Decides on color once: by the option, then `NO_COLOR`, then whether the stream is a terminal.
+    /// Decides on colour: by the option, then `NO_COLOR`, then whether the stream is a terminal.
     pub fn new(choice: ColorChoice) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let decide = |is_terminal: bool| match choice {
@@ -35,24 +35,24 @@ impl Console {
         Self { color, error_color, quiet: false }
     }
 
-    /// Formats faults in a manifest or in the options, with the lines they are in.
+    /// Formats faults in a manifest or in the options, with their source lines.
     pub fn faults(&self, faults: &Diagnostics) -> Failure {
         let message = faults.render_within(self.error_color, self.error_width()).trim_end().to_owned();
         Failure { exit: Exit::Usage, message, is_rendered: true, is_held: false }
     }
 
-    /// Terminal for which to lay out tables on standard output.
+    /// Width and style for tables on standard output.
     pub fn screen(&self) -> Screen {
         Screen { styled: self.color, width: width(io::stdout()) }
     }
 
-    /// Columns of standard error, if it is a terminal.
+    /// Width of standard error in columns, if it is a terminal.
     pub fn error_width(&self) -> Option<usize> {
         width(io::stderr())
     }
 
-    /// Prints to standard output, with control characters as symbols: text may come from kernels, manifests and names of
-    /// files. A closed pipe (`runner plan | head`) ends the command without an error.
+    /// Prints to standard output, with control characters as symbols: text may come from kernels, manifests and file
+    /// names. A closed pipe (`runner plan | head`) ends the command without an error.
     pub fn print(&mut self, text: &str) -> Result<(), Failure> {
         let text = shown(text, self.color);
         let mut stdout = io::stdout().lock();
@@ -67,10 +67,10 @@ impl Console {
         written(io::stdout().lock().write_all(b"\x1b[2J\x1b[H"))
     }
 
-    /// Prints the argument parser's answer: help, version, or why it refuses the arguments.
+    /// Prints the argument parser's output: help, version, or why it rejects the arguments.
     pub fn answer(&mut self, answer: &clap::Error) -> Result<Exit, Failure> {
         if answer.use_stderr() {
-            // Without standard error, only the exit code is left.
+            // If standard error is closed, only the exit code is left.
             let _ = answer.print();
             return Ok(Exit::Usage);
         }
@@ -96,18 +96,18 @@ impl Console {
         self.show(&prose_after(&format!("{error}: "), message, self.error_width(), "  "));
     }
 
-    /// Prints text to standard error, with control characters as symbols. A failed write is not an error of the command.
+    /// Prints text to standard error, with control characters as symbols. A failed write does not fail the command.
     pub fn show(&mut self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", shown(text, self.error_color));
     }
 }
 
-/// Text as a stream gets it. Only styles that this program may have added remain.
+/// Text as written to a stream. Only styles that this program may have added remain.
 fn shown(text: &str, is_styled: bool) -> Cow<'_, str> {
     if is_styled { visible_styled(text) } else { visible_lines(text) }
 }
 
-/// Result of a write to standard output. A closed pipe ends the command without an error.
+/// Converts the result of a write to standard output. A closed pipe ends the command without an error.
 fn written(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Ok(()) => Ok(()),
@@ -118,7 +118,7 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Columns of a terminal; `None` for other streams and for a terminal that does not know its width.
+/// Width of a terminal in columns; `None` for other streams and if the width is unknown.
 fn width(stream: impl AsFd) -> Option<usize> {
     let width = tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col));
     Some(width).filter(|width| *width > 0)

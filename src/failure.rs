@@ -8,7 +8,7 @@ use std::fmt::Display;
 pub enum Exit {
     /// Everything was done. Excluded and invalid cases are not failures.
     Success = 0,
-    /// A case failed or has a wrong result; the report is written.
+    /// A case failed or is wrong; the report is written.
     CaseFailed = 1,
     /// The command line or a manifest is wrong; nothing ran.
     Usage = 2,
@@ -18,7 +18,7 @@ pub enum Exit {
     Regression = 4,
     /// A claim of the manifest is broken, and the command was asked to judge claims.
     BrokenClaim = 5,
-    /// The two sides of a comparison are not of the same thing.
+    /// The two sides of a comparison are not comparable.
     Incomparable = 6,
     /// Stopped by the user; the report is written and marked incomplete.
     Interrupted = 130,
@@ -30,24 +30,24 @@ pub struct Failure {
     pub exit: Exit,
     /// What is wrong and what to do, for standard error.
     pub message: String,
-    /// Whether the message is already laid out, like faults of a manifest, instead of being a sentence.
+    /// Whether the message is already laid out, like manifest faults, rather than being a sentence.
     pub is_rendered: bool,
-    /// Whether a living process uses the folder. Another machine would fail, too.
+    /// Whether a live process uses the folder. Another machine would fail too.
     pub is_held: bool,
 }
 
 impl Failure {
-    /// The command line or a manifest is wrong.
+    /// For an error in the command line or a manifest.
     pub fn usage(message: impl Display) -> Self {
         Self { exit: Exit::Usage, message: message.to_string(), is_rendered: false, is_held: false }
     }
 
-    /// The error in one line.
+    /// First line of the message.
     pub fn first_line(&self) -> &str {
         self.message.lines().next().unwrap_or_default()
     }
 
-    /// The machine lacks something.
+    /// For something that the machine lacks.
     pub fn environment(message: impl Display) -> Self {
         Self { exit: Exit::Environment, message: message.to_string(), is_rendered: false, is_held: false }
     }

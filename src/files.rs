@@ -10,7 +10,7 @@ use runner_compile::{Cache, Network};
 use runner_experiment::Manifest;
 use runner_files::atomic;
 
-/// Loads a manifest, or reports every fault in it. Fetches its packages first, if the network may be used.
+/// Loads a manifest, or reports all its faults. Fetches its packages first, if the network may be used.
 pub fn load_manifest(
     path: &Path,
     reach: &ReachArgs,
@@ -29,7 +29,7 @@ pub fn load_manifest(
     runner_manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }
 
-/// Refuses a folder that the user did not name and that a symbolic link in the checkout leads to.
+/// Refuses a folder that the user did not name and that is reached through a symbolic link in the checkout.
 pub fn refuse_path_outside(dir: &Path) -> Result<(), Failure> {
     let Ok(here) = std::fs::canonicalize(".") else { return Ok(()) };
     let there = dir.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
@@ -48,7 +48,7 @@ pub fn write_out(path: &Path, text: &str) -> Result<(), Failure> {
     write_file("--out", path, text)
 }
 
-/// Writes a file that an option names or would name. Replaces an existing one only if forced.
+/// Writes a file that an option names or would name. Overwrites an existing one only if forced.
 pub fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if !force && path.exists() {
         let path = path.display();

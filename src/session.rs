@@ -1,7 +1,7 @@
-//! The one pipeline of a run: prepare, run, conclude.
+//! The single pipeline of a run: prepare, run, conclude.
 //!
-//! Every command that runs something goes through it and differs only in its options, so there is one way to check and
-//! to measure.
+//! Every command that runs something uses it and differs only in its options, so there is one way to check and to
+//! measure.
 
 mod against;
 mod conclude;
@@ -61,7 +61,7 @@ pub fn run_one(run: ManifestRun<'_>, interrupt: &Interrupt, console: &mut Consol
     let mut worker =
         worker::start(options, interrupt, console).map_err(|failure| explain_empty_selection(run, console, failure))?;
     if options.portion.is_some() {
-        // A task of a cluster can be sent again with more memory.
+        // A cluster task can be submitted again with more memory.
         worker.pool.end_when_killed();
     }
     let passes = Passes::prepare(run, &worker, console)?;
@@ -84,7 +84,7 @@ pub fn run_one(run: ManifestRun<'_>, interrupt: &Interrupt, console: &mut Consol
     };
     let ran = ready.work.run(&mut worker.pool, &mut observe, interrupt);
     let end = passes.run(ran, passed, (options, interrupt), &mut ready);
-    // Drop the plan before the results are read: each takes about as much memory.
+    // Drop the plan before reading the results: each takes about as much memory.
     drop(ready.work);
     let unwritten = Unwritten { end: &end, started, recorder: ready.recorder, destination: &ready.destination };
     let ended = while_concluding(|| match &ready.beside {
@@ -97,7 +97,7 @@ pub fn run_one(run: ManifestRun<'_>, interrupt: &Interrupt, console: &mut Consol
     ended
 }
 
-/// Runs and reports the cases of an experiment that a search has chosen.
+/// Runs and reports the cases that a search has selected.
 pub fn run_finalists(
     run: ManifestRun<'_>,
     worker: &mut worker::Worker,

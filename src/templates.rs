@@ -1,4 +1,4 @@
-//! `runner templates`: lists and exports the page templates. Also reads a manifest's template.
+//! `runner templates`: lists and exports the page templates. Also reads the template of a manifest.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,12 +21,12 @@ use runner_types::{PageTemplate, Records};
 
 const EXTENSION: &str = "tera";
 
-/// Environment variable with the time limit for a user's template, such as `10min`.
+/// Environment variable for the time limit of a user's template, such as `10min`.
 const LIMIT_VARIABLE: &str = "RUNNER_TEMPLATE_LIMIT";
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Maximum growth of this process in bytes while a user's template runs.
+/// Maximum growth of this process, in bytes, while it renders a user's template.
 const MOST_MEMORY: usize = 2 << 30;
 
 /// Interval for checking time and memory.
@@ -56,7 +56,7 @@ pub fn run(args: &TemplatesArgs, console: &mut Console) -> Result<Exit, Failure>
     Ok(Exit::Success)
 }
 
-/// Template that a manifest names. It must parse.
+/// Template that a manifest names. Fails if it does not parse.
 pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<PageTemplate>, Failure> {
     let Some((path, span)) = &manifest.template else { return Ok(None) };
     let refused = |message: String, hint: &str| {
@@ -72,7 +72,7 @@ pub fn of_manifest(manifest: &Manifest, console: &Console) -> Result<Option<Page
     Ok(Some(read))
 }
 
-/// Template from a file. Its syntax is checked; what it uses is known only when a page is made.
+/// Template from a file. Only its syntax is checked; unknown fields are found when a page is rendered.
 pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     let text = regular::read_text(path)
         .map_err(|error| Failure::usage(format!("cannot read the template {}: {error}", path.display())))?;
@@ -81,8 +81,8 @@ pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     Ok(template)
 }
 
-/// Runs `make` on records. If they have a user's template, ends the process when that takes too much time or memory:
-/// Tera has no limits, and a single thread cannot be ended. Nothing is written before the page is complete.
+/// Calls `make` on records. If they have a user's template, ends the process if that takes too much time or memory:
+/// Tera has no limits, and a single thread cannot be killed. Nothing is written before the page is complete.
 pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Failure> {
     let Some(template) = &records.header.template else { return Ok(make()) };
     let limit = match env::var_os(LIMIT_VARIABLE) {
@@ -120,7 +120,7 @@ fn end(message: &str) -> ! {
     process::exit(Exit::Usage as i32)
 }
 
-/// Resident memory of this process in bytes; 0 if the system does not say.
+/// Resident memory of this process, in bytes; 0 if unknown.
 fn memory() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));

@@ -18,7 +18,7 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let dir = args.job.as_path();
     let refused = |error: QueueError| Failure::environment(format!("nothing was cancelled: {error}"));
     let job = Job::read(dir).map_err(Failure::usage)?;
-    // Keeps other processes from sending tasks meanwhile.
+    // Keeps other processes from submitting tasks meanwhile.
     let _lock = lock(dir, console)?;
     let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
     let now = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
@@ -36,7 +36,7 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
             return Ok(Exit::Success);
         }
     };
-    // Finds arrays whose submission got no answer.
+    // Finds arrays whose submission the scheduler did not confirm.
     status::shards(dir, &job, &mut submissions, console);
     let all: Vec<String> = submissions.iter().flat_map(Submission::ids).collect();
     let known = if all.is_empty() {

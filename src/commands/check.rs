@@ -139,7 +139,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Number of points of these axes; the largest number if there are more.
+/// Number of points of these axes; saturates on overflow.
 fn points(axes: &[Axis]) -> usize {
     axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul)
 }

@@ -34,15 +34,15 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(line) = &args.notify {
         notify(line, &job, &headline, &collected, console);
     }
-    // Marked after a failure too: a user who waits for this job finds its output in the log.
+    // Marked even after a failure: a user who waits for this job finds its output in the log.
     if let Err(error) = mark_collected(&args.job, submissions) {
-        // A user without write access can collect too.
+        // Users without write access can collect too.
         console.say(&format!("warning: could not mark the job as collected: {error}"));
     }
     collected
 }
 
-/// Runs the user's line of shell with the outcome of a job on its standard input.
+/// Runs the user's shell command with the outcome of a job on its standard input.
 fn notify(line: &str, job: &Job, headline: &[String], outcome: &Result<Exit, Failure>, console: &mut Console) {
     let (exit, failure) = match outcome {
         Ok(exit) => (*exit, None),
@@ -57,7 +57,7 @@ fn notify(line: &str, job: &Job, headline: &[String], outcome: &Result<Exit, Fai
         .spawn();
     let ended = started.and_then(|mut child| {
         if let Some(mut input) = child.stdin.take() {
-            // It may not read what it gets.
+            // The command may exit without reading its input.
             let _ = input.write_all(visible_lines(&text).as_bytes());
         }
         child.wait()
@@ -69,8 +69,8 @@ fn notify(line: &str, job: &Job, headline: &[String], outcome: &Result<Exit, Fai
     }
 }
 
-/// The reports folder that a job names. Others may have written the job, so only folders below the working directory
-/// are allowed, with links resolved.
+/// Reports folder that a job names. Someone else may have written the job, so only folders below the working directory
+/// are allowed, with symbolic links resolved.
 fn below_here(out: &Path) -> Result<&Path, Failure> {
     let here = fs::canonicalize(".").unwrap_or_default();
     let real = |part: &Path| fs::canonicalize(if part.as_os_str().is_empty() { Path::new(".") } else { part }).ok();
@@ -100,7 +100,7 @@ pub fn collect(
     headline.push(counts(job, &shards));
     console.print(&(counts(job, &shards) + "\n" + &listed(dir, job, &open)))?;
     if job.searches {
-        // The search's last task writes the report.
+        // The search's last task writes the report itself.
         return Ok(if open.is_empty() { Exit::Success } else { Exit::CaseFailed });
     }
     let sources = vec![shards_folder(dir)];
@@ -129,7 +129,7 @@ pub fn collect(
     })
 }
 
-/// Compares each report with the one at the job's base revision, and shows its history.
+/// Compares each report with its version at the job's base revision, and shows its history.
 fn compare_reports(job: &Job, reports: &[Report], headline: &mut Vec<String>, console: &mut Console) -> Exit {
     let Some(revision) = &job.compare_with else { return Exit::Success };
     let mut worst = Exit::Success;
@@ -139,7 +139,7 @@ fn compare_reports(job: &Job, reports: &[Report], headline: &mut Vec<String>, co
         for words in [vec!["compare", &base, &folder], vec!["history", &folder]] {
             match command(&words, headline, console) {
                 Ok(exit) => worst = first(worst, exit),
-                // A new experiment has no report in the revision.
+                // A new experiment has no report at that revision.
                 Err(failure) => console.say(&format!("warning: {}: {}", words.join(" "), failure.message)),
             }
         }
@@ -147,7 +147,8 @@ fn compare_reports(job: &Job, reports: &[Report], headline: &mut Vec<String>, co
     worst
 }
 
-/// Compares reports as the command line does. Parsing makes sure that no text of the job is taken for an option.
+/// Compares reports like the command line does. Parsing the words ensures that no text of the job is taken for an
+/// option.
 fn command(words: &[&str], headline: &mut Vec<String>, console: &mut Console) -> Result<Exit, Failure> {
     let (name, folders) = words.split_at(1);
     let words = [&["runner"], name, &["--"], folders].concat();
@@ -162,7 +163,7 @@ fn command(words: &[&str], headline: &mut Vec<String>, console: &mut Console) ->
     }
 }
 
-/// The more severe exit code: newly wrong before slower, slower before incomparable.
+/// The more severe exit code: newly wrong, then slower, then incomparable.
 fn first(one: Exit, other: Exit) -> Exit {
     let order = [Exit::CaseFailed, Exit::Regression, Exit::Incomparable];
     order.into_iter().find(|exit| *exit == one || *exit == other).unwrap_or(Exit::Success)

@@ -1,4 +1,4 @@
-//! `runner compare`: what changed between two reports, or two trees of them. Needs no device.
+//! `runner compare`: what changed between two reports, or two trees of reports. Needs no device.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
     with_headline(args, console).map(|(exit, _)| exit)
 }
 
-/// Compares, and also returns the headline of what was found.
+/// Compares, and also returns the headline of the result.
 pub fn with_headline(args: &CompareArgs, console: &mut Console) -> Result<(Exit, String), Failure> {
     let [base, new] = [read(&args.base, console)?, read(&args.new, console)?];
     let matched = stored::pairs(&base, &new);
@@ -69,8 +69,8 @@ fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
     Ok(found)
 }
 
-/// Returns the reports of base and new that are not of what their trees of files have. Those of the base are left out if
-/// they are those of the new side, and if they are in a folder: they are a copy, which has no tree of its own.
+/// Stale reports of base and new, each checked against its own file tree. Base reports are skipped if they are the new
+/// side's own or come from a folder, since a folder is a copy without its own tree.
 fn stale_sides(args: &CompareArgs, [base, new]: [&[Stored]; 2], pairs: &[(usize, usize)]) -> [Vec<Staleness>; 2] {
     let is_other = |(b, n): &&(usize, usize)| base[*b].records != new[*n].records;
     let of_base = pairs.iter().filter(is_other).map(|(b, _)| &base[*b]);
@@ -85,7 +85,7 @@ fn stale_sides(args: &CompareArgs, [base, new]: [&[Stored]; 2], pairs: &[(usize,
     [of_base, of_new]
 }
 
-/// What differs between the manifests that the records were measured by, each experiment once.
+/// Differences between the manifests that were measured, once per experiment.
 fn manifests<'a>(args: &CompareArgs, pairs: impl Iterator<Item = (&'a Stored, &'a Stored)>) -> Vec<ManifestComparison> {
     let sides = [&args.base, &args.new].map(|argument| Manifests::new(argument));
     let mut found: Vec<ManifestComparison> = Vec::new();
@@ -106,9 +106,9 @@ fn manifests<'a>(args: &CompareArgs, pairs: impl Iterator<Item = (&'a Stored, &'
     found
 }
 
-/// Manifests of one side, read from the records among the files of their tree.
+/// Manifests of one side, found in its file tree by the records.
 struct Manifests {
-    /// The revision with the beginning of the places in it; `None` for the working tree.
+    /// The revision, and the prefix of report locations in it; `None` for the working tree.
     revision: Option<(Files, String)>,
     exports: Exports,
 }
@@ -140,16 +140,16 @@ fn stale_in<'a>(revision: &str, reports: impl IntoIterator<Item = &'a Stored>) -
     let files = Files::open(Path::new("."), revision, &Programs::of_this_machine());
     let before = format!("{revision}:");
     let placed = reports.into_iter().map(|stored| Placed::new(stored, &before));
-    // A revision that cannot be read has failed before.
+    // An unreadable revision has already been reported.
     files.map(|files| stale::find(placed, Tree::Revision(&files))).unwrap_or_default()
 }
 
-/// Samples in the journal next to a report; empty without a journal. Warns about a journal that cannot be read.
+/// Samples in the journal next to a report; empty without a journal. Warns about an unreadable journal.
 pub fn samples(stored: &Stored, console: &mut Console) -> Samples {
     samples_in(Path::new(&stored.place), console)
 }
 
-/// Samples in the journal of a folder, as for [`samples`].
+/// Samples in the journal of a folder, as in [`samples`].
 pub fn samples_in(dir: &Path, console: &mut Console) -> Samples {
     let journal = dir.join(JOURNAL_FILE);
     let found = if journal.is_file() { stored::samples(&journal) } else { Ok(Samples::new()) };
@@ -159,7 +159,7 @@ pub fn samples_in(dir: &Path, console: &mut Console) -> Samples {
     })
 }
 
-/// Reports a source that cannot be read. A wrong name is a usage error; anything else is damage or lack of access.
+/// Failure for an unreadable source. A wrong name is a usage error; anything else is damage or lack of access.
 pub fn read_failure(error: &ReadError) -> Failure {
     let message = error.to_string();
     if error.is_misnamed() { Failure::usage(message) } else { Failure::environment(message) }
@@ -179,7 +179,7 @@ fn options(args: &CompareArgs) -> Options {
     Options { threshold: args.threshold, allow, inform, gate_counters: args.gate_counters, strict: args.strict }
 }
 
-/// Labels of both sides for the reader: the commit, also for a folder of the checkout, or the name if the commits are
+/// Labels of both sides for the reader: the commit, even for a folder of the checkout, or the name if the commits are
 /// equal.
 fn labels(args: &CompareArgs) -> [String; 2] {
     let programs = Programs::of_this_machine();
@@ -195,13 +195,13 @@ fn labels(args: &CompareArgs) -> [String; 2] {
     }
 }
 
-/// The folder of a file, or the folder itself.
+/// The path itself if it is a folder, otherwise its parent.
 fn folder(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !path.is_dir() && !parent.as_os_str().is_empty());
     parent.unwrap_or(if path.is_dir() { path } else { Path::new(".") })
 }
 
-/// Abbreviated commit, with the mark for files that differ from it.
+/// Abbreviated commit, keeping the mark for uncommitted changes.
 pub fn short(commit: &str) -> String {
     match commit.strip_suffix("-dirty") {
         Some(name) => format!("{} with changes", name.get(..7).unwrap_or(name)),
@@ -226,7 +226,7 @@ fn nothing_in_common(args: &CompareArgs, base: &[Stored], new: &[Stored]) -> Fai
 #[derive(Debug, Clone, Copy)]
 pub struct Output<'a> {
     pub format: ComparisonFormat,
-    /// File to write instead of standard output.
+    /// File to write to instead of standard output.
     pub out: Option<&'a Path>,
     /// Page for a pull request, if requested.
     pub page: Option<Page<'a>>,

@@ -28,7 +28,7 @@ fn text(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Input for `runner plan --device-profile`. The free memory is left out, since it changes from moment to moment.
+/// Input for `runner plan --device-profile`. Free memory is omitted, since it changes constantly.
 fn json(devices: &[(DeviceId, DeviceInfo)]) -> Result<String, Failure> {
     let profiles: Vec<DeviceInfo> =
         devices.iter().map(|(_, info)| DeviceInfo { memory_free: None, ..info.clone() }).collect();

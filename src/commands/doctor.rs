@@ -1,4 +1,4 @@
-//! `runner doctor`: checks what a run needs, and says what to do about what is missing.
+//! `runner doctor`: checks what a run needs, and says how to get what is missing.
 //!
 //! Changes nothing, except with `--calibrate`: that measures the devices, stores the result and may download a
 //! compiler.
@@ -33,7 +33,7 @@ use runner_workers::{Interrupt, Pool, WorkerSpec};
 /// Headers that kernels include, one from each package.
 const HEADERS: [&str; 5] = ["cooperative_groups.h", "cuda_fp16.h", "cuda_bf16.h", "cub/cub.cuh", "mma.h"];
 
-/// What a run does without a GPU.
+/// How a run works without a GPU.
 const SIMULATED: &str = "`runner run` uses the simulator, which counts but measures no times";
 
 /// Version of the JSON, raised when a reader of the old one would misread the new one.
@@ -142,7 +142,7 @@ fn calibrate(devices: &[(DeviceId, DeviceInfo)], args: &DoctorArgs, console: &mu
     Ok(())
 }
 
-/// What earlier runs measured about the devices.
+/// What earlier runs measured on the devices.
 fn of_machines(cache: &Cache, driver: Option<&DriverVersion>, devices: &[(DeviceId, DeviceInfo)]) -> Option<Finding> {
     let store = machine::store(cache);
     let version = driver?.version.clone().unwrap_or_else(|| UNKNOWN_DRIVER.to_owned());
@@ -174,7 +174,7 @@ fn json(findings: &[Finding], exit: Exit) -> Result<String, Failure> {
 
 fn render(findings: &[Finding], screen: Screen) -> String {
     const INDENT: &str = "\n                            ";
-    // A narrow terminal wraps lines itself.
+    // A very narrow terminal has to wrap lines itself.
     let width = screen.width.map(|width| width.saturating_sub(INDENT.len() - 1)).filter(|width| *width >= 30);
     let mut text = String::new();
     for finding in findings {
@@ -185,7 +185,7 @@ fn render(findings: &[Finding], screen: Screen) -> String {
         };
         let mark = if screen.styled { format!("\u{1b}[{code}m{mark}\u{1b}[0m") } else { mark.to_owned() };
         let words = runner_report::prose(finding.text.trim_end(), width, "").replace('\n', INDENT);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{mark}  {:<17}  {words}", finding.what);
     }
     text
@@ -261,7 +261,7 @@ fn of_confinement(is_enforced: bool) -> Finding {
     )
 }
 
-/// Compiles an empty kernel without the cache.
+/// Compiles an empty kernel, bypassing the cache.
 fn try_out(toolkit: &Toolkit) -> Result<(), String> {
     let dir = tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
     let source = dir.path().join("trial.cu");
@@ -376,7 +376,7 @@ fn counters_are_roots() -> bool {
     params.lines().any(|line| line.trim() == "RmProfilingAdminOnly: 1") && !rustix::process::geteuid().is_root()
 }
 
-/// Current GPU clocks. Times taken at reduced clocks are not representative.
+/// Current GPU clocks. Times measured at reduced clocks are not representative.
 fn of_clocks(programs: &Programs) -> Finding {
     const FIELDS: &str = "index,clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,persistence_mode";
     let query = format!("--query-gpu={FIELDS}");
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn a_compiler_that_a_run_fetches_is_missing_only_where_it_cannot_be_fetched() {
-        // Built by hand, since the machine that runs this test may have the toolkit.
+        // Constructed here, since the machine running this test may have the toolkit.
         let nowhere = Err(ToolkitError::Missing(Missing { tried: Vec::new(), pinned: pinned::NEWEST }));
         assert_eq!(of_compiler(&nowhere, true).state, State::Absent);
         assert_eq!(of_compiler(&nowhere, false).state, State::Missing);

@@ -16,7 +16,7 @@ use runner_types::{BackendKind, Records};
 
 const CAUSES: &str = "reports/fidelity.toml";
 
-/// Content of the file of causes.
+/// Content of the causes file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Causes {
@@ -44,7 +44,7 @@ pub fn run(args: &FidelityArgs, console: &mut Console) -> Result<Exit, Failure> 
     Ok(Exit::Success)
 }
 
-/// Reads the causes. The default file may be missing; a named one must exist.
+/// Reads the causes. The default file may be missing; one named by the user must exist.
 fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
     let fault = |why: String| Failure::usage(format!("--causes {}: {why}", path.display()));
     match std::fs::read_to_string(path) {
@@ -54,7 +54,7 @@ fn read_causes(path: &Path, is_asked_for: bool) -> Result<Vec<Cause>, Failure> {
     }
 }
 
-/// Pairs the simulated records of each experiment with the hardware's, in the order of the command line.
+/// Pairs each experiment's simulated records with the hardware's, in command-line order.
 fn pairs(paths: &[PathBuf]) -> Result<Vec<(Records, Records)>, Failure> {
     let mut sides: Vec<(String, [Option<Records>; 2])> = Vec::new();
     for path in paths {

@@ -50,14 +50,14 @@ pub fn run(args: &HistoryArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Returns the reports whose newest records are not of what the last revision of the range has.
+/// Reports whose newest records do not match the last revision of the range.
 fn stale(histories: &[History], args: &HistoryArgs) -> Vec<Staleness> {
     let span = span(args);
     let newest = histories
         .iter()
         .filter_map(|history| Some(Placed { place: &history.place, records: &history.versions.last()?.records }));
     let files = Files::open(Path::new("."), &span.until, &Programs::of_this_machine());
-    // A revision that cannot be read has failed before.
+    // An unreadable revision has already been reported.
     files.map(|files| stale::find(newest, Tree::Revision(&files))).unwrap_or_default()
 }
 
@@ -65,14 +65,14 @@ fn span(args: &HistoryArgs) -> Span {
     Span::parse(args.range.as_deref().unwrap_or("HEAD"))
 }
 
-/// Samples in the journal of a report in this checkout, which belong to its newest run.
+/// Samples of the report's newest run, from the journal in this checkout.
 fn newest_samples(history: &History, console: &mut Console) -> Samples {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let found = here.ancestors().map(|above| above.join(&history.place)).find(|dir| dir.is_dir());
     found.map(|dir| samples_in(&dir, console)).unwrap_or_default()
 }
 
-/// Selected cases, with the options of `runner plan`.
+/// Selects cases with the options of `runner plan`.
 struct Filter<'a> {
     condition: Option<Program>,
     variants: &'a [String],
@@ -85,7 +85,7 @@ impl<'a> Filter<'a> {
         Ok(Self { condition, variants: &args.variant })
     }
 
-    /// Whether the condition has a value for every case.
+    /// Checks that the condition has a value for every case.
     fn check(&self, histories: &[History]) -> Result<(), Failure> {
         let Some(condition) = &self.condition else { return Ok(()) };
         let versions = histories.iter().flat_map(|history| &history.versions);
@@ -111,7 +111,7 @@ fn refused(filter: Option<&str>, message: &str) -> Failure {
     ))
 }
 
-/// Axes and variant of a case, for conditions.
+/// Axes and variant of a case, as a scope for conditions.
 fn scope(key: &CaseKey) -> Scope {
     let mut scope = Scope::new();
     scope.set("variant", Value::Str(key.variant.clone()));

@@ -1,4 +1,4 @@
-//! `runner import`: writes a source and a manifest for a kernel from another compiler.
+//! `runner import`: writes a source file and a manifest for a kernel from another compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub fn run(args: &ImportArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// `kernels/` next to the folder of a manifest.
+/// The folder `kernels/` next to the manifest's folder.
 fn kernels_beside(manifest: &Path) -> PathBuf {
     let folder = manifest.parent().unwrap_or(Path::new(""));
     match folder.file_name() {
@@ -47,7 +47,7 @@ fn kernels_beside(manifest: &Path) -> PathBuf {
     }
 }
 
-/// PTX of the requested kernel.
+/// PTX file of the requested kernel.
 fn cached_kernel(args: &TritonArgs) -> Result<PathBuf, Failure> {
     let mut found = Vec::new();
     let inner: Vec<PathBuf> = entries(&args.folder)?.into_iter().filter(|path| path.is_dir()).collect();

@@ -1,4 +1,4 @@
-//! `runner init`: writes a manifest for the kernels of a source, or the files of a CI service.
+//! `runner init`: writes a manifest for the kernels of a source file, or the files for a CI service.
 
 mod ci;
 

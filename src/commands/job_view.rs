@@ -1,6 +1,6 @@
 //! A job's state for people and programs: its progress, what waits and why, what failed and where its log is.
 //!
-//! `status`, `collect` and `submit` share it, so that they describe a job alike.
+//! `status`, `collect` and `submit` share it, so that they describe a job in the same way.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,10 +21,10 @@ const MOST_LINES: usize = 20;
 
 const MOST_LISTED_NAMES: usize = 3;
 
-/// Largest log, in bytes, whose last line is shown.
+/// Size limit, in bytes, of logs whose last line is shown.
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// States in the order in which they are counted.
+/// States in the order in which counts list them.
 const COUNTED: [State; 8] = [
     State::Done,
     State::Running,
@@ -36,7 +36,7 @@ const COUNTED: [State; 8] = [
     State::Unsubmitted,
 ];
 
-/// States of shards without a result, present or expected, in the order in which they are listed.
+/// States of shards without a result that will not produce one, in listing order.
 const MISSING: [State; 5] = [State::Failed, State::Lost, State::Damaged, State::Outdated, State::Unsubmitted];
 
 #[derive(Debug)]
@@ -44,13 +44,13 @@ pub struct JobView<'a> {
     dir: &'a Path,
     job: &'a Job,
     shards: &'a [ShardStatus],
-    /// Cases that have ended, also of shards that have not.
+    /// Number of finished cases, including those of unfinished shards.
     cases: u64,
-    /// Seconds since the last submission, and the estimated seconds left, if known.
+    /// Seconds since the last submission, and the estimated remaining seconds, if known.
     time: Option<(u64, Option<f64>)>,
     /// Age of the scheduler's answer, in seconds.
     age: Option<u64>,
-    /// The job that collects the results: its id, its state and the reason.
+    /// The collecting job: its id, its state and the reason for it.
     collecting: Option<(String, State, String)>,
     /// Files of the last submission that have been edited since.
     edited: Vec<PathBuf>,
@@ -106,14 +106,14 @@ impl<'a> JobView<'a> {
         }
     }
 
-    /// The job in one line.
+    /// The job on one line.
     pub fn line(&self) -> String {
         let submitted = self.submitted.as_deref().and_then(|time| time.get(..10));
         let submitted = submitted.map(|date| format!("; submitted on {date}")).unwrap_or_default();
         format!("{}: {}{submitted}", self.dir.display(), counts(self.job, self.shards))
     }
 
-    /// The lines for people.
+    /// The job in lines for people.
     pub fn text(&self) -> String {
         let mut text = counts(self.job, self.shards) + "\n";
         let planned: u64 = self.shards.iter().map(|shard| self.job.cases(shard.work)).sum();
@@ -221,16 +221,16 @@ impl<'a> JobView<'a> {
     }
 }
 
-/// Files of a submission that have been edited since, relative to the working directory of the tasks if below it.
+/// Files of a submission that have been edited since, relative to the tasks' working directory if below it.
 fn edited(dir: &Path, job: &Job, submission: &Submission) -> Vec<PathBuf> {
-    // A search runs without copies; and if the checkout is elsewhere now, nothing is known.
+    // A search runs without copies. If the checkout has moved, edits cannot be detected.
     let snapshot = Snapshot::read(dir, &submission.snapshot).ok().filter(|_| job.directory.exists());
     let relative = |path: &Path| path.strip_prefix(&job.directory).unwrap_or(path).to_owned();
     snapshot.map(|snapshot| snapshot.edited(dir).map(relative).collect()).unwrap_or_default()
 }
 
-/// Seconds since a submission, and an estimate of those left. It assumes that the rest of the estimated work goes as
-/// fast as the shards finished since then.
+/// Seconds since a submission, and the estimated remaining seconds. The estimate assumes that the remaining work
+/// proceeds at the rate of the shards finished since then.
 fn time(job: &Job, last: &Submission, shards: &[ShardStatus]) -> Option<(u64, Option<f64>)> {
     let submitted = humantime::parse_rfc3339(&last.submitted).ok()?;
     let elapsed = now().saturating_sub(submitted.duration_since(UNIX_EPOCH).ok()?.as_secs());
@@ -238,7 +238,7 @@ fn time(job: &Job, last: &Submission, shards: &[ShardStatus]) -> Option<(u64, Op
         let written: Option<SystemTime> = fs::metadata(journal).and_then(|metadata| metadata.modified()).ok();
         written.is_some_and(|written| written >= submitted)
     };
-    // A shard without an estimate is some work too.
+    // A shard without an estimate still counts as some work.
     let work = |shard: &ShardStatus| job.seconds(shard.work).max(1e-9);
     let done: f64 = shards.iter().filter(|shard| shard.journal.as_ref().is_some_and(is_newer)).map(work).sum();
     let open = shards.iter().filter(|shard| matches!(shard.state, State::Queued | State::Running));
@@ -260,7 +260,7 @@ pub fn counts(job: &Job, shards: &[ShardStatus]) -> String {
     format!("job {}: {}: {}", job.name, plural(shards.len() as u64, what), parts.join(", "))
 }
 
-/// Lists the unfinished shards. A few missing ones are listed one by one with the end of their log; the others are
+/// Lists the unfinished shards. A few missing ones are listed individually with the end of their log; the others are
 /// grouped by what they wait for and where they run.
 pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
     let mut text = String::new();
@@ -307,7 +307,7 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
     text
 }
 
-/// Groups shards by a text about them, and counts each group.
+/// Groups shards by a key, and counts each group.
 fn grouped<'s, T: 's + ?Sized + Ord>(
     shards: impl IntoIterator<Item = &'s ShardStatus>,
     state: State,
@@ -320,12 +320,12 @@ fn grouped<'s, T: 's + ?Sized + Ord>(
     counts
 }
 
-/// Log of a task, by the task's name in the scheduler.
+/// Log of the task with this name in the scheduler.
 fn log_of(dir: &Path, task: &str) -> PathBuf {
     logs_folder(dir).join(format!("task-{task}.out"))
 }
 
-/// Last line of a log. The log may contain anything that a program wrote.
+/// Last line of a log, which may contain arbitrary program output.
 fn last_line(log: &Path) -> Option<String> {
     let bytes = regular::read_up_to(log, LONGEST_LOG).ok()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! The jobs of a checkout: every folder below [`JOBS`] with a job in it.
+//! The jobs of a checkout: every folder below [`JOBS`] that contains a job.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use runner_cluster::{Job, JobError, Submission};
 
-/// Folder of all jobs, in the folder that they are submitted from.
+/// Folder of all jobs, relative to the folder that they are submitted from.
 pub const JOBS: &str = "target/jobs";
 
 #[derive(Debug)]
@@ -24,16 +24,16 @@ impl Known {
         Ok(Self { dir: dir.to_owned(), job, submissions })
     }
 
-    /// When the job was last submitted: RFC 3339, UTC.
+    /// Time of the last submission: RFC 3339, UTC.
     pub fn submitted(&self) -> &str {
         self.submissions.last().map_or("", |last| last.submitted.as_str())
     }
 }
 
-/// Every job, the one that was submitted last at the end. Those that cannot be read are reported.
+/// All jobs, ordered by their last submission. Reports unreadable ones.
 pub fn all(console: &mut Console) -> Vec<Known> {
     let folders = fs::read_dir(JOBS).into_iter().flatten().flatten();
-    // A link does not lead to a job of this checkout.
+    // A symbolic link may point outside this checkout.
     let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());
     let mut jobs = Vec::new();
     for dir in folders.filter(|dir| Job::exists(dir)) {
@@ -46,7 +46,7 @@ pub fn all(console: &mut Console) -> Vec<Known> {
     jobs
 }
 
-/// Fails where there is no job.
+/// All jobs; fails if there are none.
 pub fn some(console: &mut Console) -> Result<Vec<Known>, Failure> {
     let jobs = all(console);
     if jobs.is_empty() {

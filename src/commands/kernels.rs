@@ -13,10 +13,10 @@ use runner_cuda_source::signature::Signature;
 use runner_lang::diagnostics::nearest;
 use runner_manifest::draft::{Draft, Request, Wanted, fitting, template_guess};
 
-/// Rounds in which headers of headers are looked for.
+/// Maximum number of rounds in which to search for headers included by headers.
 const MOST_ROUNDS: usize = 4;
 
-/// Drafts a manifest called `name`. `source_name` gives the name of each source in it.
+/// Drafts a manifest called `name`. `source_name` returns the name that the manifest uses for a source.
 pub fn draft(
     sources: &[String],
     args: &KernelArgs,
@@ -61,11 +61,11 @@ pub fn draft(
     Draft::new(&request).map_err(|faults| refused(&faults))
 }
 
-/// The options with folders of headers that only the checkouts of the sources have, each with a note.
+/// The options, with include folders found in the sources' checkouts added, and a note for each.
 fn with_headers(sources: &[String], args: &KernelArgs, notes: &mut Vec<String>) -> KernelArgs {
     let mut args = args.clone();
     for path in sources.iter().map(|source| file_of(source)) {
-        // A header that is found may include others.
+        // A header found in one round may include others.
         for _ in 0..MOST_ROUNDS {
             let file = KernelFile::read(&path, &args.include_paths, &args.defines).unwrap_or_default();
             let before = args.include_paths.len();
@@ -83,7 +83,7 @@ fn with_headers(sources: &[String], args: &KernelArgs, notes: &mut Vec<String>) 
     args
 }
 
-/// Gives a kernel that the sources do not launch the launch of another one with the same parameters.
+/// If the sources do not launch a kernel, gives it the launch of another kernel with the same parameters.
 fn adopt_launches(kernels: &mut [Wanted]) {
     for place in 0..kernels.len() {
         let wanted = &kernels[place];
@@ -94,7 +94,7 @@ fn adopt_launches(kernels: &mut [Wanted]) {
         let others: Vec<&Launch> = kernels.iter().filter(is_like).filter_map(|other| other.launch.as_ref()).collect();
         let launch = fitting(&wanted.signature, &wanted.constants, &others);
         let template = launch.as_ref().and_then(|launch| launch.template.as_deref());
-        // Types of an overload follow its template arguments.
+        // An overload's parameter types follow its template arguments.
         if let Some(template) =
             template.filter(|_| !wanted.signature.template.is_empty() && !wanted.kernel.contains('<'))
         {
@@ -105,7 +105,7 @@ fn adopt_launches(kernels: &mut [Wanted]) {
     }
 }
 
-/// Name of an experiment about this file: `reduce_fast` for `src/reduce_fast.cu`.
+/// Experiment name for this file: `reduce_fast` for `src/reduce_fast.cu`.
 pub fn experiment_name(file: &Path) -> String {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -113,7 +113,7 @@ pub fn experiment_name(file: &Path) -> String {
     if name.is_empty() { "kernels".to_owned() } else { name }
 }
 
-/// File of `FILE[:KERNEL]`.
+/// File in `FILE[:KERNEL]`.
 pub fn file_of(source: &str) -> PathBuf {
     split(source).0
 }
@@ -123,12 +123,12 @@ pub fn names_kernels(sources: &[String], args: &KernelArgs) -> bool {
     !args.kernel.is_empty() || sources.iter().any(|source| split(source).1.is_some())
 }
 
-/// `a.cu:ns::old` is a file and a kernel, unless there is a file with a colon in its name.
+/// Splits `a.cu:ns::old` into a file and a kernel, unless a file with a colon in its name exists.
 fn split(source: &str) -> (PathBuf, Option<&str>) {
     let colons = source.match_indices(':').map(|(at, _)| at);
     let ends = std::iter::once(source.len()).chain(colons.clone());
     let end = ends.into_iter().find(|end| Path::new(&source[..*end]).is_file());
-    // Without such a file, complain about the part before the first colon.
+    // If no such file exists, an error should name the part before the first colon.
     let end = end.or_else(|| colons.into_iter().next()).unwrap_or(source.len());
     (PathBuf::from(&source[..end]), source.get(end + 1..).filter(|kernel| !kernel.is_empty()))
 }
@@ -148,7 +148,7 @@ fn wanted(
         })?;
     let whole = |signature: &Signature, template: Option<&str>| {
         let launches: Vec<&Launch> = host.launches.iter().filter(|launch| launch.kernel == signature.name).collect();
-        // A launch that does not look like the kernel still is how the file launches it.
+        // Even a launch that does not match the kernel's signature shows how the file launches it.
         let launch =
             fitting(signature, &host.constants, &launches).or_else(|| launches.first().map(|launch| (*launch).clone()));
         let launched = launch.as_ref().and_then(|launch| launch.template.as_deref()).unwrap_or_default();
@@ -217,7 +217,7 @@ fn wanted(
     if faults.is_empty() { Ok((kernels, notes)) } else { Err(faults) }
 }
 
-/// A kernel as it is named on the command line: `ns::scale<float>`, `add(const float*, float*, int)`.
+/// A kernel as named on the command line: `ns::scale<float>`, `add(const float*, float*, int)`.
 struct Asked {
     name: String,
     template: Option<String>,
@@ -238,12 +238,12 @@ impl Asked {
     }
 }
 
-/// Whether a kernel is meant by a name, which may leave out namespaces.
+/// Whether a name, possibly without namespaces, refers to a kernel.
 fn is_path(path: &str, name: &str) -> bool {
     path == name || path.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
 }
 
-/// Types without blanks, to compare them however they are written.
+/// Types without spaces, to compare them regardless of formatting.
 fn plain(types: &str) -> String {
     types
         .split_whitespace()
@@ -260,11 +260,11 @@ fn is_overloaded(signature: &Signature, known: &[Signature]) -> bool {
     known.iter().filter(|other| other.path() == signature.path()).count() > 1
 }
 
-/// The largest group of kernels that take the same types, and notes that name the others.
+/// The largest group of kernels with the same parameter types, and notes that name the others.
 fn comparable<'a>(all: &[&'a Signature], file: &str) -> (Vec<&'a Signature>, Vec<String>) {
     let like = |one: &Signature| all.iter().copied().filter(|other| other.types() == one.types()).collect::<Vec<_>>();
     let groups = all.iter().map(|signature| like(signature));
-    // Of equally large groups, the first.
+    // The first of several largest groups.
     let mut largest = groups.rev().max_by_key(Vec::len).unwrap_or_default();
     let has_output = |signature: &&Signature| {
         signature
@@ -286,7 +286,7 @@ fn comparable<'a>(all: &[&'a Signature], file: &str) -> (Vec<&'a Signature>, Vec
     (largest, if others.is_empty() { Vec::new() } else { vec![note] })
 }
 
-/// Which file defines a kernel that this one only declares.
+/// Names the file that defines a kernel which this one only declares.
 fn declared_only(path: &Path, declared: &Signature) -> String {
     let (file, name) = (path.display(), declared.path());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -309,13 +309,13 @@ fn declared_only(path: &Path, declared: &Signature) -> String {
     }
 }
 
-/// All faults, one per line.
+/// Usage error that lists all faults, one per line.
 fn refused(faults: &[String]) -> Failure {
     let message = faults.iter().map(|fault| format!("error: {fault}")).collect::<Vec<_>>().join("\n");
     Failure { exit: Exit::Usage, message, is_rendered: true, is_held: false }
 }
 
-/// Name of a source in the manifest at `manifest`: the file name if manifests find it by that, otherwise the path
+/// Name of a source in the manifest at `manifest`: the file name if manifests can find it by that, otherwise the path
 /// relative to the manifest's folder.
 pub fn source_name(source: &Path, manifest: &Path) -> String {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -328,7 +328,7 @@ pub fn source_name(source: &Path, manifest: &Path) -> String {
     let shared = source.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| Path::new("..").to_owned());
     let relative: PathBuf = up.chain([source.components().skip(shared).collect::<PathBuf>()]).collect();
-    // A file of this name in `kernels/` would be found first.
+    // A file of this name in `kernels/` would take precedence.
     let is_hidden = kernels.is_some_and(|kernels| kernels.join(&relative).is_file());
     if is_hidden { source.display().to_string() } else { relative.display().to_string() }
 }

@@ -18,7 +18,7 @@ use runner_types::{BackendKind, Value};
 
 const FOLDER: &str = "experiments";
 
-/// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
+/// Maximum number of axis values to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 4;
 
 pub fn run(args: &ListArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -144,7 +144,7 @@ fn table(entries: &[Entry], width: Option<usize>) -> String {
     let second =
         entries.iter().map(|entry| entry.gpu.cases.to_string().len()).chain([TITLES[1].len()]).max().unwrap_or(0);
     let indent = first + second + 4;
-    // A narrow terminal wraps lines itself.
+    // A very narrow terminal has to wrap lines itself.
     let rest = width.map(|width| width.saturating_sub(indent)).filter(|width| *width >= 30);
     let row = |[one, two]: [&str; 2], lines: &[String]| {
         let lines: Vec<String> = lines.iter().map(|line| prose(line, rest, "  ")).collect();

@@ -36,7 +36,7 @@ pub fn run(args: &LogsArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Whether a log's name contains a task's: `task-1234_7.out`, or with PBS `1234[7].server.OU`.
+/// Whether a log's name contains a task's, as in `task-1234_7.out` or, with PBS, `1234[7].server.OU`.
 fn is_of(file: &Path, task: &str) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let rest = name.strip_prefix("task-").or_else(|| name.strip_prefix("collect-")).unwrap_or(&name);
@@ -50,7 +50,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads a log, which may contain anything that a program wrote.
+/// Reads a log, which may contain arbitrary program output.
 fn read(file: &Path) -> Result<String, Failure> {
     let bytes = regular::read_data(file, regular::LONGEST_DATA);
     let bytes = bytes.map_err(|error| Failure::environment(format!("cannot read {}: {error}", file.display())))?;

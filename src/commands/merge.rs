@@ -22,28 +22,28 @@ use runner_types::{Environment, GroupKey, Records, RunHeader, Shard};
 
 const MOST_NAMES: usize = 5;
 
-/// How long the results of a job wait for another process that writes to their folder. A report takes seconds.
+/// How long to wait for another process that writes to the reports folder. Writing a report takes seconds.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Interval for looking whether it has ended.
+/// Interval for checking whether that process has ended.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
     merge(&args.sources, &Target { out: args.out.as_deref(), job: None }, console).map(|written| written.exit)
 }
 
-/// Where reports are written.
+/// Where to write reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// Folder that the user names.
+    /// Folder named by the user.
     pub out: Option<&'a Path>,
-    /// Job of a cluster whose results these are. The folders of its partial reports have its name: other jobs of the
-    /// experiment write theirs, too.
+    /// Cluster job that produced the results. Folders of partial reports carry its name, since other jobs of the
+    /// experiment write partial reports too.
     pub job: Option<&'a str>,
 }
 
 impl Target<'_> {
-    /// What follows the device in the name of a folder with the report of a part.
+    /// Suffix, after the device, of the folder name of a partial report.
     fn ending(&self) -> String {
         self.job.map(|job| format!("-{}", hyphenated(job))).unwrap_or_default()
     }
@@ -57,9 +57,9 @@ pub struct Written {
 
 #[derive(Debug)]
 pub struct Report {
-    /// Folder where it was written.
+    /// Folder that the report was written to.
     pub folder: PathBuf,
-    /// Folder for the experiment's report, which a report of the whole matrix may occupy.
+    /// Usual folder of the experiment's report, which may already hold a complete report.
     pub usual: PathBuf,
     pub records: Records,
 }
@@ -104,7 +104,7 @@ pub fn merge(sources: &[PathBuf], target: &Target<'_>, console: &mut Console) ->
     Ok(Written { exit, reports })
 }
 
-/// Waits while another process writes to a folder: the results of two jobs may be collected at the same time.
+/// Waits while another process writes to a folder: results of two jobs may be collected at the same time.
 fn wait_for(dir: &Path) {
     let until = Instant::now() + PATIENCE;
     while matches!(FolderLock::take(dir), Err(JournalError::Held { .. })) && Instant::now() < until {
@@ -116,15 +116,15 @@ fn failure(error: &ReadError) -> Failure {
     if error.is_misnamed() { Failure::usage(error) } else { Failure::environment(error) }
 }
 
-/// Folder for reports of parts of a matrix, which are not committed.
+/// Folder for partial reports, which are not committed.
 const PARTIAL_REPORTS: &str = "target/reports";
 
-/// Where to write the report: a report of a part never replaces one of the whole matrix.
+/// Folder for the report. A partial report never replaces a complete one.
 fn folder_for(part: &Merged, usual: &Path, target: &Target<'_>, console: &mut Console) -> Result<PathBuf, Failure> {
     let Some((header, _)) = part.run() else { return Ok(usual.to_owned()) };
     let is_part = header.narrowed.is_some() || !part.missing.is_empty();
     let is_whole = |known: &RunHeader| known.complete && known.narrowed.is_none();
-    // A file that cannot be read is not a report.
+    // An unreadable file is not a report.
     if !is_part || !journal::header_of(&usual.join(RECORDS_FILE)).is_ok_and(|known| is_whole(&known)) {
         return Ok(usual.to_owned());
     }
@@ -140,12 +140,13 @@ fn folder_for(part: &Merged, usual: &Path, target: &Target<'_>, console: &mut Co
     Ok(other)
 }
 
-/// Folder of each report. Reports of one experiment on devices of one name are told apart by driver, then by number.
+/// Folder of each report. Reports of one experiment on devices with the same name are distinguished by driver, then by
+/// number.
 fn folders(target: &Target<'_>, parts: &[Merged]) -> Vec<PathBuf> {
     if let (Some(out), [_]) = (target.out, parts) {
         return vec![out.to_owned()];
     }
-    // Root of the folders, and the ending of their names.
+    // Root of the folders, and suffix of their names.
     let place = |header: &RunHeader| match (target.out, &header.narrowed) {
         (Some(out), _) => (out, String::new()),
         (None, Some(_)) => (Path::new(PARTIAL_REPORTS), target.ending()),
@@ -171,7 +172,7 @@ fn folders(target: &Target<'_>, parts: &[Merged]) -> Vec<PathBuf> {
     ))
 }
 
-/// Appends a distinct number to each folder that occurred before.
+/// Appends a distinct number to each repeated folder.
 fn number_equal<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
     let mut used: HashMap<&Path, FileNames> = HashMap::new();
     let number = |folder: &'a PathBuf| {
@@ -181,7 +182,7 @@ fn number_equal<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> 
     folders.filter_map(number).collect()
 }
 
-/// Writes the journal and everything made from it, and returns the records.
+/// Writes the journal and everything derived from it, and returns the records.
 pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::environment(format!("{error}; name another folder with --out"));
@@ -201,7 +202,7 @@ pub fn write(mut part: Merged, dir: &Path) -> Result<Records, Failure> {
     Ok(records)
 }
 
-/// What is missing, in sentences.
+/// Sentences on what is missing.
 fn lacking(missing: &Missing) -> Vec<String> {
     let mut lines = Vec::new();
     if !missing.shards.is_empty() {

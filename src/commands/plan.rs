@@ -30,13 +30,14 @@ pub fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Options for the part of the matrix that the command line keeps.
+/// Plan options for the part of the matrix that the command line selects.
 pub fn narrowed(narrowing: &Narrowing, backend: BackendKind, device: Option<DeviceInfo>) -> PlanOptions {
     let Narrowing { set, filter, variant: variants } = narrowing.clone();
     PlanOptions { backend, sizes: backend, device, set, filter, variants }
 }
 
-/// Backend and device that `run` would use with the same options. The device is `None` if it is unknown here.
+/// Backend and device that `run` would use with the same options. The device is `None` if this machine does not have
+/// it.
 pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind, Option<DeviceInfo>), Failure> {
     let target = Target::resolve(args)?;
     if let Some(path) = profile {
@@ -55,7 +56,7 @@ pub fn machine(args: &TargetArgs, profile: Option<&Path>) -> Result<(BackendKind
     }
 }
 
-/// GPU with this ordinal, if this machine has it. Asks the driver and opens nothing.
+/// Properties of the GPU with this ordinal, if this machine has it. Queries the driver without opening the device.
 fn gpu(ordinal: u32) -> Option<DeviceInfo> {
     let devices = Cuda::Timed.devices().unwrap_or_default();
     devices.into_iter().find(|(id, _)| id.ordinal == ordinal).map(|(_, info)| info)
@@ -68,7 +69,7 @@ fn simulator(name: Option<&str>) -> Result<(BackendKind, Option<DeviceInfo>), Fa
     Ok((BackendKind::Sim, devices.into_iter().next().map(|(_, info)| info)))
 }
 
-/// Reads a device description. Takes the first of a list, as written by `runner devices --json`.
+/// Reads a device description. Takes the first entry of a list, as written by `runner devices --json`.
 fn read_profile(path: &Path) -> Result<DeviceInfo, Failure> {
     let remedy = "`runner devices --json` writes one";
     let fail = |why: String| Failure::usage(format!("--device-profile {}: {why}; {remedy}", path.display()));

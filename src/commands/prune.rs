@@ -1,4 +1,4 @@
-//! `runner prune`: removes jobs that have ended, and the programs that no job needs.
+//! `runner prune`: removes jobs that have ended, and program copies that no job needs.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn run(args: &PruneArgs, console: &mut Console) -> Result<Exit, Failure> {
             kept += 1;
             continue;
         }
-        // Keeps other processes from sending tasks meanwhile.
+        // Keeps other processes from submitting tasks meanwhile.
         let lock = if args.dry_run { None } else { lock(&known.dir, console)? };
         if let Some(why) = reason_to_keep(&mut known, args.incomplete, console) {
             console.print(&format!("{dir}: kept, {why}\n"))?;
@@ -60,7 +60,7 @@ fn age(known: &Known) -> u64 {
     now().saturating_sub(submitted.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// Why a job is kept: it has work to do, or results that only its folder has.
+/// Why a job is kept: it has work left, or results that exist only in its folder.
 fn reason_to_keep(known: &mut Known, incomplete: bool, console: &mut Console) -> Option<String> {
     let Known { dir, job, submissions } = known;
     let shards = status::shards(dir, job, submissions, console);

@@ -1,4 +1,4 @@
-//! The command line that reproduces a report: every option that changes what is measured, and no other.
+//! The command line that reproduces a report: every option that affects what is measured, and no other.
 //!
 //! Words are quoted for a POSIX shell.
 
@@ -9,7 +9,7 @@ use crate::cli::{Narrowing, ProfileArgs, Sizes};
 use runner_types::BackendKind;
 
 impl Narrowing {
-    /// Options for a shell, or `None` if the whole matrix runs.
+    /// Narrowing options, quoted for a shell; `None` if the whole matrix runs.
     pub fn describe(&self) -> Option<String> {
         let set = self.set.iter().map(|set| format!("--set {}", word(set)));
         let filter = self.filter.iter().map(|filter| format!("--filter {}", word(filter)));
@@ -20,8 +20,8 @@ impl Narrowing {
 }
 
 impl RunOptions {
-    /// Command that reproduces the records on `backend`. `None` if it is `runner run` with the manifest, the narrowing
-    /// and the backend, which the records contain anyway.
+    /// Command that reproduces the records on `backend`. `None` if it is plain `runner run` with the manifest, the
+    /// narrowing and the backend, which the records contain anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
         if let Kind::Try { .. } | Kind::Tune = self.kind {
             // A search that was resumed is the same search.
@@ -32,11 +32,11 @@ impl RunOptions {
         let path = self.manifest.display().to_string();
         let (path, mut options) = (word(&path), self.device_options(backend));
         let passes = [
-            // The simulator always counts.
+            // The simulator counts anyway.
             (self.passes.counters && backend == BackendKind::Cuda, "--counters"),
             (self.passes.memcheck && backend == BackendKind::Cuda, "--memcheck"),
             (self.passes.energy, "--energy"),
-            // A GPU always checks two sets of inputs.
+            // A GPU checks two sets of inputs anyway.
             (self.passes.thorough && backend == BackendKind::Sim, "--thorough"),
             (self.passes.lines, "--lines"),
         ];
@@ -82,14 +82,14 @@ impl ProfileArgs {
     }
 }
 
-/// The text as one word for a shell; borrowed if it needs no quotes.
+/// Quotes text as one word for a shell; borrows it if it needs no quotes.
 fn word(text: &str) -> Cow<'_, str> {
     // shlex also quotes commas and equals signs, which are safe inside a word.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-+.,:/@=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) && !text.starts_with('=') {
         return Cow::Borrowed(text);
     }
-    // Only a NUL byte cannot be quoted, and an argument has none.
+    // Only a NUL byte cannot be quoted, and arguments cannot contain one.
     shlex::try_quote(text).map_or(Cow::Borrowed(text), |quoted| Cow::Owned(quoted.into_owned()))
 }
 

@@ -1,4 +1,4 @@
-//! `runner report`: writes reports again from the records of finished runs, or checks that they match. Needs no device.
+//! `runner report`: rewrites reports from the records of finished runs, or checks that they match. Needs no device.
 
 mod html;
 
@@ -22,7 +22,7 @@ use runner_results::stored;
 use runner_results::stored::{Source, Stored};
 use runner_types::Records;
 
-/// Reports why a page was not rendered. If the user's template is at fault, it is a usage error.
+/// Failure of rendering a page; a usage error if the user's template is at fault.
 fn failure(error: &RenderError) -> Failure {
     let message = error.to_string();
     if matches!(error, RenderError::OfUser { .. }) { Failure::usage(message) } else { Failure::environment(message) }
@@ -65,7 +65,8 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Compares every report in or below the folders with what its records make, and with the files that it was measured from.
+/// Compares every report in or below the folders with what its records produce, and with the files that it was measured
+/// from.
 fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     let default = [PathBuf::from(REPORTS)];
     let mut reports: Vec<Stored> = Vec::new();
@@ -103,7 +104,7 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
     Ok(if *strict && stale.iter().any(Staleness::is_stale) { Exit::Incomparable } else { Exit::Success })
 }
 
-/// Records of `dir`. Reads its journal if asked to, or if there are no records.
+/// Records of `dir`. Reads its journal if requested, or if there are no records.
 fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records, Failure> {
     let stored = dir.join(RECORDS_FILE);
     let journal = dir.join(JOURNAL_FILE);
@@ -117,7 +118,7 @@ fn load(dir: &Path, from_journal: bool, console: &mut Console) -> Result<Records
     Ok(records)
 }
 
-/// Refuses to replace the report of a complete run by one that lacks cases. Damaged records are replaced.
+/// Refuses to replace the report of a complete run with one that lacks cases. Damaged records are replaced.
 fn keep_whole(dir: &Path, new: &Records) -> Result<(), Failure> {
     let stored = dir.join(RECORDS_FILE);
     let is_whole = |records: &Records| records.header.complete && records.header.narrowed.is_none();
@@ -132,7 +133,7 @@ fn keep_whole(dir: &Path, new: &Records) -> Result<(), Failure> {
     )))
 }
 
-/// Why there is nothing to report in `dir`, and which folder may be meant.
+/// Why there is nothing to report in `dir`, and which folder may have been meant.
 fn nothing_in(dir: &Path, from_journal: bool) -> String {
     let missing = match (dir.exists(), from_journal) {
         (false, _) => "does not exist".to_owned(),
@@ -148,7 +149,7 @@ fn nothing_in(dir: &Path, from_journal: bool) -> String {
     format!("{} {missing}; {hint}", dir.display())
 }
 
-/// Report folders below `dir`, or the folder of a file.
+/// Report folders below `dir`; for a file, its own folder.
 fn reports_near(dir: &Path) -> Vec<PathBuf> {
     let is_report = |path: &PathBuf| path.join(RECORDS_FILE).exists() || path.join(JOURNAL_FILE).exists();
     if dir.is_file() {

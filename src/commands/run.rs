@@ -17,7 +17,7 @@ use runner_workers::{Interrupt, Urgency};
 
 pub use several::load_all;
 
-/// Runs one experiment. If the simulator counts by line, adds pages with the sources of each kernel to the report.
+/// Runs one experiment. If the simulator counts per line, adds source pages of each kernel to the report.
 fn run_with_pages(
     mut options: RunOptions,
     manifest: &Manifest,

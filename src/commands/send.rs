@@ -1,7 +1,7 @@
 //! Submits tasks as job arrays, and the job that collects their results.
 //!
-//! Every submission is recorded before and after it is sent. An array without an answer from the scheduler keeps its
-//! place in the record, and is found again by its tag.
+//! Every submission is recorded before and after it is sent. An array whose submission the scheduler did not confirm
+//! keeps its place in the record, and is later found by its tag.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ use runner_lang::format::{about, plural};
 use runner_results::journal::{FolderLock, JournalError};
 use runner_types::{calendar_time, sha256_hex};
 
-/// Largest array for schedulers that are not asked for their limit.
+/// Maximum job array size for schedulers that are not asked for their limit.
 const MAX_ARRAY: u32 = 1000;
 
-/// Delays after an unanswered submission before each look for what the scheduler has.
+/// Delays before each check of the scheduler's queue after an unconfirmed submission.
 const LOOKS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
 
-/// Longest time limits that the scheduler allows, in seconds.
+/// Maximum time limits that the scheduler allows, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     pub tasks: Option<u64>,
-    /// Limit for the job that collects the results.
+    /// Maximum for the job that collects the results.
     pub collecting: Option<u64>,
 }
 
 impl Limits {
-    /// Asks the scheduler. If it does not answer, nothing is limited here.
+    /// Asks the scheduler. Without an answer, nothing is limited.
     pub fn ask(settings: &Settings) -> Self {
         let Some(queue) = settings.scheduler.queue() else { return Self::default() };
         let longest = |partition: Option<&str>| queue.longest(partition).ok().flatten();
@@ -47,8 +47,8 @@ impl Limits {
         Self { tasks, collecting }
     }
 
-    /// Fails if the user sets a longer time limit, with which a task would wait for ever, or one that is no longer than
-    /// the time of the warning, with which it would be ended as soon as it begins.
+    /// Fails if the user's time limit exceeds the scheduler's, so that a task would wait forever, or does not exceed
+    /// the warning time, so that a task would end as soon as it starts.
     pub fn allow(self, settings: &Settings) -> Result<(), Failure> {
         if let Some(time) = settings.time.filter(|time| time.0 <= settings.warning.0) {
             let (time, warning) = (about(time.0 as f64), about(settings.warning.0 as f64));
@@ -75,18 +75,18 @@ type Place<'a> = (&'a Path, &'a Job, Limits);
 
 #[derive(Debug)]
 pub struct Batch {
-    /// Number of the submission.
+    /// Submission number.
     pub number: u32,
     pub tasks: Vec<Vec<Work>>,
-    /// Extra resources of each retried task; empty if there are none.
+    /// Extra resources of each retried task, if any.
     pub retries: Vec<Retry>,
-    /// Hash that identifies the files to run.
+    /// Hash that identifies the submitted files.
     pub snapshot: String,
-    /// Jobs of the scheduler that must end before the first task begins.
+    /// Scheduler jobs that must end before the first task starts.
     pub after: Vec<String>,
 }
 
-/// Locks the job, so that only one process at a time sends or cancels its tasks.
+/// Locks the job, so that only one process at a time submits or cancels its tasks.
 pub fn lock(dir: &Path, console: &mut Console) -> Result<Option<FolderLock>, Failure> {
     match FolderLock::take(dir) {
         Ok(lock) => Ok(Some(lock)),
@@ -119,7 +119,7 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
         }
         arrays.push(script);
     }
-    // Arrays may share a script.
+    // Several arrays may share a script.
     let mut last = None;
     for script in &arrays {
         if last.replace(&script.path) != Some(&script.path) {
@@ -129,7 +129,7 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
     print_commands(job, &arrays, console)
 }
 
-/// Prints the submission commands of scripts. The last task of a search begins after all others.
+/// Prints the submission commands of scripts. A search's last task starts after all others.
 fn print_commands(job: &Job, scripts: &[Script], console: &mut Console) -> Result<(), Failure> {
     for (rest, script) in (0..scripts.len()).rev().zip(scripts) {
         if rest == 0 && job.searches && job.settings.scheduler.queue().is_none() {
@@ -140,8 +140,8 @@ fn print_commands(job: &Job, scripts: &[Script], console: &mut Console) -> Resul
     Ok(())
 }
 
-/// Submits every task and the collecting job. Without a known scheduler, writes the scripts and prints the commands for
-/// the user.
+/// Submits every task and the collecting job. Without a supported scheduler, writes the scripts and prints the commands
+/// for the user.
 pub fn send(
     (dir, job, limits): Place<'_>,
     batch: Batch,
@@ -156,7 +156,7 @@ pub fn send(
     let sent = room(job, open.tasks).min(submission.tasks.len());
     let parts = parts((dir, job, limits), &submission, 0..sent, limit);
     let first = whole((dir, job, limits), &submission);
-    // All tasks share one script, so a task sent later runs the same files.
+    // All tasks share one script, so tasks submitted later run the same files.
     let rest = match job.settings.scheduler.queue() {
         Some(_) if sent < submission.tasks.len() => {
             let script = job.settings.scheduler.script(&first).map_err(Failure::usage)?;
@@ -190,8 +190,8 @@ pub fn send(
     console.print(&format!("runner status {shown}\n"))
 }
 
-/// Sends tasks of the last submission that a limit on queued tasks has held back. Their script must have the hash
-/// `script`. Returns whether there were any.
+/// Submits the remaining tasks of the last submission, held back by a limit on queued tasks. Their script must have the
+/// hash `script`. Returns whether there were any.
 pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> Result<bool, Failure> {
     let Some(queue) = job.settings.scheduler.queue() else { return Ok(false) };
     let _lock = lock(dir, console)?;
@@ -206,7 +206,7 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     let parts = parts((dir, job, limits), &submission, from..until, limit(job).map_err(Failure::environment)?);
     let Scripts { arrays, collecting } = render(&parts, limits, Some(script)).map_err(Failure::usage)?;
     for array in &arrays {
-        // Others may be able to write there, and the script would run as this user.
+        // Others may have write access there, and the script would run as this user.
         let text = regular::read(&array.path).map_err(Failure::environment)?;
         if sha256_hex(&text) != script {
             return Err(Failure::usage(format!(
@@ -223,7 +223,8 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     Ok(true)
 }
 
-/// Sends the collecting job again if the last submission has none waiting or running and its results are not collected.
+/// Submits the collecting job again if the last submission has none queued or running and its results are not
+/// collected.
 pub fn collect_again(
     (dir, job, limits): Place<'_>,
     submissions: &mut [Submission],
@@ -233,7 +234,7 @@ pub fn collect_again(
     let open = Open::find(dir, job, submissions, shards);
     let count = submissions.len() as u32;
     let Some((queue, submission)) = job.settings.scheduler.queue().zip(submissions.last()) else { return Ok(()) };
-    // The collecting job waits for the arrays, so these must be known first.
+    // The collecting job depends on the arrays, so their ids must be known first.
     let is_unknown =
         open.arrays.is_empty() && shards.iter().any(|shard| !shard.state.is_missing() && shard.journal.is_none());
     if is_unknown || open.collecting.is_some() || collected(dir) >= count || submission.cancelled.is_some() {
@@ -246,7 +247,7 @@ pub fn collect_again(
     sender.collecting(Some(script), &part.collecting_tag(), console)
 }
 
-/// The scheduler's jobs that must end before the tasks of `job` begin: what waits or runs of the jobs in `folders`.
+/// Scheduler jobs that must end before the tasks of `job` start: everything queued or running of the jobs in `folders`.
 pub fn open_jobs(folders: &[PathBuf], job: &Job, console: &mut Console) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     for dir in folders {
@@ -267,14 +268,14 @@ pub fn open_jobs(folders: &[PathBuf], job: &Job, console: &mut Console) -> Resul
     Ok(ids)
 }
 
-/// What the scheduler has of a job.
+/// The queued and running parts of a job.
 #[derive(Debug, Default)]
 struct Open {
-    /// Arrays with waiting or running tasks.
+    /// Arrays with queued or running tasks.
     arrays: Vec<String>,
-    /// Number of waiting or running tasks.
+    /// Number of queued or running tasks.
     tasks: usize,
-    /// The job that collects the results.
+    /// Id of the collecting job.
     collecting: Option<String>,
 }
 
@@ -283,7 +284,7 @@ impl Open {
         let open = shards.iter().filter(|shard| matches!(shard.state, State::Queued | State::Running));
         let tasks: BTreeSet<&String> = open.filter_map(|shard| shard.task.as_ref()).collect();
         let of_tasks: BTreeSet<&str> = tasks.iter().filter_map(|task| task.split('_').next()).collect();
-        // In the order in which they were sent.
+        // In submission order.
         let ids = submissions.iter().flat_map(|submission| &submission.arrays).filter_map(|array| array.id.clone());
         let arrays = ids.filter(|id| of_tasks.contains(id.as_str())).collect();
         let known = Known::read(dir);
@@ -310,7 +311,7 @@ impl Sender<'_> {
         self.submission.write(self.dir).map_err(Failure::environment)
     }
 
-    /// Sends arrays until one is not accepted, and returns what happened to that one.
+    /// Submits arrays until one is not accepted, and returns the outcome of that one.
     fn arrays<'a>(
         &mut self,
         scripts: impl Iterator<Item = (Part<'a>, Script)>,
@@ -320,7 +321,7 @@ impl Sender<'_> {
             let ends_search = self.job.searches && part.first + part.count == self.submission.tasks.len();
             let before = match self.open.arrays.as_slice() {
                 all if ends_search => all,
-                // The throttle applies to all arrays together, so each waits for the last.
+                // The throttle applies to all arrays together, so each array waits for the previous one.
                 [.., last] if self.job.settings.throttle.is_some() => std::slice::from_ref(last),
                 _ => &[],
             };
@@ -357,7 +358,7 @@ impl Sender<'_> {
         Ok(None)
     }
 
-    /// Sends the collecting job after the arrays. Fails if one of these was not accepted.
+    /// Submits the collecting job after the arrays. Fails if an array was not accepted.
     fn finish(
         &mut self,
         ended: Option<Sent>,
@@ -380,13 +381,13 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends the job that collects the results when all arrays have ended. It replaces the one before.
+    /// Submits the job that collects the results when all arrays have ended. It replaces the previous one.
     fn collecting(&mut self, script: Option<Script>, tag: &str, console: &mut Console) -> Result<(), Failure> {
         let Some(mut script) = script else { return Ok(()) };
         if self.open.arrays.is_empty() && self.submission.refused.is_some() {
             return Ok(());
         }
-        // It may be the first to begin, if it is to send the tasks.
+        // With nothing to wait for, it starts at once and submits the tasks itself.
         let before: Vec<String> = self.open.arrays.iter().chain(&self.after).cloned().collect();
         if !before.is_empty() {
             self.queue.start_after(&mut script, &before);
@@ -412,7 +413,7 @@ impl Sender<'_> {
     }
 }
 
-/// Submits a script. Without an answer, looks whether the scheduler has it.
+/// Submits a script. Without an answer, checks whether the scheduler received it.
 fn place(queue: &dyn Queue, script: &Script, tag: &str, console: &mut Console) -> Sent {
     let sent = queue.submit(script);
     let Sent::Unknown(why) = &sent else { return sent };
@@ -442,7 +443,7 @@ fn whole<'a>((folder, job, limits): Place<'a>, submission: &Submission) -> Part<
     Part { job, folder, number, first: 0, count, seconds, snapshot, retry: Retry::default(), longest }
 }
 
-/// How many more tasks may be sent while `open` tasks are queued.
+/// Number of tasks that may still be submitted while `open` tasks are queued.
 fn room(job: &Job, open: usize) -> usize {
     job.settings.queue.map_or(usize::MAX, |most| (most.get() as usize).saturating_sub(open))
 }
@@ -458,12 +459,12 @@ fn render(parts: &[Part<'_>], limits: Limits, rest: Option<&str>) -> Result<Scri
     let scheduler = first.job.settings.scheduler;
     let arrays = parts.iter().map(|part| scheduler.script(part)).collect::<Result<_, _>>()?;
     let of_collecting = Part { longest: limits.collecting, ..first.clone() };
-    // The last task of a search collects by itself.
+    // A search's last task collects the results itself.
     let queue = scheduler.queue().filter(|_| !first.job.searches);
     Ok(Scripts { arrays, collecting: queue.map(|queue| queue.collecting(&of_collecting, rest)).transpose()? })
 }
 
-/// Largest array that the scheduler accepts.
+/// Maximum job array size that the scheduler accepts.
 fn limit(job: &Job) -> Result<u32, QueueError> {
     match (job.settings.max_array, job.settings.scheduler.queue()) {
         (Some(limit), _) => Ok(limit.get()),
@@ -472,7 +473,7 @@ fn limit(job: &Job) -> Result<u32, QueueError> {
     }
 }
 
-/// Divides tasks into arrays of at most `limit` elements with equal resources.
+/// Divides tasks into arrays of at most `limit` tasks with equal resources.
 fn parts<'a>(place: Place<'a>, submission: &Submission, tasks: std::ops::Range<usize>, limit: u32) -> Vec<Part<'a>> {
     let whole = whole(place, submission);
     let limit = limit.max(1) as usize;

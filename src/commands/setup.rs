@@ -41,7 +41,7 @@ pub fn run(args: &SetupArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The pinned compiler of this major version or, without one, the newest that the driver and every GPU support.
+/// The pinned compiler of this major version or, if not given, the newest one that the driver and every GPU support.
 fn wanted(major: Option<u32>) -> Result<Requirement, runner_compile::ToolkitError> {
     let major = match (major, cuda::driver_version()) {
         (Some(major), _) => major,
@@ -55,7 +55,7 @@ fn wanted(major: Option<u32>) -> Result<Requirement, runner_compile::ToolkitErro
     Ok(Requirement::PinnedMajor(major))
 }
 
-/// `runner __compile`, the compiler's process.
+/// `runner __compile`: runs the compiler in its own process.
 pub fn compile_unit() -> Result<Exit, Failure> {
     runner_compile::serve().map_err(|e| Failure::environment(format!("the compiler process failed: {e}")))?;
     Ok(Exit::Success)

@@ -28,20 +28,20 @@ mod source;
 
 pub use source::write_pages;
 
-/// Elements of a buffer to show from each end.
+/// Number of buffer elements to show from each end.
 const SHOWN: usize = 6;
 
-/// Rows of a buffer with a shape to show from each end.
+/// Number of rows to show from each end of a buffer with a shape.
 const ROWS: usize = 3;
 
-/// Elements to show before and after a wrong one.
+/// Number of elements to show before and after a wrong one.
 const AROUND: u64 = 3;
 
 pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let shapes = args.shape.iter().map(|text| Shape::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let selections = args.element.iter().map(|text| Selection::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = load_manifest(&args.manifest, &args.trust.reach, network(args.offline), console)?;
-    // One sample is enough: the output shows what the first run left.
+    // One sample is enough, since only the results of the first run are shown.
     (manifest.measure.warmup, manifest.measure.min_samples, manifest.measure.max_samples) = (0, 1, 1);
     let folder = tempfile::tempdir().map_err(|error| {
         Failure::environment(format!(
@@ -140,7 +140,7 @@ fn split(text: &str) -> Result<(String, Vec<(String, String)>), Failure> {
     Ok((variant.trim().to_owned(), pairs.map(pair).collect::<Result<_, Failure>>()?))
 }
 
-/// Narrows the run to the case and the variants whose results it is compared with.
+/// Narrows the run to the case and the variants that its results are compared with.
 fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
     let mut variants = vec![case.key.variant.clone()];
     let own = manifest.variants.iter().filter_map(|variant| variant.checks.as_ref()).flatten();
@@ -161,7 +161,7 @@ fn narrow(options: &mut RunOptions, manifest: &Manifest, case: &Case) {
     options.narrowing.filter = (!conditions.is_empty()).then(|| conditions.join(" && "));
 }
 
-/// Buffers that were written, by name.
+/// Buffers that were saved, by name.
 fn arrays(folder: &Path) -> Vec<(String, Array)> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -175,7 +175,7 @@ fn arrays(folder: &Path) -> Vec<(String, Array)> {
     files.iter().filter_map(read).collect()
 }
 
-/// Names and lengths of the buffers, and lengths of the two sides of checks.
+/// Names and lengths of the buffers, and lengths of both sides of each check.
 fn sizes(arrays: &[(String, Array)], folder: &Path) -> Vec<(Option<String>, usize)> {
     let of_checks = (0..).map_while(|number| side(folder, number, "actual")).map(|array| (None, array.len()));
     arrays.iter().map(|(name, array)| (Some(name.clone()), array.len())).chain(of_checks).collect()
@@ -185,7 +185,7 @@ fn side(folder: &Path, check: usize, side: &str) -> Option<Array> {
     Array::read(&folder.join(format!("check{check}.{side}.npy")))
 }
 
-/// Writes one line for each buffer, and some rows of each buffer with a shape.
+/// Formats one line per buffer, and some rows of each buffer with a shape.
 fn buffers(text: &mut String, arrays: &[(String, Array)], shapes: &[Shape]) {
     for (name, array) in arrays {
         let (len, element) = (array.len(), array.element());
@@ -238,7 +238,7 @@ fn elements(
     Ok(())
 }
 
-/// Writes the elements around the first difference of every check.
+/// Formats the elements around the first difference of every check.
 fn surroundings(text: &mut String, folder: &Path, shapes: &[Shape]) {
     for number in 0.. {
         let sides = side(folder, number, "actual").zip(side(folder, number, "expected"));

@@ -1,8 +1,8 @@
-//! Finds the reports that are not of what their tree of files has: its manifest, its sources and what they include.
+//! Finds reports that no longer match their file tree: the manifest, its sources and what those include.
 //!
-//! Nothing is compiled where the hashes of sources and options are those of the records. Where they differ, the revision
-//! that was measured is searched in the report's history. It says which files changed, and its code is compared with that
-//! of today, so that a comment makes nothing stale.
+//! Nothing is compiled if the hashes of sources and options match the records. If they differ, the measured revision is
+//! looked up in the report's history. It tells which files changed, and its code is compared with the present code, so
+//! that a changed comment makes nothing stale.
 
 mod code;
 pub mod tree;
@@ -19,10 +19,10 @@ use runner_revision::Files;
 use runner_types::{CaseKey, CaseRecord, Records};
 use tree::{Definition, Exports};
 
-/// No older revision of a report is searched for the sources that were measured.
+/// Maximum number of report revisions to search for the measured sources.
 const MOST_REVISIONS: usize = 8;
 
-/// A report, and where its folder is: as a path, or from the root of the repository.
+/// A report and the location of its folder: a path, or relative to the root of the repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed<'a> {
     pub place: &'a str,
@@ -30,22 +30,22 @@ pub struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// Returns a report without what comes before the path in the name of its place.
+    /// Removes the prefix `before` from the report's location.
     pub fn new(stored: &'a Stored, before: &str) -> Self {
         Self { place: stored.place.strip_prefix(before).unwrap_or(&stored.place), records: &stored.records }
     }
 }
 
-/// The files that reports are compared with.
+/// File tree to compare reports with.
 #[derive(Debug, Clone, Copy)]
 pub enum Tree<'a> {
-    /// Those around each report.
+    /// The working files around each report.
     Working,
     Revision(&'a Files),
 }
 
-/// Returns what is not known to be current, in the order of the reports. Of a report without any manifest or checkout
-/// around it nothing is said.
+/// What is not known to be current, in the order of the reports. Reports with neither a manifest nor a checkout around
+/// them are skipped.
 pub fn find<'a>(reports: impl IntoIterator<Item = Placed<'a>>, tree: Tree<'_>) -> Vec<Staleness> {
     let search = Search::new(tree);
     reports.into_iter().filter_map(|report| search.judge(report)).filter(|found| !found.is_current()).collect()
@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
         Ok(Some(defined.findings(records, |key| code.get(key))))
     }
 
-    /// Says of each of these cases which files changed since it was measured, and whether its code is the same.
+    /// Judges each of these cases: which files changed since it was measured, and whether its code is the same.
     fn compare_code<'r>(
         &self,
         report: Placed<'_>,
@@ -115,8 +115,8 @@ impl<'a> Search<'a> {
         changed.into_iter().map(code).collect()
     }
 
-    /// Returns what the newest revision of the report defines that has the sources which were measured; `None` if git
-    /// has no such revision here.
+    /// Cases as defined by the newest revision of the report that has the measured sources; `None` if git has no such
+    /// revision.
     fn measured(&self, report: Placed<'_>, other: &[&CaseRecord]) -> Option<Definition> {
         let own;
         let (files, place) = match self.tree {

@@ -14,13 +14,13 @@ use crate::failure::Failure;
 use runner_cluster::scheduler::{Queue, QueueError, array_tag};
 use runner_cluster::{self, Job, Known, ShardStatus, State, Submission, now, user};
 
-/// Interval of `--watch`. The scheduler is asked less often.
+/// Interval of `--watch`. The scheduler is queried less often.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Seconds for which a command believes the answer to an earlier one. Scripts may look again and again.
+/// Seconds for which commands reuse an earlier answer. Scripts may call again and again.
 const MEMORY: u64 = 5;
 
-/// Seconds after which an array that the scheduler does not mention counts as refused.
+/// Seconds after which an array that the scheduler does not list counts as rejected.
 pub const CONFIRMED_AFTER: u64 = 60;
 
 pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -30,14 +30,14 @@ pub fn run(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
 }
 
-/// A line for each job.
+/// Prints a line for each job.
 fn all(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut exit = Exit::Success;
     for jobs::Known { dir, job, mut submissions } in jobs::some(console)? {
         let mut known = Known::read(&dir);
         known.expire_after(MEMORY);
         let mut shards = runner_cluster::status(&dir, &job, &submissions, &known);
-        // Whatever the scheduler says, the other shards have ended.
+        // The other shards have ended, whatever the scheduler says.
         if shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running)) {
             let (asked, silence) = look(&dir, &job, &mut submissions, &mut known, console);
             warn_of(silence, console);
@@ -85,15 +85,15 @@ fn one(dir: &Path, args: &StatusArgs, console: &mut Console) -> Result<Exit, Fai
     }
 }
 
-/// The command that submits a job again.
+/// Command that resubmits a job.
 fn again(dir: &Path) -> String {
     format!("`runner submit --again {}`", dir.display())
 }
 
-/// State of every shard, by a new answer of the scheduler.
+/// State of every shard, according to a fresh answer from the scheduler.
 pub fn shards(dir: &Path, job: &Job, submissions: &mut [Submission], console: &mut Console) -> Vec<ShardStatus> {
     let mut known = Known::read(dir);
-    // What the caller does cannot be undone by a later answer.
+    // The caller cannot undo its actions after a later answer, so do not reuse an old one.
     known.expire();
     let (shards, silence) = look(dir, job, submissions, &mut known, console);
     warn_of(silence, console);
@@ -113,8 +113,8 @@ pub fn users(submissions: &[Submission]) -> Vec<u32> {
     users
 }
 
-/// State of every shard, and why the scheduler did not answer, if so. Asks it if what is known is old. `known` is what
-/// this process has seen, with which it also goes on where it cannot write to the job's folder.
+/// State of every shard, and the scheduler's error if it did not answer. Queries the scheduler if the known answer is
+/// old. `known` is this process's copy of the answer, which works even if the job's folder is read-only.
 pub fn look(
     dir: &Path,
     job: &Job,
@@ -144,7 +144,7 @@ pub fn look(
             }
             let is_first = !known.has_answer();
             known.add(answer);
-            // A user without write access can look too.
+            // Users without write access can look too.
             if let Err(error) = known.write(dir)
                 && is_first
             {
@@ -156,8 +156,7 @@ pub fn look(
     (runner_cluster::status(dir, job, submissions, known), None)
 }
 
-/// Looks for arrays that the scheduler has not confirmed. An array that is still missing after a while was not
-/// accepted.
+/// Looks for arrays that the scheduler has not confirmed. One that is still missing after a while was not accepted.
 fn confirm(queue: &dyn Queue, dir: &Path, job: &Job, submissions: &mut [Submission]) -> Result<(), QueueError> {
     for submission in submissions.iter_mut().filter(|submission| submission.user == Some(user())) {
         let mut has_changed = false;
@@ -182,7 +181,7 @@ fn confirm(queue: &dyn Queue, dir: &Path, job: &Job, submissions: &mut [Submissi
             has_changed = true;
         }
         if has_changed {
-            // If another process writes the submission, this is found again at the next look.
+            // If another process is writing the submission, the next look finds this again.
             let _ = submission.write(dir);
         }
     }

@@ -59,7 +59,7 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     described.job.program = program;
     let ready = ahead::get_ready(args, &manifests, &described, hash, console)?;
     if ready.has_host_code && !args.trust.allow_host_code {
-        // The user has allowed it for this project, but the copies are in another folder.
+        // The user has allowed it for this project, but tasks use copies in another folder.
         described.job.trust.push("--allow-host-code".to_owned());
     }
     let job = &described.job;
@@ -98,7 +98,7 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.sending.wait { wait::wait(&dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
 }
 
-/// When an array without the scheduler's answer counts as refused, if there is one: the UTC time of day.
+/// When an unconfirmed array will count as rejected, if there is one: the UTC time of day.
 fn unconfirmed_until(submissions: &[Submission]) -> Option<String> {
     let arrays = submissions.iter().flat_map(|submission| &submission.arrays);
     let sent = arrays.filter(|array| array.id.is_none()).map(|array| array.sent).max()?;
@@ -107,7 +107,7 @@ fn unconfirmed_until(submissions: &[Submission]) -> Option<String> {
     Some(format!("{} UTC", text.get(11..19)?))
 }
 
-/// Prints what would be sent.
+/// Prints what would be submitted.
 fn dry_run(
     args: &SubmitArgs,
     manifests: &[(&Path, Manifest)],
@@ -138,7 +138,7 @@ fn dry_run(
     Ok(Exit::Success)
 }
 
-/// Shards to run: those that the user names, or else those without a result, present or expected.
+/// Shards to run: those that the user named, or else those that have no result and will not produce one.
 fn chosen(args: &SubmitArgs, job: &Job, earlier: &[Submission], shards: &[ShardStatus]) -> Result<Vec<Work>, Failure> {
     if !args.sending.rerun.is_empty() {
         return rerun::chosen(&args.sending.rerun, job, earlier, shards);
@@ -149,8 +149,8 @@ fn chosen(args: &SubmitArgs, job: &Job, earlier: &[Submission], shards: &[ShardS
     Ok(shards.iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect())
 }
 
-/// Refuses to send shards while tasks wait or run whose files differ from the present ones: one report would mix results
-/// of both.
+/// Refuses to submit shards while queued or running tasks use different versions of the files: one report would mix
+/// their results.
 fn refuse_other_version(
     dir: &Path,
     earlier: &[Submission],
@@ -158,7 +158,7 @@ fn refuse_other_version(
     differs: impl Fn(&Snapshot) -> bool,
 ) -> Result<(), Failure> {
     let is_other = |submission: &&Submission| {
-        // If it cannot be read, that is not a reason to refuse.
+        // An unreadable snapshot is not a reason to refuse.
         Snapshot::read(dir, &submission.snapshot).is_ok_and(|snapshot| differs(&snapshot))
     };
     let others: Vec<u32> = earlier.iter().filter(is_other).map(|submission| submission.number).collect();
@@ -178,7 +178,7 @@ fn refuse_other_version(
     }
 }
 
-/// Packs shards into tasks. Retries with extra resources get tasks of their own.
+/// Packs shards into tasks. Retries with extra resources get their own tasks.
 fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStatus], snapshot: String) -> Batch {
     let retry_of = |work: &Work| {
         let Some(shard) = shards.iter().find(|shard| shard.work == *work) else { return Retry::default() };
@@ -214,7 +214,7 @@ fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStat
     Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot, after: Vec::new() }
 }
 
-/// Says that there is nothing to send. Sends the collecting job if the last submission has none.
+/// Says that there is nothing to submit. Submits the collecting job if the last submission has none.
 fn nothing_missing(
     args: &SubmitArgs,
     described: &Described,

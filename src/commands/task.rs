@@ -1,8 +1,8 @@
-//! `runner task`: runs one element of a job array. Each of its shards continues the last attempt.
+//! `runner task`: runs one task of a job array. Each of its shards continues the last attempt.
 //!
-//! The scheduler warns with SIGUSR1 before the time limit and ends with SIGTERM. Both end the current launch, and what
-//! was measured is in the journal. After a warning the task asks to be started again, a bounded number of times. After
-//! SIGTERM it does not: the scheduler has already decided.
+//! The scheduler warns with SIGUSR1 before the time limit and kills with SIGTERM. Both end the current launch, and the
+//! journal has everything measured so far. After a warning the task asks to be restarted, a limited number of times.
+//! After SIGTERM it does not: the scheduler has already decided.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -28,20 +28,20 @@ use runner_cluster::{
 use runner_compile::Network;
 use runner_workers::{Interrupt, KILLED, Urgency};
 
-/// How long a task waits for files that its node does not see yet: a shared file system shows them with a delay.
+/// How long a task waits for files that its node does not see yet: shared file systems show them with a delay.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Interval for looking for such files.
+/// Interval for checking for such files.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How much later than a worker this process may receive a signal.
+/// Maximum delay between a worker and this process receiving the same signal.
 const SIGNAL_DELAY: Duration = Duration::from_secs(1);
 
-/// Data for testing whether a disk is full. It exceeds the blocks that file systems reserve for small files.
+/// Data for testing whether a disk is full, larger than the blocks that file systems reserve for small files.
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
 
 pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
-    // The working directory changes later.
+    // The working directory will change.
     let dir = std::path::absolute(&args.job).unwrap_or_else(|_| args.job.clone());
     let job = when_visible(|| Job::read(&dir), JobError::is_absent).map_err(Failure::environment)?;
     let read = || Submission::read(&dir, &job, args.submission);
@@ -67,7 +67,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     if !args.search.is_empty() {
         return task.search(args, shards, &interrupt, console);
     }
-    // The script names the files that its user submitted; the folder may name others.
+    // The script names the files that its own user submitted; those in the folder may be someone else's.
     let files = args.snapshot.as_ref().unwrap_or(&submission.snapshot);
     let files = match task.enter(files, &args.trust) {
         Ok(files) => files,
@@ -109,17 +109,18 @@ struct Task<'a> {
 struct Files {
     /// Commit of the submitted checkout.
     revision: Option<String>,
-    /// What the command line allows for these files. The job itself allows nothing, since others may have written it.
+    /// Permissions from the command line for these files. The job itself grants none, since someone else may have
+    /// written it.
     trust: TrustArgs,
 }
 
 impl Task<'_> {
-    /// Checks the files of the submission and changes to their folder, so that relative paths lead to them.
+    /// Checks the submission's files and changes to their folder, so that relative paths resolve there.
     fn enter(&self, files: &str, trust: &TrustArgs) -> Result<Files, Failure> {
         let snapshot = when_visible(|| Snapshot::checked(self.dir, files), SnapshotError::is_absent);
         let refused = |error: SnapshotError| Failure::usage(error);
         let snapshot = snapshot.map_err(|error| {
-            // Another node may see what this one does not.
+            // Another node may see the missing file.
             if error.is_absent() { Failure::environment(error) } else { refused(error) }
         })?;
         check_program(&snapshot.program).map_err(refused)?;
@@ -139,7 +140,7 @@ impl Task<'_> {
             .map_err(|error| Failure::environment(format!("cannot write the log of the task: {error}")))
     }
 
-    /// Fails if the node's GPU is not the expected one, or not fit for measuring.
+    /// Fails if the node's GPU is not the expected one, or is unfit for measuring.
     fn preflight(&self) -> Result<(), Failure> {
         let Some(name) = &self.job.device else { return Ok(()) };
         let health = cuda::health(0).map_err(Failure::environment)?;
@@ -238,8 +239,8 @@ impl Task<'_> {
         Ok(Exit::Interrupted)
     }
 
-    /// Ends after a failure, of which a signal to this process may be the cause: the scheduler sends it to all processes
-    /// of a task, one after another.
+    /// Exits after a failure that a signal may have caused: the scheduler signals all processes of a task, one after
+    /// another.
     fn fail(&self, failure: Failure, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
         interrupt.sleep(SIGNAL_DELAY);
         if interrupt.urgency() > Urgency::None {
@@ -249,10 +250,10 @@ impl Task<'_> {
         self.give_back(failure)
     }
 
-    /// Ends after a machine failure, and asks to run on another node, unless it would fail there too.
+    /// Exits after a machine failure, and asks to run on another node, unless it would fail there too.
     fn give_back(&self, failure: Failure) -> Result<Exit, Failure> {
         if failure.is_held {
-            // The process that uses the folder does the work, and it would be in the way on any node.
+            // Another process uses the folder and does the work; it would block this task on any node.
             self.write(TaskEvent::Stopped { why: failure.message.clone() })?;
             return Err(failure);
         }
@@ -262,7 +263,7 @@ impl Task<'_> {
         }
         if failure.exit == Exit::Environment && self.is_disk_full(&failure) {
             let why = "the disk of the job is full: free some space, then submit again";
-            // The disk may be full for this too.
+            // The disk may be too full even for this.
             let _ = self.log.write(TaskEvent::Stopped { why: why.to_owned() });
             return Err(Failure::environment(format!("{why} ({})", failure.message)));
         }
@@ -273,7 +274,7 @@ impl Task<'_> {
         Err(failure)
     }
 
-    /// Whether the job's folder is full, by the failure or by writing a file there.
+    /// Whether the disk of the job's folder is full, judged by the failure or by a test write.
     fn is_disk_full(&self, failure: &Failure) -> bool {
         let is_full =
             |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
@@ -289,7 +290,7 @@ impl Task<'_> {
         probe.is_err_and(|error| is_full(&error))
     }
 
-    /// Asks the scheduler to start this task again. Returns false if that was done often enough.
+    /// Asks the scheduler to restart this task. Returns false if the limit of restarts is reached.
     fn requeue(&self, excluded: Option<&str>) -> Result<bool, Failure> {
         let asked = self.log.read().iter().filter(|line| matches!(line.event, TaskEvent::Requeued { .. })).count();
         let queue = self.job.settings.scheduler.queue().filter(|_| !self.place.id.is_empty());

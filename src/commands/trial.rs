@@ -71,7 +71,7 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(ended.exit)
 }
 
-/// Project of all sources on the command line, which must contain them and what they include.
+/// Project with all sources on the command line; it must contain them and everything that they include.
 fn project(args: &TryArgs) -> Result<Project, Failure> {
     let mut projects = Vec::new();
     for source in &args.sources {

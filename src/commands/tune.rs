@@ -16,7 +16,7 @@ use runner_tune::{Finalists, Settings, Sizes, TuneError, read_late, read_prior, 
 use runner_types::Shard;
 use runner_workers::{Interrupt, Pool, Urgency};
 
-/// Runs the search. Listens for Ctrl-C itself unless it gets an interrupt.
+/// Runs the search. Handles Ctrl-C itself unless given an interrupt.
 pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     match (&args.simulate, &args.manifest) {
@@ -29,7 +29,7 @@ pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -
     }
 }
 
-/// Evaluates what the strategy proposes, and then measures the best configurations with the baseline.
+/// Evaluates the configurations that the strategy proposes, then measures the best ones together with the baseline.
 fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
     let mut options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?.with_searched_axes();
@@ -83,7 +83,7 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
     Ok(if found.interrupted { Exit::Interrupted } else { ended.exit })
 }
 
-/// Combines the search options of the command line with the manifest's.
+/// Merges the search options of the command line with the manifest's.
 fn asked(args: &TuneArgs, manifest: &SearchSpec) -> Result<SearchSpec, Failure> {
     if args.strategy.len() > 1 {
         return Err(Failure::usage("only --simulate compares several strategies; name one"));
@@ -101,7 +101,7 @@ fn asked(args: &TuneArgs, manifest: &SearchSpec) -> Result<SearchSpec, Failure> 
     Ok(asked)
 }
 
-/// Says what is left to do after a shard.
+/// Says what remains to be done after a shard.
 fn end_of_shard(shard: Shard, interrupted: bool, console: &mut Console) -> Exit {
     let rest = "when all shards have ended, --resume without --shard reports them and measures the finalists";
     console.say(&format!("shard {shard} has {}: {rest}", if interrupted { "been interrupted" } else { "ended" }));

@@ -36,19 +36,19 @@ use runner_workers::RunEnd;
 pub struct Base {
     /// Suffix for its variants: the commit, or the folder's name.
     label: String,
-    /// The base's manifest as messages name it: `main:experiments/reduce.toml`.
+    /// Name of the base's manifest in messages: `main:experiments/reduce.toml`.
     place: String,
-    /// Where its manifest is during the run.
+    /// Location of its manifest during the run.
     path: PathBuf,
     manifest: Result<Manifest, Fault>,
-    /// Files of a revision, removed at the end.
+    /// Exported files of a revision, removed at the end.
     files: Option<TempDir>,
 }
 
-/// Why a manifest of the base cannot be used.
+/// Why a base manifest cannot be used.
 #[derive(Debug, Clone)]
 enum Fault {
-    /// The revision has no such manifest: the experiment is new.
+    /// The revision does not have the manifest: the experiment is new.
     Absent,
     Invalid(Diagnostics),
 }
@@ -93,7 +93,7 @@ impl Base {
         let written = tempfile::Builder::new().prefix("runner-base-").tempdir();
         let written = written.map_err(|error| failure(error.into()))?;
         let path = written.path().join(&relative);
-        // The folder contains nothing but files of the revision.
+        // The folder contains only files of the revision.
         let project = Project::at(written.path()).map_err(|error| failure(error.into()))?;
         let project = if reach.allow_outside { Project::everywhere() } else { project };
         let manifest = match files.export(&relative, written.path()) {
@@ -105,14 +105,14 @@ impl Base {
         Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, files: Some(written) })
     }
 
-    /// Where its files may be; `None` if its manifest cannot be used.
+    /// Project of its files; `None` if its manifest cannot be used.
     pub fn project(&self) -> Option<&Project> {
         self.manifest.as_ref().ok().map(|manifest| &manifest.project)
     }
 
-    /// Expands the base's manifest like the run's own. Reports what is wrong with it.
+    /// Expands the base's manifest like the run's own. Reports its faults.
     pub fn plan<'a>(&'a self, options: PlanOptions, console: &mut Console) -> PlannedBase<'a> {
-        // A variant that the base does not have is new, which is not a fault.
+        // A variant that the base lacks is new, which is not a fault.
         let PlanOptions { variants, .. } = options;
         let options = PlanOptions { variants: Vec::new(), ..options };
         let expanded = match &self.manifest {
@@ -131,7 +131,7 @@ impl Base {
         PlannedBase { base: self, plan: expanded.ok(), variants, groups: Vec::new(), faults }
     }
 
-    /// What differs between the base's manifest and the run's; `None` if nothing does.
+    /// Differences between the base's manifest and the run's, if any.
     fn compared_with(&self, new: &Manifest) -> Option<ManifestComparison> {
         let state = match &self.manifest {
             Ok(base) => match runner_experiment::changes(base, new) {
@@ -156,7 +156,7 @@ impl Base {
         }
     }
 
-    /// The text with files named as in the revision.
+    /// Text with files named as in the revision.
     fn without_folder(&self, text: &str) -> String {
         let text = text.replace(&*self.path.to_string_lossy(), &self.place);
         let folder = self.files.as_ref().map(|folder| format!("{}/", folder.path().display()));
@@ -169,9 +169,9 @@ pub struct PlannedBase<'a> {
     base: &'a Base,
     /// `None` if its manifest cannot be used.
     pub plan: Option<Plan>,
-    /// Variants that `--variant` keeps; empty for all.
+    /// Variants that `--variant` selects; empty for all.
     variants: Vec<String>,
-    /// Groups of its cases, once they are resolved.
+    /// Groups with its cases, once resolved.
     groups: Vec<ResolvedGroup>,
     faults: Vec<String>,
 }
@@ -206,7 +206,7 @@ impl PlannedBase<'_> {
     }
 }
 
-/// Cases of a base in the groups of a run.
+/// Cases of a base, by the groups of a run.
 #[derive(Debug)]
 pub struct BaseRun {
     label: String,
@@ -214,12 +214,12 @@ pub struct BaseRun {
     joined: Joined,
     rules: (Vec<Claim>, ComparisonRules),
     manifest: Option<ManifestComparison>,
-    /// Sentences about what cannot be run of the base.
+    /// Sentences about the parts of the base that could not be run.
     faults: Vec<String>,
 }
 
 impl BaseRun {
-    /// Adds the base's variants to the beginning of a run.
+    /// Inserts the base's variants at the beginning of a run.
     pub fn announce(&self, begun: &mut Event) {
         let Event::RunStarted { header, cases, .. } = begun else { return };
         *cases += self.joined.added as u64;
@@ -300,14 +300,14 @@ fn label(manifest: &Path) -> String {
     commit.map_or_else(|| manifest.display().to_string(), |commit| short(&commit))
 }
 
-/// Experiments that the base has in the folders of these manifests and that are not there now.
+/// Experiments that the base has in the folders of these manifests but that no longer exist.
 fn deleted(named: &str, manifests: &[PathBuf]) -> Vec<ManifestComparison> {
     let folders: BTreeSet<&Path> = manifests.iter().filter_map(|manifest| manifest.parent()).collect();
     let is_manifest = |text: &str| text.lines().any(|line| line.trim() == "[experiment]");
     let mut found = Vec::new();
     for folder in folders {
         let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        // A base that is a folder has no history: nothing is known to be deleted.
+        // A folder as base has no history, so deletions are unknown.
         let Ok(files) = Files::open(here, named, &Programs::of_this_machine()) else { continue };
         let Some(inside) =
             files.path_of(&here.join("any")).and_then(|path| path.strip_suffix("any").map(str::to_owned))
@@ -322,7 +322,7 @@ fn deleted(named: &str, manifests: &[PathBuf]) -> Vec<ManifestComparison> {
             name.is_some_and(|name| !here.join(name).exists())
         };
         let listed: Vec<File> = files.list(&inside).unwrap_or_default().into_iter().filter(is_gone).collect();
-        // Reading fails only for the files after it, which are then not named.
+        // A failed read only hides the files after it.
         let _ = files.read(&listed, |file, content| {
             if is_manifest(&String::from_utf8_lossy(&content)) {
                 found.push(ManifestComparison { experiment: file.path.clone(), state: ManifestState::Deleted });

@@ -1,6 +1,6 @@
 //! End of a run: closes the journal, writes the report, shows the results.
 //!
-//! The report is made from the journal as read back from disk, so that it never contains more than the journal does.
+//! The report is made from the journal as read back from disk, so that it never contains more than the journal.
 
 use std::path::Path;
 use std::time::Instant;
@@ -23,7 +23,7 @@ use runner_results::journal::{Contents, FolderLock, Spent};
 use runner_types::{CaseRecord, Event, Records};
 use runner_workers::RunEnd;
 
-/// A finished run without its report.
+/// A finished run whose report is not written yet.
 #[derive(Debug)]
 pub struct Unwritten<'a> {
     pub end: &'a RunEnd,
@@ -35,7 +35,7 @@ pub struct Unwritten<'a> {
 /// Ends the journal, writes the report and shows the results.
 pub fn conclude(run: Unwritten<'_>, options: &RunOptions, console: &mut Console) -> Result<Ended, Failure> {
     let (end, destination) = (run.end, run.destination);
-    // The report of one shard would look like the whole plan's.
+    // The report of a single shard would look like the whole plan's.
     let conclude = if options.shard.is_some() { close } else { finish };
     let Written { records, spent, .. } = conclude(run)?;
     let exit = exit(options.gate, end, &records);
@@ -57,11 +57,11 @@ pub struct Written {
     pub lock: FolderLock,
 }
 
-/// Ends the journal, reads it back and writes everything that is made from it.
+/// Ends the journal, reads it back and writes everything derived from it.
 pub fn finish(run: Unwritten<'_>) -> Result<Written, Failure> {
     let (end, destination) = (run.end, run.destination);
     let written = close(run)?;
-    // An environment failure must not overwrite the previous run's records.
+    // After an environment failure, keep the previous run's records.
     if matches!(end, RunEnd::Environment(_)) && destination.dir.join(journal::RECORDS_FILE).exists() {
         return Ok(written);
     }
@@ -83,20 +83,20 @@ pub fn close(run: Unwritten<'_>) -> Result<Written, Failure> {
     let finished = Event::RunFinished { complete, wall_seconds: started.elapsed().as_secs_f64() };
     match analysed(&destination.dir.join(journal::JOURNAL_FILE), &finished) {
         Ok(Analysed { records, ratios, spent }) => {
-            // The ratios come before the end of the run: a journal with an end is complete.
+            // Ratios must precede the end of the run: a journal with an end is complete.
             ratios.iter().chain([&finished]).for_each(|event| recorder.emit(event));
             Ok(Written { records, spent, lock: recorder.close()? })
         }
-        // Nothing can be made of this journal, so it does not end like a finished run's.
+        // This journal is unusable, so it must not end like a finished run's.
         Err(failure) => recorder.close().and(Err(failure)),
     }
 }
 
 struct Analysed {
     records: Records,
-    /// Ratios to add to it.
+    /// Ratios to append to it.
     ratios: Vec<Event>,
-    /// Time that the last run spent.
+    /// Time that the last run took.
     spent: Spent,
 }
 
@@ -122,7 +122,7 @@ fn show(
         return Ok(());
     }
     if options.display.quiet {
-        // Failed cases were shown as they happened.
+        // Failed cases were already shown as they occurred.
         if let Some(line) = runner_report::incomplete(records) {
             console.show(&line);
         }
@@ -149,7 +149,7 @@ fn show(
     if let Some(line) = times(spent) {
         console.say(&line);
     }
-    // The answer is the last line, which is read first.
+    // The answer comes last, since the last line is read first.
     let is_whole = options.kind != Kind::OneOfSeveral && options.shard.is_none();
     let alone = || Some(records).filter(|_| matches!(options.kind, Kind::Try { .. })).and_then(alone);
     if let Some(answer) = runner_report::verdict(records).or_else(alone).filter(|_| is_whole) {
@@ -158,7 +158,7 @@ fn show(
     Ok(())
 }
 
-/// What a trial of one kernel that ran does not say.
+/// Caveat for a trial of a single kernel that ran.
 fn alone(records: &Records) -> Option<String> {
     let (first, rest) = records.cases.split_first()?;
     let name = &first.case.key.variant;
@@ -174,13 +174,13 @@ fn times(spent: &Spent) -> Option<String> {
     let (wall, idle) = (spent.wall?, spent.idle()?);
     let phases = spent.phases.iter().map(|(phase, seconds)| format!("{phase} {}", format::seconds(*seconds)));
     let parts: Vec<String> = phases.chain([format!("idle {}", format::seconds(idle))]).collect();
-    // Less would be printed as 0.0 s.
+    // Shorter times would print as 0.0 s.
     let beside = Some(spent.seconds_beside()).filter(|beside| *beside >= 0.05);
     let beside = beside.map(|beside| format!("; compiling meanwhile {}", format::seconds(beside))).unwrap_or_default();
     Some(format!("time: {} ({}{beside})", format::seconds(wall), parts.join(", ")))
 }
 
-/// Exit code by severity: an environment failure, the user's interrupt, failed cases, broken claims.
+/// Exit code by severity: environment failure, user's interrupt, failed cases, broken claims.
 fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure> {
     match end {
         RunEnd::Environment(why) => Err(Failure::environment(why)),
@@ -189,7 +189,7 @@ fn exit(gate: GateArgs, end: &RunEnd, records: &Records) -> Result<Exit, Failure
     }
 }
 
-/// Exit code for the results of a complete run.
+/// Exit code for a complete run.
 pub fn judge(gate: GateArgs, records: &Records) -> Exit {
     let fails = |case: &CaseRecord| case.outcome.is_failure() || (gate.strict && case.has_weak_check());
     if records.cases.iter().any(fails) {

@@ -1,7 +1,7 @@
 //! The user's consent to run host code.
 //!
-//! Host code is: functions of `host` variants, kernels that nvcc or clang compiles without a sandbox, references in
-//! Python and C++, and lines of shell in a project's `cluster.toml`. It can do anything that the user can, and a
+//! Host code is: functions of `host` variants, kernels that nvcc or clang compiles outside a sandbox, references in
+//! Python and C++, and shell commands in a project's `cluster.toml`. It can do anything that the user can, and a
 //! manifest may come from a stranger.
 //!
 //! `--allow-host-code` gives consent. It is remembered for the project and the hash of the code, in a file in the
@@ -25,7 +25,7 @@ use runner_types::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, SourceForm,
 const FOLDER: &str = "host-code";
 
 /// Host code of the shipped experiments, which needs no consent: the text of a file, and the prefix of its functions
-/// for `host` variants. A function with another name would come from a system library.
+/// for `host` variants. A function with any other name would come from a system library.
 const SHIPPED: [(&str, &str); 9] = [
     (include_str!("../../kernels/cublas.cu"), "cublas_"),
     (include_str!("../../kernels/cub_reduce.cu"), "cub_"),
@@ -38,20 +38,20 @@ const SHIPPED: [(&str, &str); 9] = [
     (include_str!("../../experiments/gallery/splats.cpp"), ""),
 ];
 
-/// Libraries that shipped host code is linked with.
+/// Libraries that shipped host code links with.
 const SHIPPED_LIBRARIES: [&str; 1] = ["cublas"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCode {
     /// Files that contain it.
     files: BTreeSet<String>,
-    /// Hash of all of it, or why consent cannot be remembered and is asked for every time.
+    /// Hash of all the code, or why consent cannot be remembered and is asked for every time.
     hash: Result<String, &'static str>,
 }
 
 impl HostCode {
-    /// Host code of these cases, except code shipped with this program; `None` if there is none. It includes host
-    /// functions, references, and kernels that host programs compile. `headers` are the compiler's own folders.
+    /// Host code of these cases: host functions, references, and kernels that host programs compile. Code shipped with
+    /// this program is exempt; `None` if nothing else is left. `headers` are the compiler's own folders.
     pub fn find(
         cases: impl Iterator<Item = impl Borrow<CaseJob>>,
         project: &Project,
@@ -85,17 +85,17 @@ impl HostCode {
         (!files.is_empty()).then_some(Self { files, hash })
     }
 
-    /// Lines of a file that a shell runs.
+    /// Lines of a file that a shell will run.
     pub fn of_text(file: &Path, text: &str) -> Self {
         Self { files: BTreeSet::from([file.display().to_string()]), hash: Ok(sha256_hex(text.as_bytes())) }
     }
 
-    /// Fails unless the user allows this code now, or has allowed it before for the same project.
+    /// Fails unless the user allows this code now, or allowed it before for the same project.
     pub fn ask(&self, (project, place): (&Path, &Path), allowed: bool, console: &mut Console) -> Result<(), Failure> {
         self.ask_with(folder().as_deref(), (project, place), allowed, console)
     }
 
-    /// Asks for consent, with the consents stored in `folder`.
+    /// Asks for consent, using the consents stored in `folder`.
     fn ask_with(
         &self,
         folder: Option<&Path>,
@@ -133,7 +133,7 @@ impl HostCode {
     }
 }
 
-/// Fails if compilers and references may read project files that were not hashed.
+/// Fails if compilers and references can read project files that were not hashed.
 fn covers_all_that_is_read(project: &Project, is_enforced: bool) -> Result<(), &'static str> {
     let Some(folders) = project.folders() else {
         return Err("with --allow-outside, compilers can read every file, including ones that were not hashed");
@@ -149,14 +149,14 @@ fn covers_all_that_is_read(project: &Project, is_enforced: bool) -> Result<(), &
     Ok(())
 }
 
-/// Whether a unit is host code, or nvcc or clang compiles a kernel without a sandbox. In the sandbox they read hashed
-/// files and write PTX, as they do for a source that NVRTC refuses.
+/// Whether a unit is host code, or a kernel that nvcc or clang compiles outside a sandbox. Inside the sandbox they only
+/// read hashed files and write PTX, as for a source that NVRTC rejects.
 fn needs_consent(unit: &CompileUnit) -> bool {
     let is_program = unit.compiler != KernelCompiler::Nvrtc && !sandbox::is_enforced();
     unit.form() == SourceForm::Cuda && (unit.plugin.is_some() || is_program)
 }
 
-/// Whether a unit is shipped with this program and nothing in the manifest changes its meaning. It may not include
+/// Whether a unit is shipped with this program and the manifest does not change its meaning. It must not include
 /// project files, which could replace headers that the compiler's own headers include.
 fn is_shipped(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> bool {
     let is_plain = unit.defines.is_empty() && unit.options.is_empty() && unit.linked.is_empty();
@@ -182,7 +182,7 @@ fn folder() -> Option<PathBuf> {
     Some(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()).join("runner").join(FOLDER))
 }
 
-/// Hash of everything in a unit that comes from the project, without paths; `None` if not all of it is known.
+/// Hash of everything in a unit that comes from the project, without paths; `None` if some of it is unknown.
 fn hash_of(unit: &CompileUnit, project: &Project, headers: &[PathBuf]) -> Option<String> {
     let sources = runner_compile::sources(unit, project, headers).filter(|sources| sources.is_whole)?;
     let libraries = unit.plugin.as_ref().map(|plugin| plugin.libraries.clone()).unwrap_or_default();
@@ -213,7 +213,7 @@ mod tests {
                             name = \"a\"\n\
                             source = \"f.cu\"\nhost = \"f\"\nargs = [\"data\"]\n";
 
-    /// A project with one host function, which includes a file.
+    /// A project with one host function whose source includes a header.
     fn project(header: &str) -> io::Result<tempfile::TempDir> {
         let dir = tempfile::tempdir()?;
         fs::create_dir(dir.path().join("experiments"))?;
@@ -266,7 +266,7 @@ mod tests {
         Ok(())
     }
 
-    /// Compilers that may read more than the hashed files could compile code that has changed.
+    /// Compilers that can read more than the hashed files could compile changed code.
     #[test]
     fn consent_is_not_remembered_where_compilers_read_files_that_were_not_hashed()
     -> Result<(), Box<dyn std::error::Error>> {
@@ -308,7 +308,7 @@ mod tests {
                         None => assert_eq!(code(&path)?, None, "{}", path.display()),
                         Some(why) => {
                             println!("not looked at: {}: {why}", path.display());
-                            // Each further attempt without a network would take seconds.
+                            // Each further attempt would take seconds without a network.
                             unreachable = true;
                         }
                     }
@@ -331,7 +331,7 @@ mod tests {
         };
         assert!(!asks(&source, &host)?, "the same text in another project");
         assert!(asks(&format!("{source}\n"), &host)?, "an edited source");
-        // A macro makes its functions, so any name passes the manifest's checks.
+        // Its functions come from a macro, so any name passes the manifest's checks.
         let cub = fs::read_to_string(root.join("kernels/cub_reduce.cu"))?;
         assert!(!asks(&cub, &host.replace("cublas_sgemm", "cub_sum_i32"))?);
         assert!(asks(&cub, &host.replace("cublas_sgemm", "system"))?, "a function of a library");

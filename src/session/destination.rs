@@ -17,9 +17,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Chooses `reports/<experiment>/<device>`, which is committed. A profile has its own folder next to it. A narrowed
-    /// run and one against a base go below `target/`, so that they never overwrite the report of a full run unless
-    /// `--out` says so. So does the journal of a shard.
+    /// Chooses `reports/<experiment>/<device>`, which is committed. A profile has its own folder next to it. Narrowed
+    /// runs, runs against a base and journals of shards go below `target/`, so that they never overwrite the report of
+    /// a full run unless `--out` says so.
     pub fn choose(options: &RunOptions, manifest: &Manifest, device: &DeviceInfo) -> Self {
         let against = options.against.against.as_ref();
         let is_narrowed = options.narrowing.describe().is_some() || against.is_some();
@@ -37,14 +37,14 @@ impl Destination {
         Self { dir }
     }
 
-    /// Refuses a folder that a link leads to, unless `--out` names it. A run against a base is also refused if `--out`
-    /// names a folder with the report of a plain run.
+    /// Refuses a folder that is reached through a symbolic link, unless `--out` names it. A run against a base is also
+    /// refused if `--out` names a folder with the report of a plain run.
     pub fn may_be_written(&self, options: &RunOptions) -> Result<(), Failure> {
         if options.out.is_none() {
             refuse_path_outside(&self.dir)?;
         }
         let (Some(base), Some(_)) = (&options.against.against, &options.out) else { return Ok(()) };
-        // A file that cannot be read is not a report.
+        // An unreadable file is not a report.
         let Ok(known) = journal::read_records(&self.dir.join(journal::RECORDS_FILE)) else { return Ok(()) };
         if known.header.command.is_some_and(|command| command.contains("--against ")) {
             return Ok(());

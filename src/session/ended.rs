@@ -1,4 +1,4 @@
-//! Outcome of a run, as the commands report it.
+//! Outcome of a run, as commands report it.
 
 use std::path::PathBuf;
 
@@ -22,9 +22,9 @@ pub struct BaseAndNew {
     /// Commits of base and new, or their other labels.
     pub labels: [String; 2],
     pub names: [String; 2],
-    /// What differs between the manifests; `None` if nothing does.
+    /// Differences between the manifests, if any.
     pub manifest: Option<ManifestComparison>,
-    /// Sentences about what could not be run of the base.
+    /// Sentences about the parts of the base that could not be run.
     pub faults: Vec<String>,
     pub records: Records,
     pub dir: PathBuf,

@@ -11,14 +11,14 @@ use runner_workers::cores::{Cores, divide};
 
 #[derive(Debug, Clone)]
 pub struct Gpu {
-    /// Ordinal by which the user names the GPU.
+    /// Ordinal that the user gave.
     pub number: u32,
     pub target: Target,
     pub info: DeviceInfo,
     pub cores: Cores,
 }
 
-/// GPUs that `--devices` names. With `--backend sim`, one simulator per number.
+/// GPUs selected with `--devices`. With `--backend sim`, one simulator per number.
 pub fn select(args: &TargetArgs, named: &str) -> Result<Vec<Gpu>, Failure> {
     let target = Target::resolve(args)?;
     let simulates = matches!(target, Target::Simulator(_));
@@ -53,7 +53,7 @@ fn simulated(named: &str, devices: &[(DeviceId, DeviceInfo)]) -> Vec<(DeviceId, 
     numbers.into_iter().flat_map(each).collect()
 }
 
-/// Chooses devices by `all`, or by ordinals and UUIDs between commas. Only GPUs of one model can share a matrix.
+/// Selects devices by `all`, or by comma-separated ordinals and UUIDs. Only GPUs of one model can share a matrix.
 fn choose(named: &str, listed: &[(DeviceId, DeviceInfo)]) -> Result<Vec<(DeviceId, DeviceInfo)>, String> {
     let find = |word: &str| {
         let is_it = |id: &DeviceId| match word.parse::<u32>() {

@@ -9,13 +9,13 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use runner_workers::{Interrupt, Urgency};
 
-/// Time that a run gets to end by itself after the second Ctrl-C.
+/// How long a run may take to end by itself after the second Ctrl-C.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Set while the report is written, which the second Ctrl-C does not cut off.
+/// Set while the report is written, which the second Ctrl-C must not cut off.
 static CONCLUDES: AtomicBool = AtomicBool::new(false);
 
-/// Writes a report, which the second Ctrl-C does not cut off.
+/// Calls `write`, which the second Ctrl-C must not cut off.
 pub fn while_concluding<T>(write: impl FnOnce() -> T) -> T {
     CONCLUDES.store(true, Ordering::Relaxed);
     let written = write();
@@ -23,8 +23,8 @@ pub fn while_concluding<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Listens for Ctrl-C and says on standard error what it does. The second Ctrl-C ends phases that do not check for it,
-/// such as planning; the third ends the process at once.
+/// Handles Ctrl-C and says on standard error what it does. The second Ctrl-C ends phases that do not check for it, such
+/// as planning; the third ends the process at once.
 pub fn interrupt() -> Result<Interrupt, Failure> {
     let count = AtomicU32::new(0);
     let say = move |urgency| {
@@ -48,7 +48,7 @@ pub fn interrupt() -> Result<Interrupt, Failure> {
     Interrupt::on_signals(say).map_err(|e| Failure::environment(format!("cannot listen for signals: {e}")))
 }
 
-/// Ends the process and with it the workers. Measurements so far are in the journal.
+/// Ends the process and its workers. The journal has the measurements so far.
 fn end_now() -> ! {
     std::process::exit(Exit::Interrupted as i32)
 }

@@ -1,6 +1,6 @@
 //! A GPU's clock and ceilings: read from the cache or, the first time for a device, driver and version, measured.
 //!
-//! A run goes on without what cannot be found out.
+//! A run goes on without anything that cannot be determined.
 
 use sha2::{Digest as _, Sha256};
 
@@ -15,7 +15,7 @@ use runner_workers::{Interrupt, Pool, Ready, WorkerSpec};
 
 const FOLDER: &str = "machine";
 
-/// An open device, and what is needed to measure it.
+/// An open device, and everything needed to measure it.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
     pub ready: &'a Ready,
@@ -24,7 +24,7 @@ pub struct Site<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Properties of the device that the pool's worker has opened, measured if nothing is stored. Corrects the worker's
+/// Properties of the device that the pool's worker has opened, measured if none are stored. Corrects the worker's
 /// clock.
 pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine {
     let Some((uuid, _)) = identity(site.ready) else { return Machine::default() };
@@ -41,8 +41,8 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
     Machine { gpu: Some(digest(uuid)), settings: site.ready.settings.clone(), other_processes, ..machine }
 }
 
-/// Twelve hexadecimal digits that identify a GPU. They tell GPUs of one model apart in committed records, which name no
-/// machine.
+/// Twelve hexadecimal digits that identify a GPU. They distinguish GPUs of one model in committed records, which do not
+/// name the machine.
 fn digest(uuid: &str) -> String {
     hex(&Sha256::digest(uuid)[..6])
 }
@@ -82,7 +82,7 @@ fn surveyor(cache: Cache, site: Site<'_>) -> Result<Surveyor<'_>, String> {
     })
 }
 
-/// Kernels of the measurement, compiled for the device.
+/// Calibration kernels, compiled for the device.
 fn code(cache: Cache, site: Site<'_>) -> Result<Compiled, String> {
     let source = runner_calibrate::write_source(store(&cache).folder()).map_err(|e| e.to_string())?;
     let options = CompileOptions::new(cache).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Paths for the files of each case: those from `--keep-outputs` and `show`, and its source page in a report's folder.
+//! Paths for each case's files: those of `--keep-outputs` and `show`, and its source page in a report's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use runner_files::file_names::{escaped, shortened};
 use runner_report::SOURCE_DIR;
 use runner_types::CaseKey;
 
-/// Folder of a case, unique over all cases and experiments. Bytes that are not allowed in a name, or would look like
+/// Folder of a case, unique over all cases and experiments. Bytes that are not allowed in a name, or that look like
 /// separators, are written as `%` and two hexadecimal digits.
 pub fn outputs_of(folder: &Path, key: &CaseKey) -> PathBuf {
     let parts = key.axes.iter().map(|(name, value)| format!("{name}={}", escaped(&value.to_string(), "")));

@@ -1,4 +1,4 @@
-//! Passes after the timings: a memory check and hardware counters.
+//! Passes after timing: a memory check and hardware counters.
 //!
 //! Each has its own worker, inside compute-sanitizer or the profiler, so that neither disturbs the times.
 
@@ -25,7 +25,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Finds the required programs. A run does not begin without its memory check.
+    /// Finds the required programs. A run does not start if a requested memory check is impossible.
     pub fn prepare(run: ManifestRun<'_>, worker: &Worker, console: &mut Console) -> Result<Self, Failure> {
         let ManifestRun { options, manifest } = run;
         let counts = options.passes.counters && worker.backend() == BackendKind::Cuda;
@@ -40,12 +40,12 @@ impl Passes {
         Ok(Self { memcheck: memory_check(options, worker, console)?, counting })
     }
 
-    /// How counters are taken, in one sentence for the environment.
+    /// How counters are collected, in one sentence for the environment.
     pub fn counting_method(&self) -> Option<String> {
         self.counting.as_ref().and_then(|session| session.as_ref().ok()).map(ProfilerSession::method)
     }
 
-    /// Runs the passes, if the timings are complete. Frees the jobs of the run at the end.
+    /// Runs the passes, if timing is complete. Frees the run's jobs at the end.
     pub fn run(
         self,
         ran: Ran,
@@ -82,7 +82,7 @@ impl Passes {
     }
 }
 
-/// Opens compute-sanitizer, if `--memcheck` asks for it and the backend does not check memory by itself.
+/// Opens compute-sanitizer, if `--memcheck` requests it and the backend does not check memory itself.
 fn memory_check(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Option<Memcheck>, Failure> {
     if !options.passes.memcheck {
         return Ok(None);

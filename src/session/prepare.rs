@@ -1,6 +1,6 @@
 //! Everything that must be known before the first group runs: the matrix, the environment, the compiler.
 //!
-//! A run that cannot begin fails here, before it has written a file.
+//! A run that cannot start fails here, before it has written a file.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
@@ -49,11 +49,11 @@ pub struct ManifestRun<'a> {
 #[derive(Debug)]
 pub struct Task<'a> {
     pub run: ManifestRun<'a>,
-    /// Command for the report, if it is not a plain run.
+    /// Command to show in the report, unless it is a plain run.
     pub command: Option<String>,
     pub counting_method: Option<String>,
     pub base: Option<&'a Base>,
-    /// Cases to run, if a search has chosen some of the plan's.
+    /// Cases to run, if a search has selected some of the plan's.
     pub only: Option<&'a Finalists<'a>>,
     pub started: Instant,
 }
@@ -105,8 +105,8 @@ pub fn get_ready(
     destination.may_be_written(options)?;
     let (ordinal, toolkit) = (options.target.ordinal(), planned.toolkit());
     let machine = machine::known(&mut worker.pool, Site { ready: &worker.ready, ordinal, toolkit, interrupt }, console);
-    // Variants compared within one run share a process, so that processes do not differ unless the user asks for
-    // several.
+    // Variants that are compared within one run share a process, so that variation between processes does not matter,
+    // unless the user asks for several processes.
     let compares_within = task.base.is_some() || matches!(options.kind, Kind::Try { .. });
     worker.pool.spread_samples(machine.spread.filter(|_| !compares_within));
     let (backend, device) = (planned.plan.backend(), planned.plan.device());
@@ -121,7 +121,7 @@ pub fn get_ready(
         (case.outputs, case.line_counts) = (outputs.as_ref().map(own), line_counts.as_ref().map(own));
     }
 
-    // A run that cannot begin leaves nothing behind: files are written only from here on.
+    // A run that cannot start leaves nothing behind: files are written only from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
     let beside = base.map(|base| base.join(task.run.manifest, &mut planned.groups, &mut recorder));
@@ -173,7 +173,7 @@ impl Planned {
         Ok((planned, base))
     }
 
-    /// Plans the run and its base for the worker's device, and finds the compiler. Resolves no case yet.
+    /// Plans the run and its base for the worker's device, and finds the compiler. Does not resolve any case yet.
     pub fn unresolved<'b>(
         run: ManifestRun<'_>,
         base: Option<&'b Base>,
@@ -202,7 +202,7 @@ impl Planned {
         &self.compiler.toolkit
     }
 
-    /// What results on a device depend on.
+    /// Everything that results on a device depend on.
     pub fn environment(&self, ready: &Ready, counting_method: Option<String>, machine: Machine) -> Environment {
         Environment {
             device: ready.device.clone(),
@@ -217,7 +217,7 @@ impl Planned {
         }
     }
 
-    /// Event for the start of a run on the device with this UUID. `command` reproduces the report.
+    /// Start event of a run on the device with this UUID. `command` reproduces the report.
     pub fn start(
         &self,
         (ManifestRun { options, manifest }, command): (ManifestRun<'_>, Option<String>),
@@ -321,18 +321,18 @@ pub fn compile_case(
     }
 }
 
-/// A fault in the narrowing if there is one, since it explains the others; otherwise `failure`.
+/// The narrowing fault, if there is one, since it explains the others; otherwise `failure`.
 pub fn explain_empty_selection(run: ManifestRun<'_>, console: &Console, failure: Failure) -> Failure {
     narrowing_fault(run).map_or(failure, |faults| console.faults(&faults))
 }
 
-/// How the command line narrows the plan, for a device.
+/// Plan options of the command line, for a device.
 pub fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
     let sizes = args.sizes.unwrap_or(device.backend);
     PlanOptions { sizes, ..narrowed(&args.narrowing, device.backend, Some(device.clone())) }
 }
 
-/// Narrowing faults that are known without a device. A filter that names device attributes needs one.
+/// Narrowing faults that can be found without a device. A filter that uses device attributes needs one.
 fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> Option<Diagnostics> {
     let backend = match args.target {
         Place::Auto | Place::Gpu(_) => BackendKind::Cuda,
@@ -344,7 +344,7 @@ fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> 
     runner_plan::expand(manifest, &options).err()
 }
 
-/// Compiler that suits the device. Downloads one if there is none and the network may be used.
+/// Compiler that supports the device. Downloads one if there is none and the network may be used.
 fn find_toolkit(options: &RunOptions, worker: &Worker, console: &mut Console) -> Result<Toolkit, Failure> {
     let cache = Cache::locate().map_err(Failure::environment)?;
     let want = match worker.ready.driver_cuda {
@@ -386,7 +386,7 @@ fn own_groups(
     console: &Console,
 ) -> Result<Option<HashSet<GroupKey>>, Failure> {
     let Some(shard) = args.shard.filter(|_| args.portion.is_none()) else { return Ok(None) };
-    // The division must not depend on the device, since every machine makes it.
+    // The division must not depend on the device, since every machine computes it independently.
     let anywhere = PlanOptions { device: None, ..planned.clone() };
     let shards = Shards::plan(manifest, &anywhere).map_err(|faults| console.faults(&faults))?;
     Ok(Some(shards.keys(shard)))
@@ -454,7 +454,7 @@ fn installed<'a>(
     Ok(Installed { nvcc, clang })
 }
 
-/// Compiles the units of a plan for the device.
+/// Compiles the units of a plan for a device.
 #[derive(Debug)]
 pub struct Compiler {
     target: Target,
@@ -464,7 +464,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Compiler for the worker's device. Fails if the cache cannot be written.
+    /// Creates a compiler for the worker's device. Fails if the cache is not writable.
     fn new(
         worker: &Worker,
         (toolkit, installed): (Toolkit, Installed),
@@ -481,7 +481,7 @@ impl Compiler {
         options.project = project;
         let overlap = may_overlap(&worker.ready, options.jobs);
         if overlap {
-            // One core is the worker's.
+            // One core is reserved for the worker.
             options.jobs -= 1;
         }
         let target = match worker.backend() {
@@ -505,12 +505,12 @@ impl Compiler {
         code.map_or(Ok(()), |code| code.ask(place, options.trust.allow_host_code, console))
     }
 
-    /// Switch that ends compilation early.
+    /// Flag that stops compilation early.
     fn stop(&self) -> &AtomicBool {
         &self.options.stop
     }
 
-    /// Selects the groups that start only after everything is compiled.
+    /// Selects the groups that may start only after everything is compiled.
     fn needs_quiet(&self) -> fn(&GroupJob) -> bool {
         if self.overlap { pending::needs_quiet } else { |_| true }
     }

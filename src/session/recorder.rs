@@ -1,4 +1,4 @@
-//! Receives every event of a run: writes it to the journal, shows it as progress, and prints it as JSON if requested.
+//! Receives every event of a run: writes it to the journal, shows progress, and prints it as JSON if requested.
 //!
 //! Outcomes become expected failures here, since workers do not know what the manifest expects.
 
@@ -35,7 +35,7 @@ impl ExpectedFailures {
     fn find(&self, key: &CaseKey) -> Vec<runner_types::Failure> {
         let shared = key.axes.iter().map(|(name, value)| (Arc::from(name.as_str()), value.clone()));
         let scope: Scope = shared.chain(self.own.iter().cloned()).collect();
-        // Validation lets conditions use only axes, so they can be evaluated.
+        // Validation allows only axes in conditions, so they can be evaluated here.
         let applies = |fails: &&ExpectedFailure| {
             fails.condition.as_ref().is_none_or(|condition| condition.evaluate_bool(&scope).unwrap_or(true))
         };
@@ -50,7 +50,7 @@ pub struct Recorder {
     /// Lines for standard output, if requested.
     lines: Option<EventLines>,
     expected_failures: Vec<ExpectedFailures>,
-    /// First event that could not be written. The run goes on, but fails at the end.
+    /// First journal error. The run goes on, but fails at the end.
     lost: Option<JournalError>,
 }
 
@@ -82,8 +82,8 @@ impl Recorder {
         Ok((Self { journal, progress, lines, expected_failures: Vec::new(), lost: None }, held))
     }
 
-    /// Compares outcomes from now on with the failures that the manifest expects. Variant names get `suffix`, and those
-    /// in `renamed` are replaced first.
+    /// From now on, compares outcomes with the failures that the manifest expects. Variant names in `renamed` are
+    /// replaced first; then `suffix` is appended.
     pub fn expect(&mut self, manifest: &Manifest, plan: &Plan, suffix: &str, renamed: &BTreeMap<String, String>) {
         let failures_of = |variant: &runner_plan::PlannedVariant| {
             let spec = &manifest.variants[variant.spec];
@@ -103,7 +103,7 @@ impl Recorder {
         self.progress.observe(event);
         if let Some(lines) = &mut self.lines {
             let text = lines.observe(event);
-            // A reader that is gone does not end the run: the journal has every event.
+            // A closed reader does not end the run: the journal has every event.
             let mut stdout = io::stdout().lock();
             let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         }
@@ -123,7 +123,7 @@ impl Recorder {
         Some(Event::CaseSettled { case: case.clone(), fingerprint, outcome, work: *work })
     }
 
-    /// Ends the display. Fails if an event could not be written. The folder stays locked for the report.
+    /// Ends the display. Fails if an event could not be written. The folder stays locked for writing the report.
     pub fn close(mut self) -> Result<FolderLock, Failure> {
         self.progress.finish();
         if let Some(error) = self.lost {
@@ -134,14 +134,14 @@ impl Recorder {
     }
 }
 
-/// Why the report's folder cannot be used, with the option that names it or would name another.
+/// Why the report's folder cannot be used, with the option that names it or could name another one.
 fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
     let message = match (error, &options.out) {
         (JournalError::Io { .. }, Some(out)) => {
             format!("--out {}: {error}; name a writable folder", out.display())
         }
         (JournalError::Io { .. }, None) => format!("{error}; pass a writable folder with --out"),
-        // These messages say what to do.
+        // These messages already say what to do.
         _ => error.to_string(),
     };
     Failure::environment(message)
@@ -149,7 +149,7 @@ fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
 
 /// Refuses a folder with the report of another experiment, which would be overwritten.
 pub(super) fn not_of_another(dir: &Path, experiment: &str) -> Result<(), Failure> {
-    // A file that cannot be read is not a report.
+    // An unreadable file is not a report.
     let Ok(known) = journal::header_of(&dir.join(RECORDS_FILE)) else { return Ok(()) };
     let other = known.experiment;
     if other == experiment {
@@ -216,7 +216,7 @@ mod tests {
             assert_eq!(refused(options, place.path()), Some(expected.clone()));
         }
         assert_eq!(std::fs::read_dir(place.path())?.count(), 1, "nothing is written there");
-        // A report that is damaged after its header still counts.
+        // A report that is damaged after its header still counts as one.
         let header = std::fs::read_to_string(shipped.join(RECORDS_FILE))?.lines().next().unwrap_or_default().to_owned();
         std::fs::write(place.path().join(RECORDS_FILE), header + "\n{\"line\":\"ca")?;
         assert_eq!(refused(&["--out", "there"], place.path()), Some(expected));

@@ -1,4 +1,4 @@
-//! Devices of a search: one, or several of one model.
+//! Devices of a search: one, or several of the same model.
 
 use super::gpus::{self, Gpu};
 use super::machine::{self, Site};
@@ -19,7 +19,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Starts the workers of the devices on the command line. The target of `options` becomes the first of them.
+    /// Starts workers for the devices on the command line. The target of `options` becomes the first device.
     pub fn start(
         options: &mut RunOptions,
         args: &TuneArgs,
@@ -40,7 +40,7 @@ impl Devices {
         Ok(Self { first, others })
     }
 
-    /// Measured properties of the first device. Corrects the clocks of all.
+    /// Measured properties of the first device. Corrects the clocks of all devices.
     pub fn known(
         &mut self,
         options: &RunOptions,

@@ -1,4 +1,4 @@
-//! Input of a search: a plan whose cases are resolved one by one.
+//! Input of a search: a plan whose cases are resolved on demand.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use runner_tune::{Candidates, Identity};
 use runner_types::Environment;
 use runner_workers::Interrupt;
 
-/// A plan whose cases a search may choose. A million resolved cases would take gigabytes, so a case is resolved and
-/// compiled only once it is chosen.
+/// A plan from which a search selects cases. A million resolved cases would take gigabytes, so a case is resolved and
+/// compiled only when selected.
 #[derive(Debug)]
 pub struct Searchable {
     pub planned: Planned,
     /// Search spaces, one per group.
     pub groups: Vec<Candidates>,
     pub environment: Environment,
-    /// What evaluations depend on besides the device.
+    /// Everything besides the device that evaluations depend on.
     pub identity: Identity,
     pub destination: Destination,
 }
 
-/// Maximum number of groups to search. With more, `compare` probably lacks axes, since a search is not meant for so
-/// many sizes.
+/// Maximum number of groups to search. With more, `compare` probably lacks axes: a search is not meant for so many
+/// sizes.
 const MOST_GROUPS: usize = 64;
 
 /// Plans and calibrates the devices for a search.

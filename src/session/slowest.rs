@@ -1,4 +1,4 @@
-//! Finds the cases of a run that took the most time, without their compilation.
+//! Finds the cases of a run that took the longest, without their compilation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use runner_report::case_name;
 use runner_types::{Case, Event};
 
-/// Time per case so far: from the beginning of each of its steps to the next event of another case.
+/// Time per case so far: from the start of each of its steps to the next event of another case.
 #[derive(Debug, Default)]
 pub struct Slowest {
     active: Option<(Case, Instant)>,

@@ -15,7 +15,7 @@ use runner_types::BackendKind;
 use runner_workers::cores::Cores;
 use runner_workers::{Interrupt, Pool, Ready, StartError, WorkerSpec};
 
-/// A started worker with its open device.
+/// A running worker with its open device.
 #[derive(Debug)]
 pub struct Worker {
     pub pool: Pool,
@@ -28,7 +28,7 @@ impl Worker {
     }
 }
 
-/// Starts the worker of the target. `Target::Auto` falls back to the simulator without a GPU, and says so.
+/// Starts a worker for the target. Without a GPU, `Target::Auto` falls back to the simulator and says so.
 pub fn start(options: &RunOptions, interrupt: &Interrupt, console: &mut Console) -> Result<Worker, Failure> {
     let open = |words: Vec<OsString>| {
         let (pool, ready) = Pool::start(WorkerSpec::of_this_program(words), interrupt)?;
@@ -66,7 +66,7 @@ pub fn start_on(target: &Target, sanitize: bool, cores: &Cores, interrupt: &Inte
 
 fn failure(error: &StartError) -> Failure {
     match error {
-        // Stopped by the user, which is not a fault of the machine.
+        // Stopped by the user, not a machine failure.
         StartError::Interrupted => {
             Failure { exit: Exit::Interrupted, message: error.to_string(), is_rendered: false, is_held: false }
         }
@@ -74,7 +74,7 @@ fn failure(error: &StartError) -> Failure {
     }
 }
 
-/// Starts a worker of the GPU inside the profiler and waits until its device is open.
+/// Starts a worker for the GPU inside the profiler and waits until its device is open.
 pub fn start_profiled(
     ordinal: u32,
     session: &mut ProfilerSession,
@@ -89,7 +89,7 @@ pub fn start_profiled(
     Ok(Worker { pool, ready })
 }
 
-/// Starts a worker of the GPU inside compute-sanitizer and waits until its device is open.
+/// Starts a worker for the GPU inside compute-sanitizer and waits until its device is open.
 pub fn start_memchecked(ordinal: u32, memcheck: &Memcheck, interrupt: &Interrupt) -> Result<Pool, StartError> {
     // In compute-sanitizer, `/proc/self/exe` is compute-sanitizer.
     let this =
@@ -98,7 +98,7 @@ pub fn start_memchecked(ordinal: u32, memcheck: &Memcheck, interrupt: &Interrupt
     Pool::start(memcheck.worker(&this, words), interrupt).map(|(pool, _)| pool)
 }
 
-/// Command line of a worker on this GPU.
+/// Command line of a worker for this GPU.
 pub fn selected_gpu_args(ordinal: u32) -> Vec<OsString> {
     vec!["__worker".into(), "--backend".into(), "cuda".into(), "--device".into(), ordinal.to_string().into()]
 }
@@ -110,13 +110,13 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
     words
 }
 
-/// `runner __worker`: opens the device and runs groups until it is asked to quit.
+/// `runner __worker`: opens the device and runs groups until told to quit.
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     runner_workers::leave_end_to_dispatcher();
-    // When memory runs out, the worker is killed first: that costs one case instead of the run.
+    // If memory runs out, the worker should be killed first: that costs one case instead of the run.
     runner_compile::end_first();
     if let Some(cores) = &args.cores {
-        // Must come before any other thread starts.
+        // Must happen before any other thread starts.
         cores.pin().map_err(|e| Failure::environment(format!("cannot run only on the cores {cores}: {e}")))?;
     }
     let open = || match args.target.backend {

@@ -1,4 +1,4 @@
-//! Files of a CI service: jobs that compare a pull request with its base, and one that comments on it.
+//! Files for a CI service: jobs that compare a pull request with its base, and one that comments on it.
 
 use std::path::Path;
 use std::{fs, io};
@@ -11,7 +11,7 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::write_new;
 
-/// Scripts that several jobs run, each with the template line that it replaces.
+/// Scripts that several jobs share, each with the template line that it replaces.
 const SCRIPTS: [(&str, &str); 5] = [
     ("@changed.sh@", include_str!("changed.sh")),
     ("@install.sh@", include_str!("install.sh")),
@@ -31,10 +31,10 @@ const fn files(service: CiService) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Placeholder for the hash of the program that the jobs download.
+/// Placeholder for the hash of the runner binary that the jobs download.
 const HASH: &str = "@sha256@";
 
-/// Writes the files below the working directory: all of them, or none if one exists.
+/// Writes the files below the working directory: all of them, or none if any exists.
 pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<Exit, Failure> {
     let files = files(service);
     let existing: Vec<&str> = files.iter().map(|(path, _)| *path).filter(|path| Path::new(path).exists()).collect();
@@ -59,7 +59,7 @@ fn unreadable(program: &Path, error: &io::Error) -> Failure {
     Failure::environment(format!("{}: cannot be read, so the jobs would not know its hash: {error}", program.display()))
 }
 
-/// The template with scripts in place of their lines, indented alike; a script may have lines of others.
+/// The template with script lines replaced by the scripts, at the same indentation. Scripts may contain such lines too.
 fn with_scripts(template: &str) -> String {
     let mut text = String::new();
     for line in template.lines() {

@@ -1,4 +1,4 @@
-//! Folders of headers that a source includes and does not find, within its checkout.
+//! Finds folders in the checkout with headers that a source includes but the compiler would not find.
 //!
 //! Samples keep their headers in a folder that their build names. Of a header that the checkout has once, or in one
 //! folder for headers, that is the folder.
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use runner_files::project::Project;
 
-/// Entries of folders that are looked at.
+/// Maximum number of folder entries to examine.
 const MOST_ENTRIES: usize = 50_000;
 
-/// Headers of C that every compiler has. Those of C++ have no ending.
+/// C standard headers, which every compiler has. Those of C++ have no extension.
 const OF_C: [&str; 24] = [
     "assert.h",
     "complex.h",
@@ -39,7 +39,7 @@ const OF_C: [&str; 24] = [
     "wchar.h",
 ];
 
-/// Beginnings of headers that the toolkit or the system has.
+/// Prefixes of headers that come from the toolkit or the system.
 const OF_OTHERS: [&str; 10] =
     ["cuda", "cooperative_groups", "cub/", "thrust/", "sys/", "mma.h", "nv", "curand", "cublas", "vector_"];
 
@@ -92,7 +92,7 @@ pub fn find(source: &Path, absent: &[String]) -> Vec<(String, PathBuf)> {
     chosen.collect()
 }
 
-/// Steps from a source to a folder.
+/// Number of path steps from a source to a folder.
 fn distance(source: &Path, folder: &Path) -> usize {
     let shared = source.components().zip(folder.components()).take_while(|(one, other)| one == other).count();
     source.components().count() + folder.components().count() - 2 * shared

@@ -1,5 +1,5 @@
-//! The plan as JSON lines: first the plan, then every case in the order of the groups. The manual's page on planning
-//! describes the fields.
+//! The plan as JSON lines: first the plan, then every case in group order. The manual's page on planning describes the
+//! fields.
 
 use serde::Serialize;
 
@@ -13,10 +13,10 @@ use runner_types::{
     WorkAmount,
 };
 
-/// Version of the lines, raised when a reader of the old lines would misread the new ones.
+/// Format version, raised when an older reader would misread the new lines.
 const VERSION: u32 = 1;
 
-/// Bytes to print at once.
+/// Number of bytes to print at once.
 const AT_ONCE: usize = 1 << 16;
 
 #[derive(Serialize)]
@@ -63,7 +63,7 @@ enum State<'a> {
     },
 }
 
-/// Passes every line to `print`, group by group, so that a large plan needs no memory for its text.
+/// Passes every line to `print`, group by group, so that a large plan's text is never in memory as a whole.
 pub fn print(
     manifest: &Manifest,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! The plan as text, which fits one screen for an ordinary experiment.
+//! The plan as text that fits one screen for an ordinary experiment.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use runner_plan::{Plan, PlanOptions, Reason, Summary};
 use runner_report::{axis_value, prose};
 use runner_types::{BackendKind, Value};
 
-/// Maximum number of values of an axis to show. A longer axis shows its first values and the last.
+/// Maximum number of axis values to show. A longer axis shows its first values and the last.
 const SHOWN_VALUES: usize = 6;
 
 /// Maximum number of reasons of one kind to show.
@@ -36,13 +36,13 @@ pub fn text(
     text
 }
 
-/// Appends a heading and rows, with a first column as wide as its widest cell.
+/// Appends a heading and rows. The first column is as wide as its widest cell.
 fn section(text: &mut String, heading: &str, rows: &[(String, String)], width: Option<usize>) {
     if rows.is_empty() {
         return;
     }
     let names = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    // A narrow terminal wraps lines itself.
+    // A very narrow terminal has to wrap lines itself.
     let indent = " ".repeat(names + 4);
     let width = width.map(|width| width.saturating_sub(indent.len())).filter(|width| *width >= 30);
     // Writing to a String cannot fail.
@@ -126,7 +126,7 @@ const fn kind(reason: &Reason) -> &'static str {
     }
 }
 
-/// Each reason with its count. Of many reasons of one kind, only the most frequent.
+/// Each reason with its count; of many reasons of one kind, only the most frequent.
 fn left_out(summary: &Summary) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let reasons: Vec<(&Reason, &u64)> = summary.others.iter().collect();

@@ -1,4 +1,4 @@
-//! `runner report --html`: writes one HTML file for a report, or for a tree of them.
+//! `runner report --html`: writes one HTML file for a report or a tree of reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,7 @@ use runner_types::{BodyPlan, CaseJob, CompileUnit, Records};
 
 const FILE: &str = "report.html";
 
-/// Maximum number of groups in which to look for sources. A variant that runs in none of them has no source on the
-/// page.
+/// Maximum number of groups to search for sources. A variant that runs in none of them has no source on the page.
 const MOST_GROUPS: usize = 256;
 
 pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
@@ -40,7 +39,7 @@ pub fn run(dir: &Path, file: Option<&Path>, console: &mut Console) -> Result<Exi
     Ok(Exit::Success)
 }
 
-/// Optional data next to the records, for a page at `file`. Warns about a journal that cannot be read.
+/// Optional data next to the records, for a page at `file`. Warns about an unreadable journal.
 fn find_companions(stored: &Stored, file: &Path, console: &mut Console) -> Companions {
     let dir = Path::new(&stored.place);
     Companions {
@@ -50,7 +49,7 @@ fn find_companions(stored: &Stored, file: &Path, console: &mut Console) -> Compa
     }
 }
 
-/// Pages that `show --source --html` wrote to the report's folder, by case ordinal.
+/// Pages that `show --source --html` wrote into the report's folder, by case ordinal.
 fn pages(dir: &Path, file: &Path, records: &Records) -> BTreeMap<u64, String> {
     let found = records.cases.iter().filter_map(|record| {
         let page = Some(source_page_of(dir, &record.case.key)).filter(|page| page.is_file())?;
@@ -61,7 +60,7 @@ fn pages(dir: &Path, file: &Path, records: &Records) -> BTreeMap<u64, String> {
     found.collect()
 }
 
-/// Sources in the working tree that still have the hash in the records.
+/// Sources in the working tree that still match the hash in the records.
 fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
     let wanted: BTreeSet<&str> =
         records.cases.iter().filter_map(|record| record.hashes.as_ref()).map(|hashes| hashes.source.as_str()).collect();
@@ -83,7 +82,7 @@ fn sources(dir: &Path, records: &Records) -> BTreeMap<String, Vec<SourceFile>> {
 fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     let header = &records.header;
     let absolute = std::path::absolute(dir).ok()?;
-    // The report's own checkout comes before the one of the working directory.
+    // The report's own checkout takes precedence over the working directory's.
     let places = absolute.ancestors().map(|above| above.join(&header.manifest_path));
     let mut places = places.chain([PathBuf::from(&header.manifest_path)]);
     let path = places.find(|path| path.is_file())?;
@@ -103,7 +102,7 @@ fn cases(dir: &Path, records: &Records) -> Option<(Project, Vec<CaseJob>)> {
     Some((manifest.project, cases))
 }
 
-/// Files of a case's launches, each once, with the hash as in the records; `None` for a case without sources.
+/// Distinct files of a case's launches, with the hash used in the records; `None` for a case without sources.
 fn sources_of(case: &CaseJob, project: &Project, headers: &[PathBuf]) -> Option<(String, Vec<SourceFile>)> {
     let units: Vec<&CompileUnit> = match &case.body {
         BodyPlan::Launches(launches) => launches.iter().map(|launch| &launch.unit).collect(),

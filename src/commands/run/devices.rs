@@ -1,9 +1,9 @@
 //! `runner run --devices`: spreads the groups of all manifests over several GPUs of this machine.
 //!
-//! Code is compiled first, while all GPUs open. The groups of all manifests are in one queue, the longest first; groups
-//! that must run alone come last. Each GPU has one worker, which takes one group after the other, and a journal for
-//! each manifest. If a GPU is lost, its current group goes to another one. The journals of a manifest are merged into
-//! its report.
+//! Code is compiled first, while all GPUs open. The groups of all manifests are in one queue, longest first; groups
+//! that must run alone come last. Each GPU has one worker, which takes one group after another, and one journal per
+//! manifest. If a GPU is lost, its current group moves to another one. The journals of a manifest are merged into its
+//! report.
 
 mod experiment;
 mod session;
@@ -37,7 +37,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     let gpus = gpus::select(&args.target, named)?;
     let manifests = load_all(&args.manifests, &args.trust.reach, network(args.offline), console)?;
     let interrupt = interrupt()?;
-    // All workers open their devices at the same time; planning and compiling go on meanwhile.
+    // All workers open their devices concurrently, while planning and compiling go on.
     let sanitize = !args.no_sanitize;
     let starts: Vec<Start> = gpus[1..].iter().map(|gpu| begin_start(gpu, sanitize, &interrupt)).collect();
     let first = worker::start_on(&gpus[0].target, sanitize, &gpus[0].cores, &interrupt)?;
@@ -82,7 +82,7 @@ pub fn run(args: &RunArgs, named: &str, console: &mut Console) -> Result<Exit, F
     Ok(exit)
 }
 
-/// A thread on which a worker opens its device.
+/// A thread in which a worker opens its device.
 type Start = JoinHandle<Result<Worker, Failure>>;
 
 fn begin_start(gpu: &Gpu, sanitize: bool, interrupt: &Interrupt) -> Start {

@@ -1,8 +1,8 @@
-//! `runner run` with several manifests: runs one experiment after the other and prints one table at the end.
+//! `runner run` with several manifests: runs one experiment after another and prints one table at the end.
 //!
 //! Each experiment has its own worker, journal and report. A fault in any manifest ends the command before the first
-//! run; with a base, the page of the comparison names it, and the others are compared. A failed experiment does not stop
-//! the next one; an interrupt does.
+//! run; with a base, the comparison page names the fault, and the other experiments are compared. A failed experiment
+//! does not stop the next one; an interrupt does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     if !is_compared {
         return finish(&lines, quiet, console);
     }
-    // Standard output is for the comparison, which a program may read.
+    // The table goes to standard error: standard output is for the comparison, which a program may read.
     if !quiet {
         console.say(table(&lines).trim_end());
     }
@@ -87,7 +87,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(if weight(exit) > weight(compared) { exit } else { compared })
 }
 
-/// Prints the table and returns the exit code of the command.
+/// Prints the table and returns the command's exit code.
 pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit, Failure> {
     if !quiet {
         console.print(&table(lines))?;
@@ -95,7 +95,7 @@ pub fn finish(lines: &[Line], quiet: bool, console: &mut Console) -> Result<Exit
     Ok(worst(lines))
 }
 
-/// Every manifest, or what is wrong with any of them.
+/// All manifests, or the faults in any of them.
 pub fn load_all<'a>(
     paths: &'a [PathBuf],
     reach: &ReachArgs,
@@ -117,7 +117,7 @@ pub fn load_all<'a>(
     }
 }
 
-/// Every manifest, or what is wrong with it.
+/// Each manifest, or its faults.
 fn load_each<'a>(
     paths: &'a [PathBuf],
     reach: &ReachArgs,
@@ -171,7 +171,7 @@ const fn word(exit: Exit) -> &'static str {
     }
 }
 
-/// Severity of an exit code: an interrupt before an environment failure, and that before failed cases.
+/// Severity of an exit code: an interrupt outranks an environment failure, which outranks failed cases.
 const fn weight(exit: Exit) -> u8 {
     match exit {
         Exit::Success => 0,

@@ -1,4 +1,4 @@
-//! `run --watch`: runs on the simulator again whenever a file of the manifests changes.
+//! `run --watch`: runs on the simulator again whenever a file that the manifests use changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::files::load_manifest;
 use crate::session::{ManifestRun, interrupt, run_one};
 use runner_workers::{Interrupt, Urgency};
 
-/// Changes closer than this belong together: an editor writes a file in several steps.
+/// Debounce time: an editor saves a file in several steps.
 const SETTLES: Duration = Duration::from_millis(200);
 
 /// Interval for checking Ctrl-C.
@@ -49,7 +49,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
                 Err(failure) => console.fail(&failure),
             }
         }
-        // Files that the run itself wrote do not start another.
+        // Files written by the run itself must not trigger another run.
         let mut is_changed = changes.try_iter().any(|event| is_change(&event) && is_of_source(&event));
         console.say("waiting for changes; press Ctrl-C to stop");
         while !is_changed {
@@ -74,7 +74,7 @@ fn once(args: &RunArgs, manifest: &Path, interrupt: &Interrupt, console: &mut Co
     Ok(run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console)?.exit)
 }
 
-/// Folders of the manifests, and of the kernels next to them.
+/// Folders of the manifests, and the kernel folders next to them.
 fn folders(manifests: &[PathBuf]) -> BTreeSet<PathBuf> {
     let folders = |manifest: &PathBuf| {
         let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -93,7 +93,7 @@ fn is_change(event: &notify::Result<notify::Event>) -> bool {
         && !event.paths.iter().all(is_written)
 }
 
-/// Whether the event concerns a file that no run writes.
+/// Whether the event concerns a file that runs never write.
 fn is_of_source(event: &notify::Result<notify::Event>) -> bool {
     let is_source = |path: &PathBuf| path.extension().is_some_and(|found| SOURCES.iter().any(|known| found == *known));
     event.as_ref().is_ok_and(|event| event.paths.iter().any(is_source))

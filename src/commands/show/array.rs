@@ -28,7 +28,7 @@ impl Array {
         self.bytes.len() / self.element.size()
     }
 
-    /// An element as its type writes it.
+    /// Formats an element according to its type.
     pub fn text(&self, index: usize) -> String {
         let bits = self.bits(index);
         match self.element {

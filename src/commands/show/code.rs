@@ -1,4 +1,4 @@
-//! Prints what the kernels of a case are compiled from and to.
+//! Prints the sources of a case's kernels, and the code that they are compiled to.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub fn show(
     Ok(exit)
 }
 
-/// Source of a unit, with the options of its compiler.
+/// Source of a unit and its compiler options.
 fn title(unit: &CompileUnit) -> String {
     let defines = unit.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
     let includes = unit.include_paths.iter().map(|folder| format!("-I{}", folder.display()));
@@ -105,7 +105,7 @@ fn printed(
 /// A unit, its compiled code, and the compute capability of the device.
 type Built<'a> = (&'a CompileUnit, &'a Compiled, (u32, u32));
 
-/// Machine code of some kernels of a unit. PTX is assembled first, as the driver would.
+/// Machine code of some kernels of a unit. PTX is assembled first, as by the driver.
 fn disassemble(
     (unit, compiled, capability): Built<'_>,
     kernels: &[&str],

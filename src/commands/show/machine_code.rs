@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 
 use sass::{Control, Instruction, Listing};
 
-/// Column titles.
 const HEADER: &str =
     "offset   control                  PTX  instruction, and the line of the source that it comes from";
 
-/// Instructions of kernels, one per line.
+/// Lists the instructions of kernels, one per line.
 pub fn listings(listings: &[Listing]) -> String {
     let mut text = String::new();
     for listing in listings {
@@ -29,12 +28,12 @@ pub fn listings(listings: &[Listing]) -> String {
 pub fn statement(instruction: &Instruction) -> String {
     let parts = [&instruction.predicate, &instruction.opcode, &instruction.operands];
     let parts: Vec<&str> = parts.into_iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
-    // nvdisasm writes the operands without spaces.
+    // nvdisasm prints operands without spaces.
     parts.join(" ").replace(',', ", ").replace(",  ", ", ")
 }
 
-/// Control bits in the notation of assemblers for Volta and later: the barriers that the instruction waits for, those
-/// released by its operands and its result, whether the warp yields, and the stall cycles.
+/// Control bits in the notation of assemblers for Volta and later: barriers to wait for, read and write barriers to
+/// set, yield flag, and stall cycles.
 pub fn control(control: Control) -> String {
     let waits: String =
         (0..6).map(|k| if control.waits().any(|wait| wait == k) { digit(Some(k)) } else { '-' }).collect();
@@ -47,7 +46,7 @@ fn digit(barrier: Option<u8>) -> char {
     barrier.map_or('-', |barrier| char::from(b'0' + barrier))
 }
 
-/// Source line, followed by those of the inlined calls.
+/// Source line, followed by the lines that it was inlined into.
 pub fn call_chain(listing: &Listing, instruction: &Instruction) -> String {
     let place = |place: &sass::Place| {
         let file = listing.files.get(place.file).map_or("?", |path| path.rsplit('/').next().unwrap_or(path));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::failure::Failure;
 
-/// Extents of one buffer, or of every array with this number of elements.
+/// Extents of a named buffer, or of every array with this number of elements.
 pub struct Shape {
     buffer: Option<String>,
     extents: Vec<usize>,
@@ -33,12 +33,12 @@ impl Shape {
         self.extents.last().copied().unwrap_or(1)
     }
 
-    /// Extents in the form `4x8`.
+    /// Formats the extents as `4x8`.
     pub fn extents(&self) -> String {
         self.extents.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
     }
 
-    /// Indices of an element in the form `[3, 5]`.
+    /// Formats the indices of an element as `[3, 5]`.
     pub fn indices(&self, mut element: usize) -> String {
         let mut indices: Vec<String> = Vec::new();
         for extent in self.extents.iter().rev() {
@@ -50,7 +50,7 @@ impl Shape {
     }
 }
 
-/// Position of consecutive elements of a row, such as `[3, 0..8]`.
+/// Formats the position of consecutive elements in a row as `[3, 0..8]`.
 pub fn place(shape: Option<&Shape>, line: &Range<usize>) -> String {
     let mut place = shape.map_or_else(|| format!("[{}]", line.start), |shape| shape.indices(line.start));
     if line.len() > 1 {
@@ -61,13 +61,13 @@ pub fn place(shape: Option<&Shape>, line: &Range<usize>) -> String {
     place
 }
 
-/// Shape of an array by name and length: its own, or the first unnamed one that fits.
+/// Shape of an array by name and length: its own, or the first unnamed one of that length.
 pub fn find_shape<'a>(shapes: &'a [Shape], name: &str, len: usize) -> Option<&'a Shape> {
     let own = shapes.iter().find(|shape| shape.buffer.as_deref() == Some(name) && shape.len() == len);
     own.or_else(|| shapes.iter().find(|shape| shape.buffer.is_none() && shape.len() == len))
 }
 
-/// Checks that every shape fits one of these arrays, each with name and length. A side of a check has no name.
+/// Checks that every shape fits one of these arrays, given by name and length. Sides of a check have no name.
 pub fn check(shapes: &[Shape], arrays: &[(Option<String>, usize)]) -> Result<(), Failure> {
     for shape in shapes {
         let named = |(name, _): &&(Option<String>, usize)| shape.buffer.is_none() || *name == shape.buffer;
@@ -89,7 +89,7 @@ pub fn check(shapes: &[Shape], arrays: &[(Option<String>, usize)]) -> Result<(),
     Ok(())
 }
 
-/// Elements to show, by their indices.
+/// Elements to show, selected by index.
 pub struct Selection {
     pub buffer: String,
     indices: Vec<(Option<usize>, Option<usize>)>,
@@ -113,7 +113,7 @@ impl Selection {
         Ok(Self { buffer: buffer.trim().to_owned(), indices, text: text.to_owned() })
     }
 
-    /// Selected elements of an array, as ranges of consecutive ones.
+    /// Selected elements of an array, as ranges of consecutive elements.
     pub fn lines(&self, len: usize, shape: Option<&Shape>) -> Result<Vec<Range<usize>>, Failure> {
         let flat = [len];
         let extents = shape.filter(|_| self.indices.len() > 1).map_or(&flat[..], |shape| &shape.extents);
@@ -147,7 +147,7 @@ impl Selection {
 mod tests {
     use super::*;
 
-    /// First element of each line, and the elements of a line.
+    /// First element of each range, and the number of elements in a range.
     fn lines(text: &str, len: usize, shape: Option<&str>) -> Result<(Vec<usize>, usize), String> {
         let shape = shape.map(Shape::parse).transpose().map_err(|error| error.message)?;
         let found = Selection::parse(text).and_then(|found| found.lines(len, shape.as_ref()));

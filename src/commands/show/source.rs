@@ -1,4 +1,4 @@
-//! The sources of a case with what the simulator executed on each line, next to the PTX and the machine code.
+//! The sources of a case with the simulator's counts per line, next to the PTX and the machine code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -52,11 +52,11 @@ pub fn show(
     console.print(&text)
 }
 
-/// Writes a page for each kernel of a simulated experiment to its report's folder, from the first case of each variant
-/// that executed it. `counted` is the folder with the counts of all cases.
+/// Writes a page for each kernel of a simulated experiment into its report's folder, from the first case of each
+/// variant that executed it. `counted` is the folder with the counts of all cases.
 pub fn write_pages(run: ManifestRun<'_>, counted: &Path, console: &mut Console) -> Result<(), Failure> {
     let ManifestRun { options, manifest } = run;
-    // A GPU counts no PTX lines.
+    // A GPU does not count per PTX line.
     if std::fs::read_dir(counted).is_ok_and(|mut cases| cases.next().is_none()) {
         return Ok(());
     }
@@ -85,7 +85,7 @@ pub fn write_pages(run: ManifestRun<'_>, counted: &Path, console: &mut Console) 
     Ok(())
 }
 
-/// Counts of each PTX line, if the case left them.
+/// Counts per PTX line; empty if the case wrote none.
 fn read_counts(kept: &Path) -> Vec<LineCounts> {
     let json = std::fs::read(kept.join(LineCounts::FILE)).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
@@ -103,7 +103,7 @@ fn write_page(view: &SourceView, path: &Path) -> Result<(), Failure> {
     atomic::write(path, page.as_bytes()).map_err(Failure::environment)
 }
 
-/// The sources of a case with the counts of their lines, the PTX and the machine code.
+/// Sources of a case with counts per line, PTX and machine code.
 fn view(
     options: &RunOptions,
     (manifest, case): (&Manifest, &Case),
@@ -136,8 +136,8 @@ fn view(
     Ok(view)
 }
 
-/// Names of a unit's kernels that the case may have executed: those launched by the host, by their names in the
-/// manifest and for the linker, and those launched by kernels.
+/// Names of a unit's kernels that the case may have executed: kernels launched by the host, by manifest name and by
+/// mangled name, and kernels launched by kernels.
 fn executed_kernels<'a>(compiled: &'a Compiled, ptx: &str, counts: &'a [LineCounts]) -> Vec<&'a str> {
     let host = compiled.kernels.iter().flat_map(|(name, mangled)| [name.as_str(), mangled.as_str()]);
     let mut names: Vec<&str> = host.collect();
@@ -150,20 +150,20 @@ fn executed_kernels<'a>(compiled: &'a Compiled, ptx: &str, counts: &'a [LineCoun
     names
 }
 
-/// A source to join with its code.
+/// A unit whose source is joined with its code.
 struct Unit<'u> {
     unit: &'u CompileUnit,
     files: Files,
 }
 
-/// Files of a unit by the paths that the compiler wrote. The value is the index in the view; `None` if the file is not
-/// the author's.
+/// Files of a unit, by the paths in the compiler's line information. The value is the index in the view; `None` if the
+/// file is not the user's own.
 #[derive(Default)]
 struct Files(BTreeMap<String, Option<usize>>);
 
 impl Unit<'_> {
     fn add_to(mut self, view: &mut SourceView, (kernels, counts): (&[&str], &[LineCounts]), code: &Simulated) {
-        // The file of the kernels comes first.
+        // The kernels' own file comes first.
         self.file(view, &self.unit.source.display().to_string());
         let mut by_ptx: BTreeMap<u32, (Option<At>, Counters)> = BTreeMap::new();
         for counted in counts.iter().filter(|counted| kernels.contains(&counted.kernel.as_str())) {
@@ -205,7 +205,7 @@ impl Unit<'_> {
         }
     }
 
-    /// Author's line of a machine instruction: the innermost of its calls in the author's own files.
+    /// The user's source line of a machine instruction: the innermost inlined call in the user's own files.
     fn author_line(&mut self, view: &mut SourceView, listing: &Listing, instruction: &Instruction) -> Option<At> {
         instruction
             .source
@@ -217,13 +217,13 @@ impl Unit<'_> {
         Some(At { file: self.file(view, path?)?, line: line? })
     }
 
-    /// A line of PTX that is itself the source.
+    /// A PTX line, if the source itself is PTX.
     fn ptx_line(&mut self, view: &mut SourceView, line: Option<u32>) -> Option<At> {
         let path = (self.unit.form() == SourceForm::Ptx).then(|| self.unit.source.display().to_string())?;
         self.find_line(view, Some(&path), line)
     }
 
-    /// The file with this path. Reads it if it is one of the author's.
+    /// Index of the file with this path. Reads it if it is one of the user's own.
     fn file(&mut self, view: &mut SourceView, path: &str) -> Option<usize> {
         if let Some(known) = self.files.0.get(path) {
             return *known;
@@ -248,7 +248,7 @@ impl Unit<'_> {
     }
 }
 
-/// Adds counts; ratios are not kept, because they cannot be added.
+/// Adds counts. Ratios are dropped, because they cannot be added.
 fn add(into: &mut Counters, more: &Counters) {
     let counts = more.0.iter().filter(|(name, _)| !name.ends_with("efficiency") && !name.ends_with("per_warp"));
     for (name, count) in counts {

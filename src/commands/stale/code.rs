@@ -1,4 +1,4 @@
-//! Whether cases have the code that was measured, although their sources or options differ.
+//! Whether cases still have the measured code, although their sources or options differ.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +9,8 @@ use runner_types::{BackendKind, BodyPlan, CaseKey, CaseRecord, CompileUnit, Reco
 
 type Units = BTreeMap<CompileUnit, UnitResult>;
 
-/// Says of each case whether its code is that of the measurement, or why that is not known. The code is that of the
-/// records if the same compiler is here; otherwise the sources of then are compiled, too.
+/// Whether each case still has the measured code, or why that is unknown. If the same compiler is available, the code
+/// is compared with the records; otherwise the measured sources are compiled too.
 pub fn compare<'r>(
     records: &Records,
     cases: &[&'r CaseRecord],
@@ -57,7 +57,7 @@ fn version(ToolkitInfo { version: (major, minor), build, .. }: &ToolkitInfo) -> 
     build.clone().unwrap_or_else(|| format!("{major}.{minor}"))
 }
 
-/// Compiles for the device of a report.
+/// Compiles for a report's device.
 struct Compiler<'a> {
     toolkit: &'a Toolkit,
     target: Target,
@@ -86,7 +86,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Returns the identity of the code of a case, without what tells lines of the source.
+/// Hash of a case's code, without debug information about source lines.
 fn code_of(case: &TreeCase, units: &Units) -> Result<String, String> {
     let mut job = case.job.clone();
     let BodyPlan::Launches(launches) = &mut job.body else {

@@ -1,4 +1,4 @@
-//! The cases of a report as a tree of files defines them.
+//! The cases of a report as a file tree defines them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -21,23 +21,23 @@ use runner_types::{
     Records, SourceText,
 };
 
-/// Where a manifest is.
+/// Location of a manifest.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// The folder that paths in messages begin at.
+    /// Folder that paths in messages are relative to.
     root: PathBuf,
     manifest: PathBuf,
     project: Project,
 }
 
 impl Site {
-    /// The manifest where the command of the run had it, for a report in no checkout.
+    /// The manifest at the path given to the run's command, for a report outside any checkout.
     pub fn of_command(records: &Records) -> Self {
         let manifest = PathBuf::from(&records.header.manifest_path);
         Self { root: root_of(&manifest), project: Project::from_manifest(&manifest), manifest }
     }
 
-    /// The manifest that was measured: its text is in the records, the files that it names are here.
+    /// The measured manifest: its text comes from the records, the files that it names from this tree.
     pub fn measured(&self, records: &Records) -> Result<Manifest, String> {
         let text = records.header.manifest_text.clone();
         let source = Arc::new(SourceText { path: self.manifest.clone(), text });
@@ -51,8 +51,7 @@ fn first_fault(manifest: &str, faults: &Diagnostics) -> String {
     format!("{manifest}: {first}")
 }
 
-/// Returns where the manifest of a report is in the folders around it; `None` if there is neither a manifest nor a
-/// checkout.
+/// Finds the manifest of a report in the folders around it; `None` if there is neither a manifest nor a checkout.
 pub fn around(report: Placed<'_>) -> Result<Option<Site>, String> {
     let named = &report.records.header.manifest_path;
     let absolute = std::path::absolute(report.place).unwrap_or_else(|_| PathBuf::from(report.place));
@@ -65,7 +64,7 @@ pub fn around(report: Placed<'_>) -> Result<Option<Site>, String> {
     Ok(Some(Site { root, project: Project::from_manifest(&manifest), manifest }))
 }
 
-/// Returns the root of the checkout that a manifest is in; without one, the folder of its project.
+/// Root of the manifest's checkout or, without one, its project folder.
 fn root_of(manifest: &Path) -> PathBuf {
     let inside = runner_revision::path_in_checkout(manifest);
     let depth = inside.map(|path| Path::new(&path).components().count());
@@ -74,16 +73,16 @@ fn root_of(manifest: &Path) -> PathBuf {
     root.unwrap_or_else(|| Project::folder_of(manifest))
 }
 
-/// The files of revisions in temporary folders, each manifest with all that it reaches.
+/// Files of revisions, exported to temporary folders: each manifest with everything that it reaches.
 #[derive(Debug, Default)]
 pub struct Exports {
     folders: RefCell<HashMap<String, TempDir>>,
-    /// By commit and path.
+    /// Exports by commit and path.
     known: RefCell<HashMap<(String, String), Result<Site, String>>>,
 }
 
 impl Exports {
-    /// Returns where the manifest of a report is, as a revision has it.
+    /// Location of a report's manifest as of a revision.
     pub fn site(&self, files: &Files, report: Placed<'_>) -> Result<Site, String> {
         let named = &report.records.header.manifest_path;
         for above in Path::new(report.place).ancestors() {
@@ -99,7 +98,7 @@ impl Exports {
         Err(lacks(named))
     }
 
-    /// Writes a manifest of a revision; `None` if the revision does not have it.
+    /// Exports a revision's manifest; `None` if the revision does not have it.
     fn export(&self, files: &Files, path: &str) -> Result<Option<Site>, String> {
         let mut folders = self.folders.borrow_mut();
         if !folders.contains_key(files.commit()) {
@@ -122,7 +121,7 @@ fn lacks(manifest: &str) -> String {
     format!("there is no {manifest}")
 }
 
-/// A case with the files that it is compiled from, by their names from the root.
+/// A case with the files that it is compiled from, named relative to the root.
 #[derive(Debug)]
 pub struct TreeCase {
     pub job: CaseJob,
@@ -131,14 +130,14 @@ pub struct TreeCase {
 }
 
 impl TreeCase {
-    /// Returns the files that are not the same in `now`.
+    /// Files that differ in `now`.
     pub fn changed_files(&self, now: &Self) -> BTreeSet<String> {
         let names = self.texts.keys().chain(now.texts.keys());
         names.filter(|name| self.texts.get(*name) != now.texts.get(*name)).cloned().collect()
     }
 }
 
-/// Every case that a manifest defines for the device of a report; `None` for one that it leaves out.
+/// Every case that a manifest defines for a report's device; `None` for an excluded one.
 #[derive(Debug)]
 pub struct Definition {
     cases: HashMap<CaseKey, Option<TreeCase>>,
@@ -146,7 +145,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads the manifest and the sources. Fails if the manifest cannot be used, or a source cannot be read.
+    /// Reads the manifest and the sources. Fails if the manifest is invalid or a source cannot be read.
     pub fn read(site: Site, records: &Records, toolkit: Option<&Toolkit>) -> Result<Self, String> {
         let header = &records.header;
         let faults = |faults: &Diagnostics| first_fault(&header.manifest_path, faults);
@@ -180,7 +179,7 @@ impl Definition {
         &self.site.project
     }
 
-    /// Returns a message with its files named from the root.
+    /// Rewrites a message so that its files are relative to the root.
     pub fn without_root(&self, message: &str) -> String {
         message.replace(&format!("{}/", self.site.root.display()), "")
     }
@@ -189,20 +188,20 @@ impl Definition {
         self.cases.get(key)?.as_ref()
     }
 
-    /// Returns the case of a record, if it is what was measured.
+    /// The case of a record, if it is what was measured.
     pub fn measured(&self, record: &CaseRecord) -> Option<&TreeCase> {
         let then = record.hashes.as_ref()?;
         self.case(&record.case.key).filter(|case| case.defined.has_code_of(then))
     }
 
-    /// Returns every case for a judgement.
+    /// All cases, in the form that the judgement needs.
     pub fn defined(&self) -> stale::Tree {
         let defined = |case: &Option<TreeCase>| case.as_ref().map(|case| case.defined.clone());
         stale::Tree(self.cases.iter().map(|(key, case)| (key.clone(), defined(case))).collect())
     }
 }
 
-/// Returns the options that the cases of a report were planned with, as far as they are not a choice among these cases.
+/// Plan options of the report, except those that only select cases.
 fn options(records: &Records) -> PlanOptions {
     let header = &records.header;
     let words = |text: &Option<String>| text.as_deref().and_then(shlex::split).unwrap_or_default();
@@ -215,16 +214,16 @@ fn options(records: &Records) -> PlanOptions {
     PlanOptions { device, sizes, set, ..PlanOptions::for_backend(header.backend) }
 }
 
-/// Reads the sources of cases, each unit once.
+/// Reads the sources of cases, each unit only once.
 struct Reading<'a> {
     root: &'a Path,
-    /// The folder of the manifest here, and as the records name it.
+    /// The manifest's folder in this tree, and as named in the records.
     folders: [String; 2],
     reader: SourceReader,
     units: HashMap<CompileUnit, Arc<Unit>>,
 }
 
-/// A unit with its files by their names from the root.
+/// A unit with its files, named relative to the root.
 struct Unit {
     hash: String,
     hash_of_found: String,
@@ -234,7 +233,7 @@ struct Unit {
 
 impl Reading<'_> {
     fn case(&mut self, mut job: CaseJob) -> Result<TreeCase, String> {
-        // The text of a check names the folder of a file of expected values, as the command line had it.
+        // The text of a check contains the folder of its expected-values file, as given on the command line.
         let [here, then] = &self.folders;
         for check in &mut job.checks {
             check.text = check.text.replace(here, then);
@@ -272,14 +271,14 @@ impl Reading<'_> {
         Ok(read)
     }
 
-    /// Returns the name that a file has from the root.
+    /// Name of a file relative to the root.
     fn name(&self, path: &Path) -> String {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         real.strip_prefix(self.root).unwrap_or(&real).display().to_string()
     }
 }
 
-/// Returns the folder of a manifest with `/` at its end; nothing for the working directory.
+/// Folder of a manifest with a trailing `/`; empty for the working directory.
 fn folder_of(manifest: &Path) -> String {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map(|folder| format!("{}/", folder.display())).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Gives the command of a job again.
+//! Restores the command line of an existing job.
 
 use std::path::Path;
 
@@ -6,8 +6,7 @@ use crate::cli::{Cli, Command, SubmitArgs, TrustArgs};
 use crate::failure::Failure;
 use runner_cluster::Job;
 
-/// The arguments of the command that submitted the job in `dir`. What to send now is that of `args`, and so is what is
-/// permitted, if anything.
+/// Arguments of the command that submitted the job in `dir`. What to submit now and what is permitted come from `args`.
 pub fn arguments(args: &SubmitArgs, dir: &Path) -> Result<SubmitArgs, Failure> {
     let plain = read(&["submit", "--again", "JOB"].map(str::to_owned))?;
     let own = SubmitArgs {
@@ -27,7 +26,7 @@ pub fn arguments(args: &SubmitArgs, dir: &Path) -> Result<SubmitArgs, Failure> {
     let line = job.command_line().ok_or_else(|| {
         Failure::usage(format!("{shown} does not have its command, since an older version wrote it: give the command"))
     })?;
-    // A command can run anything, so it must be this user's own.
+    // A stored command can run anything, so the job must be this user's own.
     if !Job::is_own(dir) {
         let why = "others may have written it: read the command, then give it yourself";
         return Err(Failure::usage(format!("{shown}: {why}: {line}")));

@@ -1,7 +1,7 @@
 //! Prepares a job before its first task starts: copies what the tasks need, and compiles all kernels into the shared
 //! cache.
 //!
-//! So nodes need neither toolkit nor network, and see no later edit.
+//! So nodes need neither a toolkit nor a network, and see no later edit.
 
 use std::collections::HashMap;
 use std::env;
@@ -29,7 +29,7 @@ use runner_types::{BackendKind, CaseHashes, CaseKey, CompileUnit, DeviceInfo, En
 pub struct CompiledKernels {
     units: CompiledUnits,
     options: PlanOptions,
-    /// Environment of the nodes, as far as it is known here. Case hashes do not depend on the rest.
+    /// Environment of the nodes, as far as this machine knows it. Case hashes do not depend on the rest.
     environment: Environment,
 }
 
@@ -42,20 +42,20 @@ impl CompiledKernels {
     }
 }
 
-/// Files and code for the tasks of a submission.
+/// Files and code for a submission's tasks.
 #[derive(Debug)]
 pub struct Ready {
     pub kernels: CompiledKernels,
-    /// Hash that identifies the copies.
+    /// Hash that identifies the snapshot.
     pub snapshot: String,
-    /// Hash of only the files.
+    /// Hash of the files alone.
     pub files: String,
     /// Whether tasks run host code, which the user has allowed.
     pub has_host_code: bool,
 }
 
-/// Keeps a copy of this program next to the jobs, so that tasks run it even after it was replaced. Removes copies for
-/// deleted jobs. Returns the path and the hash.
+/// Keeps a copy of this program next to the jobs, so that tasks can run it even after it has been replaced. Removes
+/// copies for deleted jobs. Returns the path and the hash.
 pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
     let program =
         env::current_exe().map_err(|e| Failure::environment(format!("the path of this program is unknown: {e}")))?;
@@ -66,13 +66,13 @@ pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
     })
 }
 
-/// What the units of a job are compiled with.
+/// Compilers for the units of a job.
 struct Compilers {
     target: Target,
     toolkit: Toolkit,
     options: PlanOptions,
     compiler: CompileOptions,
-    /// The compilers' own folders.
+    /// Header folders of the compilers.
     headers: Vec<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ impl Compilers {
         Ok(Self { target, toolkit, options, compiler, headers })
     }
 
-    /// Compiles in the working directory. Returns the kernels and the number of units that did not compile.
+    /// Compiles in the working directory. Returns the kernels and the number of units that failed to compile.
     fn compile(self, units: &[CompileUnit], device: &DeviceInfo) -> (CompiledKernels, u64) {
         let mut failed = 0_u64;
         let units =
@@ -115,7 +115,7 @@ impl Compilers {
     }
 }
 
-/// Compiles the kernels where they are, to compare their hashes with those of finished shards.
+/// Compiles the kernels in place, to compare their hashes with those of finished shards.
 pub fn compile_in_place(
     args: &SubmitArgs,
     manifests: &[(&Path, Manifest)],
@@ -167,20 +167,20 @@ pub fn get_ready(
     let took = seconds(started.elapsed().as_secs_f64());
     console.say(&format!("compiled {} in {took}", plural(needs.units.len() as u64, "unit")));
     if failed > 0 {
-        // The command goes on: the rows of the report say why.
+        // The command goes on: the rows of the report give the reasons.
         console.say(&format!("warning: {} did not compile; their cases will have the error", plural(failed, "unit")));
     }
     Ok(Ready { kernels, snapshot: id, files: snapshot.of_files(), has_host_code: needs.has_host_code })
 }
 
-/// Toolkit for a GPU whose driver is on another machine.
+/// Toolkit for a GPU on another machine, whose driver is unknown.
 fn gpu_toolkit(compute_capability: (u32, u32)) -> Requirement {
     runner_backend::cuda::driver_version()
         .map_or(Requirement::Pinned, |driver| Requirement::Gpu { driver: driver.cuda, compute_capability })
 }
 
-/// Changes the working directory until it is dropped. The cache identifies compiled code by the paths of its sources,
-/// so it is compiled in the folder where the tasks run.
+/// Changes the working directory until dropped. The cache identifies compiled code by its source paths, so code is
+/// compiled in the folder where the tasks run.
 struct WorkingDirectory {
     before: PathBuf,
 }
@@ -195,7 +195,7 @@ impl WorkingDirectory {
 
 impl Drop for WorkingDirectory {
     fn drop(&mut self) {
-        // It existed a moment ago. If not, later paths are absolute.
+        // The folder existed a moment ago. If it is gone, later paths are absolute anyway.
         let _ = env::set_current_dir(&self.before);
     }
 }

@@ -20,7 +20,7 @@ use runner_files::file_names::{hyphenated, slug};
 use runner_plan::Shards;
 use runner_types::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
 
-/// A job with what was found out while describing it.
+/// A job, with information gathered while describing it.
 #[derive(Debug)]
 pub struct Described {
     pub job: Job,
@@ -29,7 +29,7 @@ pub struct Described {
     pub backend: BackendKind,
     /// Groups of each shard of each experiment.
     pub groups: Vec<Vec<Vec<GroupPlace>>>,
-    /// Longest time limits that the scheduler allows.
+    /// Maximum time limits that the scheduler allows.
     pub limits: Limits,
 }
 
@@ -73,7 +73,7 @@ pub fn job(args: &SubmitArgs, manifests: &[(&Path, Manifest)], console: &mut Con
     Ok(Described { job, dir, device, backend, groups, limits })
 }
 
-/// The words of the command that describes the job: without options about what to send now.
+/// Words of the command that describes the job, without options for the present submission.
 pub fn command(args: &SubmitArgs) -> Vec<String> {
     if !args.words.is_empty() {
         return args.words.clone();
@@ -95,7 +95,7 @@ pub fn command(args: &SubmitArgs) -> Vec<String> {
     words
 }
 
-/// A job of this program with nothing to run yet.
+/// A job of this program without experiments.
 pub fn bare(name: String) -> Result<Job, Failure> {
     if hyphenated(&name).is_empty() {
         return Err(Failure::usage(format!("--name `{name}` cannot name the job's folder: use letters or digits")));
@@ -113,7 +113,7 @@ pub fn bare(name: String) -> Result<Job, Failure> {
     let job = Job {
         version: Job::VERSION,
         name,
-        // The submission keeps a copy.
+        // Replaced by the copy that the submission keeps.
         program: std::env::current_exe().unwrap_or_default(),
         cache: cache.root().to_owned(),
         directory: here,
@@ -124,7 +124,7 @@ pub fn bare(name: String) -> Result<Job, Failure> {
 
 pub fn folder(job: &Job) -> PathBuf {
     let jobs = job.directory.join(JOBS);
-    // Earlier programs wrote all names in lower case.
+    // Earlier versions wrote all names in lower case.
     let lower_case = jobs.join(slug(&job.name));
     if Job::read(&lower_case).is_ok_and(|known| known.name == job.name) {
         return lower_case;
@@ -132,15 +132,15 @@ pub fn folder(job: &Job) -> PathBuf {
     jobs.join(hyphenated(&job.name))
 }
 
-/// Asks whether the code in the project's settings may run. A dry run only shows it.
+/// Asks whether the code in the project's settings may run. A dry run only shows that code.
 pub fn allow(code: Option<HostCode>, args: &SubmitArgs, console: &mut Console) -> Result<(), Failure> {
     let Some(code) = code.filter(|_| !args.sending.dry_run) else { return Ok(()) };
     let here = std::fs::canonicalize(".").unwrap_or_default();
     code.ask((&here, Path::new(SETTINGS_FILE)), args.trust.allow_host_code, console)
 }
 
-/// Reads settings from the command line, the project and the user, in this order. Also returns the code in the
-/// project's.
+/// Reads settings from the command line, the project and the user, in this order of precedence. Also returns the code
+/// in the project's settings.
 pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure> {
     let refused = |error: runner_cluster::SettingsError| Failure::usage(error);
     let file = Path::new(SETTINGS_FILE);
@@ -154,7 +154,7 @@ pub fn settings(site: &SiteArgs) -> Result<(Settings, Option<HostCode>), Failure
     Ok((runner_cluster::resolve([options, project, user]).map_err(refused)?, code))
 }
 
-/// Device on which the nodes run the cases.
+/// Device that the nodes run the cases on.
 fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
     let (backend, device) = plan::machine(&args.target, args.device_profile.as_deref())?;
     let was_named =
@@ -194,7 +194,7 @@ pub fn selection(args: &SubmitArgs, backend: BackendKind) -> Vec<String> {
     options
 }
 
-/// The job's name, which is the same for the same manifests and options.
+/// Job name, the same for the same manifests and options.
 fn name(experiments: &[Experiment], options: &[String]) -> String {
     let first = experiments.first().map_or("", |experiment| experiment.name.as_str());
     let more = if experiments.len() > 1 { format!("-and-{}-more", experiments.len() - 1) } else { String::new() };
@@ -207,7 +207,7 @@ fn name(experiments: &[Experiment], options: &[String]) -> String {
     format!("{first}{more}-{}", hash.get(..8).unwrap_or_default())
 }
 
-/// Manifests relative to the working directory: tasks have another one.
+/// Manifests relative to the working directory, since tasks have a different one.
 pub fn relative(manifests: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let here =
         std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
@@ -223,14 +223,14 @@ pub fn relative(manifests: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(manifests.iter().map(relative).collect())
 }
 
-/// A unique identity: a hash of the folder, the time and this process.
+/// Unique id: a hash of the folder, the time and this process.
 fn new_identity(dir: &Path) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let text = format!("{}\0{}\0{}", dir.display(), now.as_nanos(), std::process::id());
     sha256_hex(text.as_bytes()).chars().take(8).collect()
 }
 
-/// Submissions of the job in `dir`, which `job` then continues. Fails if it is another job.
+/// Earlier submissions of the job in `dir`, which `job` then continues. Fails if it is a different job.
 pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     if !Job::exists(dir) {
         return Ok(Vec::new());
@@ -239,7 +239,7 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     let experiments = |job: &Job| {
         job.experiments.iter().map(|e| (e.manifest.clone(), e.hash.clone(), e.seconds.len())).collect::<Vec<_>>()
     };
-    // Different names may give the same folder.
+    // Different names may map to the same folder.
     let what = if known.name != job.name {
         "another name"
     } else if experiments(&known) != experiments(job) {
@@ -247,7 +247,7 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     } else if known.options != job.options {
         "other options"
     } else {
-        // The groups stay in the shards of the first submission.
+        // Groups keep the shards of the first submission.
         (job.id, job.experiments) = (known.id, known.experiments);
         return Submission::all(dir, job).map_err(Failure::environment);
     };

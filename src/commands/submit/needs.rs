@@ -1,6 +1,6 @@
 //! Finds what the cases of a job need: units to compile, and files.
 //!
-//! Files are copied for the tasks, so this list must include everything that a source may read.
+//! The tasks only get copies of these files, so the list must include everything that a source may read.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -19,20 +19,20 @@ use runner_files::project::Project;
 use runner_plan::{self, PlanOptions, ResolvedGroup};
 use runner_types::{CaseJob, CompileUnit, ExpectPlan, KernelCompiler, PrintedPlan};
 
-/// Extensions of files that a source may include by a name known only at compilation.
+/// Extensions of files that a source may include under a name that is known only at compile time.
 const INCLUDED: [&str; 10] = ["h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cpp", "inc", "inl"];
 
-/// Maximum number of files of a folder to copy because a source may include them.
+/// Maximum number of possibly included files to copy from a folder.
 const MOST_INCLUDED: usize = 10_000;
 
-/// Minimum number of groups for one thread to resolve.
+/// Minimum number of groups that a thread resolves.
 const GROUPS_OF_A_THREAD: usize = 1000;
 
 #[derive(Debug, Default)]
 pub struct Needs {
     /// Units to compile, sorted within each manifest.
     pub units: Vec<CompileUnit>,
-    /// All files to read, without installed ones.
+    /// All files that are read, except installed ones.
     pub files: BTreeSet<PathBuf>,
     /// Whether there is host code, which the user has allowed.
     pub has_host_code: bool,
@@ -55,7 +55,7 @@ impl Needs {
             needs.files.insert(path.to_path_buf());
             needs.files.extend(manifest.template.iter().map(|(path, _)| path.clone()));
             let plan = runner_plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
-            // The groups of a large matrix are not kept.
+            // Groups are not kept: a large matrix has too many.
             let groups = (0..plan.group_count()).into_par_iter().with_min_len(GROUPS_OF_A_THREAD);
             let groups = groups.map(|index| runner_plan::resolve(manifest, &plan, index));
             let GroupNeeds { units, read, of_host } =
@@ -115,7 +115,7 @@ impl Needs {
 struct GroupNeeds {
     units: HashSet<CompileUnit>,
     read: Read,
-    /// Groups with host code that no earlier group has.
+    /// Groups with host code not seen in an earlier group.
     of_host: Vec<ResolvedGroup>,
 }
 
@@ -146,11 +146,11 @@ impl GroupNeeds {
     }
 }
 
-/// Files that cases read besides those that are compiled.
+/// Files that cases read without compiling them.
 #[derive(Debug, Default)]
 struct Read {
     files: BTreeSet<PathBuf>,
-    /// References in Python and C++ among them.
+    /// Those that are references in Python and C++.
     code: HashSet<PathBuf>,
 }
 
@@ -175,7 +175,7 @@ impl Read {
             {
                 self.code.insert(function.path.clone());
                 has_new = true;
-                // A source that cannot be read is reported by its cases.
+                // An unreadable source is reported by its cases.
                 self.files.extend(cpp::read(&function.path).map(|hashed| hashed.files).unwrap_or_default());
             }
         }
@@ -183,7 +183,7 @@ impl Read {
     }
 }
 
-/// Adds the files below a folder that a source may include.
+/// Adds all files below a folder that a source may include.
 fn add_included(folder: &Path, files: &mut BTreeSet<PathBuf>) {
     let mut open = vec![folder.to_owned()];
     let mut count = 0;

@@ -1,6 +1,6 @@
-//! Finds finished shards that no longer apply, because sources, options, inputs or checks have changed since.
+//! Finds finished shards whose results no longer apply, because sources, options, inputs or checks have changed.
 //!
-//! Fingerprints would tell too, but they contain the driver, which the submitting machine does not know.
+//! Fingerprints could tell too, but they contain the driver, which the submitting machine does not know.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use runner_experiment::Manifest;
 use runner_results::journal::{self, Contents, History};
 use runner_types::{CaseHashes, CaseKey, Event, Outcome};
 
-/// Finished shards of which the hashes of a case have changed, with their journals.
+/// Finished shards with at least one case whose hashes have changed, and their journals.
 pub fn find(dir: &Path, job: &Job, manifests: &[(&Path, Manifest)], ahead: &CompiledKernels) -> Vec<(Work, PathBuf)> {
     let mut found = Vec::new();
     for (index, (_, manifest)) in manifests.iter().enumerate() {
-        // Computed only when there is something to compare: a large matrix has as many hashes.
+        // Computed only if there is something to compare: a large matrix has many hashes.
         let mut hashes = None;
         for work in job.work().filter(|work| work.experiment == index) {
             let Some(path) = finished_journal(&job.folder(dir, work)) else { continue };
-            // A task that continues a damaged journal reports it.
+            // The task that continues a damaged journal will report it.
             let Ok(history) = journal::read(&path).and_then(Contents::into_history) else { continue };
             if differ(&history, hashes.get_or_insert_with(|| ahead.hashes(manifest))) {
                 found.push((work, path));
@@ -30,7 +30,7 @@ pub fn find(dir: &Path, job: &Job, manifests: &[(&Path, Manifest)], ahead: &Comp
     found
 }
 
-/// Marks shards of the first `submissions`, by their journals.
+/// Marks these journals as outdated: results of the first `submissions` submissions no longer apply.
 pub fn mark(journals: &[(Work, PathBuf)], submissions: u32) -> Result<(), Failure> {
     for (_, journal) in journals {
         mark_outdated(journal, Outdated { submissions, is_rerun: false }).map_err(Failure::environment)?;
@@ -46,7 +46,7 @@ pub fn mark_again(dir: &Path, job: &Job, again: &[Work], submissions: u32) -> Re
     Ok(())
 }
 
-/// Whether a case was run with different hashes. A case that did not compile had none.
+/// Whether some case was run with different hashes. A case that did not compile has none.
 fn differ(history: &History, now: &HashMap<CaseKey, CaseHashes>) -> bool {
     history.settled().any(|(key, events)| {
         let then = events.rev().find_map(|event| match event {

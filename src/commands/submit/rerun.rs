@@ -1,10 +1,10 @@
-//! Chooses the shards to run again.
+//! Selects the shards to run again.
 
 use crate::cli::Rerun;
 use crate::failure::Failure;
 use runner_cluster::{Job, ShardStatus, State, Submission, Work};
 
-/// The shards that the user has named, in order. Refuses those that the scheduler still has: they would run twice.
+/// The shards that the user named, in order. Refuses those that the scheduler still has, since they would run twice.
 pub fn chosen(
     named: &[Rerun],
     job: &Job,

@@ -1,4 +1,4 @@
-//! `runner submit --tune N`: sends tasks with the shards of a search, and one that measures the finalists after them.
+//! `runner submit --tune N`: submits the shards of a search as tasks, and a last task that measures the finalists.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -19,18 +19,18 @@ use runner_files::atomic;
 use runner_lang::format::plural;
 use runner_types::BackendKind;
 
-/// Work estimate that gives the default time limit of an hour.
+/// Work estimate that yields the default time limit of an hour.
 const SECONDS: f64 = 1650.0;
 
-/// Sends a search for each manifest.
+/// Submits a search for each manifest.
 pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Result<Exit, Failure> {
     let (mut settings, code) = describe::settings(&args.site)?;
-    // Shards learn from each other, so all of them are sent.
+    // Shards learn from each other, so all of them are submitted at once.
     settings.queue = None;
     describe::allow(code, args, console)?;
     let limits = Limits::ask(&settings);
     limits.allow(&settings)?;
-    // Login nodes have no GPU to choose by.
+    // Login nodes have no GPU from which to choose the backend.
     let simulates = args.target.backend == BackendChoice::Sim || args.target.sim_device.is_some();
     let options = describe::selection(args, if simulates { BackendKind::Sim } else { BackendKind::Cuda });
     let mut sent = Vec::new();
@@ -67,7 +67,7 @@ pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Resu
     Ok(exit)
 }
 
-/// Arguments of the search, parsed here as a task parses them.
+/// Arguments of the search, parsed here to check them as the tasks will.
 fn arguments(args: &SubmitArgs, manifest: &Path, options: &[String]) -> Result<Vec<String>, Failure> {
     let manifest = manifest.to_str().ok_or_else(|| Failure::usage("the name of a manifest is not UTF-8: rename it"))?;
     let mut words = vec![manifest.to_owned(), "--resume".to_owned()];
@@ -84,7 +84,7 @@ fn arguments(args: &SubmitArgs, manifest: &Path, options: &[String]) -> Result<V
     }
 }
 
-/// Sends the tasks of a search that have not ended and that the scheduler does not have. The finalists are measured
+/// Submits the tasks of a search that have neither ended nor are in the scheduler's queue. The finalists are measured
 /// after them. Returns the job's folder.
 fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) -> Result<PathBuf, Failure> {
     let dir = describe::folder(&job);
@@ -117,8 +117,8 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
     Ok(dir)
 }
 
-/// Tasks to send; `None` if all have ended or wait or run. The last one measures the finalists, so it follows if a shard
-/// is sent. Fails if the scheduler still has the last one.
+/// Tasks to submit; `None` if all have ended or are queued or running. The last one measures the finalists, so it is
+/// submitted again with any shard. Fails if the scheduler still has the last one.
 fn chosen(job: &Job, earlier: &[Submission], shards: &[ShardStatus]) -> Result<Option<Vec<Work>>, Failure> {
     if earlier.is_empty() {
         return Ok(Some(job.work().collect()));

@@ -12,17 +12,17 @@ use crate::failure::Failure;
 use runner_cluster::{self, Job, Known, State, Submission, collected};
 use runner_lang::format::seconds;
 
-/// Interval for looking at the folder. The scheduler is asked less often.
+/// Interval for checking the folder. The scheduler is queried less often.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Longest time between two questions to a scheduler that does not answer.
+/// Maximum interval between queries to a scheduler that does not answer.
 const LONGEST_SILENCE: Duration = Duration::from_mins(5);
 
-/// Time that the collecting job gets to start and end after the last task.
+/// How long the collecting job may take to start and end after the last task.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Waits until no shard is queued or running and the collecting job has ended, then collects: only one process may
-/// write a report at a time. `out` is the folder of the reports.
+/// write a report at a time. `out` is the reports folder.
 pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(dir).map_err(Failure::environment)?;
     let (mut last, mut ended) = (String::new(), None);
@@ -60,7 +60,7 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     }
 }
 
-/// Pause before the scheduler is asked again after it did not answer.
+/// Next, longer pause before querying a scheduler that did not answer.
 fn longer(pause: Duration) -> Duration {
     (pause * 2).clamp(PAUSE * 2, LONGEST_SILENCE)
 }

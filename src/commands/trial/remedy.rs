@@ -1,8 +1,8 @@
-//! Options with which a trial that failed runs.
+//! Finds options that make a failed trial run.
 //!
-//! How long a buffer must be, or what an integer means, is not always visible in a kernel's text. Where the first
-//! kernel fails for such a reason, some answers are tried on the simulator, and the one that runs is shown as options.
-//! It is not taken by itself: a kernel that really reads too far would pass then.
+//! A kernel's text does not always show how long a buffer must be, or what an integer means. If the first kernel fails
+//! for such a reason, some guesses are tried on the simulator, and one that runs is suggested as options. It is not
+//! applied automatically: a kernel that really reads out of bounds would then pass.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ use runner_results::journal;
 use runner_types::{BackendKind, Outcome};
 use runner_workers::Interrupt;
 
-/// Attempts after which no more options are tried.
+/// Maximum number of attempts.
 const MOST_ATTEMPTS: usize = 10;
 
-/// Time after which no more options are tried.
+/// Time limit for starting further attempts.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Elements by which a buffer is made longer at most.
+/// Maximum factor by which a buffer is enlarged.
 const MOST_TIMES: u64 = 1 << 16;
 
 /// Bytes of dynamic shared memory that are tried.
@@ -109,7 +109,7 @@ pub struct Remedy<'a> {
 }
 
 impl Remedy<'_> {
-    /// Options that the first kernel needs, in one sentence, after a run into this folder.
+    /// The options that the first kernel needs, in one sentence, after a run with outputs in `folder`.
     pub fn find(&self, draft: &Draft, folder: &std::path::Path, console: &mut Console) -> Option<String> {
         let records = journal::read_records(&folder.join(journal::RECORDS_FILE)).ok()?;
         if records.header.backend != BackendKind::Sim {
@@ -173,7 +173,7 @@ impl Remedy<'_> {
     }
 }
 
-/// Message of the trap with which a variant ended.
+/// Message of the trap that ended a variant.
 fn fault_of(cases: &[runner_types::CaseRecord], name: &str) -> Option<String> {
     cases.iter().filter(|case| case.case.key.variant == name).find_map(|case| match &case.outcome {
         Outcome::Trap { message } => Some(message.clone()),
@@ -181,7 +181,7 @@ fn fault_of(cases: &[runner_types::CaseRecord], name: &str) -> Option<String> {
     })
 }
 
-/// An option as a shell takes it.
+/// Quotes an option for a shell.
 fn shown(option: &str) -> String {
     let is_plain = option.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '=' | '/'));
     if is_plain { format!("--arg {option}") } else { format!("--arg '{option}'") }

@@ -1,4 +1,4 @@
-//! Compares search strategies on a measured space, without a device.
+//! Compares search strategies on an already measured space, without a device.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Prepares a manifest with its groups and their code, for every GPU.
+//! Prepares a manifest's groups and their code for all GPUs.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -40,13 +40,13 @@ pub struct Experiment {
 pub struct WorkItem {
     pub experiment: usize,
     pub group: usize,
-    /// Whether no other group may run meanwhile.
+    /// Whether no other group may run at the same time.
     pub alone: bool,
     cost: GroupCost,
 }
 
 impl Experiment {
-    /// Plans, compiles, and removes the journals of an earlier run unless it is continued.
+    /// Plans and compiles; removes the journals of an earlier run unless it is continued.
     pub fn prepare(
         args: &RunArgs,
         (path, manifest): (&Path, Manifest),
@@ -102,9 +102,9 @@ impl Experiment {
     }
 }
 
-/// Groups of all experiments in the order in which they begin, the longest first. Groups that run alone come last, so
-/// that the GPUs wait for each other only once. If each worker has its own cores, only groups with host-clock times run
-/// alone: these allocate memory, for which all GPUs share one driver.
+/// Groups of all experiments in starting order, longest first. Groups that run alone come last, so that the GPUs wait
+/// for each other only once. If each worker has its own cores, only groups with host-clock times run alone: they
+/// allocate memory in the driver that all GPUs share.
 pub fn in_order(experiments: &[Experiment], has_own_cores: bool) -> Vec<WorkItem> {
     let mut units = Vec::new();
     for (experiment, Experiment { planned, .. }) in experiments.iter().enumerate() {
@@ -143,7 +143,7 @@ fn joined(root: &Path) -> Result<Vec<journal::Merged>, Failure> {
     }
 }
 
-/// Merges the journals of an interrupted run into the first GPU's, whose session continues it.
+/// Merges the journals of an interrupted run into that of the first GPU, whose session continues it.
 fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
     let mut parts = joined(root)?.into_iter();
     let Some(mut part) = parts.next() else { return Ok(Held::default()) };
@@ -165,14 +165,14 @@ fn continued(root: &Path, gpu: u32) -> Result<Held, Failure> {
     Ok(groups.into_iter().collect())
 }
 
-/// Removes journals of an earlier run, which the GPUs would continue, except the one in `except`.
+/// Removes journals of an earlier run, except `except`; otherwise the GPUs would continue them.
 fn removed(root: &Path, except: Option<&Path>) -> Result<(), Failure> {
     match stored::journals(root) {
         Ok(files) => files.iter().filter(|file| file.parent() != except).try_for_each(|file| {
             std::fs::remove_file(file)
                 .map_err(|error| Failure::environment(format!("cannot remove {}: {error}", file.display())))
         }),
-        // The experiment has none.
+        // There are no earlier journals.
         Err(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Journals of one GPU, one for each manifest of which it runs a group.
+//! Journals of one GPU, one for each manifest whose groups it runs.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,14 +54,14 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         Self { run, gpu, ready, machine, state: RefCell::default() }
     }
 
-    /// Opens a journal for every experiment. An interrupted run is continued even if no group is left for it.
+    /// Opens a journal for every experiment. An interrupted run is continued even if no group of it is left.
     pub fn open_all(&self) {
         for experiment in 0..self.run.experiments.len() {
             self.open(&mut self.state.borrow_mut(), experiment);
         }
     }
 
-    /// Announces a group and settles its cases that do not run; `None` if none is left to run.
+    /// Announces a group and settles those of its cases that do not run; `None` if none is left to run.
     pub fn begin(&self, unit: &WorkItem) -> Option<GroupJob> {
         let mut state = self.state.borrow_mut();
         self.open(&mut state, unit.experiment);
@@ -73,7 +73,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
         let applies = |case: &CaseJob| {
             case.fingerprint.as_ref().is_some_and(|fingerprint| held.holds(&case.case.key, fingerprint))
         };
-        // The continued journal has results for all of them.
+        // The continued journal already has results for all cases.
         if !job.cases.is_empty() && job.cases.iter().all(applies) {
             return None;
         }
@@ -158,7 +158,7 @@ impl<'a, 'r> GpuJournals<'a, 'r> {
             &environment,
             self.ready.uuid.clone(),
         ));
-        // Groups are planned one by one, each before it runs. Finished ones stay in the plan of this journal.
+        // Groups are planned one by one before they run. Finished ones stay in the plan of this journal.
         let cases = |group: &ResolvedGroup| -> Vec<Case> {
             let settled = group.settled.iter().map(|(case, _)| case);
             settled.chain(group.job.cases.iter().map(|case| &case.case)).cloned().collect()

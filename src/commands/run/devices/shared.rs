@@ -1,4 +1,4 @@
-//! State that the threads of the GPUs share: the queue, the lock for groups that run alone, the console and the times.
+//! State shared by the threads of the GPUs: the queue, the lock for groups that run alone, the console and the times.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use runner_workers::queue::Queue;
 
 pub struct Run<'a> {
     pub queue: Queue<WorkItem>,
-    /// All work in the initial order of the queue.
+    /// All work, in the queue's initial order.
     pub planned: Vec<WorkItem>,
     pub experiments: &'a [Experiment],
     pub interrupt: &'a Interrupt,
@@ -43,7 +43,7 @@ impl Run<'_> {
         act(&mut self.console.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Records how long a GPU waited before its next group could begin.
+    /// Records how long a GPU waited before its next group could start.
     pub fn waited(&self, waited: Duration) {
         self.times().alone += waited;
     }
@@ -58,12 +58,12 @@ impl Run<'_> {
     }
 }
 
-/// Time that groups took and GPUs waited.
+/// Time that groups ran and GPUs waited.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// Total time of all groups, as if run one after the other.
+    /// Total time of all groups, as if run one after another.
     sum: Duration,
-    /// Time that GPUs waited because a group runs alone.
+    /// Time that GPUs waited because of groups that run alone.
     alone: Duration,
     /// Start of the first group and end of the last one, by GPU ordinal.
     spans: BTreeMap<u32, (Instant, Instant)>,
